@@ -1,0 +1,65 @@
+# Compiler and linker settings that hold for every file.
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/archives)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+
+# No NDEBUG: assertions stay on in release, and a test's assert() is never empty.
+foreach(language C CXX)
+    set(CMAKE_${language}_FLAGS_RELEASE "-O2 -g")
+    set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g")
+    set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g -fno-omit-frame-pointer")
+endforeach()
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+    find_program(VIA_CCACHE ccache)
+    if(VIA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+        set(CMAKE_C_COMPILER_LAUNCHER ${VIA_CCACHE})
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${VIA_CCACHE})
+    endif()
+endif()
+
+add_compile_options(
+    -Wall -Wextra -Wshadow -Wconversion -Wundef -Wformat=2 -Wvla
+    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+    $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
+if(VIA_WERROR)
+    add_compile_options(-Werror)
+endif()
+if(VIA_CHECKED)
+    add_compile_definitions(VIA_CHECKED=1)
+endif()
+if(VIA_SANITIZE)
+    add_compile_options(-fsanitize=${VIA_SANITIZE} -fno-sanitize-recover=all)
+    string(REPLACE "fuzzer-no-link," "" link_sanitizers "${VIA_SANITIZE}")
+    add_link_options(-fsanitize=${link_sanitizers})
+endif()
+
+# Objects carry machine code beside the optimiser's form ("fat"): libraries and tools are optimised
+# at link time, the many test programs link the same objects quickly without it.
+if(VIA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(CMAKE_C_COMPILE_OPTIONS_IPO -flto=auto -ffat-lto-objects)
+    set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -ffat-lto-objects)
+endif()
+function(via_without_lto target)
+    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+    if(VIA_LTO)
+        target_link_options(${target} PRIVATE -fno-lto)
+    endif()
+endfunction()

@@ -1,0 +1,41 @@
+# The two shared libraries. libvia.so is made of all rooms; libvipl.so is a front that links it and
+# exports VIPL's names, nothing else.
+
+# Finishes shared library <target>: exports what <map> names, never unloads, misses no symbol.
+function(via_shared_library target map)
+    set_target_properties(${target} PROPERTIES
+        INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO} LINK_DEPENDS ${map})
+    target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
+    if(NOT VIA_SANITIZE)  # a sanitizer's own symbols come with the program
+        target_link_options(${target} PRIVATE -Wl,-z,defs)
+    endif()
+endfunction()
+
+set(api ${PROJECT_SOURCE_DIR}/src/api)
+file(GLOB api_maps CONFIGURE_DEPENDS ${api}/*.map ${api}/vipl_front.c)
+if(NOT ${api}/via.map IN_LIST api_maps)
+    message(STATUS "libvia.so, libvipl.so: src/api/via.map is not there yet")
+    return()
+endif()
+
+get_property(rooms GLOBAL PROPERTY VIA_ROOM_LIBRARIES)
+list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+add_library(via SHARED ${objects})
+set_target_properties(via PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
+# The objects are all there already; linking the rooms brings the libraries that they need.
+target_link_libraries(via PUBLIC via_headers PRIVATE ${rooms})
+via_shared_library(via ${api}/via.map)
+
+if(NOT ${api}/vipl_front.c IN_LIST api_maps OR NOT ${api}/vipl.map IN_LIST api_maps)
+    message(STATUS "libvipl.so: src/api/vipl_front.c and vipl.map are not there yet")
+    return()
+endif()
+add_library(vipl SHARED ${api}/vipl_front.c)
+set_target_properties(vipl PROPERTIES VERSION 1.0 SOVERSION 1)
+target_include_directories(vipl PRIVATE ${VIA_ROOM_ROOT}/api)
+target_link_libraries(vipl PUBLIC via_headers PRIVATE via)
+via_shared_library(vipl ${api}/vipl.map)
+# Old programs load it as vipl.so.
+add_custom_command(TARGET vipl POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_SONAME_FILE_NAME:vipl> vipl.so
+    WORKING_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})

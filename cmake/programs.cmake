@@ -1,0 +1,79 @@
+# Test and fuzz programs, and folders that add themselves.
+
+add_custom_target(tsan_tests)
+add_custom_target(fuzz_targets)
+
+# Adds every folder of <parent> that has a CMakeLists.txt.
+function(via_add_folders parent)
+    file(GLOB lists CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${parent}/*/CMakeLists.txt)
+    foreach(list ${lists})
+        cmake_path(GET list PARENT_PATH folder)
+        add_subdirectory(${folder})
+    endforeach()
+endfunction()
+
+# via_program(NAME <target> [OUTPUT <file name>] SOURCES <file>... [LINK <target>...])
+#   A tool or example: bin/<file name>, optimised as the libraries are.
+function(via_program)
+    cmake_parse_arguments(arg "" "NAME;OUTPUT" "SOURCES;LINK" ${ARGN})
+    add_executable(${arg_NAME} ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK})
+    set_target_properties(${arg_NAME} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
+    if(arg_OUTPUT)
+        set_target_properties(${arg_NAME} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+    endif()
+endfunction()
+
+# via_gtest(NAME <program> SOURCES <file>... [LINK <target>...] [LABELS <label>...]
+#           [TIMEOUT <s>] [PREFIX <word>] [SERIAL])
+#   A GoogleTest program; every test of it is a test of ctest, "<prefix>.<suite>.<name>".
+#   The label tsan makes it part of the thread sanitizer's run. SERIAL: not beside other tests.
+function(via_gtest)
+    cmake_parse_arguments(arg "SERIAL" "NAME;TIMEOUT;PREFIX" "SOURCES;LINK;LABELS" ${ARGN})
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 120)
+    endif()
+    if(NOT arg_PREFIX)
+        string(REGEX REPLACE "^test_" "" arg_PREFIX ${arg_NAME})
+    endif()
+    add_executable(${arg_NAME} ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK} GTest::gtest_main Threads::Threads)
+    via_without_lto(${arg_NAME})
+    set(properties TIMEOUT ${arg_TIMEOUT})
+    if(arg_SERIAL)
+        list(APPEND properties RUN_SERIAL ON)
+    endif()
+    gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         TEST_PREFIX ${arg_PREFIX}. PROPERTIES ${properties})
+    # gtest_discover_tests loses all labels but the first.
+    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
+    file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT [[
+if(@arg_NAME@_TESTS)
+    set_tests_properties(${@arg_NAME@_TESTS} PROPERTIES LABELS "@arg_LABELS@")
+endif()
+]])
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+    if("tsan" IN_LIST arg_LABELS)
+        add_dependencies(tsan_tests ${arg_NAME})
+    endif()
+endfunction()
+
+# via_fuzz(NAME <name> SOURCES <file>... [LINK <target>...])
+#   fuzz_<name>, from sources with LLVMFuzzerTestOneInput. In preset fuzz it searches; in every
+#   other it runs the kept inputs of tests/fuzz/corpus/<name> as test "fuzz.<name>".
+function(via_fuzz)
+    cmake_parse_arguments(arg "" "NAME" "SOURCES;LINK" ${ARGN})
+    set(target fuzz_${arg_NAME})
+    add_executable(${target} ${arg_SOURCES})
+    target_link_libraries(${target} PRIVATE ${arg_LINK} Threads::Threads)
+    via_without_lto(${target})
+    add_dependencies(fuzz_targets ${target})
+    if(VIA_FUZZ)
+        target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    else()
+        target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/fuzz_replay.cpp)
+        add_test(NAME fuzz.${arg_NAME}
+                 COMMAND ${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${arg_NAME})
+        set_tests_properties(fuzz.${arg_NAME} PROPERTIES LABELS fuzz TIMEOUT 120)
+    endif()
+endfunction()

@@ -1,0 +1,120 @@
+# Rooms: one library, one include root and one test program per folder of src/.
+#
+# A room's only include directory is build/<preset>/rooms/<room>, which holds nothing but a link to
+# the room itself. So a file reaches its own room and the rooms that its room DEPENDS on; tools/tidy
+# checks the same table exactly, where a compiler would let through what a dependency depends on.
+
+set(VIA_ROOM_ROOT ${CMAKE_BINARY_DIR}/rooms)
+
+# via_room(NAME <room> [ZONE] [DEPENDS <room>...] [TEST_DEPENDS <room>...] [NARROW <header>...]
+#          [LIBS <target>...] [LABELS <label>...])
+#   src/<room>/*.cpp becomes via_<room>, src/<room>/*_test.cpp becomes test_<room>.
+#   ZONE          belongs to the deterministic zone: no operating system inside.
+#   DEPENDS       rooms it may include; device means device.hpp alone, device/<medium> one medium.
+#   TEST_DEPENDS  rooms that its tests may include besides; tests link them too.
+#   NARROW        of the rooms of these headers, nothing but these headers may be included.
+#   LIBS          libraries from outside. LABELS: of its tests, besides `unit`.
+function(via_room)
+    cmake_parse_arguments(arg "ZONE" "NAME" "DEPENDS;TEST_DEPENDS;NARROW;LIBS;LABELS" ${ARGN})
+    string(REPLACE ";" " " row
+        "${arg_NAME}|${arg_ZONE}|${arg_DEPENDS}|${arg_TEST_DEPENDS}|${arg_NARROW}")
+    set_property(GLOBAL APPEND PROPERTY VIA_ROOM_TABLE "${row}")
+
+    set(folder ${PROJECT_SOURCE_DIR}/src/${arg_NAME})
+    if(NOT EXISTS ${folder})
+        message(STATUS "Room ${arg_NAME}: not there yet")
+        return()
+    endif()
+    string(REPLACE "/" "_" id ${arg_NAME})
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp ${folder}/*.h)
+    set(tests ${sources})
+    list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+
+    if(sources)
+        add_library(via_${id} STATIC ${sources})
+        set(scope PUBLIC)
+        set_property(GLOBAL APPEND PROPERTY VIA_ROOM_LIBRARIES via_${id})
+        set_target_properties(via_${id} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
+    else()
+        add_library(via_${id} INTERFACE)
+        set(scope INTERFACE)
+    endif()
+    via_room_include_root(${arg_NAME} "${headers}" root)
+    target_include_directories(via_${id} ${scope} ${root})
+    via_link_rooms(via_${id} ${scope} ${arg_DEPENDS})
+    if(arg_LIBS)
+        target_link_libraries(via_${id} ${scope} ${arg_LIBS})
+    endif()
+
+    if(tests AND VIA_BUILD_TESTS)
+        via_gtest(NAME test_${id} SOURCES ${tests} LINK via_${id} LABELS unit ${arg_LABELS}
+                  PREFIX ${id})
+        via_link_rooms(test_${id} PRIVATE ${arg_TEST_DEPENDS})
+    endif()
+endfunction()
+
+# Links `target` with those of the named rooms that are there.
+function(via_link_rooms target scope)
+    foreach(room ${ARGN})
+        string(REPLACE "/" "_" id ${room})
+        if(TARGET via_${id})
+            target_link_libraries(${target} ${scope} via_${id})
+        endif()
+    endforeach()
+endfunction()
+
+# A folder with media below it shows only its own headers, each by a link; others link the folder.
+function(via_room_include_root room headers result)
+    string(REPLACE "/" "_" id ${room})
+    set(root ${VIA_ROOM_ROOT}/${id})
+    set(folder ${PROJECT_SOURCE_DIR}/src/${room})
+    if(room STREQUAL "device")
+        file(REMOVE_RECURSE ${root}/device)
+        file(MAKE_DIRECTORY ${root}/device)
+        foreach(header ${headers})
+            cmake_path(GET header FILENAME name)
+            file(CREATE_LINK ${header} ${root}/device/${name} SYMBOLIC)
+        endforeach()
+    else()
+        cmake_path(GET room PARENT_PATH above)
+        file(MAKE_DIRECTORY ${root}/${above})
+        file(CREATE_LINK ${folder} ${root}/${room} SYMBOLIC)
+    endif()
+    set(${result} ${root} PARENT_SCOPE)
+endfunction()
+
+# via_media([DEPENDS <room>...] [ZONE <medium>...] [TEST_DEPENDS <room>...] [LABELS <label>...])
+#   Makes a room of every folder of src/device. A medium's optional medium.cmake may link its own
+#   libraries to via_device_${medium}. The global property VIA_MEDIA lists them, for tests; so does
+#   the generated header media.inc, for room compose: a line VIA_MEDIUM(<medium>) each.
+function(via_media)
+    cmake_parse_arguments(arg "" "" "DEPENDS;ZONE;TEST_DEPENDS;LABELS" ${ARGN})
+    file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/src/device/*)
+    set(lines "")
+    foreach(entry ${entries})
+        file(GLOB sources CONFIGURE_DEPENDS ${entry}/*.cpp)
+        if(NOT IS_DIRECTORY ${entry} OR NOT sources)
+            continue()
+        endif()
+        cmake_path(GET entry FILENAME medium)
+        set(zone "")
+        if(medium IN_LIST arg_ZONE)
+            set(zone ZONE)
+        endif()
+        via_room(NAME device/${medium} ${zone} DEPENDS ${arg_DEPENDS}
+                 TEST_DEPENDS ${arg_TEST_DEPENDS} LABELS ${arg_LABELS})
+        include(${entry}/medium.cmake OPTIONAL)
+        set_property(GLOBAL APPEND PROPERTY VIA_MEDIA ${medium})
+        string(APPEND lines "VIA_MEDIUM(${medium})\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${VIA_ROOM_ROOT}/generated/media.inc CONTENT "${lines}" @ONLY)
+endfunction()
+
+# The table for tools/tidy: a line "room|zone|depends|test depends|narrow" each.
+function(via_write_room_table)
+    get_property(rows GLOBAL PROPERTY VIA_ROOM_TABLE)
+    list(JOIN rows "\n" text)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/rooms.txt CONTENT "${text}\n" @ONLY)
+endfunction()

@@ -1,0 +1,63 @@
+// The operating system's side of a NIC (VIA's kernel agent), as the fronts see it. HostAgent runs
+// on a real host, SimAgent under the simulator's virtual time. A front blocks only through wait().
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/time.hpp"
+#include "engine/engine.hpp"
+#include "nic/nic.hpp"
+
+namespace via::agent {
+
+/// Something to wait for. `ready` is called with and without the turn, by any thread, and must not
+/// block; it stays true until the waiter has acted on it.
+struct Condition {
+    bool (*ready)(const void* subject);
+    const void* subject;
+};
+
+/// Runs the program's handlers, one after another, on a thread of the agent, no lock held.
+struct Handler {
+    void (*run)(void* context, const engine::ErrorEvent& event);
+    void* context;
+};
+
+/// One open NIC and what surrounds it: progress, waiting, error handlers.
+class Agent {
+public:
+    virtual ~Agent() = default;
+
+    virtual nic::Nic& nic() = 0;
+    virtual Time now() = 0;
+    /// The NIC's address, and the payload bytes of one frame; constant.
+    virtual const HostAddress& address() const = 0;
+    virtual std::uint32_t payload_max() const = 0;
+
+    /// Returns when condition is ready (true), or at `deadline` or when the NIC closes (false).
+    /// Makes progress meanwhile. Any thread; several at once.
+    virtual bool wait(const Condition& condition, Time deadline) = 0;
+
+    /// Who hears of asynchronous errors from now on; returns who did before. When it returns, the
+    /// former one is not running, unless it is the caller.
+    virtual Handler set_error_handler(Handler handler) = 0;
+    /// Name of a host to the address of its NIC, and back; not found: error_name_service.
+    virtual Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) = 0;
+    virtual Status host_name(const HostAddress& address, std::string& name) = 0;
+    /// After this every wait() has returned or returns at once; handlers have ended, but for one
+    /// that is calling. The NIC's connections are closed and the peers know.
+    virtual void close() = 0;
+};
+
+/// Why a NIC could not be opened: invalid_parameter for a bad name, error_resource for the rest.
+struct OpenError {
+    Status status;
+    std::string text;  ///< what is wrong, why, what to do
+};
+using OpenResult = std::expected<std::unique_ptr<Agent>, OpenError>;
+
+}  // namespace via::agent

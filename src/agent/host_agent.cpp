@@ -1,0 +1,247 @@
+#include "agent/host_agent.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "agent/process.hpp"
+
+namespace via::agent {
+
+namespace {
+
+/// Turns without work before the agent, just woken, goes back to sleep: a stream of messages
+/// should not pay for a wake-up each.
+constexpr int idle_turns_before_sleep = 200;
+
+/// Starts a thread that never runs a signal handler of the program.
+template <class Body>
+std::thread start_thread(Body body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct Restore {
+        sigset_t& mask;
+        ~Restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+    } restore{before};
+    return std::thread(body);
+}
+
+}  // namespace
+
+HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics)
+    : options_(std::move(options)),
+      statistics_(std::move(statistics)),
+      nic_(options_.name, options_.limits, statistics_->counters(), *this, options_.first_generation) {}
+
+OpenResult HostAgent::open(HostAgentOptions options,
+                           std::vector<std::unique_ptr<device::Device>> devices,
+                           std::unique_ptr<Statistics> statistics) {
+    std::unique_ptr<HostAgent> agent(new HostAgent(std::move(options), std::move(statistics)));
+    for (auto& device : devices) agent->nic_.add_device(std::move(device));
+    agent->address_ = agent->nic_.devices().front()->address();
+    agent->payload_max_ = agent->nic_.devices().front()->capabilities().payload_max;
+    const auto failed = [](const char* what) {
+        return std::unexpected(OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
+    };
+    agent->epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    if (agent->epoll_ < 0) return failed("cannot watch the NIC's descriptors (epoll_create1)");
+    agent->kicks_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (agent->kicks_ < 0) return failed("cannot make a wake-up descriptor (eventfd)");
+    bool watched = agent->watch(agent->kicks_) && agent->watch(agent->statistics_->descriptor());
+    for (auto& device : agent->nic_.devices())
+        watched = watched && (device->wait_handle() < 0 || agent->watch(device->wait_handle()));
+    if (!watched) return failed("cannot watch the NIC's descriptors (epoll_ctl)");
+    try {
+        agent->progress_ = start_thread([raw = agent.get()] { raw->run(); });
+        agent->handlers_ = start_thread([raw = agent.get()] { raw->run_handlers(); });
+    } catch (const std::system_error& error) {
+        return std::unexpected(OpenError{Status::error_resource,
+                                         std::string("cannot start the NIC's threads: ") + error.what()});
+    }
+    return agent;
+}
+
+HostAgent::~HostAgent() {
+    close();
+    if (epoll_ >= 0) ::close(epoll_);
+    if (kicks_ >= 0) ::close(kicks_);
+}
+
+Time HostAgent::now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return {now.tv_sec * 1'000'000'000 + now.tv_nsec};
+}
+
+bool HostAgent::watch(int descriptor) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = descriptor;
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+/// Makes the progress thread look at the state anew. A full counter is awake enough.
+void HostAgent::kick() {
+    const std::uint64_t one = 1;
+    if (write(kicks_, &one, sizeof one) < 0 && errno != EAGAIN)
+        log(0, "cannot wake the progress thread: %s", strerror(errno));
+}
+
+void HostAgent::attend() {
+    const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
+    if ((attention & nic::Nic::agent_sleeps) != 0 && std::this_thread::get_id() != progress_.get_id() &&
+        (nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) != 0) {
+        state_.store(State::ticking);
+        if (nic_.try_take_turn()) {
+            nic_.arm(device::Sleep::awake);  // peers need not make calls for our sake
+            nic_.end_turn();
+        }
+        kick();
+    }
+    if ((attention & nic::Nic::somebody_waits) != 0) wake_ready();
+}
+
+// The progress thread -----------------------------------------------------------------------------
+
+void HostAgent::run() {
+    int timeout = 0;
+    while (!closing_.load()) {
+        epoll_event events[8];
+        const int count = epoll_wait(epoll_, events, 8, timeout);
+        if (count < 0 && errno != EINTR) {
+            log(0, "NIC %s: the progress thread cannot wait: %s", nic_.name().c_str(), strerror(errno));
+            return;
+        }
+        bool devices_ready = false;
+        for (int n = 0; n < count; ++n) {
+            const int descriptor = events[n].data.fd;
+            if (descriptor == kicks_) {
+                std::uint64_t kicks = 0;
+                if (read(kicks_, &kicks, sizeof kicks) < 0 && errno != EAGAIN)
+                    log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
+            } else if (descriptor == statistics_->descriptor()) {
+                statistics_->answer();
+            } else {
+                devices_ready = true;
+            }
+        }
+        if (closing_.load()) return;
+        if (devices_ready || state_.load() == State::armed) serve(devices_ready);
+        timeout = settle();
+    }
+}
+
+/// Something came while the program did not look.
+void HostAgent::serve(bool devices_ready) {
+    nic_.take_turn();
+    if (state_.load() == State::armed) {
+        nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
+        state_.store(State::ticking);
+        nic_.arm(device::Sleep::awake);
+    }
+    nic_.counters().add(Counter::agent_turns);
+    nic_.counters().add(Counter::wakeups);
+    if (devices_ready) nic_.service(now());
+    busy_ = nic_.turn(now()).frames != 0;
+    nic_.end_turn();
+    if (!devices_ready) return;
+    // The leader sleeps on words it knows; a new peer's is not among them.
+    std::lock_guard guard(waiters_mutex_);
+    if (leader_ != nullptr) wake(*leader_);
+}
+
+int HostAgent::sleep_time(Time deadline) {
+    if (deadline.is_never()) return -1;
+    const std::int64_t left = (deadline - now()).ns;
+    return left <= 0 ? 0 : static_cast<int>((left + 999'999) / 1'000'000);
+}
+
+int HostAgent::settle() {
+    const int period = static_cast<int>(options_.period.ns / 1'000'000);
+    if (has_leader_.load()) {
+        // The leader serves the NIC; when it leaves, it finds us parked and kicks.
+        state_.store(State::parked);
+        if (has_leader_.load()) return -1;
+    }
+    state_.store(State::ticking);
+    const std::uint64_t polls = nic_.polls();
+    if (polls != std::exchange(polls_seen_, polls)) {
+        busy_ = false;
+        return period;
+    }
+    return take_over();
+}
+
+/// The program stood still for a period: do what is left, then sleep until somebody wakes us.
+int HostAgent::take_over() {
+    const std::uint64_t polls = nic_.polls();
+    const auto overtaken = [&] { return nic_.polls() != polls || has_leader_.load() || closing_.load(); };
+    // After work more may follow: a stream of messages should not pay for a wake-up each.
+    for (int idle = busy_ ? 0 : idle_turns_before_sleep; idle <= idle_turns_before_sleep; ++idle) {
+        nic_.take_turn();
+        nic_.counters().add(Counter::agent_turns);
+        const nic::Turn turn = nic_.turn(now());
+        nic_.end_turn();
+        if (turn.frames != 0 || turn.more) idle = 0;
+        if (overtaken()) return 0;
+        relax();
+    }
+    busy_ = false;
+    nic_.take_turn();
+    nic_.service(now());
+    nic_.arm(device::Sleep::on_handle);
+    state_.store(State::armed);
+    nic_.attention().fetch_or(nic::Nic::agent_sleeps);  // a full fence
+    if (nic_.has_work() || overtaken()) {
+        nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
+        state_.store(State::ticking);
+        nic_.arm(device::Sleep::awake);
+        nic_.end_turn();
+        return 0;
+    }
+    const Time deadline = nic_.next_deadline();
+    nic_.end_turn();
+    return sleep_time(deadline);
+}
+
+// Names -------------------------------------------------------------------------------------------
+
+Status HostAgent::resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) {
+    if (index != 0) return Status::error_name_service;
+    for (const std::string& own : options_.host_names) {
+        if (own != name) continue;
+        address = address_;
+        return Status::success;
+    }
+    return Status::error_name_service;
+}
+
+Status HostAgent::host_name(const HostAddress& address, std::string& name) {
+    if (!(address == address_) || options_.host_names.empty()) return Status::error_name_service;
+    name = options_.host_names.front();
+    return Status::success;
+}
+
+void HostAgent::close() {
+    if (closing_.exchange(true)) return;
+    {
+        std::unique_lock guard(waiters_mutex_);
+        for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+            wake(*waiter);
+        no_waiters_.wait(guard, [this] { return waiters_.empty(); });
+    }
+    kick();
+    if (progress_.joinable()) progress_.join();
+    nic_.close();
+    stop_handlers();
+}
+
+}  // namespace via::agent

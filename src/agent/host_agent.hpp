@@ -1,0 +1,117 @@
+// The agent on a real host. One per open NIC; two threads: progress and handlers.
+//
+// Progress (who takes turns while nobody asks, and how it sleeps):
+//   ticking  the program polls; the agent looks once a period whether it still does
+//   armed    the program stood still for a period: peers wake the agent, which takes the turns
+//   parked   a call of the program waits and sleeps in the agent's place (the leader)
+// The program's polls take the agent out of armed and parked; see docs/design/progress.md.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/agent.hpp"
+#include "agent/statistics.hpp"
+#include "base/list.hpp"
+#include "nic/nic.hpp"
+
+namespace via::agent {
+
+struct HostAgentOptions {
+    std::string name;               ///< what was opened
+    std::vector<std::string> host_names;  ///< names of the own host
+    Duration period = milliseconds(1);    ///< of looking whether the program still polls
+    NicLimits limits;
+    std::uint32_t first_generation = 0;   ///< of handles; differs between NICs
+};
+
+class HostAgent final : public Agent, private nic::Attendant {
+public:
+    /// Starts the progress thread. error: what failed and why.
+    static OpenResult open(HostAgentOptions options,
+                           std::vector<std::unique_ptr<device::Device>> devices,
+                           std::unique_ptr<Statistics> statistics);
+    ~HostAgent() override;
+
+    nic::Nic& nic() override { return nic_; }
+    Time now() override;
+    const HostAddress& address() const override { return address_; }
+    std::uint32_t payload_max() const override { return payload_max_; }
+    bool wait(const Condition& condition, Time deadline) override;
+    Handler set_error_handler(Handler handler) override;
+    Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
+    Status host_name(const HostAddress& address, std::string& name) override;
+    void close() override;
+
+private:
+    enum class State : std::uint32_t { ticking, armed, parked };
+
+    /// One waiting call; lives on its stack.
+    struct Waiter : ListLink {
+        Condition condition;
+        Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
+    };
+
+    HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics);
+
+    // nic::Attendant
+    void attend() override;
+    void report(const engine::ErrorEvent& event) override;
+
+    // host_agent.cpp: the progress thread
+    void run();
+    bool watch(int descriptor);
+    void kick();
+    int sleep_time(Time deadline);
+    /// Decides how to sleep; returns the time in milliseconds for epoll_wait (-1: for ever).
+    int settle();
+    int take_over();
+    void serve(bool devices_ready);
+
+    // waiting.cpp
+    void wake(Waiter& waiter);
+    void wake_ready();
+    bool lead(Waiter& waiter, Time deadline);
+    void follow(Waiter& waiter, Time deadline);
+    void enlist(Waiter& waiter);
+    void discharge(Waiter& waiter);
+
+    // handlers.cpp
+    void run_handlers();
+    void stop_handlers();
+
+    HostAgentOptions options_;
+    std::unique_ptr<Statistics> statistics_;
+    nic::Nic nic_;
+    HostAddress address_;
+    std::uint32_t payload_max_ = 0;
+
+    Atomic<State> state_{State::ticking};
+    Atomic<bool> closing_{false};
+    int epoll_ = -1;
+    int kicks_ = -1;  ///< eventfd
+    std::uint64_t polls_seen_ = 0;
+    bool busy_ = false;  ///< the progress thread just had work; its own
+    std::thread progress_;
+
+    std::mutex waiters_mutex_;
+    List<Waiter> waiters_;
+    Waiter* leader_ = nullptr;
+    Atomic<bool> has_leader_{false};
+    std::condition_variable no_waiters_;
+
+    std::mutex handler_mutex_;
+    std::condition_variable handler_changed_;
+    std::deque<engine::ErrorEvent> events_;
+    Handler handler_{};
+    bool handler_running_ = false;
+    bool handlers_stop_ = false;
+    std::thread handlers_;
+};
+
+}  // namespace via::agent

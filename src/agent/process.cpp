@@ -1,0 +1,103 @@
+#include "agent/process.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace via::agent {
+
+namespace {
+
+/// A page that reads as zero in a forked child.
+std::atomic<volatile char*> alive{nullptr};
+std::mutex alive_mutex;
+
+struct Log {
+    int level = 1;
+    int file = STDERR_FILENO;
+
+    Log() {
+        if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) level = std::atoi(text);
+        const char* path = secure_getenv("OPENVIA_LOG");
+        if (path == nullptr) return;
+        const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (opened >= 0) file = opened;
+    }
+};
+
+constexpr unsigned lines_per_second_max = 20;
+
+/// Room for one more line this second? Tells how many were left out since the last one.
+bool may_log(unsigned& left_out) {
+    static std::mutex mutex;
+    static time_t second = 0;
+    static unsigned lines = 0;
+    static unsigned dropped = 0;
+    std::lock_guard guard(mutex);
+    const time_t now = time(nullptr);
+    if (now != second) {
+        second = now;
+        lines = 0;
+    }
+    if (lines == lines_per_second_max) {
+        ++dropped;
+        return false;
+    }
+    ++lines;
+    left_out = dropped;
+    dropped = 0;
+    return true;
+}
+
+}  // namespace
+
+bool forked() {
+    volatile char* page = alive.load(std::memory_order_relaxed);
+    return page != nullptr && *page == 0;
+}
+
+bool remember_process() {
+    std::lock_guard guard(alive_mutex);
+    if (alive.load(std::memory_order_relaxed) != nullptr) return true;
+    const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return false;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
+        return false;
+    }
+    auto* flag = static_cast<volatile char*>(page);
+    *flag = 1;
+    alive.store(flag, std::memory_order_release);
+    return true;
+}
+
+void log(int level, const char* format, ...) {
+    static const Log log;
+    if (level > log.level) return;
+    unsigned left_out = 0;
+    if (!may_log(left_out)) return;
+    char line[512];
+    constexpr const char* names[] = {"error", "warning", "info"};
+    int length = std::snprintf(line, sizeof line, "openvia[%d]: %s: ", static_cast<int>(getpid()),
+                               names[level < 2 ? level : 2]);
+    va_list arguments;
+    va_start(arguments, format);
+    length += std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format, arguments);
+    va_end(arguments);
+    if (length > static_cast<int>(sizeof line) - 48) length = static_cast<int>(sizeof line) - 48;
+    if (left_out != 0)
+        length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);
+    line[length++] = '\n';
+    // A log that cannot be written has nowhere to say so.
+    if (write(log.file, line, static_cast<std::size_t>(length)) < 0) return;
+}
+
+}  // namespace via::agent

@@ -1,0 +1,21 @@
+// What the library must know of the process around it.
+#pragma once
+
+#include <cstdint>
+
+namespace via::agent {
+
+/// True in a child that was forked after the library came to life: nothing of ours may be touched
+/// there (VIPL 4.3). One load.
+bool forked();
+
+/// Remembers this process as the one that uses the library. Called before anything is opened.
+/// False when the kernel gives no memory that a fork wipes.
+bool remember_process();
+
+/// Writes one line to stderr, or to the file that OPENVIA_LOG names; at most a few a second, the
+/// rest counted. `level`: 0 error, 1 warning, 2 information; OPENVIA_LOG_LEVEL (default 1) says
+/// which are wanted.
+void log(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+}  // namespace via::agent

@@ -1,0 +1,157 @@
+// Blocking calls. The first one that waits leads: it sleeps on the peers' wake words itself, so
+// that a message costs one wake-up; others follow and are woken when their condition is ready.
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "agent/host_agent.hpp"
+#include "agent/process.hpp"
+
+namespace via::agent {
+
+namespace {
+
+/// Polls before a call goes to sleep: an answer that is on its way costs no wake-up.
+constexpr int polls_before_sleep = 100;
+/// futex_waitv's limit is 128 words, one is our own.
+constexpr std::size_t words_max = 127;
+
+timespec to_timespec(Time time) {
+    return {time.ns / 1'000'000'000, time.ns % 1'000'000'000};
+}
+
+/// Sleeps until a word changes, somebody wakes it, or the deadline. Any return is "look again".
+void sleep_on(futex_waitv* words, unsigned count, Time deadline) {
+    const timespec until = to_timespec(deadline);
+    const long result = syscall(SYS_futex_waitv, words, count, 0, deadline.is_never() ? nullptr : &until,
+                                CLOCK_MONOTONIC);
+    if (result < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+        log(0, "cannot sleep (futex_waitv): %s", strerror(errno));
+}
+
+futex_waitv word_of(const void* address, std::uint32_t expected, bool shared) {
+    futex_waitv word{};
+    word.uaddr = reinterpret_cast<std::uintptr_t>(address);
+    word.val = expected;
+    word.flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG);
+    return word;
+}
+
+}  // namespace
+
+void HostAgent::wake(Waiter& waiter) {
+    if (waiter.word.exchange(1) != 0) return;
+    syscall(SYS_futex, &waiter.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+}
+
+/// Who took a turn that made progress wakes those who wait for just that.
+void HostAgent::wake_ready() {
+    std::lock_guard guard(waiters_mutex_);
+    for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+        if (waiter->condition.ready(waiter->condition.subject)) wake(*waiter);
+}
+
+void HostAgent::enlist(Waiter& waiter) {
+    std::lock_guard guard(waiters_mutex_);
+    waiters_.push_back(waiter);
+    if (leader_ == nullptr) {
+        leader_ = &waiter;
+        has_leader_.store(true);
+    }
+    // A full fence: progress made before is seen by the caller's next look, later one sees us.
+    nic_.attention().fetch_or(nic::Nic::somebody_waits);
+}
+
+void HostAgent::discharge(Waiter& waiter) {
+    bool agent_needed = false;
+    {
+        std::lock_guard guard(waiters_mutex_);
+        List<Waiter>::remove(waiter);
+        if (leader_ == &waiter) {
+            leader_ = waiters_.front();
+            has_leader_.store(leader_ != nullptr);
+            if (leader_ != nullptr) wake(*leader_);
+            agent_needed = leader_ == nullptr;
+        }
+        if (waiters_.empty()) {
+            nic_.attention().fetch_and(~nic::Nic::somebody_waits);
+            no_waiters_.notify_all();
+        }
+    }
+    // A parked agent has to look after the NIC again when the program goes elsewhere.
+    if (agent_needed && state_.load() == State::parked) {
+        nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
+        state_.store(State::ticking);
+        kick();
+    }
+}
+
+/// Sleeps on everything that could make the waiter ready; returns when it should look again.
+/// False: there are more peers than words to sleep on, so the agent must serve the NIC.
+bool HostAgent::lead(Waiter& waiter, Time deadline) {
+    std::array<device::WakeWord, words_max> peers;
+    std::size_t count = 0;
+    nic_.take_turn();
+    nic_.arm(device::Sleep::on_words);
+    for (auto& device : nic_.devices())
+        count += device->wake_words(std::span(peers).subspan(count < words_max ? count : words_max));
+    atomic_fence(std::memory_order_seq_cst);
+    const bool look_again =
+        count > words_max || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
+    if (look_again) nic_.arm(device::Sleep::awake);
+    deadline = earlier(deadline, nic_.next_deadline());
+    nic_.end_turn();
+    if (count > words_max) return false;
+    if (look_again) return true;
+
+    std::array<futex_waitv, words_max + 1> words;
+    words[0] = word_of(&waiter.word, 0, false);
+    for (std::size_t n = 0; n < count; ++n)
+        words[n + 1] = word_of(peers[n].address, peers[n].expected, true);
+    sleep_on(words.data(), static_cast<unsigned>(count) + 1, deadline);
+
+    nic_.take_turn();
+    nic_.counters().add(Counter::wakeups);
+    nic_.arm(device::Sleep::awake);
+    nic_.end_turn();
+    return true;
+}
+
+void HostAgent::follow(Waiter& waiter, Time deadline) {
+    futex_waitv word = word_of(&waiter.word, 0, false);
+    sleep_on(&word, 1, deadline);
+}
+
+bool HostAgent::wait(const Condition& condition, Time deadline) {
+    const auto ready = [&] { return condition.ready(condition.subject); };
+    for (int polls = 0; polls < polls_before_sleep; ++polls) {
+        if (ready()) return true;
+        nic_.poll();
+        relax();
+    }
+    Waiter waiter;
+    waiter.condition = condition;
+    enlist(waiter);
+    bool result = false;
+    for (;;) {
+        waiter.word.store(0);  // a full fence before looking
+        nic_.poll();
+        result = ready();
+        if (result || closing_.load() || now() >= deadline) break;
+        bool leads = false;
+        {
+            std::lock_guard guard(waiters_mutex_);
+            leads = leader_ == &waiter;
+        }
+        if (!leads || !lead(waiter, deadline)) follow(waiter, deadline);
+    }
+    discharge(waiter);
+    return result;
+}
+
+}  // namespace via::agent

@@ -1,0 +1,54 @@
+// What every function of the C front shares.
+#pragma once
+
+#include <vipl.h>
+
+#include <algorithm>
+
+#include "agent/process.hpp"
+#include "api/handles.hpp"
+#include "base/status.hpp"
+
+/// A function that libvipl.so calls; libvia.so exports it.
+#define VIA_VIPL extern "C" __attribute__((visibility("default"))) VIP_RETURN
+
+namespace via::api {
+
+inline VIP_RETURN answer(Status status) { return static_cast<VIP_RETURN>(status); }
+
+/// Both ways to say "for ever" (VIPL 1.5).
+inline bool is_infinite(VIP_ULONG timeout) { return timeout >= 0xFFFFFFFFUL; }
+
+inline Time deadline_of(agent::Agent& agent, VIP_ULONG timeout) {
+    return is_infinite(timeout) ? Time::never()
+                                : agent.now() + milliseconds(static_cast<std::int64_t>(timeout));
+}
+
+/// A protection tag's handle to the table's tag. False: not a tag of this NIC.
+inline bool tag_of(const OpenNic& open, VIP_PROTECTION_HANDLE handle, memory::ProtectionTag& tag) {
+    if (handle == nullptr) {
+        tag = memory::no_tag;
+        return true;
+    }
+    tag = name_of(handle);
+    return is_kind(handle, Kind::tag) && nic_index(handle) == open.index;
+}
+
+inline VIP_PROTECTION_HANDLE handle_of_tag(const OpenNic& open, memory::ProtectionTag tag) {
+    return tag == memory::no_tag ? nullptr : make_handle(Kind::tag, open.index, tag);
+}
+
+inline void write_attributes(const OpenNic& open, const engine::ViAttributes& from, VIP_VI_ATTRIBUTES& to) {
+    to.ReliabilityLevel = static_cast<VIP_RELIABILITY_LEVEL>(from.reliability);
+    to.MaxTransferSize = from.transfer_length_max;
+    to.QoS = reinterpret_cast<VIP_QOS>(from.qos);
+    to.Ptag = handle_of_tag(open, from.tag);
+    to.EnableRdmaWrite = from.rdma_write ? VIP_TRUE : VIP_FALSE;
+    to.EnableRdmaRead = from.rdma_read ? VIP_TRUE : VIP_FALSE;
+}
+
+}  // namespace via::api
+
+/// In a forked child nothing of ours may be touched (VIPL 4.3).
+#define VIA_REFUSE_CHILD() \
+    if (::via::agent::forked()) return VIP_INVALID_STATE

@@ -1,0 +1,88 @@
+// Completion queues (VIPL 4.15, 4.16).
+#include "api/call.hpp"
+
+using namespace via;
+using namespace via::api;
+
+namespace {
+
+struct EntryWait {
+    const void* handle;
+    const queue::CompletionQueue* queue;
+};
+
+/// An entry came, or the queue went: either way the waiter has to look.
+bool is_worth_a_look(const void* subject) {
+    const auto& wait = *static_cast<const EntryWait*>(subject);
+    return wait.queue->has_entry() || !find_queue(wait.handle);
+}
+
+VIP_RETURN take(const FoundQueue& found, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
+    queue::Completion completion;
+    const Status status = found.open->nic->completion_done(*found.queue, completion);
+    if (status != Status::success) return answer(status);
+    *vi_handle = make_handle(Kind::vi, found.open->index, completion.vi);
+    *receive = completion.receive ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIA_VIPL via_VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE* queue_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || queue_handle == nullptr || entries == 0) return VIP_INVALID_PARAMETER;
+    if (entries > open->nic->limits().completion_queue_entries_max) return VIP_INVALID_PARAMETER;
+    const auto name = open->nic->create_completion_queue(static_cast<std::uint32_t>(entries));
+    if (!name) return answer(name.error());
+    *queue_handle = make_handle(Kind::completion_queue, open->index, *name);
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->destroy_completion_queue(name_of(handle)));
+}
+
+VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || entries == 0 || entries > found.open->nic->limits().completion_queue_entries_max)
+        return VIP_INVALID_PARAMETER;
+    return answer(
+        found.open->nic->resize_completion_queue(name_of(handle), static_cast<std::uint32_t>(entries)));
+}
+
+VIA_VIPL via_VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || vi_handle == nullptr || receive == nullptr) return VIP_INVALID_PARAMETER;
+    return take(found, vi_handle, receive);
+}
+
+VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* vi_handle,
+                       VIP_BOOLEAN* receive) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || vi_handle == nullptr || receive == nullptr) return VIP_INVALID_PARAMETER;
+    VIP_RETURN result = take(found, vi_handle, receive);
+    if (result != VIP_NOT_DONE) return result;
+    agent::Agent& agent = *found.open->agent;
+    const Time deadline = deadline_of(agent, timeout);
+    const EntryWait subject{handle, found.queue};
+    while (result == VIP_NOT_DONE) {
+        const bool ready = agent.wait({is_worth_a_look, &subject}, deadline);
+        if (!find_queue(handle)) return VIP_INVALID_STATE;
+        result = take(found, vi_handle, receive);
+        if (!ready && result == VIP_NOT_DONE) return VIP_TIMEOUT;
+    }
+    return result;
+}
+
+VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID, VIP_CQ_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    if (!find_queue(handle) || handler == nullptr) return VIP_INVALID_PARAMETER;
+    return VIP_ERROR_NOT_SUPPORTED;  // comes with the next order (VIPL 4.17)
+}

@@ -1,0 +1,100 @@
+// Posting and taking descriptors (VIPL 4.9 to 4.15).
+#include "api/call.hpp"
+
+using namespace via;
+using namespace via::api;
+
+namespace {
+
+struct QueueWait {
+    const queue::WorkQueue* work;
+};
+
+bool is_worth_a_look(const void* subject) {
+    const queue::WorkQueue& work = *static_cast<const QueueWait*>(subject)->work;
+    return work.has_done() || work.empty();
+}
+
+VIP_RETURN take(const FoundVi& found, engine::ViQueue& queue, VIP_DESCRIPTOR** descriptor) {
+    void* taken = nullptr;
+    const Status status = found.open->nic->done(queue, taken);
+    *descriptor = static_cast<VIP_DESCRIPTOR*>(taken);
+    return answer(status);
+}
+
+VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG timeout,
+                         VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
+    if (queue.completions != nullptr) return VIP_ERROR_RESOURCE;
+    VIP_RETURN result = take(found, queue, descriptor);
+    if (result != VIP_NOT_DONE) return result;
+    agent::Agent& agent = *found.open->agent;
+    const Time deadline = deadline_of(agent, timeout);
+    const QueueWait subject{&queue.work};
+    while (result == VIP_NOT_DONE) {
+        const bool ready = agent.wait({is_worth_a_look, &subject}, deadline);
+        if (!find_vi(handle)) return VIP_INVALID_STATE;
+        result = take(found, queue, descriptor);
+        if (!ready && result == VIP_NOT_DONE) return VIP_TIMEOUT;
+    }
+    return result;
+}
+
+}  // namespace
+
+VIA_VIPL via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory_handle) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->post_send(*found.vi, descriptor, memory_handle));
+}
+
+VIA_VIPL via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory_handle) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->post_receive(*found.vi, descriptor, memory_handle));
+}
+
+VIA_VIPL via_VipSendDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return take(found, found.vi->send, descriptor);
+}
+
+VIA_VIPL via_VipRecvDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return take(found, found.vi->receive, descriptor);
+}
+
+VIA_VIPL via_VipSendWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return wait_and_take(found, found.vi->send, timeout, handle, descriptor);
+}
+
+VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
+}
+
+// Notify (VIPL 4.17) comes with the next order --------------------------------------------------------
+
+VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
+    return found.vi->send.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+}
+
+VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
+    return found.vi->receive.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,90 @@
+// Protection tags and registered memory (VIPL 4.6 to 4.8).
+#include "api/call.hpp"
+
+using namespace via;
+using namespace via::api;
+
+namespace {
+
+Status read_attributes(const OpenNic& open, const VIP_MEM_ATTRIBUTES* from, memory::MemoryAttributes& to) {
+    to = {};
+    if (from == nullptr) return Status::success;  // the default tag, no RDMA
+    if (!tag_of(open, from->Ptag, to.tag)) return Status::invalid_ptag;
+    to.rdma_write = from->EnableRdmaWrite != VIP_FALSE;
+    to.rdma_read = from->EnableRdmaRead != VIP_FALSE;
+    return Status::success;
+}
+
+}  // namespace
+
+VIA_VIPL via_VipCreatePtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE* tag_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || tag_handle == nullptr) return VIP_INVALID_PARAMETER;
+    const auto tag = open->nic->with_turn([&] { return open->nic->memory().create_tag(); });
+    if (!tag) return answer(tag.error());
+    *tag_handle = handle_of_tag(*open, *tag);
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipDestroyPtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE tag_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    memory::ProtectionTag tag = memory::no_tag;
+    if (open == nullptr || tag_handle == nullptr || !tag_of(*open, tag_handle, tag))
+        return VIP_INVALID_PARAMETER;
+    return answer(open->nic->with_turn(
+        [&] { return open->nic->memory().destroy_tag(tag, open->nic->engine().vis_with_tag(tag)); }));
+}
+
+VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG length,
+                            VIP_MEM_ATTRIBUTES* attributes, VIP_MEM_HANDLE* memory_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || memory_handle == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
+    memory::MemoryAttributes wanted;
+    if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
+        return answer(status);
+    const auto region = open->nic->register_memory(bits_of(address), length, wanted);
+    if (!region) return answer(region.error());
+    *memory_handle = *region;
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(open->nic->deregister(memory_handle, bits_of(address)));
+}
+
+VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
+                                 VIP_MEM_ATTRIBUTES* attributes) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    memory::MemoryAttributes wanted;
+    if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
+        return answer(status);
+    return answer(open->nic->with_turn([&] {
+        memory::MemoryTable& table = open->nic->memory();
+        if (!table.is_region(memory_handle, bits_of(address))) return Status::invalid_parameter;
+        // Posted work was checked against the old attributes.
+        if (open->nic->engine().uses_region(memory_handle)) return Status::error_resource;
+        return table.change(memory_handle, wanted);
+    }));
+}
+
+VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
+                         VIP_MEM_ATTRIBUTES* attributes) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    memory::MemoryAttributes found;
+    const Status status = open->nic->memory().query(memory_handle, bits_of(address), found);
+    if (status != Status::success) return answer(status);
+    attributes->Ptag = handle_of_tag(*open, found.tag);
+    attributes->EnableRdmaWrite = found.rdma_write ? VIP_TRUE : VIP_FALSE;
+    attributes->EnableRdmaRead = found.rdma_read ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}

@@ -1,0 +1,55 @@
+// The name service (VIPL 4.5): names of the own host; others come with the next order.
+#include <cstring>
+#include <string>
+
+#include "api/call.hpp"
+
+using namespace via;
+using namespace via::api;
+
+VIA_VIPL via_VipNSInit(VIP_NIC_HANDLE handle, VIP_PVOID) {
+    VIA_REFUSE_CHILD();
+    return find_nic(handle) == nullptr ? VIP_INVALID_PARAMETER : VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipNSShutdown(VIP_NIC_HANDLE handle) {
+    VIA_REFUSE_CHILD();
+    return find_nic(handle) == nullptr ? VIP_INVALID_PARAMETER : VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipNSGetHostByName(VIP_NIC_HANDLE handle, VIP_CHAR* name, VIP_NET_ADDRESS* address,
+                                VIP_ULONG index) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || name == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
+    HostAddress host;
+    const auto nth = static_cast<std::uint32_t>(std::min<VIP_ULONG>(index, 0xFFFFFFFFUL));
+    const Status status = open->agent->resolve_host(name, nth, host);
+    if (status != Status::success) return answer(status);
+    address->HostAddressLen = host.length;
+    address->DiscriminatorLen = 0;
+    VIP_UINT8* bytes = address->HostAddress;
+    std::memcpy(bytes, host.bytes.data(), host.length);
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipNSGetHostByAddr(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* address, VIP_CHAR* name,
+                                VIP_ULONG* name_length) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || address == nullptr || name == nullptr || name_length == nullptr)
+        return VIP_INVALID_PARAMETER;
+    HostAddress host;
+    if (address->HostAddressLen > host.bytes.size()) return VIP_INVALID_PARAMETER;
+    host.length = address->HostAddressLen;
+    const VIP_UINT8* bytes = address->HostAddress;
+    std::memcpy(host.bytes.data(), bytes, host.length);
+    std::string found;
+    const Status status = open->agent->host_name(host, found);
+    if (status != Status::success) return answer(status);
+    const VIP_ULONG room = *name_length;
+    *name_length = found.size() + 1;
+    if (room < found.size() + 1) return VIP_ERROR_RESOURCE;
+    std::memcpy(name, found.c_str(), found.size() + 1);
+    return VIP_SUCCESS;
+}

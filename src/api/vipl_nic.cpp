@@ -1,0 +1,137 @@
+// VipOpenNic, VipCloseNic, VipQueryNic, VipErrorCallback, VipQuerySystemManagementInfo.
+#include <cstring>
+#include <memory>
+
+#include "api/call.hpp"
+#include "api/open.hpp"
+
+using namespace via;
+using namespace via::api;
+
+namespace {
+
+/// The program's error handler and what it needs; owned by the agent's handler slot.
+struct ErrorHandler {
+    OpenNic* open;
+    std::uint64_t generation;
+    VIP_PVOID context;
+    VIP_ERROR_HANDLER handler;
+};
+
+VIP_RESOURCE_CODE resource_of(const engine::ErrorEvent& event) {
+    if (event.completion_queue != nullptr) return VIP_RESOURCE_CQ;
+    if (event.code == engine::ErrorCode::post_descriptor) return VIP_RESOURCE_DESCRIPTOR;
+    return event.vi != nullptr ? VIP_RESOURCE_VI : VIP_RESOURCE_NIC;
+}
+
+/// Runs on the agent's handler thread.
+void run_error_handler(void* subject, const engine::ErrorEvent& event) {
+    const ErrorHandler error_handler = *static_cast<ErrorHandler*>(subject);  // it may be replaced
+    OpenNic& open = *error_handler.open;
+    VIP_ERROR_DESCRIPTOR error{};
+    error.NicHandle = make_handle(Kind::nic, open.index, error_handler.generation);
+    if (event.vi != nullptr)
+        error.ViHandle = make_handle(Kind::vi, open.index,
+                                     (std::uint64_t{event.vi_generation} << 16) | event.vi->index);
+    if (event.completion_queue != nullptr)
+        error.CQHandle = make_handle(Kind::completion_queue, open.index,
+                                     open.nic->completion_queue_name(*event.completion_queue));
+    error.DescriptorPtr = reinterpret_cast<VIP_DESCRIPTOR*>(event.descriptor);
+    error.ResourceCode = resource_of(event);
+    error.ErrorCode = static_cast<VIP_ERROR_CODE>(event.code);
+    error_handler.handler(error_handler.context, &error);
+}
+
+VIP_ULONG clamp(std::uint64_t value) { return std::min<std::uint64_t>(value, 0x7FFFFFFF); }
+
+}  // namespace
+
+VIA_VIPL via_VipOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle) {
+    VIA_REFUSE_CHILD();
+    if (name == nullptr || handle == nullptr) return VIP_INVALID_PARAMETER;
+    if (!agent::remember_process()) {
+        agent::log(0, "cannot open a NIC: no memory that a fork wipes (mmap, MADV_WIPEONFORK)");
+        return VIP_ERROR_RESOURCE;
+    }
+    try {
+        const std::uint64_t generation = next_generation();
+        // Generations step by 2^16 from NIC to NIC: handles of one do not fit another.
+        auto agent = open_by_name(name, static_cast<std::uint32_t>(generation << 16));
+        if (!agent) {
+            agent::log(1, "cannot open NIC \"%s\": %s", name, agent.error().text.c_str());
+            return answer(agent.error().status);
+        }
+        const OpenNic* open = enter_nic(std::move(*agent), generation);
+        if (open == nullptr) {
+            agent::log(1, "cannot open NIC \"%s\": %u are open in this process", name, nics_max);
+            return VIP_ERROR_RESOURCE;
+        }
+        *handle = make_handle(Kind::nic, open->index, generation);
+        return VIP_SUCCESS;
+    } catch (const std::bad_alloc&) {
+        agent::log(0, "cannot open NIC \"%s\": out of memory", name);
+        return VIP_ERROR_RESOURCE;
+    }
+}
+
+VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr) return VIP_INVALID_PARAMETER;
+    agent::Agent& agent = *open->agent;
+    if (!close_nic(handle)) return VIP_INVALID_PARAMETER;
+    delete static_cast<ErrorHandler*>(agent.set_error_handler({}).context);
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES* attributes) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    const NicLimits& limits = open->nic->limits();
+    const HostAddress& address = open->agent->address();
+    VIP_NIC_ATTRIBUTES out{};
+    std::strncpy(out.Name, open->nic->name().c_str(), sizeof out.Name - 1);
+    out.HardwareVersion = 1;
+    out.ProviderVersion = 1;
+    out.NicAddressLen = address.length;
+    out.LocalNicAddress = address.bytes.data();
+    out.ThreadSafe = VIP_TRUE;
+    out.MaxDiscriminatorLen = static_cast<VIP_UINT16>(limits.discriminator_length_max);
+    out.MaxRegisterBytes = clamp(~0ULL);
+    out.MaxRegisterRegions = clamp(limits.regions_max);
+    out.MaxRegisterBlockBytes = clamp(~0ULL);
+    out.MaxVI = clamp(limits.vis_max);
+    out.MaxDescriptorsPerQueue = clamp(limits.descriptors_per_queue_max);
+    out.MaxSegmentsPerDesc = clamp(limits.segments_per_descriptor_max);
+    out.MaxCQ = clamp(limits.completion_queues_max);
+    out.MaxCQEntries = clamp(limits.completion_queue_entries_max);
+    out.MaxTransferSize = clamp(limits.transfer_length_max);
+    out.NativeMTU = clamp(open->agent->payload_max());
+    out.MaxPtags = clamp(limits.protection_tags_max);
+    out.ReliabilityLevelSupport =
+        VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+    out.RDMAReadSupport = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+    *attributes = out;
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERROR_HANDLER handler) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr) return VIP_INVALID_PARAMETER;
+    agent::Handler next{};
+    if (handler != nullptr) {
+        auto* subject = new (std::nothrow) ErrorHandler{open, open->generation, context, handler};
+        if (subject == nullptr) return VIP_ERROR_RESOURCE;
+        next = {run_error_handler, subject};
+    }
+    delete static_cast<ErrorHandler*>(open->agent->set_error_handler(next).context);
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG, VIP_PVOID info) {
+    VIA_REFUSE_CHILD();
+    if (find_nic(handle) == nullptr || info == nullptr) return VIP_INVALID_PARAMETER;
+    return VIP_ERROR_NOT_SUPPORTED;
+}

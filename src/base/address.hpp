@@ -1,0 +1,35 @@
+// Where a NIC is, and what a listener listens to (VIPL 1.4).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+namespace via {
+
+/// Address of a NIC: 6 bytes (IPv4 and port) or 18 (IPv6 and port).
+struct HostAddress {
+    std::array<std::uint8_t, 18> bytes{};
+    std::uint16_t length = 0;
+
+    friend bool operator==(const HostAddress& a, const HostAddress& b) {
+        return a.length == b.length && std::memcmp(a.bytes.data(), b.bytes.data(), a.length) == 0;
+    }
+};
+
+/// Name of a listener within a host, up to 64 bytes of any value.
+struct Discriminator {
+    std::array<std::uint8_t, 64> bytes{};
+    std::uint16_t length = 0;
+
+    friend bool operator==(const Discriminator& a, const Discriminator& b) {
+        return a.length == b.length && std::memcmp(a.bytes.data(), b.bytes.data(), a.length) == 0;
+    }
+};
+
+struct NetAddress {
+    HostAddress host;
+    Discriminator discriminator;
+};
+
+}  // namespace via

@@ -1,0 +1,146 @@
+// The seam: what a medium must offer so that VIs work over it. One folder per medium implements
+// this class and nothing else knows it; compose picks it by name.
+//
+// Threads: every call is made by the one holder of the NIC's turn, except where said otherwise.
+// Bursts: a device may be asked for work at any time and answers at once; nothing here blocks.
+// Calls made on the polling path (receive, release, reserve, transmit, abandon, notify) make no
+// system call, except notify when a peer sleeps and must be woken.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/address.hpp"
+#include "base/atomic.hpp"
+#include "base/status.hpp"
+#include "base/time.hpp"
+
+namespace via::device {
+
+/// A path is this device's way to one peer NIC instance. Small numbers, reused only after the
+/// event that ended the former path was taken with next_event().
+using PathId = std::uint32_t;
+
+struct Capabilities {
+    std::uint32_t payload_max;        ///< payload bytes one frame can carry
+    std::uint32_t header_max;         ///< header bytes one frame can carry
+    std::uint32_t stream_length_min;  ///< payloads at least this long are best stored past the cache
+    bool lossless;                    ///< a transmitted frame arrives while the peer's NIC lives
+    bool ordered;                     ///< frames of a path arrive in the order of transmission
+};
+
+/// A received frame. `header` is private memory that nobody else can change, and holds every byte
+/// up to `payload_length` behind the header when `payload` points there. Otherwise `payload` lies
+/// in memory that a hostile peer can change at any moment: read each byte once.
+/// Valid until release().
+struct Frame {
+    static constexpr std::size_t inline_max = 64;
+    PathId path = 0;
+    std::uint32_t length = 0;               ///< bytes in `bytes` that the peer sent (header first)
+    const std::byte* payload = nullptr;     ///< separate payload, or nullptr: it follows the header
+    std::uint32_t payload_length = 0;       ///< of the separate payload
+    alignas(8) std::byte bytes[inline_max];  ///< header, and behind it a small payload
+};
+
+/// Room for one frame, lent by reserve() until transmit() or abandon().
+struct FrameSlot {
+    std::byte* header = nullptr;   ///< header_length bytes to fill
+    std::byte* payload = nullptr;  ///< payload_length bytes to fill
+};
+
+enum class PathEventKind : std::uint8_t {
+    resolved,    ///< answer to resolve(): `path` leads to the address
+    unresolved,  ///< answer to resolve(): `status` says why there is none
+    up,          ///< a peer came to us; frames may follow
+    down,        ///< the peer left or died; every frame it sent before has been received
+};
+
+struct PathEvent {
+    PathEventKind kind;
+    PathId path = 0;
+    Status status = Status::success;  ///< unresolved: no_match, not_reachable, error_resource
+    std::uint64_t cookie = 0;         ///< resolve()'s
+};
+
+/// How a sleeper wants to be woken; peers read it (the channel's wake word).
+enum class Sleep : std::uint32_t {
+    awake = 0,  ///< polling; peers make no call
+    on_handle,  ///< asleep on wait_handle()
+    on_words,   ///< asleep on wake_words()
+};
+
+/// A futex word that changes when somebody wakes us; `expected` was read before the last check.
+struct WakeWord {
+    const void* address;
+    std::uint32_t expected;
+};
+
+class Device {
+public:
+    virtual ~Device() = default;
+
+    virtual const Capabilities& capabilities() const = 0;
+    virtual const HostAddress& address() const = 0;
+
+    /// Begins to look for the NIC at `remote` where somebody listens to its discriminator.
+    /// Exactly one resolved or unresolved event with `cookie` follows, at once or later.
+    /// May make system calls: connecting is not the data path.
+    virtual void resolve(const NetAddress& remote, std::uint64_t cookie) = 0;
+
+    /// From now on requests for `discriminator` are ours to answer, until unlisten().
+    /// Calls nest by count. May make system calls. error_resource: another process has it.
+    virtual Status listen(const Discriminator& discriminator) = 0;
+    virtual void unlisten(const Discriminator& discriminator) = 0;
+
+    /// Address of the NIC at the other end, for ConnectWait's answer.
+    virtual HostAddress peer_address(PathId path) const = 0;
+
+    /// Room for one frame on `path`, or false when there is none now (back-pressure).
+    /// header_length and payload_length within capabilities(). Several frames may be reserved
+    /// before one transmit(); the order of reserving is the order of sending.
+    virtual bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                         FrameSlot& slot) = 0;
+    /// Publishes all reserved and filled frames of `path`.
+    virtual void transmit(PathId path) = 0;
+    /// Gives back all reserved frames of `path` unsent.
+    virtual void abandon(PathId path) = 0;
+    /// After a full fence of the caller that follows transmit() and release(): wakes the peers
+    /// that sleep and have something new to see (frames, or room they waited for).
+    /// Returns how many calls it made.
+    virtual std::uint32_t notify() = 0;
+
+    /// Takes up to frames.size() frames from all paths, fairly. Returns how many.
+    virtual std::size_t receive(std::span<Frame> frames) = 0;
+    /// Gives back the memory of all frames of the last receive().
+    virtual void release() = 0;
+    /// The path broke the protocol: no more frames of it are delivered, a down event follows.
+    virtual void condemn(PathId path, const char* reason) = 0;
+
+    /// The next path event, if any. Events precede the frames that depend on them.
+    virtual bool next_event(PathEvent& event) = 0;
+    /// The moment this device wants a turn even if nothing happens; never() if none.
+    virtual Time next_deadline() const { return Time::never(); }
+
+    /// Does what needs system calls: new peers, departures, handshakes. Called by the progress
+    /// thread with the turn whenever wait_handle() is readable, and once before it sleeps.
+    virtual void service(Time now) = 0;
+
+    /// Tells the peers how we sleep from now on (or that we are awake). After arming, the caller
+    /// makes a full fence and looks once more with has_work() before it sleeps.
+    /// `blocked` paths: set_waiting_for_room() was called for them before.
+    virtual void arm(Sleep sleep) = 0;
+    /// The peer on `path` shall wake us when it has made room.
+    virtual void set_waiting_for_room(PathId path) = 0;
+    /// True when receive() would return something, or room came that was waited for.
+    virtual bool has_work() = 0;
+
+    /// A descriptor for poll(2), readable when service() or a turn is due; -1: none needed.
+    /// Stays the same for the device's life.
+    virtual int wait_handle() const { return -1; }
+    /// Words to sleep on with futex_waitv after arm(on_words): fills up to words.size(), returns
+    /// how many there are in all (more than words.size(): sleep on the handle instead).
+    virtual std::size_t wake_words(std::span<WakeWord> words) = 0;
+};
+
+}  // namespace via::device

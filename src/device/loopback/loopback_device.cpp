@@ -1,0 +1,154 @@
+#include "device/loopback/loopback_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+
+namespace via::device::loopback {
+
+LoopbackDevice::LoopbackDevice(const HostAddress& address, const LoopbackOptions& options)
+    : address_(address),
+      capabilities_{options.payload_max, Frame::inline_max, options.payload_max + 1, true, true},
+      slots_(options.frames_max),
+      payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]) {
+    VIA_ASSERT(options.frames_max > 0 && options.payload_max > 0);
+}
+
+// Meeting -----------------------------------------------------------------------------------------
+
+bool LoopbackDevice::listens(const Discriminator& discriminator) const {
+    return std::any_of(listening_.begin(), listening_.end(), [&](const Listening& listening) {
+        return listening.discriminator == discriminator;
+    });
+}
+
+void LoopbackDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
+    PathEvent event{};
+    event.cookie = cookie;
+    event.path = own_path;
+    event.kind = PathEventKind::unresolved;
+    if (!(remote.host == address_)) {
+        event.status = Status::not_reachable;
+    } else if (!listens(remote.discriminator)) {
+        event.status = Status::no_match;
+    } else {
+        event.kind = PathEventKind::resolved;
+    }
+    events_.push_back(event);
+}
+
+Status LoopbackDevice::listen(const Discriminator& discriminator) {
+    const auto found = std::find_if(listening_.begin(), listening_.end(), [&](const Listening& at) {
+        return at.discriminator == discriminator;
+    });
+    if (found != listening_.end()) {
+        ++found->count;
+    } else {
+        listening_.push_back({discriminator, 1});
+    }
+    return Status::success;
+}
+
+void LoopbackDevice::unlisten(const Discriminator& discriminator) {
+    const auto found = std::find_if(listening_.begin(), listening_.end(), [&](const Listening& at) {
+        return at.discriminator == discriminator;
+    });
+    VIA_ASSERT(found != listening_.end());
+    if (--found->count == 0) listening_.erase(found);
+}
+
+HostAddress LoopbackDevice::peer_address(PathId path) const {
+    VIA_ASSERT(path == own_path);
+    return address_;
+}
+
+// Sending -----------------------------------------------------------------------------------------
+
+bool LoopbackDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                             FrameSlot& slot) {
+    VIA_ASSERT(path == own_path);
+    VIA_ASSERT(header_length <= capabilities_.header_max &&
+               payload_length <= capabilities_.payload_max);
+    waiting_for_room_ = false;
+    if (condemned_ || !has_room()) return false;
+    Slot& at = slot_at(reserved_);
+    at.header_length = header_length;
+    at.payload_length = payload_length;
+    slot = {at.header, payload_at(reserved_)};
+    ++reserved_;
+    return true;
+}
+
+void LoopbackDevice::transmit(PathId path) {
+    VIA_ASSERT(path == own_path);
+    published_ = reserved_;
+}
+
+void LoopbackDevice::abandon(PathId path) {
+    VIA_ASSERT(path == own_path);
+    reserved_ = published_;
+}
+
+// Receiving ---------------------------------------------------------------------------------------
+
+std::size_t LoopbackDevice::receive(std::span<Frame> frames) {
+    VIA_ASSERT(received_ == released_);  // the frames of the last call were given back
+    std::size_t count = 0;
+    for (; count < frames.size() && received_ != published_ && !condemned_; ++received_) {
+        const Slot& slot = slot_at(received_);
+        Frame& frame = frames[count++];
+        frame.path = own_path;
+        frame.length = slot.header_length;
+        std::memcpy(frame.bytes, slot.header, slot.header_length);
+        frame.payload = nullptr;
+        frame.payload_length = 0;
+        if (slot.payload_length == 0) continue;
+        if (slot.header_length + slot.payload_length <= Frame::inline_max) {
+            std::memcpy(frame.bytes + slot.header_length, payload_at(received_),
+                        slot.payload_length);
+            frame.length += slot.payload_length;
+        } else {
+            frame.payload = payload_at(received_);
+            frame.payload_length = slot.payload_length;
+        }
+    }
+    return count;
+}
+
+void LoopbackDevice::release() { released_ = received_; }
+
+void LoopbackDevice::condemn(PathId path, const char* /*reason*/) {
+    VIA_ASSERT(path == own_path);
+    if (condemned_) return;
+    condemned_ = true;
+    PathEvent event{};
+    event.kind = PathEventKind::down;
+    event.path = own_path;
+    events_.push_back(event);
+}
+
+bool LoopbackDevice::next_event(PathEvent& event) {
+    if (events_.empty()) return false;
+    event = events_.front();
+    events_.pop_front();
+    if (event.kind == PathEventKind::down) {
+        condemned_ = false;
+        reserved_ = published_ = received_ = released_ = 0;
+    }
+    return true;
+}
+
+// Sleeping ----------------------------------------------------------------------------------------
+
+void LoopbackDevice::set_waiting_for_room(PathId path) {
+    VIA_ASSERT(path == own_path);
+    waiting_for_room_ = true;
+}
+
+bool LoopbackDevice::has_work() {
+    return !events_.empty() || (received_ != published_ && !condemned_) ||
+           (waiting_for_room_ && has_room() && !condemned_);
+}
+
+}  // namespace via::device::loopback

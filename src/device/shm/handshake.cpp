@@ -1,0 +1,198 @@
+#include "device/shm/handshake.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include "device/shm/message.hpp"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace via::device::shm {
+
+namespace {
+
+Breakdown from(const Failure& failed) { return {failed.status, failed.text}; }
+
+std::unexpected<Breakdown> nobody_there() { return std::unexpected(Breakdown{Status::no_match, {}}); }
+
+}  // namespace
+
+Refusal to_refusal(Status status) {
+    return status == Status::error_resource ? Refusal::resources : Refusal::memory;
+}
+
+std::expected<Handshake, Breakdown> Handshake::begin(System& system, std::string target) {
+    Handshake handshake(system);
+    handshake.target_ = std::move(target);
+    handshake.introduction_.name = handshake.target_;
+    handshake.introduction_.socket = Descriptor(system, system.socket());
+    if (!handshake.introduction_.socket.valid()) {
+        return std::unexpected(from(failure("cannot make a socket", errno).error()));
+    }
+    return handshake;
+}
+
+std::expected<Handshake, Breakdown> Handshake::accept(System& system, Descriptor socket) {
+    Handshake handshake(system);
+    handshake.introduction_.socket = std::move(socket);
+    handshake.introduction_.accepted = true;
+    handshake.connected_ = true;
+    if (auto checked = handshake.check_credentials(); !checked) {
+        return std::unexpected(checked.error());
+    }
+    return handshake;
+}
+
+Handshake::Step Handshake::advance(const Rendezvous& rendezvous, const Layout& layout,
+                                   const HostAddress& address) {
+    return connected_ ? receive(layout, address) : connect(rendezvous, layout, address);
+}
+
+Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& layout,
+                                   const HostAddress& address) {
+    switch (rendezvous.connect(socket(), target_)) {
+        case Rendezvous::Reach::connected: break;
+        case Rendezvous::Reach::busy: return Progress::again;
+        case Rendezvous::Reach::gone: return nobody_there();
+        case Rendezvous::Reach::failed:
+            return std::unexpected(from(failure("cannot connect to " + target_, errno).error()));
+    }
+    connected_ = true;
+    if (auto checked = check_credentials(); !checked) return std::unexpected(checked.error());
+    if (auto alive = watch_process(); !alive) return std::unexpected(alive.error());
+    auto memory = OwnMemory::create(*system_, layout);
+    if (!memory) return std::unexpected(from(memory.error()));
+    introduction_.own = std::move(*memory);
+    if (auto sent = send_hello(address, rendezvous.name()); !sent) {
+        return std::unexpected(sent.error());
+    }
+    return Progress::waiting;
+}
+
+std::expected<void, Breakdown> Handshake::check_credentials() {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    if (system_->getsockopt(socket(), SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) {
+        return std::unexpected(
+            from(failure("cannot tell whose NIC it is (SO_PEERCRED)", errno).error()));
+    }
+    if (peer.uid != system_->geteuid()) {
+        return std::unexpected(turn_away(Refusal::user, "it belongs to another user"));
+    }
+    introduction_.pid = peer.pid;
+    return {};
+}
+
+/// Gets the descriptor that tells of the peer's death. Without one (our own process, or a process
+/// of another pid namespace before Linux 6.5) its socket has to tell.
+std::expected<void, Breakdown> Handshake::watch_process() {
+    if (introduction_.pid == system_->getpid()) return {};
+    int fd = -1;
+    socklen_t length = sizeof fd;
+    if (system_->getsockopt(socket(), SOL_SOCKET, SO_PEERPIDFD, &fd, &length) < 0) {
+        if (introduction_.pid <= 0) return {};
+        fd = system_->pidfd_open(introduction_.pid);
+        if (fd < 0 && errno == ESRCH) return nobody_there();
+        if (fd < 0) {
+            return std::unexpected(from(failure("cannot watch the peer (pidfd_open)", errno).error()));
+        }
+    }
+    introduction_.process = Descriptor(*system_, fd);
+    // A forked child may still hold the socket of a peer that has ended.
+    if (system_->poll_input(fd) > 0) return nobody_there();
+    return {};
+}
+
+std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& address,
+                                                     const std::string& name) {
+    const Hello hello = make_hello(introduction_.own.layout(), address, name);
+    const int error = send_message(*system_, socket(), std::as_bytes(std::span(&hello, 1)),
+                                   introduction_.own.descriptor());
+    introduction_.own.close_descriptor();
+    if (error == 0) return {};
+    if (means_gone(error)) return nobody_there();
+    return std::unexpected(from(failure("cannot greet the peer (sendmsg)", error).error()));
+}
+
+Handshake::Step Handshake::receive(const Layout& layout, const HostAddress& address) {
+    Message message(*system_);
+    const int error = message.receive(socket());
+    if (error == EAGAIN) return Progress::waiting;
+    if (means_gone(error) || (error == 0 && message.bytes().empty())) return nobody_there();
+    if (error != 0) {
+        return std::unexpected(
+            from(failure("cannot hear the peer's greeting (recvmsg)", error).error()));
+    }
+    if (message.cut()) {
+        return std::unexpected(turn_away(Refusal::resources,
+                                         "its memory did not arrive; raise the limit on open "
+                                         "files (ulimit -n)"));
+    }
+    return consider(message.bytes(), message.descriptors(), layout, address);
+}
+
+Handshake::Step Handshake::consider(std::span<const std::byte> message,
+                                    std::span<const int> descriptors, const Layout& layout,
+                                    const HostAddress& address) {
+    const auto hello = check_hello(message, address);
+    if (!hello) {
+        const Unwelcome& why = hello.error();
+        if (!why.by_peer) return std::unexpected(turn_away(why.reason, why.text));
+        return std::unexpected(Breakdown{to_status(why.reason),
+                                         "shm: the peer refused us (" +
+                                             std::string(to_string(why.reason)) +
+                                             "): " + why.text});
+    }
+    if (descriptors.size() != 1) {
+        return std::unexpected(
+            turn_away(Refusal::memory, "it did not attach exactly one descriptor"));
+    }
+    auto peer = PeerMemory::map(*system_, descriptors[0], {hello->ring_slots, hello->arena_bytes});
+    if (!peer) {
+        refuse(to_refusal(peer.error().status), peer.error().text);
+        return std::unexpected(from(peer.error()));
+    }
+    introduction_.peer = std::move(*peer);
+    introduction_.address = address;
+    if (!accepted()) return Progress::introduced;
+    // Only a name whose process the kernel confirms may serve later connections to it.
+    int pid = 0;
+    const std::string name(hello->name, hello->name_length);
+    if (parse_nic_name(name, pid) && pid == introduction_.pid) introduction_.name = name;
+    return prepare_reply(layout);
+}
+
+Handshake::Step Handshake::prepare_reply(const Layout& layout) {
+    if (auto alive = watch_process(); !alive) {
+        refuse(to_refusal(alive.error().status), alive.error().text);
+        return std::unexpected(alive.error());
+    }
+    auto own = OwnMemory::create(*system_, layout);
+    if (!own) {
+        refuse(to_refusal(own.error().status), own.error().text);
+        return std::unexpected(from(own.error()));
+    }
+    introduction_.own = std::move(*own);
+    return Progress::introduced;
+}
+
+std::expected<void, Breakdown> Handshake::reply(const HostAddress& address,
+                                                const std::string& our_name) {
+    return send_hello(address, our_name);
+}
+
+void Handshake::refuse(Refusal reason, const std::string& text) {
+    const Farewell farewell = make_refusal(reason, text);
+    // If it cannot be sent, the closed socket says enough.
+    send_message(*system_, socket(), std::as_bytes(std::span(&farewell, 1)));
+}
+
+Breakdown Handshake::turn_away(Refusal reason, const std::string& text) {
+    refuse(reason, text);
+    return {to_status(reason), "shm: a peer (process " + std::to_string(introduction_.pid) +
+                                   ") is refused (" + to_string(reason) + "): " + text};
+}
+
+}  // namespace via::device::shm

@@ -1,0 +1,126 @@
+#include "device/shm/memory.hpp"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <utility>
+
+#include "device/shm/peer_load.hpp"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace via::device::shm {
+
+namespace {
+
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+std::unexpected<Failure> not_acceptable(const char* why) {
+    return std::unexpected(Failure{Status::not_reachable,
+                                   std::string("shm: the peer's memory is refused: ") + why});
+}
+
+int create_memfd(System& system) {
+    constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    const int fd = system.memfd_create("via-channel", flags | MFD_NOEXEC_SEAL);
+    if (fd >= 0 || errno != EINVAL) return fd;
+    return system.memfd_create("via-channel", flags);  // Linux before 6.3
+}
+
+/// A second descriptor of the same memory that can only be read. FUTURE_WRITE would say the same,
+/// but forbids us to give pages back (MADV_REMOVE fails with EPERM).
+int reopen_read_only(System& system, int fd) {
+    char path[40];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return system.open(path, O_RDONLY | O_CLOEXEC);
+}
+
+}  // namespace
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+    if (this != &other) {
+        reset();
+        system_ = other.system_;
+        data_ = std::exchange(other.data_, nullptr);
+        bytes_ = other.bytes_;
+    }
+    return *this;
+}
+
+void Mapping::reset() {
+    if (data_ != nullptr) system_->munmap(data_, bytes_);
+    data_ = nullptr;
+}
+
+Outcome<OwnMemory> OwnMemory::create(System& system, const Layout& layout) {
+    Descriptor fd(system, create_memfd(system));
+    if (!fd.valid()) return failure("cannot create shared memory (memfd_create)", errno);
+    if (system.ftruncate(fd.get(), static_cast<off_t>(layout.bytes())) < 0) {
+        return failure("cannot size shared memory (ftruncate)", errno);
+    }
+    void* data = system.mmap(layout.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get());
+    if (data == MAP_FAILED) return failure("cannot map own shared memory (mmap)", errno);
+    OwnMemory memory;
+    memory.system_ = &system;
+    memory.layout_ = layout;
+    memory.mapping_ = Mapping(system, static_cast<std::byte*>(data), layout.bytes());
+    if (system.madvise(data, layout.bytes(), MADV_DONTFORK) < 0) {
+        return failure("cannot keep shared memory from children (madvise)", errno);
+    }
+    if (system.add_seals(fd.get(), seals_needed) < 0) {
+        return failure("cannot seal shared memory (fcntl F_ADD_SEALS)", errno);
+    }
+    memory.read_only_ = Descriptor(system, reopen_read_only(system, fd.get()));
+    if (!memory.read_only_.valid()) {
+        return failure("cannot open shared memory read-only (/proc/self/fd)", errno);
+    }
+    Control& control = memory.control();
+    control.version.store(channel_version, memory_order_relaxed);
+    control.features.store(features_known, memory_order_relaxed);
+    control.ring_slots.store(layout.ring_slots, memory_order_relaxed);
+    control.arena_bytes.store(layout.arena_bytes, memory_order_relaxed);
+    control.magic.store(channel_magic, memory_order_release);
+    return memory;
+}
+
+int OwnMemory::give_back_arena() {
+    return system_->madvise(arena(), layout_.arena_bytes, MADV_REMOVE) < 0 ? errno : 0;
+}
+
+Outcome<PeerMemory> PeerMemory::map(System& system, int fd, const Layout& layout) {
+    const int seals = system.get_seals(fd);
+    if (seals < 0 || (seals & seals_needed) != seals_needed) {
+        return not_acceptable("it is not sealed against shrinking and growing");
+    }
+    // Not huge pages: touching those can fault for want of one.
+    if (system.file_system_type(fd) != TMPFS_MAGIC) return not_acceptable("it is not plain memory");
+    struct stat status;
+    if (system.fstat(fd, &status) < 0) {
+        return failure("cannot look at the peer's memory (fstat)", errno);
+    }
+    if (static_cast<std::size_t>(status.st_size) != layout.bytes()) {
+        return not_acceptable("it has another size than announced");
+    }
+    void* data = system.mmap(layout.bytes(), PROT_READ, MAP_SHARED, fd);
+    if (data == MAP_FAILED) return failure("cannot map the peer's memory (mmap)", errno);
+    PeerMemory memory;
+    memory.layout_ = layout;
+    memory.mapping_ = Mapping(system, static_cast<std::byte*>(data), layout.bytes());
+    if (system.madvise(data, layout.bytes(), MADV_DONTFORK) < 0) {
+        return failure("cannot keep the peer's memory from children (madvise)", errno);
+    }
+    peer_decision();
+    const Control& control = memory.control();
+    if (peer_load(control.magic, memory_order_acquire) != channel_magic ||
+        peer_load(control.version, memory_order_relaxed) != channel_version ||
+        peer_load(control.ring_slots, memory_order_relaxed) != layout.ring_slots ||
+        peer_load(control.arena_bytes, memory_order_relaxed) != layout.arena_bytes) {
+        return not_acceptable("its header says something else than the greeting");
+    }
+    return memory;
+}
+
+}  // namespace via::device::shm

@@ -1,0 +1,81 @@
+// One side's memory of a channel: created and written by its owner, sealed, and mapped read-only
+// by the peer after checks that make sure that no access to it can ever fault.
+#pragma once
+
+#include <cstddef>
+
+#include "device/shm/failure.hpp"
+#include "device/shm/layout.hpp"
+#include "device/shm/system.hpp"
+
+namespace via::device::shm {
+
+/// A mapping that unmaps itself; never inherited by a forked child.
+class Mapping {
+public:
+    Mapping() = default;
+    Mapping(System& system, std::byte* data, std::size_t bytes)
+        : system_(&system), data_(data), bytes_(bytes) {}
+    Mapping(Mapping&& other) noexcept { *this = std::move(other); }
+    Mapping& operator=(Mapping&& other) noexcept;
+    ~Mapping() { reset(); }
+
+    std::byte* data() const { return data_; }
+    bool valid() const { return data_ != nullptr; }
+    void reset();
+
+private:
+    System* system_ = nullptr;
+    std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// What we write and the peer reads.
+class OwnMemory {
+public:
+    OwnMemory() = default;
+    /// Sparse: pages appear when they are first written.
+    static Outcome<OwnMemory> create(System& system, const Layout& layout);
+
+    Control& control() const { return *reinterpret_cast<Control*>(mapping_.data()); }
+    Slot* ring() const {
+        return reinterpret_cast<Slot*>(mapping_.data() + Layout::ring_offset);
+    }
+    std::byte* arena() const { return mapping_.data() + layout_.arena_offset(); }
+    const Layout& layout() const { return layout_; }
+
+    /// The descriptor to send to the peer: it cannot be mapped for writing. Valid until closed.
+    int descriptor() const { return read_only_.get(); }
+    /// Once the peer has its copy of the descriptor, ours is not needed any more.
+    void close_descriptor() { read_only_.reset(); }
+    /// Gives the arena's pages back to the system; it reads as zeros afterwards. errno on failure.
+    int give_back_arena();
+
+private:
+    System* system_ = nullptr;
+    Layout layout_;
+    Mapping mapping_;
+    Descriptor read_only_;
+};
+
+/// What the peer writes and we read.
+class PeerMemory {
+public:
+    PeerMemory() = default;
+    /// Checks that `fd` is memory that can neither shrink nor grow, of exactly the size that
+    /// `layout` demands, and maps it. The descriptor stays the caller's. not_reachable: it is not.
+    static Outcome<PeerMemory> map(System& system, int fd, const Layout& layout);
+
+    const Control& control() const { return *reinterpret_cast<const Control*>(mapping_.data()); }
+    const Slot* ring() const {
+        return reinterpret_cast<const Slot*>(mapping_.data() + Layout::ring_offset);
+    }
+    const std::byte* arena() const { return mapping_.data() + layout_.arena_offset(); }
+    const Layout& layout() const { return layout_; }
+
+private:
+    Layout layout_;
+    Mapping mapping_;
+};
+
+}  // namespace via::device::shm

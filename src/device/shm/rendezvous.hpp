@@ -1,0 +1,81 @@
+// The directory in which the NICs of one user on one host find each other.
+//
+// Each NIC has a listening socket nic-PID-KEY; a discriminator somebody listens to is a symbolic
+// link d-HEX to that name. A name whose owner is dead is taken over or removed by whoever meets
+// it. Removing a dead owner's link happens under a lock on the directory, so that two who do it at
+// once cannot remove a third one's new link; nobody waits for that lock.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/address.hpp"
+#include "device/shm/failure.hpp"
+#include "device/shm/system.hpp"
+
+namespace via::device::shm {
+
+class Rendezvous {
+public:
+    /// Checks the directory (there, ours, closed to others), removes what the dead left behind,
+    /// and begins to listen as nic-PID-`key`.
+    static Outcome<std::unique_ptr<Rendezvous>> open(System& system, const std::string& directory,
+                                                     std::uint64_t key);
+    /// Removes our names and closes the socket.
+    ~Rendezvous();
+    Rendezvous(const Rendezvous&) = delete;
+    Rendezvous& operator=(const Rendezvous&) = delete;
+
+    const std::string& name() const { return name_; }
+    int listening_socket() const { return socket_.get(); }
+
+    /// Makes `discriminator` lead to us. Calls nest. error_resource: it leads to somebody alive.
+    Outcome<void> listen(const Discriminator& discriminator);
+    void unlisten(const Discriminator& discriminator);
+
+    /// Name of the NIC that listens to `discriminator`, or empty. It may be dead.
+    std::string find(const Discriminator& discriminator) const;
+
+    enum class Reach : std::uint8_t {
+        connected,
+        busy,    ///< alive, but its queue is full: try again later
+        gone,    ///< nobody is there
+        failed,  ///< errno says why
+    };
+    /// Connects `socket` to the NIC called `name`.
+    Reach connect(int socket, const std::string& name) const;
+
+    /// A new descriptor of the directory: something to hold in reserve. -1 and errno on failure.
+    int duplicate_descriptor() const { return system_.duplicate(directory_.get()); }
+
+private:
+    Rendezvous(System& system, std::string path) : system_(system), path_(std::move(path)) {}
+
+    Outcome<void> open_directory();
+    Outcome<void> open_socket(std::uint64_t key);
+    int bind_and_listen(const std::string& temporary);
+    void remove_leftovers();
+    void consider_leftover(std::string_view entry, std::map<std::string, bool, std::less<>>& dead);
+    Outcome<void> take_name(const std::string& link);
+    bool remove_dead_link(const std::string& link, const std::string& target);
+    bool is_dead(const std::string& name) const;
+    bool process_ended(pid_t pid) const;
+    /// The NIC's name that `link` leads to; empty: none or malformed, then `exists` tells which.
+    std::string read_link(const std::string& link, bool* exists = nullptr) const;
+    std::string socket_path(const std::string& name) const;
+    bool lock_directory() const;
+
+    System& system_;
+    std::string path_;
+    Descriptor directory_;
+    Descriptor socket_;
+    std::string name_;
+    std::map<std::string, unsigned> listening_;  ///< link name, how often
+};
+
+/// The link's name for `discriminator`.
+std::string link_name(const Discriminator& discriminator);
+
+}  // namespace via::device::shm

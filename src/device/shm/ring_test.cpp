@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#include "base/random.hpp"
+#include "device/shm/ring_reader.hpp"
+#include "device/shm/ring_writer.hpp"
+
+namespace via::device::shm {
+namespace {
+
+constexpr std::uint32_t arena_size = 1U << 15;
+
+/// Both ends over ordinary memory; the test may write into it as a hostile peer would.
+struct Ring {
+    explicit Ring(std::uint32_t slots, std::uint32_t first = 0)
+        : memory(new Slot[slots]), arena(arena_size), shadow(slots) {
+        head.store(first, memory_order_relaxed);
+        writer.attach(memory.get(), slots, arena.data(), arena_size, shadow.data(), &head, first);
+        reader.attach(memory.get(), slots, arena.data(), arena_size, &head, first);
+    }
+
+    bool send(std::uint32_t header, std::uint32_t payload, unsigned seed) {
+        FrameSlot slot;
+        if (!writer.reserve(header, payload, slot)) {
+            if (writer.refresh() != RingWriter::Refresh::moved) return false;
+            if (!writer.reserve(header, payload, slot)) return false;
+        }
+        fill(slot.header, header, seed);
+        fill(slot.payload, payload, seed + 7);
+        return true;
+    }
+
+    static void fill(std::byte* to, std::uint32_t length, unsigned seed) {
+        for (std::uint32_t i = 0; i < length; ++i) to[i] = std::byte(seed * 31 + i);
+    }
+    static bool holds(const std::byte* at, std::uint32_t length, unsigned seed) {
+        for (std::uint32_t i = 0; i < length; ++i) {
+            if (at[i] != std::byte(seed * 31 + i)) return false;
+        }
+        return true;
+    }
+
+    void expect(std::uint32_t header, std::uint32_t payload, unsigned seed) {
+        Frame frame;
+        ASSERT_EQ(reader.take(frame), RingReader::Take::frame);
+        if (header + payload <= slot_room) {
+            EXPECT_EQ(frame.length, header + payload);
+            EXPECT_EQ(frame.payload, nullptr);
+            EXPECT_TRUE(holds(frame.bytes + header, payload, seed + 7));
+        } else {
+            EXPECT_EQ(frame.length, header);
+            ASSERT_NE(frame.payload, nullptr);
+            EXPECT_EQ(frame.payload_length, payload);
+            EXPECT_TRUE(holds(frame.payload, payload, seed + 7));
+        }
+        EXPECT_TRUE(holds(frame.bytes, header, seed));
+    }
+    void give_back() {
+        reader.release();
+        reader.announce();
+    }
+
+    /// Writes a published slot, byte for byte as a liar likes.
+    void forge(std::uint32_t position, std::uint64_t lengths, std::uint32_t offset,
+               std::uint32_t length) {
+        Slot& slot = memory[position];
+        slot.words[arena_word].store(std::uint64_t{length} << 32 | offset);
+        slot.words[0].store(lengths << 32 | (position + 1));
+    }
+
+    std::unique_ptr<Slot[]> memory;
+    std::vector<std::byte> arena;
+    std::vector<std::uint64_t> shadow;
+    Atomic<std::uint32_t> head;
+    RingWriter writer;
+    RingReader reader;
+};
+
+TEST(ShmRing, CarriesEveryInlineSizeAndTheFirstArenaSizes) {
+    Ring ring(16);
+    unsigned seed = 0;
+    for (std::uint32_t header = 0; header <= header_max; header += 4) {
+        for (std::uint32_t payload = 0; payload <= 130; ++payload) {
+            ASSERT_TRUE(ring.send(header, payload, ++seed));
+            ring.writer.transmit();
+            ring.expect(header, payload, seed);
+            ring.give_back();
+        }
+    }
+}
+
+TEST(ShmRing, NothingIsSeenBeforeTransmit) {
+    Ring ring(8);
+    ASSERT_TRUE(ring.send(24, 8, 1));
+    Frame frame;
+    EXPECT_FALSE(ring.reader.pending());
+    EXPECT_EQ(ring.reader.take(frame), RingReader::Take::empty);
+    EXPECT_TRUE(ring.writer.transmit());
+    EXPECT_TRUE(ring.reader.pending());
+    ring.expect(24, 8, 1);
+    EXPECT_FALSE(ring.writer.transmit());
+}
+
+TEST(ShmRing, IsFullAfterItsSlotsAndGoesOnAfterRelease) {
+    Ring ring(8);
+    for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(ring.send(24, 8, i));
+    EXPECT_FALSE(ring.send(24, 8, 99));
+    ring.writer.transmit();
+    for (unsigned i = 0; i < 8; ++i) ring.expect(24, 8, i);
+    EXPECT_FALSE(ring.send(24, 8, 99)) << "taken, but not given back";
+    ring.give_back();
+    EXPECT_TRUE(ring.send(24, 8, 99));
+    ring.writer.transmit();
+    ring.expect(24, 8, 99);
+}
+
+TEST(ShmRing, AbandonGivesBackSlotsAndArena) {
+    Ring ring(8);
+    ASSERT_TRUE(ring.send(24, 4096, 1));
+    ring.writer.transmit();
+    for (int round = 0; round < 50; ++round) {
+        for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(ring.send(40, 8192, i)) << round;
+        EXPECT_FALSE(ring.send(40, 8192, 9)) << "the arena is 32 KiB";
+        ring.writer.abandon();
+        EXPECT_FALSE(ring.writer.transmit());
+    }
+    ring.expect(24, 4096, 1);
+    EXPECT_FALSE(ring.reader.pending());
+}
+
+TEST(ShmRing, PositionsWrapAround) {
+    constexpr std::uint32_t slots = 8;
+    Ring ring(slots, 0U - 5 * slots);
+    unsigned sent = 0, taken = 0;
+    for (int round = 0; round < 40; ++round) {
+        while (ring.send(24, sent % 40, sent)) ++sent;
+        ring.writer.transmit();
+        const unsigned until = round % 2 == 0 ? sent : std::max(taken, sent - 3);
+        for (; taken < until; ++taken) ring.expect(24, taken % 40, taken);
+        ring.give_back();
+    }
+    EXPECT_GT(sent, 10 * slots);
+}
+
+TEST(ShmRing, ArenaWrapsAtEveryPhase) {
+    Ring ring(64);
+    Random random(4711);
+    std::vector<std::uint32_t> sizes;
+    std::size_t taken = 0;
+    for (int round = 0; round < 3000; ++round) {
+        for (;;) {
+            const auto size = static_cast<std::uint32_t>(random.between(1, payload_max));
+            if (!ring.send(24, size, static_cast<unsigned>(sizes.size()))) break;
+            sizes.push_back(size);
+        }
+        ring.writer.transmit();
+        const std::size_t until = taken + random.between(1, sizes.size() - taken);
+        for (; taken < until; ++taken) {
+            ring.expect(24, sizes[taken], static_cast<unsigned>(taken));
+        }
+        ring.give_back();
+    }
+    EXPECT_GT(sizes.size(), 3000U);
+}
+
+TEST(ShmRing, TheLargestPayloadFitsHoweverTheArenaStands) {
+    for (std::uint32_t first = 64; first < arena_size; first += 64) {
+        Ring ring(64);
+        for (std::uint32_t left = first; left > 0;) {
+            const std::uint32_t part = std::min(left, payload_max);
+            ASSERT_TRUE(ring.send(8, part, 1)) << first;
+            ring.writer.transmit();
+            ring.expect(8, part, 1);
+            ring.give_back();
+            left -= part;
+        }
+        ASSERT_TRUE(ring.send(40, payload_max, 2)) << first;
+        ring.writer.transmit();
+        ring.expect(40, payload_max, 2);
+    }
+}
+
+TEST(ShmRing, AnnouncementsAreDueAfterAQuarter) {
+    Ring ring(16);
+    for (unsigned i = 0; i < 4; ++i) ring.send(24, 8, i);
+    ring.writer.transmit();
+    for (unsigned i = 0; i < 3; ++i) ring.expect(24, 8, i);
+    ring.reader.release();
+    EXPECT_FALSE(ring.reader.announce_due());
+    EXPECT_TRUE(ring.reader.unannounced());
+    ring.expect(24, 8, 3);
+    ring.reader.release();
+    EXPECT_TRUE(ring.reader.announce_due());
+    ring.reader.announce();
+    EXPECT_FALSE(ring.reader.announce_due());
+    EXPECT_FALSE(ring.reader.unannounced());
+    ring.send(24, 8192, 5);
+    ring.writer.transmit();
+    ring.expect(24, 8192, 5);
+    ring.reader.release();
+    EXPECT_TRUE(ring.reader.announce_due()) << "a quarter of the arena";
+}
+
+TEST(ShmRing, LiesInASlotAreFound) {
+    struct Lie {
+        const char* what;
+        std::uint64_t lengths;
+        std::uint32_t offset, length;
+        RingReader::Take expected;
+    };
+    constexpr auto lie = RingReader::Take::lie;
+    constexpr auto fine = RingReader::Take::frame;
+    constexpr std::uint64_t arena = arena_marker;
+    const Lie lies[] = {
+        {"longest inline", slot_room, 0, 0, fine},
+        {"inline too long", slot_room + 1, 0, 0, lie},
+        {"inline nearly the marker", 0xFFFE, 0, 0, lie},
+        {"inline with header length", 1U << 16 | 8, 0, 0, lie},
+        {"good", arena | 40U << 16, 0, 8192, fine},
+        {"header too long", arena | 41U << 16, 0, 8192, lie},
+        {"header far too long", arena | 0xFFFFU << 16, 0, 8192, lie},
+        {"no payload", arena | 24U << 16, 0, 0, lie},
+        {"payload too long", arena | 24U << 16, 0, 8193, lie},
+        {"payload of 4 GiB", arena | 24U << 16, 0, 0xFFFFFFFF, lie},
+        {"not aligned", arena | 24U << 16, 1, 8, lie},
+        {"last line", arena | 24U << 16, arena_size - 64, 64, fine},
+        {"one byte over the end", arena | 24U << 16, arena_size - 64, 65, lie},
+        {"behind the end", arena | 24U << 16, arena_size, 1, lie},
+        {"far behind the end", arena | 24U << 16, 0xFFFFFFC0, 64, lie},
+        {"wrapping around", arena | 24U << 16, 0xFFFFFFC0, 8192, lie},
+    };
+    for (const Lie& each : lies) {
+        Ring ring(8);
+        ring.forge(0, each.lengths, each.offset, each.length);
+        Frame frame;
+        EXPECT_EQ(ring.reader.take(frame), each.expected) << each.what;
+        if (each.expected != fine) {
+            EXPECT_EQ(ring.reader.position(), 0U) << each.what;
+        } else if (frame.payload != nullptr) {
+            EXPECT_GE(frame.payload, ring.arena.data()) << each.what;
+            EXPECT_LE(frame.payload + frame.payload_length, ring.arena.data() + arena_size);
+        }
+    }
+}
+
+TEST(ShmRing, StampsOfOtherLapsDoNotMatch) {
+    Ring ring(8);
+    for (const std::uint32_t stamp : {0U, 2U, 8U, 9U, 0x80000001U, 0xFFFFFFFFU}) {
+        ring.memory[0].words[0].store(std::uint64_t{8} << 32 | stamp);
+        Frame frame;
+        EXPECT_EQ(ring.reader.take(frame), RingReader::Take::empty) << stamp;
+        EXPECT_FALSE(ring.reader.pending()) << stamp;
+    }
+}
+
+TEST(ShmRing, RandomSlotsNeverLeadOutside) {
+    Random random(99);
+    for (int round = 0; round < 200000; ++round) {
+        static Ring ring(8);
+        const std::uint32_t position = ring.reader.position();
+        Slot& slot = ring.memory[position & 7];
+        std::uint64_t lengths = random.next() >> 32;
+        if (random.chance(70)) lengths = (lengths & 0x3FFFFF) | arena_marker;
+        std::uint64_t reference = random.next();
+        if (random.chance(70)) reference &= 0x00003FFF'0000FFC0;
+        slot.words[arena_word].store(reference);
+        slot.words[0].store(lengths << 32 | std::uint32_t(position + 1));
+        Frame frame;
+        if (ring.reader.take(frame) != RingReader::Take::frame) continue;
+        ASSERT_LE(frame.length, slot_room);
+        if (frame.payload == nullptr) continue;
+        ASSERT_LE(frame.length, header_max);
+        ASSERT_LE(frame.payload_length, payload_max);
+        ASSERT_GE(frame.payload, ring.arena.data());
+        ASSERT_LE(frame.payload + frame.payload_length, ring.arena.data() + arena_size);
+    }
+}
+
+TEST(ShmRing, LiesAboutTheHeadAreFound) {
+    for (const std::uint32_t forged : {6U, 7U, 100U, 0x80000000U, 0xFFFFFFFFU}) {
+        Ring ring(8);
+        for (unsigned i = 0; i < 5; ++i) ring.send(24, 8, i);
+        ring.writer.transmit();
+        ring.head.store(forged);
+        EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::lie) << forged;
+        EXPECT_EQ(ring.writer.peer_head(), 0U) << forged;
+    }
+    Ring ring(8);
+    for (unsigned i = 0; i < 5; ++i) ring.send(24, 8, i);
+    ring.writer.transmit();
+    ring.head.store(5);
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::moved);
+    ring.head.store(4);
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::lie) << "it went back";
+    ring.head.store(6);
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::lie) << "reserved, but never sent";
+}
+
+TEST(ShmRing, WriterNeverReadsItsSharedMemoryBack) {
+    Ring ring(8);
+    Random random(5);
+    for (int round = 0; round < 1000; ++round) {
+        // Somebody scribbles over all that we shared, each time before we go on.
+        for (std::uint32_t i = 0; i < 8; ++i) {
+            for (auto& word : ring.memory[i].words) word.store(random.next());
+        }
+        FrameSlot slot;
+        if (!ring.writer.reserve(24, static_cast<std::uint32_t>(random.between(0, 8192)), slot)) {
+            ring.head.store(ring.writer.published());
+            ring.writer.refresh();
+            continue;
+        }
+        const auto* at = slot.payload;
+        const bool in_ring = at >= reinterpret_cast<std::byte*>(ring.memory.get()) &&
+                             at <= reinterpret_cast<std::byte*>(ring.memory.get() + 8);
+        const bool in_arena = at >= ring.arena.data() && at < ring.arena.data() + arena_size;
+        ASSERT_TRUE(in_ring || in_arena);
+        ring.writer.transmit();
+        const std::uint32_t position = ring.writer.published();
+        const std::uint64_t first = ring.memory[(position - 1) & 7].words[0].load();
+        ASSERT_EQ(static_cast<std::uint32_t>(first), position);
+    }
+}
+
+TEST(ShmRing, AClosedWriterHasNoRoom) {
+    Ring ring(8);
+    ring.send(24, 8, 1);
+    ring.writer.close();
+    EXPECT_FALSE(ring.send(24, 8, 2));
+    ring.head.store(1);
+    EXPECT_FALSE(ring.writer.room_came());
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::same);
+    ring.writer.abandon();
+    EXPECT_FALSE(ring.send(24, 4096, 2));
+}
+
+}  // namespace
+}  // namespace via::device::shm

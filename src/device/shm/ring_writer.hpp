@@ -1,0 +1,184 @@
+// The sending end of a channel: a ring of slots and an arena for larger payloads, both in memory
+// that only we write. One thread at a time; the other end is a RingReader in the peer.
+//
+// Room comes back through the peer's head (how many slots it gave back). What the arena owes to
+// each slot is remembered in `shadow`, private memory, never read back from the shared one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/assert.hpp"
+#include "base/atomic.hpp"
+#include "device/device.hpp"
+#include "device/shm/layout.hpp"
+#include "device/shm/peer_load.hpp"
+
+namespace via::device::shm {
+
+/// Orders streaming (non-temporal) stores before what follows; release stores alone do not.
+inline void streaming_store_fence() {
+#if defined(__x86_64__) && !defined(VIA_MODEL)
+    __builtin_ia32_sfence();
+#else
+    atomic_fence(memory_order_seq_cst);
+#endif
+}
+
+class RingWriter {
+public:
+    enum class Refresh : std::uint8_t {
+        same,   ///< the peer gave nothing back
+        moved,  ///< it did
+        lie,    ///< it claims to have given back what was never sent
+    };
+
+    /// `slots` and `arena_bytes` are powers of two; `shadow` has `slots` entries. All stay the
+    /// caller's and outlive the writer. Tests may begin with another position than 0, at both ends.
+    void attach(Slot* ring, std::uint32_t slots, std::byte* arena, std::uint32_t arena_bytes,
+                std::uint64_t* shadow, const Atomic<std::uint32_t>* peer_head,
+                std::uint32_t first_position = 0) {
+        reserved_ = published_ = head_ = first_position;
+        ring_ = ring;
+        slots_ = slots;
+        arena_ = arena;
+        arena_bytes_ = arena_bytes;
+        shadow_ = shadow;
+        peer_head_ = peer_head;
+    }
+
+    /// Lends room for one frame out of what is known to be free; false: refresh() and try again.
+    bool reserve(std::uint32_t header_length, std::uint32_t payload_length, FrameSlot& slot) {
+        if (reserved_ - head_ >= slots_) [[unlikely]] return false;
+        const std::uint32_t index = reserved_ & (slots_ - 1);
+        std::byte* bytes = reinterpret_cast<std::byte*>(&ring_[index].words[1]);
+        const std::uint32_t length = header_length + payload_length;
+        if (length > slot_room) return reserve_arena(index, header_length, payload_length, slot);
+        shadow_[index] = shadow_entry(arena_tail_, length);
+        ++reserved_;
+        slot.header = bytes;
+        slot.payload = bytes + header_length;
+        return true;
+    }
+
+    /// Publishes all reserved frames in order. Returns false when there were none.
+    bool transmit() {
+        std::uint32_t position = published_;
+        if (position == reserved_) return false;
+        if (streamed_) {
+            streaming_store_fence();
+            streamed_ = false;
+        }
+        do {
+            const std::uint32_t index = position & (slots_ - 1);
+            ++position;
+            // lengths in the upper half, the stamp (position + 1) in the lower
+            const std::uint64_t lengths = shadow_[index] & ~std::uint64_t{0xFFFFFFFF};
+            ring_[index].words[0].store(lengths | position, memory_order_release);
+        } while (position != reserved_);
+        published_ = position;
+        arena_published_ = arena_tail_;
+        return true;
+    }
+
+    /// Takes back all reserved, unpublished frames.
+    void abandon() {
+        reserved_ = published_;
+        arena_tail_ = arena_published_;
+        streamed_ = false;
+        if (closed_) close();
+    }
+
+    /// Reads how much the peer has given back.
+    Refresh refresh() {
+        if (closed_) return Refresh::same;
+        peer_decision();
+        // Acquire: our next stores into the room follow the peer's last loads from it.
+        const std::uint32_t head = peer_load(*peer_head_, memory_order_acquire);
+        if (head == head_) return Refresh::same;
+        if (head - head_ > published_ - head_) return Refresh::lie;
+        arena_head_ = static_cast<std::uint32_t>(shadow_[(head - 1) & (slots_ - 1)]);
+        head_ = head;
+        return Refresh::moved;
+    }
+
+    /// True when refresh() would not return `same`.
+    bool room_came() const {
+        if (closed_) return false;
+        peer_decision();
+        return peer_load(*peer_head_, memory_order_acquire) != head_;
+    }
+
+    /// The peer's head now; one that refresh() would call a lie counts as no change.
+    std::uint32_t peer_head() const {
+        peer_decision();
+        const std::uint32_t head = peer_load(*peer_head_, memory_order_acquire);
+        return head - head_ > published_ - head_ ? head_ : head;
+    }
+
+    /// No more room from now on: the peer is gone.
+    void close() {
+        closed_ = true;
+        head_ = reserved_ - slots_;
+    }
+
+    /// Frames published so far, modulo 2^32.
+    std::uint32_t published() const { return published_; }
+    /// True when pages of the arena may be occupied.
+    bool arena_used() const { return arena_used_; }
+    /// True when nobody needs a byte of the arena: nothing in flight, nothing reserved there.
+    bool arena_idle() const { return arena_head_ == arena_tail_; }
+    /// The caller gave the arena's pages back to the system.
+    void arena_given_back() { arena_used_ = false; }
+
+private:
+    static constexpr std::uint64_t shadow_entry(std::uint32_t arena_end, std::uint32_t lengths) {
+        return std::uint64_t{lengths} << 32 | arena_end;
+    }
+
+    bool reserve_arena(std::uint32_t index, std::uint32_t header_length,
+                       std::uint32_t payload_length, FrameSlot& slot) {
+        VIA_ASSERT(header_length <= header_max && payload_length <= payload_max);
+        VIA_ASSERT(payload_length > 0);
+        const std::uint32_t need =
+            (payload_length + arena_granularity - 1) & ~(arena_granularity - 1);
+        std::uint32_t start = arena_tail_;
+        std::uint32_t offset = start & (arena_bytes_ - 1);
+        if (need > arena_bytes_ - offset) {  // a payload is contiguous: skip the rest
+            start += arena_bytes_ - offset;
+            offset = 0;
+        }
+        if (start + need - arena_head_ > arena_bytes_) return false;
+        Slot& entry = ring_[index];
+        entry.words[arena_word].store(std::uint64_t{payload_length} << 32 | offset,
+                                      memory_order_relaxed);
+        arena_tail_ = start + need;
+        arena_used_ = true;
+        if (payload_length >= stream_length_min) streamed_ = true;
+        shadow_[index] = shadow_entry(arena_tail_, header_length << 16 | arena_marker);
+        ++reserved_;
+        slot.header = reinterpret_cast<std::byte*>(&entry.words[1]);
+        slot.payload = arena_ + offset;
+        return true;
+    }
+
+    // One cache line; positions count from 0 modulo 2^32.
+    Slot* ring_ = nullptr;
+    std::uint64_t* shadow_ = nullptr;  ///< per slot: lengths word, arena end after it
+    std::byte* arena_ = nullptr;
+    const Atomic<std::uint32_t>* peer_head_ = nullptr;
+    std::uint32_t slots_ = 0;
+    std::uint32_t reserved_ = 0;
+    std::uint32_t published_ = 0;
+    std::uint32_t head_ = 0;  ///< the peer's, as last read
+    std::uint32_t arena_bytes_ = 0;
+    std::uint32_t arena_tail_ = 0;  ///< bytes ever taken, skipped ones included, modulo 2^32
+    std::uint32_t arena_head_ = 0;  ///< of those, given back
+    bool streamed_ = false;         ///< a reserved payload may be filled with streaming stores
+    bool arena_used_ = false;
+    bool closed_ = false;
+    // rarely needed
+    std::uint32_t arena_published_ = 0;  ///< arena_tail_ at the last transmit()
+};
+
+}  // namespace via::device::shm

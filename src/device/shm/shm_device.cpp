@@ -1,0 +1,260 @@
+#include "device/shm/shm_device.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "device/shm/message.hpp"
+#include "device/shm/wake.hpp"
+
+namespace via::device::shm {
+
+namespace {
+
+/// Frames that one channel may deliver before the next one has its turn.
+constexpr std::size_t fair_share = 16;
+
+}  // namespace
+
+bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                        FrameSlot& slot) {
+    Channel& channel = *table_[path];
+    if (channel.writer.reserve(header_length, payload_length, slot)) [[likely]] return true;
+    return reserve_slow(channel, header_length, payload_length, slot);
+}
+
+bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
+                             std::uint32_t payload_length, FrameSlot& slot) {
+    switch (channel.writer.refresh()) {
+        case RingWriter::Refresh::same: return false;
+        case RingWriter::Refresh::moved: break;
+        case RingWriter::Refresh::lie:
+            condemn(channel, "it gave back frames that were never sent");
+            return false;
+    }
+    if (channel.waiting_for_room) channel.set_waiting(false);
+    return channel.writer.reserve(header_length, payload_length, slot);
+}
+
+void ShmDevice::transmit(PathId path) {
+    Channel& channel = *table_[path];
+    if (!channel.writer.transmit()) return;
+    channel.has_sent = true;
+    touch(channel);
+}
+
+void ShmDevice::abandon(PathId path) { table_[path]->writer.abandon(); }
+
+void ShmDevice::touch(Channel& channel) {
+    if (channel.touched) return;
+    channel.touched = true;
+    channel.next_touched = touched_;
+    touched_ = &channel;
+}
+
+std::uint32_t ShmDevice::notify() {
+    std::uint32_t calls = 0;
+    Channel* channel = std::exchange(touched_, nullptr);
+    while (channel != nullptr) {
+        Channel* next = channel->next_touched;
+        channel->touched = false;
+        wake(*channel, std::exchange(channel->has_sent, false), calls);
+        channel = next;
+    }
+    return calls;
+}
+
+/// After a full fence: wakes the peer if it sleeps and frames were sent, or room came that it
+/// waits for.
+void ShmDevice::wake(Channel& channel, bool sent, std::uint32_t& calls) {
+    const std::uint32_t word = channel.peer_sleep_word();
+    if (sleep_kind(word) == Sleep::awake) [[likely]] return;
+    if (channel.state == Channel::State::ended || channel.departing) return;
+    if (!sent && !channel.peer_waits_for_room()) return;
+    if (channel.wake(system_, word, calls)) return;
+    wake_again_ = true;
+    channel.has_sent = true;
+    touch(channel);
+}
+
+std::size_t ShmDevice::receive(std::span<Frame> frames) {
+    if (taken_ != nullptr) release();
+    std::size_t count = 0;
+    std::size_t without = 0;  // channels in a row that had less than their share
+    while (without < live_.size() && count < frames.size()) {
+        if (cursor_ >= live_.size()) cursor_ = 0;
+        Channel& channel = *live_[cursor_];
+        const std::size_t share = std::min(frames.size() - count, fair_share);
+        const std::size_t got = take(channel, frames.subspan(count, share));
+        count += got;
+        if (channel.state != Channel::State::live) continue;  // another one has its place now
+        without = got == share ? 0 : without + 1;
+        ++cursor_;
+    }
+    return count;
+}
+
+/// May end the channel, which takes it out of live_.
+inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
+    std::size_t count = 0;
+    RingReader::Take taken = RingReader::Take::empty;
+    for (; count < frames.size(); ++count) {
+        taken = channel.reader.take(frames[count]);
+        if (taken != RingReader::Take::frame) break;
+        frames[count].path = channel.path;
+    }
+    if (count != 0 && !channel.taken) {
+        channel.taken = true;
+        channel.next_taken = taken_;
+        taken_ = &channel;
+    }
+    if (taken == RingReader::Take::lie) [[unlikely]] {
+        condemn(channel, "a frame's lengths or offset are out of bounds");
+    } else if (channel.departing) [[unlikely]] {
+        // One that hung up but goes on writing gets no more than a full ring delivered.
+        const bool too_many =
+            channel.reader.position() - channel.drain_from > channel.reader.slots();
+        if (count == 0 || too_many) end(channel);
+    } else if (count == 0 && channel.reader.unannounced()) {
+        went_idle(channel);
+    }
+    return count;
+}
+
+/// The first empty poll after frames: nothing better to do than to tell the peer of its room. It
+/// may wait for just that, and nobody needs to call notify() after an empty poll.
+void ShmDevice::went_idle(Channel& channel) {
+    channel.reader.announce();
+    atomic_fence(memory_order_seq_cst);
+    std::uint32_t calls = 0;
+    wake(channel, false, calls);
+}
+
+void ShmDevice::release() {
+    Channel* channel = std::exchange(taken_, nullptr);
+    while (channel != nullptr) {
+        channel->taken = false;
+        channel->reader.release();
+        if (channel->reader.announce_due()) [[unlikely]] {
+            channel->reader.announce();
+            touch(*channel);
+        }
+        channel = channel->next_taken;
+    }
+}
+
+void ShmDevice::condemn(PathId path, const char* reason) {
+    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
+    condemn(*table_[path], reason);
+}
+
+void ShmDevice::condemn(Channel& channel, const char* reason) {
+    if (channel.state == Channel::State::ended) return;
+    channel.end_reason = reason;
+    end(channel);
+    report("shm: the connection to " + describe(channel) +
+           " is cut, it broke the protocol: " + reason);
+}
+
+void ShmDevice::go_live(Channel& channel) {
+    if (channel.state != Channel::State::opening) return;
+    channel.state = Channel::State::live;
+    channel.live_index = static_cast<std::uint32_t>(live_.size());
+    live_.push_back(&channel);
+    channel.set_sleep_word(sleep_word(sleep_, sleep_count_));
+}
+
+/// No frames from now on; the down event waits to be taken. No system call.
+void ShmDevice::end(Channel& channel) {
+    if (channel.state == Channel::State::live) {
+        live_.back()->live_index = channel.live_index;
+        live_[channel.live_index] = live_.back();
+        live_.pop_back();
+    }
+    channel.state = Channel::State::ended;
+    channel.writer.close();
+    ended_.push_back(&channel);
+}
+
+bool ShmDevice::next_event(PathEvent& event) {
+    if (!events_.empty()) {
+        event = events_.front();
+        events_.pop_front();
+        if (event.kind != PathEventKind::unresolved) go_live(*table_[event.path]);
+        return true;
+    }
+    for (std::size_t i = 0; i < ended_.size(); ++i) {
+        Channel& channel = *ended_[i];
+        if (channel.taken) continue;  // its frames are still being read
+        event = {PathEventKind::down, channel.path};
+        ended_.erase(ended_.begin() + static_cast<std::ptrdiff_t>(i));
+        destroy(channel);
+        return true;
+    }
+    return false;
+}
+
+void ShmDevice::destroy(Channel& channel) {
+    for (Channel** at = &touched_; *at != nullptr; at = &(*at)->next_touched) {
+        if (*at != &channel) continue;
+        *at = channel.next_touched;
+        break;
+    }
+    Introduction& peer = channel.peer_info;
+    unwatch(peer.socket.get());
+    if (peer.process.valid()) unwatch(peer.process.get());
+    if (!channel.end_reason.empty()) say_goodbye(system_, peer.socket.get(), channel.end_reason);
+    // A forked child may hold the socket too: closing alone would not tell the peer.
+    system_.shutdown(peer.socket.get());
+    free_paths_.push_back(channel.path);
+    table_[channel.path].reset();
+}
+
+void ShmDevice::arm(Sleep sleep) {
+    if (taken_ != nullptr) release();
+    sleep_ = sleep;
+    ++sleep_count_;
+    const std::uint32_t word = sleep_word(sleep, sleep_count_);
+    bool announced = false;
+    for (Channel* channel : live_) {
+        channel->set_sleep_word(word);
+        if (sleep == Sleep::awake || !channel->reader.unannounced()) continue;
+        channel->reader.announce();
+        touch(*channel);
+        announced = true;
+    }
+    if (!announced) return;
+    // Nobody calls notify() any more before the sleep.
+    atomic_fence(memory_order_seq_cst);
+    notify();
+}
+
+void ShmDevice::set_waiting_for_room(PathId path) { table_[path]->set_waiting(true); }
+
+bool ShmDevice::has_work() {
+    if (!events_.empty()) return true;
+    for (const Channel* channel : ended_) {
+        if (!channel->taken) return true;
+    }
+    for (Channel* channel : live_) {
+        if (channel->reader.pending() || channel->departing) return true;
+        if (channel->waiting_for_room && channel->writer.room_came()) {
+            channel->set_waiting(false);  // told once; who still lacks room says so again
+            return true;
+        }
+    }
+    return false;
+}
+
+std::size_t ShmDevice::wake_words(std::span<WakeWord> words) {
+    const std::size_t count = std::min(words.size(), live_.size());
+    for (std::size_t i = 0; i < count; ++i) words[i] = live_[i]->wake_word();
+    return live_.size();
+}
+
+HostAddress ShmDevice::peer_address(PathId path) const {
+    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
+    return table_[path]->peer_info.address;
+}
+
+}  // namespace via::device::shm

@@ -1,0 +1,151 @@
+// The device between processes of one user on one host: see README.md.
+#pragma once
+
+#include <deque>
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/shm/channel.hpp"
+#include "device/shm/handshake.hpp"
+#include "device/shm/rendezvous.hpp"
+#include "device/shm/system.hpp"
+
+namespace via::device::shm {
+
+struct ShmConfig {
+    /// Exists, mode 0700, ours; private to the host (boot id, network namespace) and NIC name.
+    std::string directory;
+    HostAddress address;                       ///< the same for all NICs of the directory
+    std::uint64_t key = 0;                     ///< random: tells the NICs of one process apart
+    std::uint32_t ring_slots = 1024;           ///< power of two, 64 bytes each, per peer
+    std::uint32_t arena_bytes = 1U << 20;      ///< power of two, per peer, given back when idle
+    std::uint32_t paths_max = 4096;            ///< peers
+    std::uint32_t paths_per_process_max = 64;  ///< of these, come from one process
+    std::uint32_t handshakes_max = 64;         ///< peers that came and have not greeted yet
+    std::uint32_t wakeups_per_second_max = 1000;  ///< by one peer, with nothing to show
+    Duration handshake_timeout = seconds(5);
+    Duration arena_idle_after = seconds(1);
+    /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
+    /// with the turn, from any of the device's calls; may be empty.
+    std::function<void(const std::string&)> report;
+    System* system = nullptr;                  ///< nullptr: the real one
+};
+
+class ShmDevice final : public Device {
+public:
+    /// The error says what failed, why and what to do. Makes system calls.
+    static std::expected<std::unique_ptr<ShmDevice>, std::string> open(const ShmConfig& config);
+    /// Removes our names and leaves all peers; what was transmitted stays readable for them.
+    ~ShmDevice() override;
+    ShmDevice(const ShmDevice&) = delete;
+    ShmDevice& operator=(const ShmDevice&) = delete;
+
+    const Capabilities& capabilities() const override { return capabilities_; }
+    const HostAddress& address() const override { return config_.address; }
+    /// Our name in the directory.
+    const std::string& name() const { return rendezvous_->name(); }
+
+    void resolve(const NetAddress& remote, std::uint64_t cookie) override;
+    Status listen(const Discriminator& discriminator) override;
+    void unlisten(const Discriminator& discriminator) override;
+    HostAddress peer_address(PathId path) const override;
+
+    bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                 FrameSlot& slot) override;
+    void transmit(PathId path) override;
+    void abandon(PathId path) override;
+    std::uint32_t notify() override;
+    std::size_t receive(std::span<Frame> frames) override;
+    void release() override;
+    void condemn(PathId path, const char* reason) override;
+
+    bool next_event(PathEvent& event) override;
+    Time next_deadline() const override;
+    void service(Time now) override;
+    void arm(Sleep sleep) override;
+    void set_waiting_for_room(PathId path) override;
+    bool has_work() override;
+    int wait_handle() const override { return epoll_.get(); }
+    std::size_t wake_words(std::span<WakeWord> words) override;
+
+private:
+    using Handshakes = std::map<std::uint32_t, Handshake>;
+
+    explicit ShmDevice(const ShmConfig& config);
+    Outcome<void> start();
+
+    // shm_device.cpp: the polling path
+    bool reserve_slow(Channel& channel, std::uint32_t header_length, std::uint32_t payload_length,
+                      FrameSlot& slot);
+    std::size_t take(Channel& channel, std::span<Frame> frames);
+    void went_idle(Channel& channel);
+    void announce(Channel& channel);
+    void touch(Channel& channel);
+    void wake(Channel& channel, bool sent, std::uint32_t& calls);
+    void condemn(Channel& channel, const char* reason);
+    void go_live(Channel& channel);
+    void end(Channel& channel);
+    void destroy(Channel& channel);
+
+    // shm_service.cpp: peers come and go
+    void report(const std::string& text);
+    static std::string describe(const Channel& channel);
+    void dispatch(const epoll_event& event);
+    void accept_peers();
+    bool accept_failed(int error);
+    int turn_one_away();
+    void pause_accepting();
+    void resume_accepting();
+    void admit(Descriptor socket);
+    bool is_crowded(std::int32_t pid) const;
+    void drop_oldest_handshake();
+    void run_handshake(std::uint32_t id);
+    void fail_handshake(Handshakes::iterator at, const Breakdown& why);
+    void finish_handshake(Handshakes::iterator at);
+    bool watch(Handshake& handshake, PathId path, std::uint32_t serial);
+    bool watch(int fd, std::uint64_t key, int operation);
+    void unwatch(int fd);
+    void expire_handshakes();
+    void read_socket(Channel& channel);
+    void depart(Channel& channel);
+    void look_after(Channel& channel);
+    void give_back_arena(Channel& channel);
+    Channel* find_channel(const std::string& name) const;
+    void push_unresolved(std::uint64_t cookie, Status status);
+
+    // The polling path's.
+    std::vector<Channel*> live_;     ///< in no order
+    std::size_t cursor_ = 0;         ///< where in live_ the next receive() begins
+    Channel* taken_ = nullptr;       ///< channels with unreleased frames
+    Channel* touched_ = nullptr;     ///< channels to notify
+    std::vector<std::unique_ptr<Channel>> table_;  ///< by path
+    std::vector<Channel*> ended_;    ///< their down events are not taken yet
+    std::deque<PathEvent> events_;   ///< all but down
+    bool wake_again_ = false;        ///< a wake-up failed for want of memory: service() repeats it
+
+    std::vector<PathId> free_paths_;
+    std::uint32_t serial_ = 0;       ///< tells later users of a path, and handshakes, apart
+    Handshakes handshakes_;
+    std::uint32_t sleep_count_ = 0;
+    Sleep sleep_ = Sleep::awake;
+    Time now_{};                     ///< of the last service()
+    Time idle_deadline_ = Time::never();
+    Time accept_deadline_ = Time::never();
+    bool short_of_descriptors_ = false;
+    std::uint32_t reports_left_ = 4;
+
+    ShmConfig config_;
+    System& system_;
+    Capabilities capabilities_;
+    Layout layout_;
+    Descriptor epoll_;
+    Descriptor reserve_;             ///< given up to turn away a peer when descriptors run out
+    std::unique_ptr<Rendezvous> rendezvous_;
+};
+
+}  // namespace via::device::shm

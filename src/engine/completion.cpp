@@ -1,0 +1,143 @@
+// How descriptors end: the outcome is written back, then the completion queue hears of it.
+#include "engine/engine.hpp"
+
+namespace via::engine {
+
+namespace {
+
+std::uint32_t operation_bits(const queue::WorkEntry& entry) {
+    switch (entry.control & queue::control::operation_mask) {
+        case queue::control::rdma_write: return queue::status::operation_rdma_write;
+        case queue::control::rdma_read: return queue::status::operation_rdma_read;
+        default: return queue::status::operation_send;
+    }
+}
+
+}  // namespace
+
+/// Completes the oldest entry. Status is the last thing written to the program's descriptor: from
+/// then on it is the program's again (VIPL 4.9).
+void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
+    queue::WorkEntry& entry = queue.work.oldest().cell();
+    if (!queue.work.has_started()) queue.work.start_next();
+    entry.status = status_bits | queue::status::done;
+    if ((status_bits & queue::status::flushed) != 0) {
+        counters_.add(Counter::descriptors_flushed);
+    } else if ((status_bits & queue::status::error_mask) != 0) {
+        counters_.add(Counter::descriptors_failed);
+    }
+    __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
+    queue.work.complete_oldest();
+    ++progress_;
+    if (queue.completions == nullptr) return;
+    const bool receive = &queue == &vi.receive;
+    const std::uint64_t name =
+        (std::uint64_t{vi.generation.load(std::memory_order_relaxed)} << 16) | vi.index;
+    queue::CompletionQueue& completions = *queue.completions;
+    if (completions.push({name, receive}, queue.work.completed_count())) {
+        counters_.add(Counter::completion_queue_overruns);
+        overrun_.push_back(&completions);
+        overrun_events_.push_back(&completions);
+    }
+    if (completions.waiting() > limits_.completion_queue_entries_max) {
+        // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
+        completions.drop_taken([this](const queue::Completion& completion) {
+            Vi& owner = vi_slot(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
+            return (completion.receive ? owner.receive : owner.send).work.taken_count();
+        });
+    }
+}
+
+void Engine::pump_overrun() {
+    std::erase_if(overrun_, [this](queue::CompletionQueue* queue) {
+        const std::size_t before = queue->waiting();
+        queue->pump();
+        if (queue->waiting() != before) ++progress_;
+        return queue->waiting() == 0;
+    });
+}
+
+void Engine::forget(const queue::CompletionQueue& queue) {
+    std::erase(overrun_, &queue);
+    std::erase(overrun_events_, &queue);
+}
+
+void Engine::complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
+                              const std::uint32_t* immediate) {
+    queue::Descriptor& descriptor = *vi.receive.work.oldest().cell().descriptor;
+    descriptor.control.length = length;
+    if (immediate != nullptr) {
+        descriptor.control.immediate_data = *immediate;
+        status_bits |= queue::status::immediate;
+    }
+    if ((status_bits & queue::status::error_mask) == 0) counters_.add(Counter::receives);
+    complete(vi, vi.receive, status_bits);
+    complete_faulty_receives(vi);
+}
+
+/// Completes finished sends from the oldest on: always in posting order (VIPL 4.15).
+void Engine::drain_sends(Vi& vi) {
+    queue::WorkQueue& work = vi.send.work;
+    while (work.has_started()) {
+        const queue::WorkEntry& entry = work.oldest().cell();
+        if ((entry.status & queue::status::done) == 0) return;
+        if ((entry.status & queue::status::error_mask) == 0) {
+            switch (entry.control & queue::control::operation_mask) {
+                case queue::control::rdma_write: counters_.add(Counter::rdma_writes); break;
+                case queue::control::rdma_read: counters_.add(Counter::rdma_reads); break;
+                default: counters_.add(Counter::sends);
+            }
+        }
+        complete(vi, vi.send, entry.status | operation_bits(entry));
+    }
+}
+
+void Engine::flush_queue(Vi& vi, ViQueue& queue) {
+    const bool receive = &queue == &vi.receive;
+    while (queue.work.has_outstanding()) {
+        queue::WorkEntry& entry = queue.work.oldest().cell();
+        const std::uint32_t operation =
+            receive ? queue::status::operation_receive : operation_bits(entry);
+        // What was decided before the end keeps its own outcome.
+        const bool decided = queue.work.has_started() && (entry.status & queue::status::done) != 0;
+        if (receive && (entry.status & queue::status::error_mask) != 0) ++vi.receive_faults_completed;
+        complete(vi, queue, (decided ? entry.status : queue::status::flushed) | operation);
+    }
+}
+
+void Engine::flush(Vi& vi) {
+    drain_sends(vi);
+    flush_queue(vi, vi.send);
+    flush_queue(vi, vi.receive);
+}
+
+/// A receive that was posted with a fault completes as soon as it is the oldest.
+void Engine::complete_faulty_receives(Vi& vi) {
+    queue::WorkQueue& work = vi.receive.work;
+    bool failed = false;
+    while (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed &&
+           work.has_current() && !work.has_started()) {
+        const std::uint32_t fault = work.current().cell().status & queue::status::error_mask;
+        if (fault == 0) break;
+        ++vi.receive_faults_completed;
+        complete(vi, vi.receive, fault | queue::status::operation_receive);
+        failed = true;
+    }
+    if (failed && vi.reliable() && vi.state_now() == ViState::connected)
+        fail(vi, wire::FrameKind::disconnect, 0, 0);
+}
+
+void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code) {
+    notify_peer(vi.path, kind, vi.remote_number, message, code);
+    leave(vi, ViState::error);
+    flush(vi);
+}
+
+void Engine::lose(Vi& vi) {
+    leave(vi, ViState::error);
+    flush(vi);
+    report(vi, ErrorCode::connection_lost);
+    counters_.add(Counter::connections_lost);
+}
+
+}  // namespace via::engine

@@ -1,0 +1,352 @@
+// How VIs meet and part (VIPL 3, 4.18 to 4.21). Frames of connecting go out before VIs' frames.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/engine.hpp"
+
+namespace via::engine {
+
+namespace {
+
+constexpr std::uint32_t connection_index_bits = 16;
+
+Discriminator discriminator_of(const std::uint8_t* bytes, std::uint16_t length) {
+    Discriminator discriminator;
+    discriminator.length = length;
+    std::memcpy(discriminator.bytes.data(), bytes, length);
+    return discriminator;
+}
+
+RemoteAttributes attributes_of(const wire::ConnectMessage& message) {
+    RemoteAttributes attributes;
+    attributes.reliability = static_cast<Reliability>(message.reliability);
+    attributes.transfer_length_max = message.transfer_length_max;
+    attributes.qos = message.qos;
+    attributes.rdma_write = message.rdma_write_enabled != 0;
+    attributes.rdma_read = message.rdma_read_enabled != 0;
+    return attributes;
+}
+
+/// Only what describe() could have made.
+bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMessage& message) {
+    if (length != sizeof message) return false;
+    std::memcpy(&message, payload, sizeof message);
+    const std::uint16_t level = message.reliability;
+    return (level == 1 || level == 2 || level == 4) && message.rdma_write_enabled <= 1 &&
+           message.rdma_read_enabled <= 1 && message.local_length <= 64 && message.remote_length <= 64 &&
+           message.reserved == 0 && message.reserved_end == 0;
+}
+
+}  // namespace
+
+wire::ConnectMessage Engine::describe(const Vi& vi) const {
+    wire::ConnectMessage message{};
+    message.vi = vi.number();
+    message.transfer_length_max = vi.attributes.transfer_length_max;
+    message.reliability = static_cast<std::uint16_t>(vi.attributes.reliability);
+    message.rdma_write_enabled = vi.attributes.rdma_write;
+    message.rdma_read_enabled = vi.attributes.rdma_read;
+    message.qos = vi.attributes.qos;
+    return message;
+}
+
+void Engine::notify_peer(PathId path, const Notice& notice) {
+    if (!path_at(path).up) return;
+    path_at(path).notices.push_back(notice);
+    wants_to_send(path_at(path));
+}
+
+void Engine::notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message,
+                         std::uint32_t code) {
+    Notice notice;
+    notice.header.kind = kind;
+    notice.header.vi = vi;
+    notice.header.message = message;
+    notice.header.immediate_or_code = code;
+    notify_peer(path, notice);
+}
+
+// Listening ---------------------------------------------------------------------------------------
+
+void Engine::listen(Listener& listener) {
+    listener.given.store(false);
+    listeners_.push_back(listener);
+}
+
+void Engine::unlisten(Listener& listener) { List<Listener>::remove_if_linked(listener); }
+
+bool Engine::listens(const Discriminator& discriminator) {
+    for (Listener* at = listeners_.front(); at != nullptr; at = listeners_.next(*at))
+        if (at->discriminator == discriminator) return true;
+    return false;
+}
+
+Engine::Connection* Engine::connection_of(std::uint64_t connection) {
+    const auto index = static_cast<std::uint32_t>(connection & ((1U << connection_index_bits) - 1));
+    if (index >= connections_.size()) return nullptr;
+    Connection& slot = connections_[index];
+    return slot.stage != Connection::Stage::free && slot.generation == connection >> connection_index_bits
+               ? &slot
+               : nullptr;
+}
+
+bool Engine::is_connection(std::uint64_t connection) const {
+    return const_cast<Engine*>(this)->connection_of(connection) != nullptr;
+}
+
+void Engine::free_connection(Connection& connection) { connection.stage = Connection::Stage::free; }
+
+FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const std::byte* payload,
+                                std::size_t length) {
+    wire::ConnectMessage message;
+    if (header.flags != 0 || !read_message(payload, length, message))
+        return hostile("a connection request that makes no sense");
+    if (path.notices.size() >= notices_max) return hostile("requests without end, answers not read");
+    const Discriminator wanted = discriminator_of(message.remote_discriminator, message.remote_length);
+    Listener* listener = listeners_.front();
+    while (listener != nullptr && !(listener->discriminator == wanted)) listener = listeners_.next(*listener);
+    const auto refuse = [&] {
+        counters_.add(Counter::requests_refused);
+        notify_peer(path.id, wire::FrameKind::refuse, message.vi, 0,
+                    static_cast<std::uint32_t>(wire::RefuseCode::no_match));
+        return FrameVerdict::taken;
+    };
+    if (listener == nullptr) return refuse();
+    auto slot = std::find_if(connections_.begin(), connections_.end(), [](const Connection& connection) {
+        return connection.stage == Connection::Stage::free;
+    });
+    if (slot == connections_.end()) {
+        if (connections_.size() == limits_.connections_waiting_max) return refuse();
+        slot = connections_.emplace(connections_.end());
+    }
+    slot->stage = Connection::Stage::offered;
+    ++slot->generation;
+    slot->path = path.id;
+    slot->message = message;
+    unlisten(*listener);
+    listener->connection = (std::uint64_t{slot->generation} << connection_index_bits) |
+                           static_cast<std::uint64_t>(slot - connections_.begin());
+    listener->path = path.id;
+    listener->remote = discriminator_of(message.local_discriminator, message.local_length);
+    listener->attributes = attributes_of(message);
+    listener->given.store(true, std::memory_order_release);
+    ++progress_;
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Engine::on_withdraw(Path& path, const wire::Header& header) {
+    for (Connection& connection : connections_)
+        if (connection.stage == Connection::Stage::offered && connection.path == path.id &&
+            connection.message.vi == header.message)
+            connection.stage = Connection::Stage::withdrawn;
+    return FrameVerdict::taken;  // none: it was accepted or rejected meanwhile
+}
+
+Status Engine::accept(std::uint64_t connection, Vi& vi) {
+    Connection* offer = connection_of(connection);
+    if (offer == nullptr) return Status::invalid_parameter;
+    if (offer->stage == Connection::Stage::withdrawn) {
+        free_connection(*offer);
+        return Status::timeout;
+    }
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    const RemoteAttributes theirs = attributes_of(offer->message);
+    if (theirs.reliability != vi.attributes.reliability) return Status::invalid_reliability_level;
+    if (theirs.transfer_length_max != vi.attributes.transfer_length_max) return Status::invalid_mtu;
+    if (theirs.qos != vi.attributes.qos) return Status::invalid_qos;
+    vi.epoch = (vi.epoch + 1) & 0xFFFF;
+    Notice notice;
+    notice.header.kind = wire::FrameKind::accept;
+    notice.header.vi = offer->message.vi;
+    notice.has_message = true;
+    notice.message = describe(vi);
+    notify_peer(offer->path, notice);
+    enter_connected(vi, offer->path, offer->message);
+    free_connection(*offer);
+    return Status::success;
+}
+
+Status Engine::reject(std::uint64_t connection) {
+    Connection* offer = connection_of(connection);
+    if (offer == nullptr) return Status::invalid_parameter;
+    if (offer->stage == Connection::Stage::offered) {
+        counters_.add(Counter::requests_refused);
+        notify_peer(offer->path, wire::FrameKind::refuse, offer->message.vi, 0,
+                    static_cast<std::uint32_t>(wire::RefuseCode::rejected));
+    }
+    free_connection(*offer);
+    return Status::success;
+}
+
+// Requesting --------------------------------------------------------------------------------------
+
+Status Engine::begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline) {
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    vi.local_address = local;
+    vi.remote_address = remote;
+    vi.connect_status = Status::not_done;
+    vi.connect_deadline = deadline;
+    vi.epoch = (vi.epoch + 1) & 0xFFFF;
+    vi.path = no_path;
+    ++pending_;
+    next_deadline_ = earlier(next_deadline_, deadline);
+    vi.state.store(ViState::connect_pending);
+    return Status::success;
+}
+
+void Engine::connect_on(Vi& vi, PathId path) {
+    if (vi.state_now() != ViState::connect_pending || vi.path != no_path) return;
+    vi.path = path;
+    Notice notice;
+    notice.header.kind = wire::FrameKind::request;
+    notice.has_message = true;
+    notice.message = describe(vi);
+    notice.message.local_length = vi.local_address.discriminator.length;
+    notice.message.remote_length = vi.remote_address.discriminator.length;
+    std::memcpy(notice.message.local_discriminator, vi.local_address.discriminator.bytes.data(),
+                notice.message.local_length);
+    std::memcpy(notice.message.remote_discriminator, vi.remote_address.discriminator.bytes.data(),
+                notice.message.remote_length);
+    notify_peer(path, notice);
+}
+
+void Engine::pending_ended(Vi& vi, Status status) {
+    vi.connect_status = status;
+    --pending_;
+    vi.connect_deadline = Time::never();
+    find_deadline();
+}
+
+void Engine::find_deadline() {
+    next_deadline_ = Time::never();
+    if (pending_ == 0) return;
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
+        if (vi_slot(index).state_now() == ViState::connect_pending)
+            next_deadline_ = earlier(next_deadline_, vi_slot(index).connect_deadline);
+}
+
+void Engine::connect_failed(Vi& vi, Status status) {
+    if (vi.state_now() != ViState::connect_pending) return;
+    leave(vi, ViState::idle);
+    pending_ended(vi, status);
+}
+
+void Engine::on_time(Time now) {
+    if (now < next_deadline_) return;
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        Vi& vi = vi_slot(index);
+        if (vi.state_now() != ViState::connect_pending || now < vi.connect_deadline) continue;
+        if (vi.path != no_path) notify_peer(vi.path, wire::FrameKind::withdraw, 0, vi.number());
+        connect_failed(vi, Status::timeout);
+    }
+}
+
+FrameVerdict Engine::on_accept(Path& path, const wire::Header& header, const std::byte* payload,
+                               std::size_t length) {
+    wire::ConnectMessage message;
+    if (header.flags != 0 || !read_message(payload, length, message))
+        return hostile("an acceptance that makes no sense");
+    Vi* vi = vi_at(header.vi & 0xFFFF);
+    if (vi == nullptr || vi->number() != header.vi || vi->path != path.id ||
+        vi->state_now() != ViState::connect_pending) {
+        // We gave up meanwhile: the other side must not believe in a connection.
+        notify_peer(path.id, wire::FrameKind::disconnect, message.vi);
+        return FrameVerdict::stale;
+    }
+    if (static_cast<Reliability>(message.reliability) != vi->attributes.reliability ||
+        message.transfer_length_max != vi->attributes.transfer_length_max)
+        return hostile("an acceptance with other attributes than asked for");
+    pending_ended(*vi, Status::success);
+    enter_connected(*vi, path.id, message);
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header) {
+    Vi* vi = vi_at(header.vi & 0xFFFF);
+    if (vi == nullptr || vi->number() != header.vi || vi->path != path.id ||
+        vi->state_now() != ViState::connect_pending)
+        return FrameVerdict::stale;
+    connect_failed(*vi, header.immediate_or_code == static_cast<std::uint32_t>(wire::RefuseCode::no_match)
+                            ? Status::no_match
+                            : Status::reject);
+    return FrameVerdict::taken;
+}
+
+void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message) {
+    vi.path = path;
+    vi.remote_number = message.vi;
+    vi.remote = attributes_of(message);
+    vi.next_message = vi.acked_message = vi.expected_message = 0;
+    vi.state.store(ViState::connected);
+    counters_.add(Counter::connections_made);
+    ++progress_;
+}
+
+// Parting -----------------------------------------------------------------------------------------
+
+/// Forgets the connection; the queues are flushed by whoever calls. The store is a full fence:
+/// a post that this flush does not see sees the state.
+void Engine::leave(Vi& vi, ViState state) {
+    List<Vi, ActiveLink>::remove_if_linked(vi);
+    vi.path = no_path;
+    vi.cut = 0;
+    vi.ack_due = vi.placing = vi.discarding = vi.reply_next = false;
+    vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
+    vi.state.exchange(state, std::memory_order_seq_cst);
+    ++progress_;
+}
+
+void Engine::disconnect(Vi& vi) {
+    const ViState state = vi.state_now();
+    const PathId path = vi.path;
+    if (state == ViState::connected) notify_peer(path, wire::FrameKind::disconnect, vi.remote_number);
+    if (state == ViState::connect_pending && path != no_path)
+        notify_peer(path, wire::FrameKind::withdraw, 0, vi.number());
+    leave(vi, ViState::idle);
+    if (state == ViState::connect_pending) pending_ended(vi, Status::invalid_state);
+    flush(vi);
+}
+
+void Engine::disconnect_all() {
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
+        if (vi_slot(index).state_now() != ViState::idle) disconnect(vi_slot(index));
+}
+
+FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
+    Vi* vi = connected_vi(path.id, header.vi);
+    if (vi == nullptr) return FrameVerdict::stale;
+    lose(*vi);
+    return FrameVerdict::taken;
+}
+
+// Paths -------------------------------------------------------------------------------------------
+
+void Engine::on_path_up(PathId id, std::uint32_t payload_max) {
+    while (paths_.size() <= id) paths_.push_back(std::make_unique<Path>());
+    Path& path = path_at(id);
+    path.up = true;
+    path.id = id;
+    path.payload_max = payload_max;
+    counters_.add(Counter::paths_open);
+}
+
+void Engine::on_path_down(PathId id) {
+    if (id >= paths_.size() || !path_at(id).up) return;
+    Path& path = path_at(id);
+    path.up = false;
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        Vi& vi = vi_slot(index);
+        if (vi.path != id) continue;
+        if (vi.state_now() == ViState::connected) lose(vi);
+        if (vi.state_now() == ViState::connect_pending) connect_failed(vi, Status::not_reachable);
+    }
+    for (Connection& connection : connections_)
+        if (connection.stage == Connection::Stage::offered && connection.path == id)
+            connection.stage = Connection::Stage::withdrawn;
+    path.notices.clear();
+    List<Path>::remove_if_linked(path);
+    counters_.subtract(Counter::paths_open);
+    ++progress_;
+}
+
+}  // namespace via::engine

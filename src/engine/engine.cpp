@@ -1,0 +1,161 @@
+#include "engine/engine.hpp"
+
+#include <new>
+
+#include "base/assert.hpp"
+
+namespace via::engine {
+
+Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
+               std::uint32_t first_generation)
+    : limits_(limits),
+      memory_(memory),
+      counters_(counters),
+      first_generation_(first_generation & ~1U),
+      vi_table_(std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)) {
+    VIA_ASSERT(limits.vis_max <= 1U << 16);
+    VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
+    emitted_.reserve(limits.turn_frames_max);
+}
+
+Engine::~Engine() {
+    while (listeners_.pop_front() != nullptr) {
+    }
+    while (eventful_.pop_front() != nullptr) {
+    }
+    while (sending_.pop_front() != nullptr) {
+    }
+    for (auto& path : paths_)
+        while (path->active.pop_front() != nullptr) {
+        }
+    for (std::uint32_t at = 0; at < vi_slots_made_; at += vis_per_chunk)
+        delete[] vi_table_[at / vis_per_chunk].load(std::memory_order_relaxed);
+}
+
+Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQueue* send_queue,
+                              queue::CompletionQueue* receive_queue) {
+    if (free_vis_.empty()) {
+        if (vi_slots_made_ == limits_.vis_max) return std::unexpected(Status::error_resource);
+        Vi* chunk = new (std::nothrow) Vi[vis_per_chunk];
+        if (chunk == nullptr) return std::unexpected(Status::error_resource);
+        vi_table_[vi_slots_made_ / vis_per_chunk].store(chunk, std::memory_order_release);
+        for (std::uint32_t n = vis_per_chunk; n-- != 0;) {
+            chunk[n].index = vi_slots_made_ + n;
+            chunk[n].generation.store(first_generation_, std::memory_order_relaxed);
+            free_vis_.push_back(vi_slots_made_ + n);
+        }
+        vi_slots_made_ += vis_per_chunk;
+    }
+    Vi& vi = vi_slot(free_vis_.back());
+    if (!vi.send.work.prepare() || !vi.receive.work.prepare())
+        return std::unexpected(Status::error_resource);
+    free_vis_.pop_back();
+    vi.attributes = attributes;
+    vi.send.completions = send_queue;
+    vi.receive.completions = receive_queue;
+    vi.connect_status = Status::success;
+    vi.state.store(ViState::idle, std::memory_order_relaxed);
+    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    ++vi_count_;
+    counters_.add(Counter::vis_open);
+    return &vi;
+}
+
+Status Engine::destroy_vi(Vi& vi) {
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
+    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    List<Vi, EventLink>::remove_if_linked(vi);
+    vi.events = 0;
+    vi.send.work.reset();
+    vi.receive.work.reset();
+    free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest
+    --vi_count_;
+    counters_.subtract(Counter::vis_open);
+    ++progress_;
+    return Status::success;
+}
+
+std::uint32_t Engine::vis_with_tag(memory::ProtectionTag tag) const {
+    std::uint32_t count = 0;
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        const Vi& vi = *vi_at(index);
+        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 && vi.attributes.tag == tag) ++count;
+    }
+    return count;
+}
+
+bool Engine::is_bound(const queue::CompletionQueue& queue) const {
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        const Vi& vi = *vi_at(index);
+        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 &&
+            (vi.send.completions == &queue || vi.receive.completions == &queue))
+            return true;
+    }
+    return false;
+}
+
+namespace {
+
+bool entries_use(queue::WorkQueue& work, memory::MemoryHandle handle, bool send) {
+    queue::Cursor at = work.oldest();
+    while (at.position() != work.posted()) {
+        queue::WorkEntry& entry = at.cell();
+        if (entry.handle == handle) return true;
+        std::uint32_t first = send && (entry.control & queue::control::operation_mask) != 0 ? 1 : 0;
+        for (queue::SegmentWalk walk(at); !walk.done();) {
+            const queue::Segment& segment = walk.next();
+            if (first != 0) {
+                --first;  // the peer's handle
+            } else if (segment.handle == handle && segment.length != 0) {
+                return true;
+            }
+        }
+        at.advance(queue::cells_of(entry.segment_count));
+    }
+    return false;
+}
+
+}  // namespace
+
+bool Engine::uses_region(memory::MemoryHandle handle) {
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        Vi& vi = vi_slot(index);
+        if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
+        if (entries_use(vi.send.work, handle, true) || entries_use(vi.receive.work, handle, false))
+            return true;
+    }
+    return false;
+}
+
+bool Engine::next_event(ErrorEvent& event) {
+    event = {};
+    if (!overrun_events_.empty()) {
+        event.code = ErrorCode::vi_overrun;
+        event.completion_queue = overrun_events_.front();
+        overrun_events_.pop_front();
+        return true;
+    }
+    Vi* vi = eventful_.front();
+    if (vi == nullptr) return false;
+    // A lost connection is told last: what led to it comes before (VIPL 4.18).
+    std::uint32_t bits = vi->events & ~(1U << static_cast<unsigned>(ErrorCode::connection_lost));
+    if (bits == 0) bits = vi->events;
+    const auto code = static_cast<unsigned>(__builtin_ctz(bits));
+    vi->events &= ~(1U << code);
+    event.code = static_cast<ErrorCode>(code);
+    event.vi = vi;
+    event.vi_generation = vi->generation.load(std::memory_order_relaxed);
+    if (event.code == ErrorCode::post_descriptor) event.descriptor = vi->fault_descriptor;
+    if (vi->events == 0) List<Vi, EventLink>::remove(*vi);
+    return true;
+}
+
+void Engine::report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor) {
+    vi.events |= 1U << static_cast<unsigned>(code);
+    if (descriptor != nullptr) vi.fault_descriptor = descriptor;
+    if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
+    ++progress_;
+}
+
+}  // namespace via::engine

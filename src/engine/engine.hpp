@@ -1,0 +1,281 @@
+// The VI NIC as a pure machine: connections, outbound and inbound messages of all VIs. It knows no
+// clock, thread, lock or device; frames, doorbells and moments come in, frames and completions go
+// out. Every call is made by the holder of the NIC's turn, except where said otherwise.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/address.hpp"
+#include "base/counters.hpp"
+#include "base/limits.hpp"
+#include "base/list.hpp"
+#include "base/status.hpp"
+#include "base/time.hpp"
+#include "engine/vi.hpp"
+#include "memory/table.hpp"
+#include "wire/frame.hpp"
+
+namespace via::engine {
+
+/// A call that waits for a connection request (ConnectWait). The caller owns it and takes it out
+/// again with unlisten() before it ends.
+struct Listener : ListLink {
+    Discriminator discriminator;
+    Atomic<bool> given{false};     ///< a request was given to this listener: what follows is set
+    std::uint64_t connection = 0;
+    PathId path = no_path;
+    Discriminator remote;          ///< the requester's own discriminator
+    HostAddress remote_host;       ///< where its NIC is; filled in by the NIC
+    RemoteAttributes attributes;   ///< of the requester's VI
+};
+
+/// What the next frame of a path needs of the device.
+struct FrameShape {
+    std::uint32_t header_length = 0;
+    std::uint32_t payload_length = 0;
+};
+
+/// Memory of the device that the next frame goes to.
+struct FrameRoom {
+    std::byte* header = nullptr;
+    std::byte* payload = nullptr;
+    bool stream = false;  ///< store the payload past the cache
+};
+
+/// A received frame; the header is private memory, the payload may change under our hands.
+struct ReceivedFrame {
+    const std::byte* header = nullptr;
+    std::size_t header_length = 0;       ///< bytes there; payload may follow the header in them
+    const std::byte* payload = nullptr;  ///< separate payload, or nullptr
+    std::size_t payload_length = 0;
+};
+
+/// An asynchronous error for the program (VIPL 1.6).
+struct ErrorEvent {
+    ErrorCode code{};
+    Vi* vi = nullptr;
+    std::uint32_t vi_generation = 0;
+    queue::CompletionQueue* completion_queue = nullptr;
+    queue::Descriptor* descriptor = nullptr;
+};
+
+/// Why a frame was refused, for the counters and for condemning a path.
+enum class FrameVerdict : std::uint8_t {
+    taken,
+    stale,    ///< of a connection that is over: ignored, honest peers send such
+    refused,  ///< broke a rule of its VI: that connection ends
+    hostile,  ///< no honest NIC sends this: the path ends
+};
+
+class Engine {
+public:
+    Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
+           std::uint32_t first_generation = 0);
+    ~Engine();
+
+    // VIs ---------------------------------------------------------------------------------------
+    /// error_resource: limit reached or no memory. The queues may be nullptr: none bound.
+    Result<Vi*> create_vi(const ViAttributes& attributes, queue::CompletionQueue* send_queue,
+                          queue::CompletionQueue* receive_queue);
+    /// invalid_state unless idle; error_resource while descriptors are posted or not taken.
+    Status destroy_vi(Vi& vi);
+    /// The VI at `index`, existing or not; nullptr beyond the table. Any thread.
+    Vi* vi_at(std::uint32_t index) const {
+        return index < limits_.vis_max
+                   ? vi_table_[index / vis_per_chunk].load(std::memory_order_acquire) == nullptr
+                         ? nullptr
+                         : &vi_table_[index / vis_per_chunk].load(std::memory_order_relaxed)
+                                [index % vis_per_chunk]
+                   : nullptr;
+    }
+    std::uint32_t vi_count() const { return vi_count_; }
+    std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
+    bool is_bound(const queue::CompletionQueue& queue) const;
+    /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
+    bool uses_region(memory::MemoryHandle handle);
+
+    // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------
+    void listen(Listener& listener);
+    void unlisten(Listener& listener);
+    bool listens(const Discriminator& discriminator);
+    /// VI idle -> connect_pending until `deadline`; connect_on() or connect_failed() follows.
+    Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline);
+    /// The peer was found: sends the request. Ignored unless the VI is still pending.
+    void connect_on(Vi& vi, PathId path);
+    /// connect_pending -> idle with that outcome. Ignored unless pending.
+    void connect_failed(Vi& vi, Status status);
+    Status accept(std::uint64_t connection, Vi& vi);
+    Status reject(std::uint64_t connection);
+    bool is_connection(std::uint64_t connection) const;
+    /// Any state -> idle, both queues flushed (VIPL 3).
+    void disconnect(Vi& vi);
+    /// The NIC closes: every VI that is not idle is disconnected.
+    void disconnect_all();
+    /// Moment at which a connection attempt runs out; never() if none.
+    Time next_deadline() const { return next_deadline_; }
+    void on_time(Time now);
+
+    // Paths ---------------------------------------------------------------------------------------
+    void on_path_up(PathId path, std::uint32_t payload_max);
+    /// The peer is gone: its connections are lost (VIPL 4.18).
+    void on_path_down(PathId path);
+
+    // The walk ------------------------------------------------------------------------------------
+    /// Something was posted on `vi`, or its queues have something to flush.
+    void on_doorbell(Vi& vi);
+    FrameVerdict on_frame(PathId path, const ReceivedFrame& frame);
+    /// First path with something to send, or no_path; next_sending() goes on from there.
+    PathId first_sending();
+    PathId next_sending(PathId path);
+    /// What the next frame of `path` needs; false when nothing is to be sent now.
+    bool next_frame(PathId path, FrameShape& shape);
+    /// Fills that frame. next_frame() said true just before.
+    void emit(PathId path, const FrameRoom& room);
+    /// The frames emitted so far were published: completes what is done by that.
+    void on_transmitted();
+
+    // Results -------------------------------------------------------------------------------------
+    /// Counts completions and state changes; whoever waits looks again when it moved.
+    std::uint64_t progress() const { return progress_; }
+    bool next_event(ErrorEvent& event);
+    /// A fault that only the NIC saw, for the program's error handler.
+    void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
+    /// Completions that wait for room in their queues enter.
+    void pump() {
+        if (!overrun_.empty()) pump_overrun();
+    }
+    /// Completions wait in this queue since it was made smaller.
+    void watch(queue::CompletionQueue& queue) {
+        if (std::find(overrun_.begin(), overrun_.end(), &queue) == overrun_.end())
+            overrun_.push_back(&queue);
+    }
+    /// The queue is about to be destroyed.
+    void forget(const queue::CompletionQueue& queue);
+    /// Any path with something to send?
+    bool sending() { return !sending_.empty(); }
+    /// What a frame's refusal was about, for the log; of the last refused or hostile verdict.
+    const char* last_refusal() const { return refusal_; }
+
+private:
+    struct Notice {
+        wire::Header header;
+        bool has_message = false;
+        wire::ConnectMessage message{};
+    };
+    struct Path : ListLink {
+        bool up = false;
+        std::uint32_t payload_max = 0;
+        PathId id = no_path;
+        List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
+        std::deque<Notice> notices;   ///< frames of connecting and parting; sent before VIs'
+    };
+    struct Connection {
+        enum class Stage : std::uint8_t { free, offered, withdrawn } stage = Stage::free;
+        std::uint32_t generation = 0;
+        PathId path = no_path;
+        wire::ConnectMessage message{};
+    };
+    enum class Piece : std::uint8_t { notice, ack, read_reply, message };
+
+    static constexpr std::uint32_t vis_per_chunk = 64;
+    static constexpr std::uint32_t notices_max = 65536;
+
+    // connection.cpp
+    void notify_peer(PathId path, const Notice& notice);
+    void notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message = 0,
+                     std::uint32_t code = 0);
+    FrameVerdict on_request(Path& path, const wire::Header& header, const std::byte* payload,
+                            std::size_t length);
+    FrameVerdict on_accept(Path& path, const wire::Header& header, const std::byte* payload,
+                           std::size_t length);
+    FrameVerdict on_refuse(Path& path, const wire::Header& header);
+    FrameVerdict on_withdraw(Path& path, const wire::Header& header);
+    FrameVerdict on_disconnect(Path& path, const wire::Header& header);
+    Connection* connection_of(std::uint64_t connection);
+    void free_connection(Connection& connection);
+    wire::ConnectMessage describe(const Vi& vi) const;
+    void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message);
+    void leave(Vi& vi, ViState state);
+    void find_deadline();
+    void pending_ended(Vi& vi, Status status);
+
+    // completion.cpp
+    void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
+    void pump_overrun();
+    void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
+                          const std::uint32_t* immediate);
+    void drain_sends(Vi& vi);
+    void flush(Vi& vi);
+    void flush_queue(Vi& vi, ViQueue& queue);
+    void complete_faulty_receives(Vi& vi);
+    /// Ends a connection for a fault found here; the peer hears `kind` with `message` and `code`.
+    void fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code);
+    void lose(Vi& vi);
+
+    // outbound.cpp
+    void activate(Vi& vi);
+    bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
+    bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
+    bool message_may_start(Vi& vi);
+    void fail_current_send(Vi& vi, std::uint32_t fault);
+    void emit_notice(Path& path, const FrameRoom& room);
+    void emit_ack(Vi& vi, const FrameRoom& room);
+    void emit_read_reply(Vi& vi, const FrameRoom& room);
+    void emit_message(Vi& vi, const FrameRoom& room);
+    void mark_acknowledged(Vi& vi, std::uint32_t below);
+    FrameVerdict on_ack(Vi& vi, const wire::Header& header);
+    FrameVerdict on_nak(Vi& vi, const wire::Header& header);
+    bool regions_live(const queue::Cursor& entry, std::uint32_t first_segment) const;
+
+    // inbound.cpp
+    Vi* connected_vi(PathId path, std::uint32_t number);
+    FrameVerdict on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
+                            std::size_t length);
+    FrameVerdict check_sequence(Vi& vi, const wire::Header& header, std::size_t length);
+    bool match_receive(Vi& vi);
+    bool check_target(Vi& vi, const wire::Header& header, std::size_t length);
+    void place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
+                       std::size_t length);
+    FrameVerdict finish_message(Vi& vi, const wire::Header& header);
+    FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
+    FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
+                               std::size_t length);
+    void refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event);
+    FrameVerdict break_rule(Vi& vi, const wire::Header& header, const char* why);
+    FrameVerdict hostile(const char* why);
+
+    Path& path_at(PathId path) { return *paths_[path]; }
+    Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
+    void wants_to_send(Path& path) {
+        if (!path.linked()) sending_.push_back(path);
+    }
+
+    NicLimits limits_;
+    memory::MemoryTable& memory_;
+    Counters& counters_;
+    std::uint32_t first_generation_;  ///< of VI handles, so that another NIC's do not fit
+    std::unique_ptr<Atomic<Vi*>[]> vi_table_;
+    std::uint32_t vi_slots_made_ = 0;
+    std::uint32_t vi_count_ = 0;
+    std::vector<std::uint32_t> free_vis_;
+    std::vector<std::unique_ptr<Path>> paths_;
+    List<Path> sending_;
+    List<Listener> listeners_;
+    std::vector<Connection> connections_;
+    List<Vi, EventLink> eventful_;
+    std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
+    std::deque<queue::CompletionQueue*> overrun_events_;
+    std::vector<Vi*> emitted_;  ///< VIs whose sends may complete once published
+    Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
+    std::uint32_t next_length_ = 0;
+    std::uint32_t pending_ = 0;
+    Time next_deadline_ = Time::never();
+    std::uint64_t progress_ = 0;
+    const char* refusal_ = "";
+};
+
+}  // namespace via::engine

@@ -1,0 +1,271 @@
+// From frames to memory and completions. The checks stand in the specification's order: version
+// and kind (wire), VI, sequence, protection, length.
+#include "engine/engine.hpp"
+#include "memory/copy.hpp"
+
+namespace via::engine {
+
+FrameVerdict Engine::hostile(const char* why) {
+    refusal_ = why;
+    counters_.add(Counter::frames_refused);
+    return FrameVerdict::hostile;
+}
+
+/// Ends the connection on which a frame broke a rule; both ends get ERROR.
+FrameVerdict Engine::break_rule(Vi& vi, const wire::Header& header, const char* why) {
+    refusal_ = why;
+    counters_.add(Counter::frames_refused);
+    notify_peer(vi.path, wire::FrameKind::nak, vi.remote_number, header.message,
+                static_cast<std::uint32_t>(wire::NakCode::protocol));
+    lose(vi);
+    return FrameVerdict::refused;
+}
+
+Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
+    Vi* vi = vi_at(number & 0xFFFF);
+    return vi != nullptr && vi->path == path && vi->number() == number &&
+                   vi->state_now() == ViState::connected
+               ? vi
+               : nullptr;
+}
+
+FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
+    counters_.add(Counter::frames_received);
+    wire::Header header;
+    const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
+    if (error != wire::ParseError::none) return hostile(wire::to_string(error));
+    const std::size_t header_length = wire::header_length(header.flags);
+    const std::byte* payload = frame.payload;
+    std::size_t length = frame.payload_length;
+    if (payload == nullptr) {
+        payload = frame.header + header_length;
+        length = frame.header_length - header_length;
+    } else if (frame.header_length != header_length) {
+        return hostile("a frame with payload in two places");
+    }
+    if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
+    Path& path = path_at(id);
+    switch (header.kind) {
+        case wire::FrameKind::request: return on_request(path, header, payload, length);
+        case wire::FrameKind::accept: return on_accept(path, header, payload, length);
+        case wire::FrameKind::refuse: return on_refuse(path, header);
+        case wire::FrameKind::withdraw: return on_withdraw(path, header);
+        case wire::FrameKind::disconnect: return on_disconnect(path, header);
+        default: break;
+    }
+    Vi* vi = connected_vi(id, header.vi);
+    if (vi == nullptr) return FrameVerdict::stale;
+    switch (header.kind) {
+        case wire::FrameKind::send:
+        case wire::FrameKind::rdma_write: return on_message(*vi, header, payload, length);
+        case wire::FrameKind::read_request: return on_read_request(*vi, header, length);
+        case wire::FrameKind::read_reply: return on_read_reply(*vi, header, payload, length);
+        case wire::FrameKind::ack: return on_ack(*vi, header);
+        default: return on_nak(*vi, header);
+    }
+}
+
+// Messages ----------------------------------------------------------------------------------------
+
+/// Does the frame continue what came before, and do its numbers agree with each other?
+FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::size_t length) {
+    const bool first = header.has(wire::flag::first);
+    const bool last = header.has(wire::flag::last);
+    const bool extent = header.has(wire::flag::extent);
+    const std::uint64_t total = extent ? header.message_length : length;
+    const std::uint64_t offset = extent ? header.offset : 0;
+    if (header.message != vi.expected_message) return break_rule(vi, header, "a message out of sequence");
+    if (first == vi.placing || (!first && header.kind != vi.placing_kind))
+        return break_rule(vi, header, "a message that begins within another");
+    if (offset != (first ? 0 : vi.placed) || (!first && total != vi.placing_length))
+        return break_rule(vi, header, "a piece of a message out of sequence");
+    if (length > total - offset || (offset + length == total) != last || (length == 0 && !last))
+        return break_rule(vi, header, "a message whose lengths disagree");
+    if (total > vi.attributes.transfer_length_max)
+        return break_rule(vi, header, "a message longer than agreed");
+    if ((header.kind == wire::FrameKind::rdma_write) != header.has(wire::flag::remote))
+        return break_rule(vi, header, "a message without its address");
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
+                                std::size_t length) {
+    if (const FrameVerdict verdict = check_sequence(vi, header, length); verdict != FrameVerdict::taken)
+        return verdict;
+    const bool send = header.kind == wire::FrameKind::send;
+    if (header.has(wire::flag::first)) {
+        vi.placing = true;
+        vi.discarding = false;
+        vi.placing_kind = header.kind;
+        vi.placed = 0;
+        vi.placing_length =
+            header.has(wire::flag::extent) ? header.message_length : static_cast<std::uint32_t>(length);
+        vi.target_address = header.remote_address;
+        vi.target_handle = header.remote_handle;
+        if (send && !match_receive(vi)) {
+            refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
+            if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+        }
+    }
+    if (!send && !vi.discarding && !check_target(vi, header, length)) {
+        counters_.add(Counter::rdma_refused);
+        refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
+        if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+    }
+    if (!vi.discarding) place_payload(vi, header, payload, length);
+    vi.placed += static_cast<std::uint32_t>(length);
+    return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
+}
+
+/// Finds the receive for a message that begins. A receive that cannot hold it completes with its
+/// own error; then, as when there is none, the message is refused.
+bool Engine::match_receive(Vi& vi) {
+    queue::WorkQueue& work = vi.receive.work;
+    if (!work.has_current()) return false;
+    const queue::WorkEntry& entry = work.current().cell();
+    std::uint32_t fault = 0;
+    if (vi.placing_length > entry.length) {  // a receive's length is its capacity
+        fault = queue::status::length_error;
+    } else if (!regions_live(work.current(), 0)) {
+        fault = queue::status::protection_error;
+    }
+    vi.scatter = queue::ByteWalk(work.current(), 0);
+    work.start_next();
+    if (fault == 0) return true;
+    vi.discarding = true;
+    complete_receive(vi, fault | queue::status::operation_receive, 0, nullptr);
+    return false;
+}
+
+/// May the peer write here? Every frame asks: a region may go between two frames.
+bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
+    if (header.has(wire::flag::first)) {
+        if (!vi.attributes.rdma_write) return false;
+        if (vi.placing_length != 0 &&
+            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length, vi.attributes.tag,
+                           memory::Access::remote_write))
+            return false;
+    }
+    return length == 0 || memory_.check(vi.target_handle, vi.target_address + vi.placed, length,
+                                        vi.attributes.tag, memory::Access::remote_write);
+}
+
+void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
+                           std::size_t length) {
+    counters_.add(Counter::bytes_received, length);
+    if (header.kind == wire::FrameKind::rdma_write) {
+        memory::place(reinterpret_cast<std::byte*>(vi.target_address) + vi.placed, payload, length);
+        return;
+    }
+    vi.scatter.take(length, [&](std::byte* to, std::size_t bytes) {
+        memory::place(to, payload, bytes);
+        payload += bytes;
+    });
+}
+
+FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
+    const bool immediate = header.has(wire::flag::immediate);
+    const bool send = header.kind == wire::FrameKind::send;
+    vi.placing = false;
+    if (!vi.discarding && send) {
+        complete_receive(vi, queue::status::operation_receive, vi.placed,
+                         immediate ? &header.immediate_or_code : nullptr);
+    } else if (!vi.discarding && immediate) {
+        // An RDMA write with immediate data consumes a receive, whose buffers stay as they are.
+        if (!vi.receive.work.has_current()) {
+            refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
+            if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+        } else {
+            vi.receive.work.start_next();
+            complete_receive(vi, queue::status::operation_remote_rdma_write, vi.placed,
+                             &header.immediate_or_code);
+        }
+    }
+    if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+    ++vi.expected_message;
+    if (vi.attributes.reliability == Reliability::reception) {
+        vi.ack_due = true;
+        activate(vi);
+    }
+    return FrameVerdict::taken;
+}
+
+/// The message cannot be taken (VIPL 4.25): an unreliable VI drops it and stays connected, a
+/// reliable one breaks and tells the sender.
+void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event) {
+    // A receive that was there and failed told the program already.
+    const bool told = vi.discarding && event == ErrorCode::receive_queue_empty;
+    if (event == ErrorCode::receive_queue_empty && !told) counters_.add(Counter::receive_queue_empty);
+    if (!told) report(vi, event);
+    vi.discarding = true;
+    if (vi.reliable() && vi.state_now() == ViState::connected)
+        fail(vi, wire::FrameKind::nak, header.message, static_cast<std::uint32_t>(code));
+}
+
+// RDMA reads --------------------------------------------------------------------------------------
+
+FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::size_t length) {
+    if (header.message != vi.expected_message || vi.placing)
+        return break_rule(vi, header, "a read request out of sequence");
+    if (!header.has(wire::flag::remote) || length != 0 || header.offset != 0 ||
+        header.read_number != header.message || !vi.reliable() ||
+        header.message_length > vi.attributes.transfer_length_max)
+        return break_rule(vi, header, "a read request that makes no sense");
+    if (vi.reads_count == Vi::reads_max) return break_rule(vi, header, "more reads at once than agreed");
+    if (!vi.attributes.rdma_read ||
+        (header.message_length != 0 &&
+         !memory_.check(header.remote_handle, header.remote_address, header.message_length,
+                        vi.attributes.tag, memory::Access::remote_read))) {
+        counters_.add(Counter::rdma_refused);
+        refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_read_protection);
+        return FrameVerdict::taken;
+    }
+    ++vi.expected_message;
+    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
+        header.remote_address, header.remote_handle, header.message_length, header.read_number, 0};
+    activate(vi);
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
+                                   std::size_t length) {
+    queue::WorkQueue& work = vi.send.work;
+    queue::Cursor at = work.oldest();
+    const auto is_waiting_read = [](const queue::WorkEntry& entry) {
+        return (entry.control & queue::control::operation_mask) == queue::control::rdma_read &&
+               (entry.status & queue::status::done) == 0;
+    };
+    while (at.position() != work.current().position() && !is_waiting_read(at.cell()))
+        at.advance(queue::cells_of(at.cell().segment_count));
+    if (at.position() == work.current().position())
+        return break_rule(vi, header, "an answer to no read");
+    queue::WorkEntry& entry = at.cell();
+    const bool first = header.has(wire::flag::first);
+    const bool last = header.has(wire::flag::last);
+    if (!header.has(wire::flag::remote) || header.read_number != entry.message ||
+        header.message_length != entry.length || header.offset != vi.read_placed ||
+        first != (vi.read_placed == 0) || length > entry.length - vi.read_placed ||
+        (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
+        return break_rule(vi, header, "an answer that does not fit its read");
+    if (first) vi.read_scatter = queue::ByteWalk(at, 1);
+    if (first && !regions_live(at, 1)) {
+        entry.status = queue::status::protection_error | queue::status::done;
+        fail(vi, wire::FrameKind::disconnect, 0, 0);
+        return FrameVerdict::taken;
+    }
+    vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {
+        memory::place(to, payload, bytes);
+        payload += bytes;
+    });
+    counters_.add(Counter::bytes_received, length);
+    vi.read_placed += static_cast<std::uint32_t>(length);
+    if (!last) return FrameVerdict::taken;
+    vi.read_placed = 0;
+    --vi.reads_in_flight;
+    entry.status |= queue::status::done;
+    drain_sends(vi);
+    activate(vi);  // a fence, or the limit on reads, may have held messages back
+    return FrameVerdict::taken;
+}
+
+}  // namespace via::engine

@@ -1,0 +1,333 @@
+// From posted descriptors to frames. Outbound owns everything that is sent: acknowledgements and
+// read replies too, which Inbound only asks for.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "engine/engine.hpp"
+#include "memory/copy.hpp"
+
+namespace via::engine {
+
+namespace {
+
+std::uint16_t operation_of(const queue::WorkEntry& entry) {
+    return entry.control & queue::control::operation_mask;
+}
+
+}  // namespace
+
+void Engine::activate(Vi& vi) {
+    Path& path = path_at(vi.path);
+    if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
+    wants_to_send(path);
+}
+
+void Engine::on_doorbell(Vi& vi) {
+    switch (vi.state_now()) {
+        case ViState::connected:
+            if (vi.send.work.has_current()) activate(vi);
+            complete_faulty_receives(vi);
+            return;
+        case ViState::idle:
+        case ViState::connect_pending:
+            flush_queue(vi, vi.send);
+            complete_faulty_receives(vi);
+            return;
+        case ViState::error: flush(vi); return;
+    }
+}
+
+PathId Engine::first_sending() {
+    Path* path = sending_.front();
+    return path == nullptr ? no_path : path->id;
+}
+
+PathId Engine::next_sending(PathId id) {
+    Path& path = path_at(id);
+    Path* next = path.linked() ? sending_.next(path) : nullptr;
+    return next == nullptr ? no_path : next->id;
+}
+
+bool Engine::next_frame(PathId id, FrameShape& shape) {
+    Path& path = path_at(id);
+    if (!path.notices.empty()) {
+        next_ = Piece::notice;
+        shape.header_length = wire::header_length_base;
+        shape.payload_length = path.notices.front().has_message ? sizeof(wire::ConnectMessage) : 0;
+        return true;
+    }
+    while (Vi* vi = path.active.front()) {
+        if (next_of_vi(*vi, path, shape)) return true;
+        // A fault on the way may have taken the VI out already.
+        if (path.active.front() == vi) path.active.pop_front();
+        if (!path.notices.empty()) return next_frame(id, shape);
+    }
+    List<Path>::remove_if_linked(path);
+    return false;
+}
+
+bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
+    if (vi.ack_due) {
+        next_ = Piece::ack;
+        shape = {wire::header_length_base, 0};
+        return true;
+    }
+    const bool message = next_of_message(vi, path, shape);
+    if (vi.reads_count != 0 && (!message || vi.reply_next)) {
+        const Vi::Read& read = vi.reads[vi.reads_first];
+        next_ = Piece::read_reply;
+        next_length_ = std::min(read.length - read.done, path.payload_max);
+        shape = {wire::header_length_remote, next_length_};
+        return true;
+    }
+    return message;
+}
+
+bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
+    if (vi.cut == 0 && !message_may_start(vi)) return false;
+    const queue::WorkEntry& entry = vi.send.work.current().cell();
+    next_ = Piece::message;
+    switch (operation_of(entry)) {
+        case queue::control::rdma_read:
+            next_length_ = 0;
+            shape = {wire::header_length_remote, 0};
+            return true;
+        case queue::control::rdma_write:
+            next_length_ = std::min(entry.length - vi.cut, path.payload_max);
+            shape = {wire::header_length_remote, next_length_};
+            return true;
+        default:
+            next_length_ = std::min(entry.length - vi.cut, path.payload_max);
+            shape = {next_length_ == entry.length ? wire::header_length_base : wire::header_length_extent,
+                     next_length_};
+            return true;
+    }
+}
+
+/// Is there a descriptor that can be started now? Faulty ones are completed on the way.
+bool Engine::message_may_start(Vi& vi) {
+    queue::WorkQueue& work = vi.send.work;
+    while (work.has_current()) {
+        const queue::WorkEntry& entry = work.current().cell();
+        const std::uint16_t operation = operation_of(entry);
+        const std::uint32_t fault = entry.status & queue::status::error_mask;
+        const std::uint32_t first = operation == queue::control::send_receive ? 0 : 1;
+        if (fault == 0 && (entry.control & queue::control::queue_fence) != 0 && vi.reads_in_flight != 0)
+            return false;
+        if (fault == 0 && operation == queue::control::rdma_read &&
+            vi.reads_in_flight == limits_.reads_in_flight_max)
+            return false;
+        if (fault == 0 && regions_live(work.current(), first)) {
+            vi.gather = queue::ByteWalk(work.current(), first);
+            return true;
+        }
+        fail_current_send(vi, fault != 0 ? fault : queue::status::protection_error);
+        if (vi.state_now() != ViState::connected) return false;
+    }
+    return false;
+}
+
+void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
+    vi.send.work.current().cell().status = fault | queue::status::done;
+    vi.send.work.start_next();
+    drain_sends(vi);
+    if (vi.reliable()) fail(vi, wire::FrameKind::disconnect, 0, 0);
+}
+
+/// The post checked the segments; a region deregistered in between is caught here.
+bool Engine::regions_live(const queue::Cursor& entry, std::uint32_t first_segment) const {
+    for (queue::SegmentWalk walk(entry); !walk.done();) {
+        const queue::Segment& segment = walk.next();
+        if (first_segment != 0) {
+            --first_segment;
+        } else if (segment.length != 0 && !memory_.live(segment.handle)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Engine::emit(PathId id, const FrameRoom& room) {
+    Path& path = path_at(id);
+    counters_.add(Counter::frames_sent);
+    if (next_ == Piece::notice) return emit_notice(path, room);
+    Vi& vi = *path.active.front();
+    switch (next_) {
+        case Piece::ack: emit_ack(vi, room); break;
+        case Piece::read_reply: emit_read_reply(vi, room); break;
+        default: emit_message(vi, room);
+    }
+    path.active.rotate();
+}
+
+void Engine::emit_notice(Path& path, const FrameRoom& room) {
+    const Notice& notice = path.notices.front();
+    wire::emit(notice.header, room.header);
+    if (notice.has_message) std::memcpy(room.payload, &notice.message, sizeof notice.message);
+    path.notices.pop_front();
+}
+
+void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
+    wire::Header header;
+    header.kind = wire::FrameKind::ack;
+    header.vi = vi.remote_number;
+    header.message = vi.expected_message - 1;
+    wire::emit(header, room.header);
+    vi.ack_due = false;
+}
+
+void Engine::emit_message(Vi& vi, const FrameRoom& room) {
+    queue::WorkQueue& work = vi.send.work;
+    queue::WorkEntry& entry = work.current().cell();
+    const std::uint16_t operation = operation_of(entry);
+    const bool read = operation == queue::control::rdma_read;
+    const bool last = read || vi.cut + next_length_ == entry.length;
+    wire::Header header;
+    header.kind = operation == queue::control::send_receive ? wire::FrameKind::send
+                  : read                                    ? wire::FrameKind::read_request
+                                                            : wire::FrameKind::rdma_write;
+    header.flags = static_cast<std::uint8_t>((vi.cut == 0 ? wire::flag::first : 0) |
+                                             (last ? wire::flag::last : 0));
+    header.vi = vi.remote_number;
+    header.message = vi.next_message;
+    if ((entry.control & queue::control::immediate) != 0) {
+        header.flags |= wire::flag::immediate;
+        header.immediate_or_code = entry.immediate_data;
+    }
+    if (operation != queue::control::send_receive) {
+        header.flags |= wire::flag::extent | wire::flag::remote;
+        header.remote_address = entry.segments[0].address;
+        header.remote_handle = entry.segments[0].handle;
+        header.read_number = read ? vi.next_message : 0;
+    } else if (next_length_ != entry.length) {
+        header.flags |= wire::flag::extent;
+    }
+    header.message_length = entry.length;
+    header.offset = vi.cut;
+    wire::emit(header, room.header);
+    std::byte* to = room.payload;
+    vi.gather.take(next_length_, [&](const std::byte* from, std::size_t length) {
+        memory::gather(to, from, length, room.stream);
+        to += length;
+    });
+    counters_.add(Counter::bytes_sent, next_length_);
+    if (!last) {
+        vi.cut += next_length_;
+        return;
+    }
+    vi.cut = 0;
+    vi.reply_next = true;
+    entry.message = vi.next_message++;
+    work.start_next();
+    if (read) {
+        ++vi.reads_in_flight;
+    } else if (vi.attributes.reliability != Reliability::reception) {
+        // Published on a lossless device is done (VIPL 4.25); told once it is published.
+        entry.status = queue::status::done;
+        emitted_.push_back(&vi);
+    }
+}
+
+void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
+    Vi::Read& read = vi.reads[vi.reads_first];
+    // The region may have been deregistered since the request was granted.
+    const bool allowed =
+        memory_.check(read.handle, read.address, read.length, vi.attributes.tag, memory::Access::remote_read);
+    wire::Header header;
+    header.vi = vi.remote_number;
+    header.kind = wire::FrameKind::read_reply;
+    header.message = read.number;
+    header.flags = static_cast<std::uint8_t>(wire::flag::extent | wire::flag::remote |
+                                             (read.done == 0 ? wire::flag::first : 0) |
+                                             (read.done + next_length_ == read.length ? wire::flag::last : 0));
+    header.message_length = read.length;
+    header.offset = read.done;
+    header.read_number = read.number;
+    if (!allowed) {
+        // The room is lent already: the refusal travels in this frame's place.
+        header.kind = wire::FrameKind::nak;
+        header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
+        wire::emit(header, room.header);
+        std::memset(room.payload, 0, next_length_);
+        counters_.add(Counter::rdma_refused);
+        report(vi, ErrorCode::rdma_read_protection);
+        leave(vi, ViState::error);
+        flush(vi);
+        return;
+    }
+    wire::emit(header, room.header);
+    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done, next_length_,
+                   room.stream);
+    counters_.add(Counter::bytes_sent, next_length_);
+    read.done += next_length_;
+    vi.reply_next = false;
+    if (read.done != read.length) return;
+    vi.reads_first = (vi.reads_first + 1) % Vi::reads_max;
+    --vi.reads_count;
+}
+
+void Engine::on_transmitted() {
+    for (Vi* vi : emitted_) drain_sends(*vi);
+    emitted_.clear();
+}
+
+// What the peer answers ---------------------------------------------------------------------------
+
+/// Messages below that number were placed: those that waited for it are done.
+void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
+    queue::WorkQueue& work = vi.send.work;
+    for (queue::Cursor at = work.oldest(); at.position() != work.current().position();) {
+        queue::WorkEntry& entry = at.cell();
+        if (static_cast<std::int32_t>(entry.message - below) >= 0) break;
+        if (operation_of(entry) != queue::control::rdma_read) entry.status |= queue::status::done;
+        at.advance(queue::cells_of(entry.segment_count));
+    }
+    vi.acked_message = below;
+}
+
+FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
+    const std::uint32_t below = header.message + 1;
+    if (vi.attributes.reliability != Reliability::reception ||
+        below - vi.acked_message > vi.next_message - vi.acked_message)
+        return break_rule(vi, header, "an acknowledgement of what was not sent");
+    mark_acknowledged(vi, below);
+    drain_sends(vi);
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
+    if (!vi.reliable() || header.message - vi.acked_message > vi.next_message - vi.acked_message)
+        return break_rule(vi, header, "a refusal of what was not sent");
+    queue::WorkQueue& work = vi.send.work;
+    if (vi.attributes.reliability == Reliability::reception) mark_acknowledged(vi, header.message);
+    drain_sends(vi);
+    const std::uint32_t bits =
+        header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::no_receive)
+            ? queue::status::remote_descriptor_error
+        : header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::protection)
+            ? queue::status::rdma_protection_error
+            : queue::status::transport_error;
+    // A message still being cut is guilty before it is started in the queue's sense.
+    if (vi.cut != 0 && header.message == vi.next_message) {
+        work.current().cell().message = header.message;
+        work.start_next();
+    }
+    bool found = false;
+    for (queue::Cursor at = work.oldest(); at.position() != work.current().position() && !found;) {
+        queue::WorkEntry& entry = at.cell();
+        if (entry.message == header.message && (entry.status & queue::status::done) == 0) {
+            entry.status = bits | queue::status::done;
+            found = true;
+        }
+        at.advance(queue::cells_of(entry.segment_count));
+    }
+    if (!found && work.has_outstanding()) {
+        if (!work.has_started()) work.start_next();
+        work.oldest().cell().status = queue::status::transport_error | queue::status::done;
+    }
+    lose(vi);
+    return FrameVerdict::taken;
+}
+
+}  // namespace via::engine

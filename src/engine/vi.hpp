@@ -1,0 +1,133 @@
+// The state of one VI (VIPL 3). The engine owns it and changes it under the turn; the fields that
+// say so are read by any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "base/address.hpp"
+#include "base/atomic.hpp"
+#include "base/list.hpp"
+#include "base/status.hpp"
+#include "base/time.hpp"
+#include "memory/handle.hpp"
+#include "queue/byte_walk.hpp"
+#include "queue/completion_queue.hpp"
+#include "queue/work_queue.hpp"
+#include "wire/frame.hpp"
+
+namespace via::engine {
+
+/// In VIPL's order (1.6).
+enum class ViState : std::uint32_t { idle = 0, connected, connect_pending, error };
+
+/// VIPL's bits (1.7).
+enum class Reliability : std::uint16_t { unreliable = 1, delivery = 2, reception = 4 };
+
+/// A peer NIC, as the engine counts them; the NIC maps them to devices' paths.
+using PathId = std::uint32_t;
+constexpr PathId no_path = ~0U;
+
+struct ViAttributes {
+    Reliability reliability = Reliability::unreliable;
+    std::uint32_t transfer_length_max = 0;  ///< bytes
+    std::uint64_t qos = 0;                  ///< always 0
+    memory::ProtectionTag tag = memory::no_tag;
+    bool rdma_write = false;  ///< the peer may write by RDMA
+    bool rdma_read = false;   ///< the peer may read by RDMA
+};
+
+/// What ConnectRequest and QueryVi tell of the other end; it has no tag for us.
+using RemoteAttributes = ViAttributes;
+
+/// In VIPL's order (1.6).
+enum class ErrorCode : std::uint8_t {
+    post_descriptor = 0,
+    connection_lost,
+    receive_queue_empty,
+    vi_overrun,
+    rdma_write_protection,
+    rdma_write_data,
+    rdma_write_abort,
+    rdma_read_protection,
+    completion_protection,
+    rdma_transport,
+    catastrophic,
+};
+
+/// A queue of a VI and where its completions go.
+struct ViQueue {
+    queue::WorkQueue work;
+    queue::CompletionQueue* completions = nullptr;
+};
+
+struct ActiveLink : ListLink {};
+struct EventLink : ListLink {};
+
+struct Vi : ActiveLink, EventLink {
+    // Any thread --------------------------------------------------------------------------------
+    Atomic<ViState> state{ViState::idle};
+    Atomic<bool> rung{false};        ///< stands in the NIC's doorbell list
+    Vi* next_rung = nullptr;         ///< the doorbell list
+    Atomic<std::uint32_t> receive_faults{0};  ///< receives posted with a fault, ever
+    std::uint32_t index = 0;         ///< place in the NIC's table; constant
+    Atomic<std::uint32_t> generation{0};  ///< of the VI handle; odd: exists
+
+    // The turn ----------------------------------------------------------------------------------
+    ViAttributes attributes;
+    RemoteAttributes remote;
+    ViQueue send;
+    ViQueue receive;
+    std::uint32_t epoch = 0;         ///< counts connections, so that old frames miss
+    PathId path = no_path;
+    std::uint32_t remote_number = 0;
+    Status connect_status = Status::success;  ///< outcome of the last request
+    Time connect_deadline = Time::never();
+    NetAddress local_address;
+    NetAddress remote_address;
+
+    // Outbound: the message being cut, and what the peer has of us
+    std::uint32_t next_message = 0;
+    std::uint32_t cut = 0;                 ///< bytes of the current message emitted
+    queue::ByteWalk gather;
+    std::uint32_t acked_message = 0;       ///< every message below was acknowledged
+    std::uint32_t reads_in_flight = 0;
+    bool ack_due = false;
+    bool reply_next = false;               ///< alternates read replies with own messages
+
+    // Inbound: the message being placed
+    bool placing = false;                  ///< between first and last frame
+    bool discarding = false;               ///< its rest is not wanted
+    wire::FrameKind placing_kind{};
+    std::uint32_t expected_message = 0;
+    std::uint32_t receive_faults_completed = 0;
+    std::uint32_t placed = 0;
+    std::uint32_t placing_length = 0;
+    std::uint64_t target_address = 0;
+    std::uint32_t target_handle = 0;
+    queue::ByteWalk scatter;
+
+    // RDMA reads: ours being answered (oldest first), and the peer's to be answered
+    std::uint32_t read_placed = 0;
+    queue::ByteWalk read_scatter;
+    struct Read {
+        std::uint64_t address;
+        std::uint32_t handle;
+        std::uint32_t length;
+        std::uint32_t number;
+        std::uint32_t done;
+    };
+    static constexpr std::uint32_t reads_max = 8;
+    Read reads[reads_max];
+    std::uint32_t reads_first = 0;
+    std::uint32_t reads_count = 0;
+
+    std::uint32_t events = 0;              ///< bit per ErrorCode, to be reported
+    queue::Descriptor* fault_descriptor = nullptr;
+
+    bool reliable() const { return attributes.reliability != Reliability::unreliable; }
+    /// The number by which frames name this VI now.
+    std::uint32_t number() const { return (epoch << 16) | index; }
+    ViState state_now() const { return state.load(std::memory_order_relaxed); }
+};
+
+}  // namespace via::engine

@@ -1,0 +1,25 @@
+// Handles of regions and tags: an index and a generation, never a pointer (VIPL 1.11).
+#pragma once
+
+#include <cstdint>
+
+namespace via::memory {
+
+/// Handle of a registered region. 20 bits of index, 11 of generation, bit 31 zero; 0 is no region.
+using MemoryHandle = std::uint32_t;
+
+constexpr std::uint32_t handle_index_bits = 20;
+constexpr std::uint32_t handle_generation_max = (1U << 11) - 1;
+
+constexpr MemoryHandle make_handle(std::uint32_t index, std::uint32_t generation) {
+    return (generation << handle_index_bits) | index;
+}
+constexpr std::uint32_t handle_index(MemoryHandle handle) {
+    return handle & ((1U << handle_index_bits) - 1);
+}
+
+/// Handle of a protection tag; 0 is "no tag".
+using ProtectionTag = std::uint64_t;
+constexpr ProtectionTag no_tag = 0;
+
+}  // namespace via::memory

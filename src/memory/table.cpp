@@ -1,0 +1,145 @@
+#include "memory/table.hpp"
+
+#include "base/assert.hpp"
+
+namespace via::memory {
+
+namespace {
+
+constexpr std::uint32_t tag_index_bits = 20;
+
+std::uint32_t tag_index(ProtectionTag tag) {
+    return static_cast<std::uint32_t>(tag & ((1U << tag_index_bits) - 1));
+}
+
+}  // namespace
+
+MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max)
+    : regions_max_(regions_max),
+      tags_max_(tags_max),
+      chunks_(std::make_unique<Atomic<Slot*>[]>((regions_max + chunk_slots - 1) / chunk_slots)) {
+    VIA_ASSERT(regions_max > 0 && regions_max <= 1U << handle_index_bits);
+    VIA_ASSERT(tags_max < 1U << tag_index_bits);
+}
+
+std::uint32_t MemoryTable::take_slot() {
+    if (free_first_ != none) {
+        const std::uint32_t index = free_first_;
+        free_first_ = slot_at(index).next_free;
+        if (free_first_ == none) free_last_ = none;
+        return index;
+    }
+    if (slots_made_ == regions_max_) return none;
+    const std::uint32_t chunk = slots_made_ >> chunk_bits;
+    if (chunk == storage_.size()) {
+        storage_.push_back(std::make_unique<Slot[]>(chunk_slots));
+        chunks_[chunk].store(storage_.back().get(), std::memory_order_release);
+    }
+    return slots_made_++;
+}
+
+Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t length,
+                                      const MemoryAttributes& attributes) {
+    if (length == 0 || address + length < address) return std::unexpected(Status::invalid_parameter);
+    if (attributes.tag != no_tag && !is_tag(attributes.tag))
+        return std::unexpected(Status::invalid_ptag);
+    const std::uint32_t index = take_slot();
+    if (index == none) return std::unexpected(Status::error_resource);
+    Slot& slot = slot_at(index);
+    const MemoryHandle handle = make_handle(index, ++slot.generation);
+    slot.begin.store(address, std::memory_order_relaxed);
+    slot.end.store(address + length, std::memory_order_relaxed);
+    slot.tag.store(attributes.tag, std::memory_order_relaxed);
+    slot.rights.store((attributes.rdma_write ? right_of(Access::remote_write) : 0U) |
+                          (attributes.rdma_read ? right_of(Access::remote_read) : 0U),
+                      std::memory_order_relaxed);
+    slot.handle.store(handle, std::memory_order_release);
+    count_tag(attributes.tag, 1);
+    ++regions_;
+    return handle;
+}
+
+bool MemoryTable::is_region(MemoryHandle handle, std::uint64_t address) const {
+    return live(handle) && find(handle)->begin.load(std::memory_order_relaxed) == address;
+}
+
+void MemoryTable::remove(MemoryHandle handle) {
+    VIA_ASSERT(live(handle));
+    Slot& slot = *find(handle);
+    slot.handle.store(0, std::memory_order_relaxed);
+    atomic_fence(std::memory_order_release);  // readers that still see old fields see the handle gone
+    count_tag(slot.tag.load(std::memory_order_relaxed), -1);
+    --regions_;
+    if (slot.generation == handle_generation_max) return;  // retired: no handle ever repeats
+    slot.next_free = none;
+    const std::uint32_t index = handle_index(handle);
+    if (free_last_ == none) {
+        free_first_ = index;
+    } else {
+        slot_at(free_last_).next_free = index;
+    }
+    free_last_ = index;
+}
+
+Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attributes) {
+    if (!live(handle)) return Status::invalid_parameter;
+    if (attributes.tag != no_tag && !is_tag(attributes.tag)) return Status::invalid_ptag;
+    Slot& slot = *find(handle);
+    count_tag(slot.tag.load(std::memory_order_relaxed), -1);
+    count_tag(attributes.tag, 1);
+    slot.tag.store(attributes.tag, std::memory_order_relaxed);
+    slot.rights.store((attributes.rdma_write ? right_of(Access::remote_write) : 0U) |
+                          (attributes.rdma_read ? right_of(Access::remote_read) : 0U),
+                      std::memory_order_release);
+    return Status::success;
+}
+
+Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
+                          MemoryAttributes& attributes) const {
+    if (!is_region(handle, address)) return Status::invalid_parameter;
+    const Slot& slot = *find(handle);
+    const std::uint32_t rights = slot.rights.load(std::memory_order_relaxed);
+    attributes.tag = slot.tag.load(std::memory_order_relaxed);
+    attributes.rdma_write = (rights & right_of(Access::remote_write)) != 0;
+    attributes.rdma_read = (rights & right_of(Access::remote_read)) != 0;
+    return Status::success;
+}
+
+Result<ProtectionTag> MemoryTable::create_tag() {
+    std::uint32_t index = 0;
+    if (!free_tags_.empty()) {
+        index = free_tags_.back();
+        free_tags_.pop_back();
+    } else if (tags_.size() < tags_max_) {
+        index = static_cast<std::uint32_t>(tags_.size());
+        tags_.emplace_back();
+    } else {
+        return std::unexpected(Status::error_resource);
+    }
+    Tag& tag = tags_[index];
+    tag.used = true;
+    ++tag.generation;
+    return (tag.generation << tag_index_bits) | index;
+}
+
+bool MemoryTable::is_tag(ProtectionTag tag) const {
+    const std::uint32_t index = tag_index(tag);
+    return tag != no_tag && index < tags_.size() && tags_[index].used &&
+           tags_[index].generation == tag >> tag_index_bits;
+}
+
+Status MemoryTable::destroy_tag(ProtectionTag tag, std::uint32_t vis_with_tag) {
+    if (!is_tag(tag)) return Status::invalid_parameter;
+    Tag& slot = tags_[tag_index(tag)];
+    if (slot.regions != 0 || vis_with_tag != 0) return Status::error_resource;
+    slot.used = false;
+    free_tags_.push_back(tag_index(tag));
+    return Status::success;
+}
+
+void MemoryTable::count_tag(ProtectionTag tag, int change) {
+    if (tag == no_tag) return;
+    tags_[tag_index(tag)].regions += static_cast<std::uint32_t>(change);
+}
+
+}  // namespace via::memory

@@ -1,0 +1,123 @@
+// The translation and protection table: from a handle, an address and a length to bytes, or a
+// refusal (VIPL 4.6 to 4.8). Addresses are the program's own virtual addresses, so translation is
+// the check itself.
+//
+// Threads: add, remove, change and the tag calls are made by the holder of the turn. check(),
+// query() and live() may run at the same time in any thread: a slot is read between two looks at
+// its handle, and generations never repeat, so a torn read is always seen.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/atomic.hpp"
+#include "base/status.hpp"
+#include "memory/handle.hpp"
+
+namespace via::memory {
+
+struct MemoryAttributes {
+    ProtectionTag tag = no_tag;
+    bool rdma_write = false;  ///< a peer may write here
+    bool rdma_read = false;   ///< a peer may read here
+};
+
+enum class Access : std::uint8_t { local, remote_write, remote_read };
+
+class MemoryTable {
+public:
+    explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max);
+
+    /// Registers [address, address + length). length > 0 and no wrap, else invalid_parameter;
+    /// an unknown tag: invalid_ptag; table full: error_resource.
+    Result<MemoryHandle> add(std::uint64_t address, std::uint64_t length,
+                             const MemoryAttributes& attributes);
+    /// True when `handle` is a live region that starts at `address`.
+    bool is_region(MemoryHandle handle, std::uint64_t address) const;
+    /// Ends the region; the caller has made sure that nobody uses it.
+    void remove(MemoryHandle handle);
+    Status change(MemoryHandle handle, const MemoryAttributes& attributes);
+    Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
+
+    Result<ProtectionTag> create_tag();
+    /// error_resource while a region carries it or `vis_with_tag` is not zero.
+    Status destroy_tag(ProtectionTag tag, std::uint32_t vis_with_tag);
+    bool is_tag(ProtectionTag tag) const;
+
+    /// May a VI with `vi_tag` touch [address, address + length) of `handle` this way? Exact to the
+    /// byte. A VI without a tag may use memory of any tag (VIPL 4.7). Length 0 asks for the handle
+    /// and the tag only, anywhere within or at the end of the region.
+    bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length, ProtectionTag vi_tag,
+               Access access) const {
+        const Slot* slot = find(handle);
+        if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return false;
+        const std::uint64_t begin = slot->begin.load(std::memory_order_relaxed);
+        const std::uint64_t end = slot->end.load(std::memory_order_relaxed);
+        const std::uint64_t tag = slot->tag.load(std::memory_order_relaxed);
+        const std::uint32_t rights = slot->rights.load(std::memory_order_relaxed);
+        atomic_fence(std::memory_order_acquire);
+        if (slot->handle.load(std::memory_order_relaxed) != handle) return false;
+        return address >= begin && address <= end && length <= end - address &&
+               (vi_tag == no_tag || vi_tag == tag) &&
+               (access == Access::local || (rights & right_of(access)) != 0);
+    }
+
+    /// True while the region exists; a region in posted work is looked at again before use.
+    bool live(MemoryHandle handle) const {
+        const Slot* slot = find(handle);
+        return slot != nullptr && slot->handle.load(std::memory_order_acquire) == handle;
+    }
+
+    std::uint32_t regions() const { return regions_; }
+
+private:
+    struct Slot {
+        Atomic<std::uint32_t> handle{0};  ///< 0: free
+        Atomic<std::uint32_t> rights{0};
+        Atomic<std::uint64_t> begin{0};
+        Atomic<std::uint64_t> end{0};
+        Atomic<std::uint64_t> tag{0};
+        std::uint32_t generation = 0;
+        std::uint32_t next_free = 0;
+    };
+    static constexpr std::uint32_t chunk_bits = 10;
+    static constexpr std::uint32_t chunk_slots = 1U << chunk_bits;
+    static constexpr std::uint32_t none = ~0U;
+
+    struct Tag {
+        std::uint64_t generation = 0;
+        std::uint32_t regions = 0;
+        bool used = false;
+    };
+
+    static constexpr std::uint32_t right_of(Access access) {
+        return access == Access::remote_write ? 1U : 2U;
+    }
+    const Slot* find(MemoryHandle handle) const {
+        const std::uint32_t index = handle_index(handle);
+        const Slot* chunk = handle == 0 || index >= regions_max_
+                                ? nullptr
+                                : chunks_[index >> chunk_bits].load(std::memory_order_acquire);
+        return chunk == nullptr ? nullptr : chunk + (index & (chunk_slots - 1));
+    }
+    Slot* find(MemoryHandle handle) {
+        return const_cast<Slot*>(static_cast<const MemoryTable*>(this)->find(handle));
+    }
+    Slot& slot_at(std::uint32_t index) { return storage_[index >> chunk_bits][index & (chunk_slots - 1)]; }
+    std::uint32_t take_slot();
+    void count_tag(ProtectionTag tag, int change);
+
+    std::uint32_t regions_max_;
+    std::uint32_t tags_max_;
+    std::uint32_t regions_ = 0;
+    std::uint32_t slots_made_ = 0;
+    std::uint32_t free_first_ = none;  ///< slots are reused in order of release
+    std::uint32_t free_last_ = none;
+    std::vector<std::unique_ptr<Slot[]>> storage_;
+    std::unique_ptr<Atomic<Slot*>[]> chunks_;
+    std::vector<Tag> tags_;
+    std::vector<std::uint32_t> free_tags_;
+};
+
+}  // namespace via::memory

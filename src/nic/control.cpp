@@ -1,0 +1,127 @@
+// The NIC's calls that wait for the turn: connecting, completion queues, deregistration.
+#include <new>
+
+#include "nic/nic.hpp"
+
+namespace via::nic {
+
+Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline) {
+    return with_turn([&] {
+        const Status status = engine_.begin_connect(vi, local, remote, deadline);
+        if (status != Status::success) return status;
+        if (devices_.empty()) engine_.connect_failed(vi, Status::not_reachable);
+        else devices_.front()->resolve(remote, vi.number());
+        return Status::success;
+    });
+}
+
+Status Nic::listen(engine::Listener& listener) {
+    return with_turn([&] {
+        for (std::size_t index = 0; index < devices_.size(); ++index) {
+            const Status status = devices_[index]->listen(listener.discriminator);
+            if (status == Status::success) continue;
+            while (index-- != 0) devices_[index]->unlisten(listener.discriminator);
+            return status;
+        }
+        engine_.listen(listener);
+        return Status::success;
+    });
+}
+
+bool Nic::unlisten(engine::Listener& listener) {
+    return with_turn([&] {
+        engine_.unlisten(listener);
+        for (auto& device : devices_) device->unlisten(listener.discriminator);
+        if (!listener.given.load()) return false;
+        listener.remote_host = peer_address(listener.path);
+        return true;
+    });
+}
+
+HostAddress Nic::peer_address(engine::PathId path) const {
+    if (path >= paths_.size() || paths_[path].device == nullptr) return {};
+    return paths_[path].device->peer_address(paths_[path].local);
+}
+
+// Completion queues -------------------------------------------------------------------------------
+
+Result<std::uint64_t> Nic::create_completion_queue(std::uint32_t entries) {
+    if (entries == 0 || entries > limits_.completion_queue_entries_max)
+        return std::unexpected(Status::invalid_parameter);
+    return with_turn([&]() -> Result<std::uint64_t> {
+        if (free_completion_queues_.empty()) {
+            if (completion_queues_made_ == limits_.completion_queues_max)
+                return std::unexpected(Status::error_resource);
+            free_completion_queues_.push_back(completion_queues_made_++);
+        }
+        const std::uint32_t index = free_completion_queues_.front();
+        CompletionQueueSlot& slot = completion_queues_[index];
+        if (!slot.queue) slot.queue.reset(new (std::nothrow) queue::CompletionQueue);
+        if (!slot.queue || !slot.queue->prepare(entries)) return std::unexpected(Status::error_resource);
+        free_completion_queues_.pop_front();
+        const std::uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
+        slot.generation.store(generation, std::memory_order_release);
+        return (std::uint64_t{generation} << 16) | index;
+    });
+}
+
+queue::CompletionQueue* Nic::completion_queue(std::uint64_t name) const {
+    const std::uint64_t index = name & 0xFFFF;
+    if (index >= limits_.completion_queues_max) return nullptr;
+    const CompletionQueueSlot& slot = completion_queues_[index];
+    const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
+    return (generation & 1) != 0 && generation == name >> 16 ? slot.queue.get() : nullptr;
+}
+
+std::uint64_t Nic::completion_queue_name(const queue::CompletionQueue& queue) const {
+    for (std::uint32_t index = 0; index < completion_queues_made_; ++index)
+        if (completion_queues_[index].queue.get() == &queue)
+            return (std::uint64_t{completion_queues_[index].generation.load()} << 16) | index;
+    return 0;
+}
+
+Status Nic::destroy_completion_queue(std::uint64_t name) {
+    return with_turn([&] {
+        queue::CompletionQueue* queue = completion_queue(name);
+        if (queue == nullptr) return Status::invalid_parameter;
+        if (engine_.is_bound(*queue)) return Status::error_resource;
+        engine_.forget(*queue);
+        CompletionQueueSlot& slot = completion_queues_[name & 0xFFFF];
+        slot.generation.store(slot.generation.load() + 1, std::memory_order_release);
+        queue->reset();
+        free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
+        return Status::success;
+    });
+}
+
+Status Nic::resize_completion_queue(std::uint64_t name, std::uint32_t entries) {
+    if (entries == 0 || entries > limits_.completion_queue_entries_max) return Status::invalid_parameter;
+    return with_turn([&] {
+        queue::CompletionQueue* queue = completion_queue(name);
+        if (queue == nullptr) return Status::invalid_parameter;
+        const Status status = queue->resize(entries);
+        if (queue->waiting() != 0) engine_.watch(*queue);
+        return status;
+    });
+}
+
+Result<memory::MemoryHandle> Nic::register_memory(std::uint64_t address, std::uint64_t length,
+                                                  const memory::MemoryAttributes& attributes) {
+    return with_turn([&] {
+        const auto handle = memory_.add(address, length, attributes);
+        if (handle) counters_.add(Counter::regions_open);
+        return handle;
+    });
+}
+
+Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
+    return with_turn([&] {
+        if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        if (engine_.uses_region(handle)) return Status::error_resource;
+        memory_.remove(handle);
+        counters_.subtract(Counter::regions_open);
+        return Status::success;
+    });
+}
+
+}  // namespace via::nic

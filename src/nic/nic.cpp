@@ -1,0 +1,314 @@
+#include "nic/nic.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "base/assert.hpp"
+#include "engine/check.hpp"
+
+namespace via::nic {
+
+Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
+         std::uint32_t first_generation)
+    : name_(std::move(name)),
+      limits_(limits),
+      counters_(counters),
+      attendant_(attendant),
+      memory_(limits.regions_max, limits.protection_tags_max),
+      engine_(limits, memory_, counters, first_generation),
+      frames_(std::min<std::size_t>(limits.turn_frames_max, 16)),
+      completion_queues_(
+          std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)) {
+    for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
+        completion_queues_[n].generation.store(first_generation & ~1U, std::memory_order_relaxed);
+    VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
+}
+
+Nic::~Nic() = default;
+
+void Nic::add_device(std::unique_ptr<device::Device> device) { devices_.push_back(std::move(device)); }
+
+// The turn ----------------------------------------------------------------------------------------
+
+void Nic::take_events(std::size_t index) {
+    device::Device& device = *devices_[index];
+    device::PathEvent event;
+    while (device.next_event(event)) {
+        const engine::PathId id = path_id(index, event.path);
+        if (event.kind == device::PathEventKind::down) {
+            engine_.on_path_down(id);
+            if (id < paths_.size()) paths_[id] = {};
+            continue;
+        }
+        if (event.kind != device::PathEventKind::unresolved &&
+            (id >= paths_.size() || paths_[id].device == nullptr)) {
+            if (id >= paths_.size()) paths_.resize(id + 1);
+            paths_[id] = {&device, event.path, false, false};
+            engine_.on_path_up(id, device.capabilities().payload_max);
+        }
+        if (event.kind == device::PathEventKind::up) continue;
+        engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
+        if (vi == nullptr || vi->number() != event.cookie) continue;  // it gave up meanwhile
+        if (event.kind == device::PathEventKind::resolved) {
+            engine_.connect_on(*vi, id);
+        } else if (index + 1 < devices_.size()) {
+            devices_[index + 1]->resolve(vi->remote_address, event.cookie);
+        } else {
+            engine_.connect_failed(*vi, event.status);
+        }
+    }
+}
+
+void Nic::receive_from(std::size_t index, Turn& turn) {
+    device::Device& device = *devices_[index];
+    std::uint32_t bytes = 0;
+    while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
+        const std::size_t count = device.receive(frames_);
+        if (count == 0) return;
+        for (std::size_t n = 0; n < count; ++n) {
+            const device::Frame& frame = frames_[n];
+            const engine::PathId id = path_id(index, frame.path);
+            if (id >= paths_.size() || paths_[id].condemned) continue;
+            bytes += frame.length + frame.payload_length;
+            const engine::FrameVerdict verdict = engine_.on_frame(
+                id, {frame.bytes, frame.length, frame.payload, frame.payload_length});
+            if (verdict != engine::FrameVerdict::hostile) continue;
+            paths_[id].condemned = true;
+            device.condemn(frame.path, engine_.last_refusal());
+        }
+        device.release();
+        published_ = true;  // room was made, which a peer may wait for
+        turn.frames += static_cast<std::uint32_t>(count);
+        if (count < frames_.size()) return;
+    }
+    turn.more = true;
+}
+
+void Nic::send_on(engine::PathId id, Turn& turn) {
+    Path& path = paths_[id];
+    device::Device& device = *path.device;
+    const std::uint32_t stream_min = device.capabilities().stream_length_min;
+    engine::FrameShape shape;
+    std::uint32_t bytes = 0;
+    std::uint32_t unpublished = 0;
+    while (engine_.next_frame(id, shape)) {
+        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max) {
+            turn.more = true;
+            break;
+        }
+        device::FrameSlot slot;
+        if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) {
+            counters_.add(Counter::back_pressure);
+            device.set_waiting_for_room(path.local);
+            break;
+        }
+        const bool stream = shape.payload_length >= stream_min;
+        engine_.emit(id, {slot.header, slot.payload, stream});
+        ++turn.frames;
+        bytes += shape.payload_length;
+        // Large payloads go out one by one: the peer copies one while we fill the next.
+        if (stream || ++unpublished == frames_.size()) {
+            device.transmit(path.local);
+            unpublished = 0;
+        }
+    }
+    if (unpublished != 0) device.transmit(path.local);
+    if (bytes == 0 && turn.frames == 0) return;
+    published_ = true;
+    engine_.on_transmitted();
+}
+
+Turn Nic::turn(Time now) {
+    Turn turn;
+    doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+        take_events(index);
+        receive_from(index, turn);
+    }
+    engine_.on_time(now);
+    engine_.pump();
+    for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
+        const engine::PathId next = engine_.next_sending(id);
+        send_on(id, turn);
+        id = next;
+    }
+    work_left_ = turn.more;
+    turn.progress = engine_.progress() != progress_seen_;
+    return turn;
+}
+
+void Nic::end_turn(bool polling) {
+    for (;;) {
+        engine::ErrorEvent event;
+        while (engine_.next_event(event)) attendant_.report(event);
+        if (published_) {
+            published_ = false;
+            atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what we published
+            for (auto& device : devices_) counters_.add(Counter::peers_woken, device->notify());
+        }
+        const bool progress = engine_.progress() != progress_seen_;
+        progress_seen_ = engine_.progress();
+        lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
+        const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
+        if ((polling && (attention & agent_sleeps) != 0) ||
+            (progress && (attention & somebody_waits) != 0))
+            attendant_.attend();
+        if (!doorbells_.any() || !lock_.try_take()) return;
+        turn(now_if_needed());
+    }
+}
+
+bool Nic::poll() {
+    if (!lock_.try_take()) return false;
+    counters_.add(Counter::polls);
+    const bool progress = turn(now_if_needed()).progress;
+    end_turn(true);
+    return progress;
+}
+
+void Nic::poll_surely() {
+    lock_.take();
+    counters_.add(Counter::polls);
+    turn(now_if_needed());
+    end_turn();
+}
+
+Time Nic::next_deadline() const {
+    Time deadline = engine_.next_deadline();
+    for (const auto& device : devices_) deadline = earlier(deadline, device->next_deadline());
+    return deadline;
+}
+
+bool Nic::has_work() {
+    if (doorbells_.any() || work_left_) return true;
+    return std::any_of(devices_.begin(), devices_.end(), [](auto& device) { return device->has_work(); });
+}
+
+void Nic::arm(device::Sleep sleep) {
+    for (auto& device : devices_) device->arm(sleep);
+    armed_ = sleep;
+}
+
+void Nic::service(Time now) {
+    for (auto& device : devices_) device->service(now);
+}
+
+void Nic::close() {
+    lock_.take();
+    engine_.disconnect_all();
+    turn(now_if_needed());
+    end_turn();
+    lock_.take();
+    for (engine::PathId id = 0; id < paths_.size(); ++id)
+        if (paths_[id].device != nullptr) engine_.on_path_down(id);
+    paths_.clear();
+    devices_.clear();
+    lock_.release();
+}
+
+// Data path ---------------------------------------------------------------------------------------
+
+Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
+    const memory::ProtectionTag tag = vi.attributes.tag;
+    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
+        !memory_.check(handle, at, sizeof(queue::Descriptor), tag, memory::Access::local))
+        return Status::invalid_parameter;
+    queue::Descriptor copy = *descriptor;  // the one read
+    queue::Segment many[252];              // touched only by descriptors that need it
+    const queue::Segment* segments = copy.segments;
+    const std::uint32_t count = copy.control.segment_count;
+    std::uint32_t fault = 0;
+    if (count > limits_.segments_per_descriptor_max) {
+        fault = queue::status::format_error;
+        segments = nullptr;
+    } else if (count > 2) {
+        if (!memory_.check(handle, at, queue::descriptor_length(count), tag, memory::Access::local))
+            return Status::invalid_parameter;
+        std::copy_n(descriptor->segments, count, many);
+        segments = many;
+    }
+    const engine::CheckContext context{memory_, tag, vi.attributes.transfer_length_max, vi.reliable()};
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    if (fault != 0) {
+    } else if (receive) {
+        fault = engine::check_receive(context, copy.control, segments, copy.control.length);
+    } else {
+        fault = engine::check_send(context, copy.control, segments);
+    }
+    if (receive && fault != 0) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    const Status status =
+        work.post(descriptor, handle, copy.control, segments, fault, limits_.descriptors_per_queue_max);
+    if (status != Status::success && receive && fault != 0)
+        vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
+    if (status != Status::success) return status;
+    return fault == 0 ? Status::success : Status::descriptor_error;
+}
+
+Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    const Status status = post(vi, false, descriptor, handle);
+    if (status != Status::success && status != Status::descriptor_error) return status;
+    if (status == Status::descriptor_error || vi.state.load(std::memory_order_relaxed) != engine::ViState::connected) {
+        doorbells_.ring(vi);
+        poll_surely();
+        return Status::success;
+    }
+    if (lock_.try_take()) {
+        Turn turn;
+        engine_.on_doorbell(vi);
+        if (vi.path != engine::no_path) send_on(vi.path, turn);
+        if (turn.more) work_left_ = true;
+        end_turn();
+        return Status::success;
+    }
+    doorbells_.ring(vi);
+    if (lock_.try_take()) {
+        turn(now_if_needed());
+        end_turn();
+    }
+    return Status::success;
+}
+
+Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    const Status status = post(vi, true, descriptor, handle);
+    if (status != Status::success && status != Status::descriptor_error) return status;
+    // The post was a full fence: a VI that broke before is seen here, or its flush saw the entry.
+    if (status == Status::descriptor_error || vi.state.load(std::memory_order_relaxed) == engine::ViState::error) {
+        doorbells_.ring(vi);
+        poll_surely();
+    }
+    return Status::success;
+}
+
+Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
+    queue::Taken taken;
+    bool empty = false;
+    bool found = queue.work.take(taken, empty);
+    if (!found && !empty) {
+        poll();
+        found = queue.work.take(taken, empty);
+        if (!found && !empty && queue.work.head_is_written()) {
+            poll_surely();  // another thread is between the two steps of completing it
+            found = queue.work.take(taken, empty);
+        }
+    }
+    descriptor = taken.descriptor;
+    if (!found) return empty ? Status::descriptor_error : Status::not_done;
+    return (taken.status & queue::status::error_mask) != 0 ? Status::descriptor_error : Status::success;
+}
+
+Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& completion) {
+    for (int tries = 0;;) {
+        while (queue.pop(completion)) {
+            const engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
+            // Entries of a destroyed VI are gone (VIPL 4.16).
+            if (vi != nullptr && vi->generation.load(std::memory_order_acquire) == completion.vi >> 16)
+                return Status::success;
+        }
+        if (++tries == 2) return Status::not_done;
+        poll();
+    }
+}
+
+}  // namespace via::nic

@@ -1,0 +1,189 @@
+// A NIC: the engine, its memory table and its devices, brought together by turn(). What VipOpenNic
+// opens. Calls that change anything are made under the turn; post and done try to take it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/counters.hpp"
+#include "base/limits.hpp"
+#include "base/time.hpp"
+#include "device/device.hpp"
+#include "engine/engine.hpp"
+#include "memory/table.hpp"
+#include "nic/turn_lock.hpp"
+#include "queue/completion_queue.hpp"
+
+namespace via::nic {
+
+/// What the agent does for the NIC outside the turn. Implementations may make system calls.
+class Attendant {
+public:
+    virtual ~Attendant() = default;
+    /// A turn made progress (completions, states, events) while somebody waits, or the program
+    /// polls while the agent sleeps. Called without the turn, by whoever took it.
+    virtual void attend() = 0;
+    /// An error for the program. Called under the turn: must not call back.
+    virtual void report(const engine::ErrorEvent& event) = 0;
+    /// The present moment; read only while a deadline is pending.
+    virtual Time now() = 0;
+};
+
+/// What one turn did.
+struct Turn {
+    std::uint32_t frames = 0;  ///< received and sent
+    bool progress = false;     ///< something completed or changed its state
+    bool more = false;         ///< the bound was met: there is more to do
+};
+
+class Nic {
+public:
+    /// Counters and attendant outlive the NIC. `name` is what was opened; `first_generation`
+    /// differs between NICs, so that handles of one never fit another.
+    Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
+        std::uint32_t first_generation = 0);
+    ~Nic();
+
+    void add_device(std::unique_ptr<device::Device> device);
+
+    const std::string& name() const { return name_; }
+    const NicLimits& limits() const { return limits_; }
+    engine::Engine& engine() { return engine_; }
+    memory::MemoryTable& memory() { return memory_; }
+    const memory::MemoryTable& memory() const { return memory_; }
+    Counters& counters() { return counters_; }
+    std::vector<std::unique_ptr<device::Device>>& devices() { return devices_; }
+
+    // The turn ------------------------------------------------------------------------------------
+    /// One round of work, bounded by the limits; the caller holds the turn and ends it with
+    /// end_turn(). Order: doorbells, what devices received, time, what is to be sent.
+    Turn turn(Time now);
+    /// Lets the turn go, wakes whom it must, and looks at doorbells once more.
+    /// `polling`: the program's own poll, which an agent asleep must hear of.
+    void end_turn(bool polling = false);
+    void take_turn() { lock_.take(); }
+    bool try_take_turn() { return lock_.try_take(); }
+
+    /// One try at a turn by the program's own thread. True when the turn made progress.
+    bool poll();
+    /// The same, but waits for the turn first: for posts on VIs that are not connected.
+    void poll_surely();
+
+    /// Runs `control` under the turn, then one round of work, so that what it caused goes out.
+    template <class Control>
+    auto with_turn(Control control) {
+        lock_.take();
+        struct End {
+            Nic& nic;
+            ~End() {
+                nic.turn(nic.now_if_needed());
+                nic.end_turn();
+            }
+        } end{*this};
+        return control();
+    }
+
+    /// Earliest moment at which a turn is due; the caller holds the turn.
+    Time next_deadline() const;
+    /// True when a turn would find something; the caller holds the turn.
+    bool has_work();
+    /// Something was left to do when the last turn ended (bound or back-pressure without sleep).
+    bool work_left() const { return work_left_; }
+
+    // Waiting and sleeping (the agent's side) -------------------------------------------------------
+    /// Bits of attention(): set by the agent before a full fence and a last look at the work.
+    static constexpr std::uint32_t somebody_waits = 1;
+    static constexpr std::uint32_t agent_sleeps = 2;
+    Atomic<std::uint32_t>& attention() { return attention_; }
+    /// Counts polls of the program; stands still when the program does.
+    std::uint64_t polls() const { return counters_.get(Counter::polls); }
+    /// Tells all peers how we sleep; the caller holds the turn.
+    void arm(device::Sleep sleep);
+    device::Sleep armed() const { return armed_; }
+    /// The devices' work that needs system calls; the caller holds the turn.
+    void service(Time now);
+
+    /// Ends every connection and lets the devices go; the peers know. Calls that come late find a
+    /// NIC without devices. The caller makes sure that nobody waits.
+    void close();
+
+    // Data path (any thread) ------------------------------------------------------------------------
+    /// VIPL 4.9 to 4.12. `descriptor` is the program's; invalid_parameter for what cannot be read.
+    Status post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
+    Status post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
+    /// VIPL 4.13: success, descriptor_error (faulty, or *descriptor nullptr: nothing is posted),
+    /// not_done.
+    Status done(engine::ViQueue& queue, void*& descriptor);
+    /// success or not_done. `completion.vi` is the VI handle's number.
+    Status completion_done(queue::CompletionQueue& queue, queue::Completion& completion);
+
+    // Control (waits for the turn) --------------------------------------------------------------------
+    /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
+    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline);
+    /// Registers with engine and devices. error_resource: the discriminator is another process's.
+    Status listen(engine::Listener& listener);
+    /// True when a request had been given to the listener already.
+    bool unlisten(engine::Listener& listener);
+    HostAddress peer_address(engine::PathId path) const;
+    /// The queue's name: index in the low 16 bits, generation above.
+    Result<std::uint64_t> create_completion_queue(std::uint32_t entries);
+    /// nullptr: there is none of that name (any more). Any thread.
+    queue::CompletionQueue* completion_queue(std::uint64_t name) const;
+    std::uint64_t completion_queue_name(const queue::CompletionQueue& queue) const;
+    /// error_resource while a VI is bound to it.
+    Status destroy_completion_queue(std::uint64_t name);
+    Status resize_completion_queue(std::uint64_t name, std::uint32_t entries);
+    Result<memory::MemoryHandle> register_memory(std::uint64_t address, std::uint64_t length,
+                                                 const memory::MemoryAttributes& attributes);
+    Status deregister(memory::MemoryHandle handle, std::uint64_t address);
+
+private:
+    struct Path {
+        device::Device* device = nullptr;
+        device::PathId local = 0;
+        bool waiting_for_room = false;
+        bool condemned = false;
+    };
+    static constexpr std::uint32_t paths_per_device_bits = 12;
+
+    Time now_if_needed() {
+        return next_deadline().is_never() ? last_now_ : (last_now_ = attendant_.now());
+    }
+    engine::PathId path_id(std::size_t device, device::PathId local) const {
+        return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
+    }
+    void take_events(std::size_t device);
+    void receive_from(std::size_t device, Turn& turn);
+    void send_on(engine::PathId path, Turn& turn);
+    Status post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle);
+
+    std::string name_;
+    NicLimits limits_;
+    Counters& counters_;
+    Attendant& attendant_;
+    TurnLock lock_;
+    Atomic<std::uint32_t> attention_{0};
+    Doorbells<engine::Vi> doorbells_;
+    memory::MemoryTable memory_;
+    engine::Engine engine_;
+    std::vector<std::unique_ptr<device::Device>> devices_;
+    std::vector<Path> paths_;
+    std::vector<device::Frame> frames_;
+    /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
+    struct CompletionQueueSlot {
+        Atomic<std::uint32_t> generation{0};  ///< odd: exists
+        std::unique_ptr<queue::CompletionQueue> queue;
+    };
+    std::unique_ptr<CompletionQueueSlot[]> completion_queues_;
+    std::uint32_t completion_queues_made_ = 0;
+    std::deque<std::uint32_t> free_completion_queues_;
+    device::Sleep armed_ = device::Sleep::awake;
+    bool work_left_ = false;
+    bool published_ = false;        ///< this turn published something others may sleep for
+    std::uint64_t progress_seen_ = 0;
+    Time last_now_{};
+};
+
+}  // namespace via::nic

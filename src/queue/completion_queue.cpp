@@ -1,0 +1,93 @@
+#include "queue/completion_queue.hpp"
+
+#include <bit>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace via::queue {
+
+bool CompletionQueue::prepare(std::uint32_t entries) {
+    const std::uint32_t slots = std::bit_ceil(entries);
+    ring_.reset(new (std::nothrow) Entry[slots]);
+    if (!ring_) return false;
+    capacity_ = entries;
+    mask_ = slots - 1;
+    head_.store(0, std::memory_order_relaxed);
+    tail_.store(0, std::memory_order_relaxed);
+    waiting_.clear();
+    return true;
+}
+
+void CompletionQueue::reset() {
+    std::lock_guard guard(pop_lock_);
+    ring_.reset();
+    waiting_.clear();
+    waiting_.shrink_to_fit();
+    head_.store(0, std::memory_order_relaxed);
+    tail_.store(0, std::memory_order_relaxed);
+}
+
+void CompletionQueue::enter(const Waiting& waiting) {
+    const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+    const Completion& completion = waiting.completion;
+    ring_[tail & mask_] = {completion.vi | (completion.receive ? receive_bit : 0), waiting.nth};
+    tail_.store(tail + 1, std::memory_order_release);
+}
+
+bool CompletionQueue::push(Completion completion, std::uint32_t nth) {
+    pump();
+    if (waiting_.empty() && !full()) {
+        enter({completion, nth});
+        return false;
+    }
+    waiting_.push_back({completion, nth});
+    return waiting_.size() == 1;
+}
+
+void CompletionQueue::pump() {
+    std::size_t entered = 0;
+    while (entered < waiting_.size() && !full()) enter(waiting_[entered++]);
+    if (entered != 0)
+        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(entered));
+}
+
+Status CompletionQueue::resize(std::uint32_t entries) {
+    const std::uint32_t slots = std::bit_ceil(entries);
+    std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[slots]);
+    if (!ring) return Status::error_resource;
+    std::lock_guard guard(pop_lock_);
+    // What does not fit into a smaller queue waits, before what waited already.
+    std::vector<Waiting> displaced;
+    const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+    std::uint32_t kept = 0;
+    for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail; ++at) {
+        const Entry entry = ring_[at & mask_];
+        if (kept < entries) {
+            ring[kept++] = entry;
+        } else {
+            displaced.push_back({entry.completion(), entry.nth});
+        }
+    }
+    waiting_.insert(waiting_.begin(), displaced.begin(), displaced.end());
+    ring_ = std::move(ring);
+    capacity_ = entries;
+    mask_ = slots - 1;
+    head_.store(0, std::memory_order_relaxed);
+    tail_.store(kept, std::memory_order_release);
+    pump();
+    return Status::success;
+}
+
+bool CompletionQueue::pop(Completion& completion) {
+    if (!has_entry()) return false;
+    std::lock_guard guard(pop_lock_);
+    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    if (tail_.load(std::memory_order_acquire) == head) return false;
+    const Entry entry = ring_[head & mask_];
+    head_.store(head + 1, std::memory_order_release);
+    completion = entry.completion();
+    return true;
+}
+
+}  // namespace via::queue

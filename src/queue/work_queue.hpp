@@ -1,0 +1,180 @@
+// The send or receive queue of a VI: what the program and the NIC share.
+//
+// Three parties, each with its own end:
+//   poster  any thread, one at a time (post_lock_): copies a descriptor in and publishes it;
+//   NIC     the holder of the turn: reads posted entries, finishes them in order;
+//   taker   any thread, one at a time (take_lock_): takes finished descriptors off.
+// Entries live in a ring of chunks that grows by need and is reused, so that memory follows the
+// deepest use and not the limit. A descriptor with more than two segments takes several cells.
+#pragma once
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "base/status.hpp"
+#include "memory/handle.hpp"
+#include "queue/descriptor.hpp"
+
+namespace via::queue {
+
+/// The library's own copy of a posted descriptor; the program's may change, this does not.
+struct alignas(64) WorkEntry {
+    Descriptor* descriptor;            ///< the program's, for writing the outcome back
+    memory::MemoryHandle handle;       ///< region that holds it
+    std::uint16_t segment_count;
+    std::uint16_t control;
+    std::uint32_t length;
+    std::uint32_t immediate_data;
+    std::uint32_t status;              ///< fault found by the post; later the final status
+    std::uint32_t message;             ///< message number, once the NIC has started it
+    Segment segments[2];               ///< the others are in the cells that follow
+};
+static_assert(sizeof(WorkEntry) == 64);
+
+constexpr std::uint32_t segments_per_cell = 4;
+
+/// Cells that a descriptor with that many segments occupies.
+constexpr std::uint32_t cells_of(std::uint32_t segments) {
+    return segments <= 2 ? 1 : 1 + (segments - 2 + segments_per_cell - 1) / segments_per_cell;
+}
+
+struct Chunk {
+    static constexpr std::uint32_t cell_count = 8;
+    WorkEntry cells[cell_count];
+    Chunk* next = nullptr;
+    std::uint32_t end = 0;  ///< position behind the last cell; the poster's
+};
+
+/// A place in the ring. Moves only over cells that were posted.
+class Cursor {
+public:
+    Cursor() = default;
+    explicit Cursor(Chunk* chunk) : chunk_(chunk) {}
+
+    std::uint32_t position() const { return position_; }
+    /// The cell here; only valid while position() != the queue's posted position.
+    WorkEntry& cell() {
+        settle();
+        return chunk_->cells[position_ % Chunk::cell_count];
+    }
+    void advance(std::uint32_t cells) {
+        for (; cells != 0; --cells) {
+            settle();
+            ++position_;
+            at_end_ = position_ % Chunk::cell_count == 0;
+        }
+    }
+
+private:
+    friend class WorkQueue;
+    void settle() {
+        if (at_end_) {  // the next chunk is linked before anything in it is posted
+            chunk_ = chunk_->next;
+            at_end_ = false;
+        }
+    }
+    Chunk* chunk_ = nullptr;
+    std::uint32_t position_ = 0;
+    bool at_end_ = false;
+};
+
+/// Walks the segments of one entry, first and following cells.
+class SegmentWalk {
+public:
+    SegmentWalk() = default;
+    explicit SegmentWalk(Cursor at) : at_(at), left_(at.cell().segment_count) {}
+
+    bool done() const { return index_ == left_; }
+    const Segment& next() {
+        const std::uint32_t index = index_++;
+        if (index < 2) return at_.cell().segments[index];
+        const std::uint32_t place = (index - 2) % segments_per_cell;
+        if (place == 0) at_.advance(1);
+        return reinterpret_cast<const Segment*>(&at_.cell())[place];
+    }
+
+private:
+    Cursor at_;
+    std::uint32_t left_ = 0;
+    std::uint32_t index_ = 0;
+};
+
+/// What the taker gets.
+struct Taken {
+    Descriptor* descriptor = nullptr;
+    std::uint32_t status = 0;
+};
+
+class WorkQueue {
+public:
+    WorkQueue() = default;
+    ~WorkQueue();
+    WorkQueue(const WorkQueue&) = delete;
+    WorkQueue& operator=(const WorkQueue&) = delete;
+
+    /// Brings the first storage; false when there is no memory. Idempotent.
+    bool prepare();
+    /// Frees all storage; nobody may use the queue meanwhile.
+    void reset();
+
+    // Poster ------------------------------------------------------------------------------------
+    /// Copies `descriptor` (its segments were read to `segments` by the caller's check) into an
+    /// entry and publishes it with a full fence. `fault` is stored for the NIC to complete with.
+    /// error_resource: `descriptors_max` are outstanding, or no memory.
+    Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
+                const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
+
+    // NIC ---------------------------------------------------------------------------------------
+    /// First entry not completed, and the next one to work on (never behind it).
+    Cursor& oldest() { return oldest_; }
+    Cursor& current() { return current_; }
+    bool has_current() const { return current_.position() != posted_.load(std::memory_order_acquire); }
+    bool has_outstanding() const { return oldest_.position() != posted_.load(std::memory_order_acquire); }
+    bool has_started() const { return oldest_.position() != current_.position(); }
+    /// Lets current() go to the next entry.
+    void start_next() { current_.advance(cells_of(current_.cell().segment_count)); }
+    /// Completes oldest(): the outcome was written back. A started entry only.
+    void complete_oldest();
+
+    // Taker -------------------------------------------------------------------------------------
+    bool has_done() const {
+        return completed_.load(std::memory_order_acquire) != taken_.load(std::memory_order_relaxed);
+    }
+    /// Takes the head off if it is done. empty: nothing is posted at all.
+    bool take(Taken& taken, bool& empty);
+    /// The NIC has written the head's status but not counted it yet: one look later it is done.
+    bool head_is_written();
+    /// Neither posted nor completed descriptors are left.
+    bool empty() const {
+        return posted_.load(std::memory_order_acquire) == taken_.load(std::memory_order_acquire);
+    }
+
+    /// Descriptors completed and taken so far, for the completion queue's book-keeping.
+    std::uint32_t completed_count() const { return completed_count_.load(std::memory_order_acquire); }
+    std::uint32_t taken_count() const { return taken_count_.load(std::memory_order_acquire); }
+    /// Posted position; an entry walk from oldest() ends here (deregistration looks for users).
+    std::uint32_t posted() const { return posted_.load(std::memory_order_acquire); }
+
+private:
+    bool make_room(std::uint32_t cells);
+    WorkEntry& next_cell();
+
+    // The poster's line
+    alignas(64) SpinLock post_lock_;
+    Cursor tail_;
+    std::uint32_t posted_count_ = 0;
+    // Written by the poster, read by all
+    Atomic<std::uint32_t> posted_{0};
+    // The NIC's line
+    alignas(64) Cursor oldest_;
+    Cursor current_;
+    Atomic<std::uint32_t> completed_{0};
+    Atomic<std::uint32_t> completed_count_{0};
+    // The taker's line
+    alignas(64) SpinLock take_lock_;
+    Cursor head_;
+    Atomic<std::uint32_t> taken_{0};
+    Atomic<std::uint32_t> taken_count_{0};
+};
+
+}  // namespace via::queue

@@ -1,0 +1,104 @@
+// Frames as two NICs exchange them: a fixed header, and behind it the payload. Little-endian, as
+// the architectures we run on. `Header` is what a frame means; emit() and parse() turn it into
+// bytes and back; parse() refuses every byte string that no emit() makes.
+//
+//   0 kind   1 flags   2 version   3 zero   4 VI at the receiver   8 message number
+//  12 immediate data or a code
+//  16 message length  20 offset            (flag extent)
+//  24 remote address  32 remote handle  36 read number   (flag remote, which implies extent)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace via::wire {
+
+constexpr std::uint8_t protocol_version = 1;
+
+enum class FrameKind : std::uint8_t {
+    request = 1,   ///< payload: ConnectMessage; vi is the target's 0
+    accept,        ///< payload: ConnectMessage
+    refuse,        ///< code: RefuseCode
+    withdraw,      ///< the requester gave up; payload: none, vi 0, message: requester's VI
+    disconnect,    ///< the sender's VI has left the connection
+    send,          ///< part of a message for the receive queue
+    rdma_write,    ///< part of a message for remote memory
+    read_request,  ///< asks for remote memory
+    read_reply,    ///< part of the answer; remote address and handle are zero
+    ack,           ///< every message up to `message` was placed
+    nak,           ///< message `message` was refused, code: NakCode; the connection is broken
+};
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::nak);
+
+enum class RefuseCode : std::uint32_t { no_match = 1, rejected = 2 };
+enum class NakCode : std::uint32_t {
+    no_receive = 1,  ///< no receive was posted, or it failed: the sender's REMOTE_DESC
+    protection = 2,  ///< the remote memory may not be touched so: RDMA_PROT
+    protocol = 3,    ///< the message broke a rule of the protocol: TRANSPORT
+};
+
+namespace flag {
+constexpr std::uint8_t first = 1;      ///< first frame of its message
+constexpr std::uint8_t last = 2;       ///< last frame of its message
+constexpr std::uint8_t immediate = 4;  ///< the message carries immediate data
+constexpr std::uint8_t extent = 8;     ///< message length and offset are present
+constexpr std::uint8_t remote = 16;    ///< remote address and handle are present
+constexpr std::uint8_t all = 31;
+}  // namespace flag
+
+constexpr std::uint32_t header_length_base = 16;
+constexpr std::uint32_t header_length_extent = 24;
+constexpr std::uint32_t header_length_remote = 40;
+
+struct Header {
+    FrameKind kind{};
+    std::uint8_t flags = 0;
+    std::uint32_t vi = 0;
+    std::uint32_t message = 0;
+    std::uint32_t immediate_or_code = 0;
+    std::uint32_t message_length = 0;
+    std::uint32_t offset = 0;
+    std::uint64_t remote_address = 0;
+    std::uint32_t remote_handle = 0;
+    std::uint32_t read_number = 0;
+
+    bool has(std::uint8_t bit) const { return (flags & bit) != 0; }
+};
+
+constexpr std::uint32_t header_length(std::uint8_t flags) {
+    return (flags & flag::remote) != 0   ? header_length_remote
+           : (flags & flag::extent) != 0 ? header_length_extent
+                                         : header_length_base;
+}
+
+/// Writes header_length(header.flags) bytes.
+void emit(const Header& header, std::byte* bytes);
+
+enum class ParseError : std::uint8_t { none, truncated, version, kind, flags };
+/// Reads a header from `length` bytes of private memory. On success its length is
+/// header_length(header.flags) <= length.
+ParseError parse(const std::byte* bytes, std::size_t length, Header& header);
+const char* to_string(ParseError error);
+
+/// Payload of request and accept. Fixed length, checked by the engine value by value.
+struct ConnectMessage {
+    std::uint32_t vi;                ///< the sender's VI number
+    std::uint32_t transfer_length_max;
+    std::uint16_t reliability;       ///< VIPL's bit
+    std::uint8_t rdma_write_enabled;
+    std::uint8_t rdma_read_enabled;
+    std::uint32_t reserved;          ///< zero
+    std::uint64_t qos;
+    std::uint16_t local_length;      ///< of the requester's discriminator
+    std::uint16_t remote_length;     ///< of the discriminator asked for
+    std::uint8_t local_discriminator[64];
+    std::uint8_t remote_discriminator[64];
+    std::uint32_t reserved_end;      ///< zero
+};
+static_assert(sizeof(ConnectMessage) == 160);
+
+/// One line for people, for instance "send first last vi=3.1 message=7 length=40". Writes at most
+/// `size` bytes, zero-terminated, and returns the length written.
+std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size);
+
+}  // namespace via::wire

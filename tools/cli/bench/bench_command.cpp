@@ -1,0 +1,186 @@
+// `via bench`: options to a plan, outcome to a table or JSON, and the exit code.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bench/channel.hpp"
+#include "bench/cpus.hpp"
+#include "bench/progress.hpp"
+#include "bench/report.hpp"
+#include "bench/session.hpp"
+#include "commands.hpp"
+
+namespace via::cli {
+
+namespace {
+
+using namespace via::bench;
+
+constexpr std::uint64_t largest_size = 64u << 20;
+
+// "all", "kernel" and "limits" stand for several.
+std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device) {
+    std::vector<std::string> names;
+    const auto add = [&](std::string_view name) {
+        const bool known = std::find(names.begin(), names.end(), name) != names.end();
+        if (!known && name != device) names.emplace_back(name);
+    };
+    for (const std::string& name : asked) {
+        const bool all = name == "all";
+        if (!all && name != "kernel" && name != "limits") {
+            add(name);
+            continue;
+        }
+        for (const ChannelInfo& info : known_channels()) {
+            if (all || info.limit == (name == "limits")) add(info.name);
+        }
+    }
+    return names;
+}
+
+// A ping-pong has one message under way. Very large messages are given fewer than asked, so that
+// the buffers of all channels fit into memory; the figures state the depth used.
+std::uint32_t depth_for(std::uint32_t asked, const Question& question) {
+    if (question.bench == Bench::latency) return 1;
+    constexpr std::uint64_t under_way_bytes = 64u << 20;
+    const std::uint64_t fits = under_way_bytes / std::max<std::uint64_t>(question.size, 64);
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(asked, std::max<std::uint64_t>(fits, 2)));
+}
+
+Result<std::vector<Question>> questions_of(const BenchOptions& options) {
+    Question question;
+    question.bench = options.bench == "bandwidth" ? Bench::bandwidth
+                     : options.bench == "rate"    ? Bench::rate
+                                                  : Bench::latency;
+    question.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
+    question.wait = options.wait == "block" ? Wait::block : Wait::poll;
+    question.cq = options.cq;
+    question.rotate_vis = options.rotate_vis;
+    question.vis = options.vis;
+
+    std::vector<std::string> sizes = options.sizes;
+    if (sizes.empty() && question.bench == Bench::latency) sizes = {"8", "64", "4096"};
+    if (sizes.empty() && question.bench == Bench::bandwidth) sizes = {"4096", "64K", "1M"};
+    if (sizes.empty()) sizes = {"8"};
+    std::vector<Question> questions;
+    for (const std::string& text : sizes) {
+        const auto size = parse_size(text);
+        if (!size || *size > largest_size) {
+            return fail("--size {}: want bytes up to 64M, for instance 8,64,4096 or 64K,1M", text);
+        }
+        question.size = *size;
+        question.depth = depth_for(options.depth, question);
+        if (std::find(questions.begin(), questions.end(), question) == questions.end()) {
+            questions.push_back(question);
+        }
+    }
+    return questions;
+}
+
+Wanted wanted_of(const std::string& mode) {
+    if (mode == "near") return Wanted::near;
+    if (mode == "far") return Wanted::far;
+    return mode == "both" ? Wanted::both : Wanted::any;
+}
+
+Result<Plan> plan_of(const BenchOptions& options) {
+    Plan plan;
+    auto questions = questions_of(options);
+    if (!questions) return std::unexpected(questions.error());
+    plan.questions = *questions;
+    if (is_known_channel(options.device)) {
+        plan.channels.push_back(make_comparison(options.device));
+    } else {
+        const Question& any = plan.questions.front();
+        plan.channels.push_back(make_via_device(
+            {options.device, any.wait, any.cq, any.rotate_vis, any.vis}));
+    }
+    for (const std::string& name : expand(options.against, options.device)) {
+        auto channel = make_comparison(name);
+        if (!channel) {
+            return fail("--against {}: there is no such channel; 'via bench --help' lists them",
+                        name);
+        }
+        plan.channels.push_back(std::move(channel));
+    }
+    auto cpus = choose_cpus(options.cpus);
+    if (!cpus) return std::unexpected(cpus.error());
+    plan.cpus = *cpus;
+    if (options.near_below_ns > options.far_above_ns) {
+        return fail("--near-below must not be more than --far-above");
+    }
+    plan.limits = {options.near_below_ns, options.far_above_ns};
+    plan.rounds = options.rounds;
+    plan.wanted = wanted_of(options.mode);
+    plan.max_seconds = options.max_seconds;
+    return plan;
+}
+
+void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", what); }
+
+}  // namespace
+
+std::string bench_footer() {
+    std::string text = "Channels for --against (or kernel, limits, all):\n";
+    for (const ChannelInfo& info : known_channels()) {
+        text += fmt::format("  {:<12} {}\n", info.name, info.what);
+    }
+    text +=
+        "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
+        "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
+        "over 150 ns far. Figures of the two are never mixed or compared. Samples with\n"
+        "involuntary switches, steal or foreign load, or with the probe between, are dropped\n"
+        "and counted.\n"
+        "  latency    half a round trip in us, payload read by the receiving processor and the\n"
+        "             sender's completion reaped (read: post to bytes in hand); p99 is of single\n"
+        "             messages within a round, the median of the rounds\n"
+        "  bandwidth  10^6 bytes a second at the receiver, first post to last receive\n"
+        "  rate       10^6 messages a second at the receiver; p99 of both is what 99 % of the\n"
+        "             rounds reach\n"
+        "  ratio      ours to the channel's median, of one run and mode\n"
+        "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
+        "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
+        "\nExamples:\n"
+        "  via bench latency --size 8,64,4096 --against unix-socket,tcp-socket,line\n"
+        "  via bench bandwidth --size 64K,1M --against ring,cma --mode near\n"
+        "  via bench latency --wait block --against futex,pipe\n"
+        "  via bench latency --size 8 --vis 1000 --cq --json\n";
+    return text;
+}
+
+int run_bench(const BenchOptions& options) {
+    auto plan = plan_of(options);
+    if (!plan) {
+        complain(plan.error().what);
+        return exit_usage;
+    }
+    ProgressLine progress;
+    plan->progress = [&](const std::string& what) { progress.show(what); };
+    const std::uint32_t rounds = plan->rounds;
+    const Wanted wanted = plan->wanted;
+    auto outcome = run_session(std::move(*plan));
+    progress.clear();
+    if (!outcome) {
+        complain(outcome.error().what);
+        return exit_failed;
+    }
+    const std::vector<Row> rows = make_rows(*outcome, rounds);
+    fmt::print("{}", options.json ? json_lines(rows) : table(rows));
+    std::fflush(stdout);
+    for (const std::string& note : outcome->notes) complain(note);
+    if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);
+    if (outcome->out_of_time) {
+        complain(fmt::format("stopped after {} s (--max-seconds)", options.max_seconds));
+    }
+    const auto missing = inconclusive(*outcome, rounds, wanted);
+    for (const std::string& line : missing) complain("inconclusive: " + line);
+    if (!missing.empty()) {
+        complain(probe_text(*outcome) + "; try again when the machine is quiet, with more --rounds, "
+                 "or, where the probe always falls between, with other --near-below and --far-above");
+    }
+    return missing.empty() ? exit_good : exit_inconclusive;
+}
+
+}  // namespace via::cli

@@ -1,0 +1,56 @@
+#include "bench/channel.hpp"
+
+#include <algorithm>
+
+namespace via::bench {
+
+namespace {
+
+struct Entry {
+    ChannelInfo info;
+    std::unique_ptr<Channel> (*make)();
+};
+
+const std::vector<Entry>& entries() {
+    static const std::vector<Entry> all{
+        {{"pipe", "two pipes of 1 MB", false}, make_pipe},
+        {{"unix-socket", "a Unix stream socket", false}, make_unix_socket},
+        {{"tcp-socket", "TCP over loopback, TCP_NODELAY", false}, make_tcp_socket},
+        {{"udp-socket", "UDP over loopback, with a window", false}, make_udp_socket},
+        {{"line", "a cache line each way (latency)", true}, make_line},
+        {{"two-copy", "copied in, flag, copied out, not pipelined", true}, make_two_copy},
+        {{"ring", "copied in and out, pipelined, best of a sweep", true}, make_ring},
+        {{"cma", "process_vm_readv: one copy by the kernel", true}, make_cma},
+        {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", true}, make_spsc},
+        {{"futex", "a bare futex hand-over (latency, blocking)", true}, make_futex},
+        {{"memcpy", "one process copies, nobody receives", true}, make_memcpy},
+    };
+    return all;
+}
+
+const Entry* find(std::string_view name) {
+    const auto& all = entries();
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Entry& entry) { return entry.info.name == name; });
+    return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const std::vector<ChannelInfo>& known_channels() {
+    static const std::vector<ChannelInfo> infos = [] {
+        std::vector<ChannelInfo> list;
+        for (const Entry& entry : entries()) list.push_back(entry.info);
+        return list;
+    }();
+    return infos;
+}
+
+bool is_known_channel(std::string_view name) { return find(name) != nullptr; }
+
+std::unique_ptr<Channel> make_comparison(std::string_view name) {
+    const Entry* entry = find(name);
+    return entry == nullptr ? nullptr : entry->make();
+}
+
+}  // namespace via::bench

@@ -1,0 +1,258 @@
+// The small limits: a line, a copy in and out, a queue of slots, a futex hand-over, a memcpy.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <new>
+
+#include "bench/end.hpp"
+#include "bench/limit_channel.hpp"
+
+namespace via::bench {
+
+namespace {
+
+std::string latency_only(const Question& question) {
+    return question.bench == Bench::latency ? "" : "has a latency only";
+}
+
+// One cache line each way and nothing in it but the flag.
+class LineEnd : public End {
+public:
+    static constexpr Wait wait = Wait::poll;
+    static constexpr Op op = Op::write;
+    static std::string refuses(const Question& question) { return latency_only(question); }
+    static std::size_t area_bytes(std::uint64_t) { return 2 * sizeof(Line); }
+
+    LineEnd(Link& link, std::byte* area)
+        : End(link),
+          out_(reinterpret_cast<Line*>(area)[link.own()].value),
+          in_(reinterpret_cast<Line*>(area)[link.other()].value) {}
+
+    bool begin(const Question& question, std::uint64_t messages) {
+        out_.store(0, std::memory_order_relaxed);
+        return End::begin(question, messages);
+    }
+    bool send(std::uint64_t i) {
+        out_.store(i + 1, std::memory_order_release);
+        return true;
+    }
+    bool receive(std::uint64_t i) {
+        while (in_.load(std::memory_order_acquire) != i + 1) {
+        }
+        return true;
+    }
+
+private:
+    std::atomic<std::uint64_t>& out_;
+    std::atomic<std::uint64_t>& in_;
+};
+
+// A bare futex hand-over: the flag again, but the receiver sleeps and the sender wakes it.
+class FutexEnd : public End {
+public:
+    static constexpr Wait wait = Wait::block;
+    static constexpr Op op = Op::write;
+    static std::string refuses(const Question& question) { return latency_only(question); }
+    static std::size_t area_bytes(std::uint64_t) { return 2 * sizeof(Word); }
+
+    FutexEnd(Link& link, std::byte* area)
+        : End(link),
+          out_(reinterpret_cast<Word*>(area)[link.own()].value),
+          in_(reinterpret_cast<Word*>(area)[link.other()].value) {}
+
+    bool begin(const Question& question, std::uint64_t messages) {
+        out_.store(0, std::memory_order_relaxed);
+        return End::begin(question, messages);
+    }
+    bool send(std::uint64_t i) {
+        out_.store(static_cast<std::uint32_t>(i + 1), std::memory_order_release);
+        if (::syscall(SYS_futex, &out_, FUTEX_WAKE, 1, nullptr, nullptr, 0) < 0) {
+            return give_up_errno("futex wake");
+        }
+        return true;
+    }
+    bool receive(std::uint64_t i) {
+        const auto wanted = static_cast<std::uint32_t>(i + 1);
+        for (;;) {
+            const std::uint32_t seen = in_.load(std::memory_order_acquire);
+            if (seen == wanted) return true;
+            const long woken = ::syscall(SYS_futex, &in_, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+            if (woken < 0 && errno != EAGAIN && errno != EINTR) return give_up_errno("futex wait");
+        }
+    }
+
+private:
+    struct alignas(128) Word {
+        std::atomic<std::uint32_t> value{0};
+    };
+    std::atomic<std::uint32_t>& out_;
+    std::atomic<std::uint32_t>& in_;
+};
+
+// Copied in, flagged, copied out, one message after the other: the floor of any two-copy message.
+// A message that fits shares the flag's line.
+class TwoCopyEnd : public End {
+public:
+    static constexpr Wait wait = Wait::poll;
+    static constexpr Op op = Op::send;
+    static std::string refuses(const Question&) { return {}; }
+    static std::size_t area_bytes(std::uint64_t max_size) { return 2 * lane_bytes(max_size); }
+
+    TwoCopyEnd(Link& link, std::byte* area) : End(link), area_(area) {}
+
+    bool begin(const Question& question, std::uint64_t messages) {
+        out_ = reinterpret_cast<Lane*>(area_ + lane_bytes(question.size) * link_.own());
+        in_ = reinterpret_cast<Lane*>(area_ + lane_bytes(question.size) * link_.other());
+        std::memset(static_cast<void*>(out_), 0, sizeof(Lane));
+        at_ = question.size <= inline_bytes ? sizeof(std::uint64_t) : sizeof(Lane);
+        return End::begin(question, messages);
+    }
+    bool send(std::uint64_t i) {
+        const std::byte* from = stamped(i);
+        while (is_stream() && out_->taken.load(std::memory_order_acquire) != i) {
+        }
+        std::memcpy(reinterpret_cast<std::byte*>(out_) + at_, from, question_.size);
+        out_->full.store(i + 1, std::memory_order_release);
+        return true;
+    }
+    bool receive(std::uint64_t i) {
+        while (in_->full.load(std::memory_order_acquire) != i + 1) {
+        }
+        std::memcpy(pools_.receive.at(i), reinterpret_cast<std::byte*>(in_) + at_, question_.size);
+        if (is_stream()) in_->taken.store(i + 1, std::memory_order_release);
+        return check(i);
+    }
+
+private:
+    static constexpr std::size_t inline_bytes = 56;
+    struct Lane {
+        alignas(128) std::atomic<std::uint64_t> full{0};
+        alignas(128) std::atomic<std::uint64_t> taken{0};
+    };
+    // Of one direction, for messages of this size.
+    static std::size_t lane_bytes(std::uint64_t size) {
+        return sizeof(Lane) + (size + 127) / 128 * 128;
+    }
+
+    std::byte* area_;
+    Lane* out_ = nullptr;
+    Lane* in_ = nullptr;
+    std::size_t at_ = 0;
+};
+
+// A queue of 64-byte slots, one producer and one consumer, payload in the flag's line. The
+// producer looks at the consumer's index only when its copy of it says full.
+class SpscEnd : public End {
+public:
+    static constexpr Wait wait = Wait::poll;
+    static constexpr Op op = Op::send;
+    static constexpr std::size_t payload_bytes = 56;
+    static std::string refuses(const Question& question) {
+        return question.size <= payload_bytes ? "" : "carries at most 56 bytes a slot";
+    }
+    static std::size_t area_bytes(std::uint64_t) { return 2 * sizeof(Ring); }
+
+    SpscEnd(Link& link, std::byte* area)
+        : End(link),
+          out_(reinterpret_cast<Ring*>(area)[link.own()]),
+          in_(reinterpret_cast<Ring*>(area)[link.other()]) {}
+
+    bool begin(const Question& question, std::uint64_t messages) {
+        for (Slot& slot : in_.slots) slot.full.store(0, std::memory_order_relaxed);
+        in_.taken.value.store(0, std::memory_order_relaxed);
+        taken_seen_ = 0;
+        return End::begin(question, messages);
+    }
+    bool send(std::uint64_t i) {
+        const std::byte* from = stamped(i);
+        while (i - taken_seen_ >= slot_count) {
+            taken_seen_ = out_.taken.value.load(std::memory_order_acquire);
+        }
+        Slot& slot = out_.slots[i % slot_count];
+        std::memcpy(slot.payload, from, question_.size);
+        slot.full.store(i + 1, std::memory_order_release);
+        return true;
+    }
+    bool receive(std::uint64_t i) {
+        Slot& slot = in_.slots[i % slot_count];
+        while (slot.full.load(std::memory_order_acquire) != i + 1) {
+        }
+        std::memcpy(pools_.receive.at(i), slot.payload, question_.size);
+        if (i % taken_every == taken_every - 1) {
+            in_.taken.value.store(i + 1, std::memory_order_release);
+        }
+        return check(i);
+    }
+
+private:
+    static constexpr std::uint64_t slot_count = 1024;
+    static constexpr std::uint64_t taken_every = 64;
+    struct alignas(64) Slot {
+        std::atomic<std::uint64_t> full{0};
+        std::byte payload[payload_bytes];
+    };
+    struct Ring {
+        Line taken;
+        Slot slots[slot_count];
+    };
+    Ring& out_;
+    Ring& in_;
+    std::uint64_t taken_seen_ = 0;
+};
+
+// One process copies, nobody receives. Both sides call it, only the first works.
+class MemcpyEndpoint final : public Endpoint {
+public:
+    MemcpyEndpoint(Link& link, std::byte*) : link_(link) {}
+
+    Result<Reading> measure(const Question& question, const Effort& effort) override {
+        const Pools pools = pools_of(link_.arena, question);
+        Reading reading;
+        if (!link_.meet()) return fail("called off");
+        if (link_.is_first()) {
+            timed_exchanges(link_, effort, reading, [&](std::uint64_t i) {
+                std::memcpy(pools.receive.at(i), pools.send.at(i), question.size);
+                asm volatile("" ::: "memory");
+                return true;
+            });
+        }
+        if (!link_.meet()) return fail("called off");
+        return reading;
+    }
+
+private:
+    Link& link_;
+};
+
+struct MemcpyEnd {
+    static constexpr Wait wait = Wait::poll;
+    static constexpr Op op = Op::write;
+    static std::string refuses(const Question& question) {
+        return question.size > 0 ? "" : "copies nothing at 0 bytes";
+    }
+    static std::size_t area_bytes(std::uint64_t) { return sizeof(Line); }
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> make_line() {
+    return std::make_unique<LimitChannel<LineEnd>>("line");
+}
+std::unique_ptr<Channel> make_futex() {
+    return std::make_unique<LimitChannel<FutexEnd>>("futex");
+}
+std::unique_ptr<Channel> make_two_copy() {
+    return std::make_unique<LimitChannel<TwoCopyEnd>>("two-copy");
+}
+std::unique_ptr<Channel> make_spsc() {
+    return std::make_unique<LimitChannel<SpscEnd>>("spsc");
+}
+std::unique_ptr<Channel> make_memcpy() {
+    return std::make_unique<LimitChannel<MemcpyEnd, MemcpyEndpoint>>("memcpy");
+}
+
+}  // namespace via::bench

@@ -1,0 +1,107 @@
+// What the two processes of a pair share beside the channel they measure, and one side's view of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "bench/types.hpp"
+
+namespace via::bench {
+
+// A cache line of its own; the neighbour too, which processors fetch in pairs.
+struct alignas(128) Line {
+    std::atomic<std::uint64_t> value{0};
+};
+
+// What one side tells the other before and during setup. Plain bytes, read after a meet().
+struct Published {
+    pid_t pid = 0;
+    std::uint64_t arena = 0;          // address in that process
+    std::uint32_t memory_handle = 0;  // VIA: region of the arena
+    std::uint32_t host_bytes = 0;     // VIA: bytes of host
+    std::array<std::uint8_t, 64> host{};
+    Reading reading;  // of a channel that tunes itself: the last trial
+};
+
+// Mapped shared and zeroed before the pair is forked. Both sides are our own processes.
+struct Shared {
+    std::array<Line, 2> probe;
+    std::array<Line, 2> arrived;    // meetings reached, by side
+    Line abort;                     // set by the parent: give up meeting
+    Line closing;                   // set by the first side to close
+    std::array<Line, 2> step;       // what each side is doing, a Step: for the watchdog's message
+    Line mode;                      // 1 + Mode as the last probe told it, 0: neither
+    std::array<Published, 2> published;
+};
+
+enum class Step : std::uint64_t { starting, idle, probing, measuring, closing };
+const char* name_of(Step step);
+
+// A private, touched, page-aligned piece of memory of one process: user buffers and descriptors.
+struct Arena {
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+};
+
+// Bytes that `question` needs of an arena: two pools of buffers and room for descriptors.
+std::size_t arena_bytes_for(const Question& question);
+inline constexpr std::size_t descriptor_bytes = 1u << 20;
+
+// The buffers of one direction. Message i uses buffer i modulo count.
+struct Pool {
+    std::byte* base = nullptr;
+    std::uint64_t stride = 64;
+    std::uint32_t count = 1;
+
+    std::byte* at(std::uint64_t message) const { return base + message % count * stride; }
+};
+
+struct Pools {
+    Pool send;
+    Pool receive;
+    std::byte* rest = nullptr;  // descriptor_bytes behind the pools
+};
+
+// Both sides lay out their arenas alike, so an offset names the same buffer in both.
+Pools pools_of(const Arena& arena, const Question& question);
+
+// One side's view. Used by its single measuring thread only.
+class Link {
+public:
+    Link(Shared& shared, Side side) : shared_(shared), side_(side) {}
+
+    Side side() const { return side_; }
+    bool is_first() const { return side_ == Side::first; }
+    std::size_t own() const { return static_cast<std::size_t>(side_); }
+    std::size_t other() const { return 1 - own(); }
+    Shared& shared() { return shared_; }
+    Published& mine() { return shared_.published[own()]; }
+    const Published& theirs() const { return shared_.published[other()]; }
+
+    void set_step(Step step) {
+        shared_.step[own()].value.store(static_cast<std::uint64_t>(step),
+                                        std::memory_order_relaxed);
+    }
+
+    // Spins until the other side is here too; what either wrote before is visible after. False
+    // when the parent called it off. The parent's watchdog bounds it in time.
+    bool meet();
+
+    // One way of a cache line in ns: ping-pong over two lines, one per direction, no pause. Both
+    // sides call it; only the first side gets the figure, the second gets 0.
+    double probe();
+
+    Arena arena;
+
+private:
+    Shared& shared_;
+    Side side_;
+    std::uint64_t meetings_ = 0;
+    std::uint64_t probes_ = 0;
+};
+
+}  // namespace via::bench

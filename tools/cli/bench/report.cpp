@@ -1,0 +1,230 @@
+#include "bench/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace via::bench {
+
+namespace {
+
+constexpr std::array modes{Mode::near, Mode::far};
+
+std::vector<double> collect(const Series& series, Mode mode, double Sample::*what) {
+    std::vector<double> values;
+    for (const Sample& sample : series.samples) {
+        if (sample.verdict.mode == mode) values.push_back(sample.*what);
+    }
+    return values;
+}
+
+Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
+    Row row;
+    row.device = outcome.channels[series.channel];
+    row.ours = series.channel == 0;
+    row.question = series.asked;
+    row.mode = mode;
+    row.summary = summarise(collect(series, mode, &Sample::value));
+    if (series.asked.bench == Bench::latency) {
+        row.summary.p99 = median(collect(series, mode, &Sample::p99_us));
+        row.p999_us = median(collect(series, mode, &Sample::p999_us));
+    }
+    row.cpu_us = median(collect(series, mode, &Sample::cpu_us));
+    row.probe_ns = median(collect(series, mode, &Sample::probe_ns));
+    row.rounds = static_cast<std::uint32_t>(kept_in(series, mode));
+    row.dropped = static_cast<std::uint32_t>(
+        std::count_if(series.samples.begin(), series.samples.end(),
+                      [](const Sample& sample) { return sample.verdict.drop != Drop::none; }));
+    return row;
+}
+
+// Enough digits for the smallest figure, not more than its spread deserves.
+std::string figure(double value) {
+    if (value >= 1000) return fmt::format("{:.0f}", value);
+    if (value >= 100) return fmt::format("{:.1f}", value);
+    if (value >= 1) return fmt::format("{:.2f}", value);
+    return fmt::format("{:.4f}", value);
+}
+
+std::string heading(const Row& row) {
+    const Question& question = row.question;
+    std::string text = fmt::format("{}, {}{}", name_of(question.bench), unit_of(question.bench),
+                                   question.bench == Bench::latency ? " one way" : "");
+    if (question.op == Op::read) text += " (read: there and back)";
+    text += fmt::format("; {} by {}, wait {}, depth {}", row.device, name_of(question.op),
+                        name_of(question.wait), question.depth);
+    if (question.cq) text += ", one completion queue";
+    if (question.vis > 0) {
+        text += fmt::format(", {} more VIs {}", question.vis,
+                            question.rotate_vis ? "in turn" : "idle");
+    }
+    return text + (is_stream(question) ? "; some 16 MB of buffers in turn" : "; two buffers in turn");
+}
+
+// A device's name is the user's; no other string needs it.
+std::string escaped(const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+        if (c == '"' || c == '\\') safe += '\\';
+        if (static_cast<unsigned char>(c) < 0x20) {
+            safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+std::string json_line(const Row& row, std::optional<double> ratio, const std::string& against) {
+    const Question& question = row.question;
+    std::string line = fmt::format(
+        R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
+        name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
+        name_of(question.wait));
+    line += fmt::format(
+        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},"p99":{:.6g},)",
+        question.depth, question.vis, unit_of(question.bench), row.summary.median,
+        row.summary.min, row.summary.max, row.summary.p99);
+    line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{:.1f},"mode":"{}",)", row.rounds,
+                        row.dropped, row.probe_ns, name_of(row.mode));
+    line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
+    line += against.empty() ? R"("against":null}})" : fmt::format(R"("against":"{}"}})", escaped(against));
+    return line + "\n";
+}
+
+bool same_cell(const Row& a, const Row& b) {
+    return a.question.size == b.question.size && a.question.bench == b.question.bench &&
+           a.mode == b.mode;
+}
+
+}  // namespace
+
+std::uint32_t rounds_needed(std::uint32_t asked) { return std::min(asked, least_rounds); }
+
+std::vector<Row> make_rows(const Outcome& outcome, std::uint32_t rounds_asked) {
+    std::vector<Row> rows;
+    for (std::size_t q = 0; q < outcome.questions.size(); ++q) {
+        for (const Mode mode : modes) {
+            std::optional<double> ours;
+            for (const Series& series : outcome.series) {
+                if (series.question != q || kept_in(series, mode) < rounds_needed(rounds_asked)) {
+                    continue;
+                }
+                Row row = row_of(outcome, series, mode);
+                if (row.ours) ours = row.summary.median;
+                if (!row.ours && ours && row.summary.median > 0) {
+                    row.ratio = *ours / row.summary.median;
+                }
+                rows.push_back(std::move(row));
+            }
+        }
+    }
+    return rows;
+}
+
+std::vector<std::string> inconclusive(const Outcome& outcome, std::uint32_t rounds_asked,
+                                      Wanted wanted) {
+    std::vector<std::string> lines;
+    for (std::size_t q = 0; q < outcome.questions.size(); ++q) {
+        std::vector<const Series*> together;
+        for (const Series& series : outcome.series) {
+            if (series.question == q) together.push_back(&series);
+        }
+        const bool ours_there = !together.empty() && together.front()->channel == 0;
+        if (ours_there && is_complete(together, rounds_needed(rounds_asked), wanted)) continue;
+        std::string seen;
+        for (const Series* series : together) {
+            seen += fmt::format("{}{} {} near and {} far of {}", seen.empty() ? "" : ", ",
+                                outcome.channels[series->channel], kept_in(*series, Mode::near),
+                                kept_in(*series, Mode::far), series->samples.size());
+        }
+        lines.push_back(fmt::format("{} of {} bytes: not {} good rounds in the mode{} wanted ({})",
+                                    name_of(outcome.questions[q].bench),
+                                    outcome.questions[q].size, rounds_needed(rounds_asked),
+                                    wanted == Wanted::both ? "s" : "",
+                                    seen.empty() ? "nothing measured" : seen));
+    }
+    return lines;
+}
+
+std::string probe_text(const Outcome& outcome) {
+    std::vector<double> probes;
+    for (const Series& series : outcome.series) {
+        for (const Sample& sample : series.samples) probes.push_back(sample.probe_ns);
+    }
+    const Summary told = summarise(probes);
+    return fmt::format("the probe read {:.0f} to {:.0f} ns, median {:.0f}", told.min, told.max,
+                       told.median);
+}
+
+std::string drop_text(const Outcome& outcome) {
+    std::array<std::size_t, drop_count> counts{};
+    std::size_t all = 0;
+    for (const Series& series : outcome.series) {
+        for (const Sample& sample : series.samples) {
+            ++counts[static_cast<std::size_t>(sample.verdict.drop)];
+            ++all;
+        }
+    }
+    const std::size_t dropped = all - counts[static_cast<std::size_t>(Drop::none)];
+    if (dropped == 0) return {};
+    std::string text = fmt::format("{} of {} samples dropped:", dropped, all);
+    bool first = true;
+    for (std::size_t drop = 1; drop < drop_count; ++drop) {
+        if (counts[drop] == 0) continue;
+        text += fmt::format("{} {} {}", first ? "" : ",", counts[drop],
+                            reason(static_cast<Drop>(drop)));
+        first = false;
+    }
+    return text;
+}
+
+std::string table(const std::vector<Row>& rows) {
+    std::string text;
+    const Row* above = nullptr;
+    for (const Row& row : rows) {
+        if (above == nullptr) {
+            text += heading(row) + "\n";
+            text += fmt::format("{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
+                                "{:>7} {:>6} {:>8}\n",
+                                "size", "channel", "mode", "median", "min", "max", "p99", "p99.9",
+                                "cpu us", "rounds", "dropped", "probe", "ratio");
+        } else if (!same_cell(*above, row)) {
+            text += "\n";
+        }
+        above = &row;
+        text += fmt::format("{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
+                            "{:>7} {:>6.0f} {:>8}\n",
+                            size_text(row.question.size), row.device, name_of(row.mode),
+                            figure(row.summary.median), figure(row.summary.min),
+                            figure(row.summary.max), figure(row.summary.p99),
+                            row.question.bench == Bench::latency ? figure(row.p999_us) : "-",
+                            figure(row.cpu_us), row.rounds, row.dropped, row.probe_ns,
+                            row.ratio ? figure(*row.ratio) : "-");
+    }
+    return text;
+}
+
+std::string json_lines(const std::vector<Row>& rows) {
+    std::string text;
+    for (const Row& row : rows) {
+        if (!row.ours) continue;
+        std::size_t compared = 0;
+        for (const Row& other : rows) {
+            if (other.ours || !same_cell(row, other)) continue;
+            text += json_line(row, other.ratio, other.device);
+            ++compared;
+        }
+        if (compared == 0) text += json_line(row, std::nullopt, "");
+    }
+    for (const Row& row : rows) {
+        if (row.ours) continue;
+        const auto ours = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
+            return other.ours && same_cell(row, other);
+        });
+        text += json_line(row, row.ratio, ours == rows.end() ? "" : ours->device);
+    }
+    return text;
+}
+
+}  // namespace via::bench

@@ -1,0 +1,233 @@
+#include "bench/session.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include "bench/clock.hpp"
+#include "bench/cpus.hpp"
+
+namespace via::bench {
+
+namespace {
+
+constexpr int ask_timeout_ms = 30'000;
+constexpr int tuning_turns = 6;
+
+// From the readings of both sides: first post by the one that has it, last receive likewise.
+double elapsed_ns(const RawSample& raw) {
+    const auto& [first, second] = raw.readings;
+    const std::int64_t last_ns = second.last_ns != 0 ? second.last_ns : first.last_ns;
+    return static_cast<double>(last_ns - first.first_ns);
+}
+
+class Session {
+public:
+    explicit Session(Plan plan) : plan_(std::move(plan)) {}
+
+    Result<Outcome> run() {
+        outcome_.questions = plan_.questions;
+        for (const auto& channel : plan_.channels) outcome_.channels.push_back(channel->name());
+        deadline_ns_ = now_ns() + std::int64_t{plan_.max_seconds} * 1'000'000'000;
+        if (auto started = start_pairs(); !started) return std::unexpected(started.error());
+        if (auto fits = line_up(); !fits) return std::unexpected(fits.error());
+        if (auto tuned = find_efforts(); !tuned) return std::unexpected(tuned.error());
+        if (auto measured = measure_rounds(); !measured) return std::unexpected(measured.error());
+        return std::move(outcome_);
+    }
+
+private:
+    void tell(const std::string& what) const {
+        if (plan_.progress) plan_.progress(what);
+    }
+
+    bool out_of_time() {
+        outcome_.out_of_time = outcome_.out_of_time || now_ns() > deadline_ns_;
+        return outcome_.out_of_time;
+    }
+
+    Status start_pairs() {
+        PairSetup setup;
+        setup.cpus = plan_.cpus;
+        setup.limits = plan_.limits;
+        setup.processors = online_processors();
+        std::uint32_t vis = 0;
+        for (const Question& question : plan_.questions) {
+            setup.arena_bytes = std::max(setup.arena_bytes, arena_bytes_for(question));
+            setup.max_size = std::max(setup.max_size, question.size);
+            vis = std::max(vis, question.vis);
+        }
+        setup.open_timeout_ms += static_cast<int>(vis) * 50;
+        for (auto& channel : plan_.channels) {
+            tell(fmt::format("starting two processes for {}", channel->name()));
+            auto pair = Pair::start(std::move(channel), setup);
+            if (!pair) return std::unexpected(pair.error());
+            pairs_.push_back(std::move(*pair));
+        }
+        return {};
+    }
+
+    // One series for each channel and question that fit together; ours has to fit always.
+    Status line_up() {
+        for (std::size_t q = 0; q < plan_.questions.size(); ++q) {
+            for (std::size_t c = 0; c < pairs_.size(); ++c) {
+                const Channel& channel = pairs_[c]->channel();
+                const Question asked = channel.adapt(plan_.questions[q]);
+                const std::string why = channel.refuses(asked);
+                if (!why.empty() && c == 0) {
+                    return fail("{}: {} at {} bytes {}", channel.name(), name_of(asked.bench),
+                                asked.size, why);
+                }
+                if (why.empty()) {
+                    outcome_.series.push_back({q, c, asked, {}});
+                } else {
+                    outcome_.notes.push_back(fmt::format("{} is left out of {} at {} bytes: it {}",
+                                                         channel.name(), name_of(asked.bench),
+                                                         asked.size, why));
+                }
+            }
+        }
+        efforts_.resize(outcome_.series.size());
+        return {};
+    }
+
+    // As many messages as fill the time of a sample.
+    Status find_efforts() {
+        for (std::size_t s = 0; s < outcome_.series.size(); ++s) {
+            if (out_of_time()) return {};
+            const Series& series = outcome_.series[s];
+            tell(fmt::format("tuning {} for {} bytes", outcome_.channels[series.channel],
+                             series.asked.size));
+            const std::int64_t wanted_ns =
+                plan_.sample_ns * (series.asked.wait == Wait::block ? 2 : 1);
+            Effort effort{2, 4, 0};
+            double message_ns = 0;
+            for (int turn = 0; turn < tuning_turns; ++turn) {
+                auto raw = ask(series, effort);
+                if (!raw) return std::unexpected(raw.error());
+                const double took_ns = std::max(elapsed_ns(*raw), 1.0);
+                message_ns = took_ns / static_cast<double>(effort.messages);
+                const double short_by = static_cast<double>(wanted_ns) / took_ns;
+                if (short_by < 4) break;
+                effort.messages *= static_cast<std::uint64_t>(std::min(short_by, 32.0));
+            }
+            efforts_[s] = effort_for(series.asked, message_ns, wanted_ns);
+        }
+        return {};
+    }
+
+    static Effort effort_for(const Question& question, double message_ns,
+                             std::int64_t wanted_ns) {
+        Effort effort;
+        effort.messages = static_cast<std::uint64_t>(
+            std::clamp(static_cast<double>(wanted_ns) / message_ns, 8.0, 4e6));
+        effort.warmup = std::clamp<std::uint64_t>(effort.messages / 8, 2, 2000);
+        if (question.bench == Bench::latency) {
+            effort.timed = std::clamp<std::uint64_t>(effort.messages / 4, 8, 10'000);
+        }
+        return effort;
+    }
+
+    // Again while the channel only tunes itself, which a change of mode can cause once more.
+    Result<RawSample> ask(const Series& series, const Effort& effort) {
+        Pair& pair = *pairs_[series.channel];
+        for (int turn = 0; turn < tuning_turns; ++turn) {
+            auto raw = pair.ask(series.asked, effort, ask_timeout_ms);
+            if (!raw || !raw->readings[0].retry) return raw;
+        }
+        return fail("{}: did not come to an end with tuning itself", pair.channel().name());
+    }
+
+    Status measure_rounds() {
+        const std::uint32_t tries = plan_.rounds * tries_per_round;
+        for (std::uint32_t round = 0; round < tries; ++round) {
+            const std::vector<std::size_t> open = still_open();
+            if (open.empty()) return {};
+            tell(fmt::format("round {} of {}{}", std::min(round + 1, plan_.rounds), plan_.rounds,
+                             round < plan_.rounds ? "" : ", repeating what was dropped"));
+            for (std::size_t k = 0; k < open.size(); ++k) {
+                if (out_of_time()) return {};
+                // There and back again, so that nobody always comes after the same neighbour.
+                const std::size_t s = open[round % 2 == 0 ? k : open.size() - 1 - k];
+                auto raw = ask(outcome_.series[s], efforts_[s]);
+                if (!raw) return std::unexpected(raw.error());
+                Series& series = outcome_.series[s];
+                series.samples.push_back(to_sample(series.asked, *raw, plan_.limits));
+            }
+        }
+        return {};
+    }
+
+    // The series of questions that do not have their rounds yet.
+    std::vector<std::size_t> still_open() const {
+        std::vector<std::size_t> open;
+        for (std::size_t q = 0; q < outcome_.questions.size(); ++q) {
+            std::vector<const Series*> together;
+            std::vector<std::size_t> indices;
+            for (std::size_t s = 0; s < outcome_.series.size(); ++s) {
+                if (outcome_.series[s].question != q) continue;
+                together.push_back(&outcome_.series[s]);
+                indices.push_back(s);
+            }
+            if (!is_complete(together, plan_.rounds, plan_.wanted)) {
+                open.insert(open.end(), indices.begin(), indices.end());
+            }
+        }
+        return open;
+    }
+
+    Plan plan_;
+    Outcome outcome_;
+    std::vector<std::unique_ptr<Pair>> pairs_;
+    std::vector<Effort> efforts_;
+    std::int64_t deadline_ns_ = 0;
+};
+
+}  // namespace
+
+std::size_t kept_in(const Series& series, Mode mode) {
+    return static_cast<std::size_t>(
+        std::count_if(series.samples.begin(), series.samples.end(),
+                      [&](const Sample& sample) { return sample.verdict.mode == mode; }));
+}
+
+bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_t rounds,
+                 Wanted wanted) {
+    const auto full = [&](Mode mode) {
+        return std::all_of(of_one_question.begin(), of_one_question.end(),
+                           [&](const Series* series) { return kept_in(*series, mode) >= rounds; });
+    };
+    switch (wanted) {
+        case Wanted::near: return full(Mode::near);
+        case Wanted::far: return full(Mode::far);
+        case Wanted::both: return full(Mode::near) && full(Mode::far);
+        case Wanted::any: break;
+    }
+    return full(Mode::near) || full(Mode::far);
+}
+
+Sample to_sample(const Question& question, const RawSample& raw, const ModeLimits& limits) {
+    Sample sample;
+    sample.verdict = judge(raw.disturbances, raw.probe_before_ns, raw.probe_after_ns,
+                           question.wait, limits);
+    sample.probe_ns = (raw.probe_before_ns + raw.probe_after_ns) / 2;
+    const Reading& first = raw.readings[0];
+    const auto messages = static_cast<double>(std::max<std::uint64_t>(first.messages, 1));
+    const double took_ns = std::max(elapsed_ns(raw), 1.0);
+    const double legs = messages * first.legs;
+    switch (question.bench) {
+        case Bench::bandwidth:
+            sample.value = messages * static_cast<double>(question.size) * 1000 / took_ns;
+            break;
+        case Bench::rate: sample.value = messages * 1000 / took_ns; break;
+        default: sample.value = took_ns / legs / 1000; break;
+    }
+    sample.p50_us = first.p50_ns / 1000;
+    sample.p99_us = first.p99_ns / 1000;
+    sample.p999_us = first.p999_ns / 1000;
+    sample.cpu_us = static_cast<double>(first.cpu_ns + raw.readings[1].cpu_ns) / legs / 1000;
+    return sample;
+}
+
+Result<Outcome> run_session(Plan plan) { return Session(std::move(plan)).run(); }
+
+}  // namespace via::bench

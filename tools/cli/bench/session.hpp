@@ -1,0 +1,71 @@
+// One run: all channels side by side, asked in interleaved rounds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/channel.hpp"
+#include "bench/pair.hpp"
+#include "bench/stats.hpp"
+
+namespace via::bench {
+
+// Which modes a run must have seen to be conclusive.
+enum class Wanted : std::uint8_t { any, near, far, both };
+
+struct Sample {
+    Verdict verdict;
+    double value = 0;     // in the bench's unit
+    double p50_us = 0;    // within the round; latency only
+    double p99_us = 0;
+    double p999_us = 0;
+    double cpu_us = 0;    // processor time per message, both processes together
+    double probe_ns = 0;  // mean of the probe before and after
+};
+
+// All samples of one channel for one question, dropped ones included.
+struct Series {
+    std::size_t question = 0;  // index in Outcome::questions
+    std::size_t channel = 0;   // index in Outcome::channels; 0 is ours
+    Question asked;            // as the channel answers it
+    std::vector<Sample> samples;
+};
+
+struct Outcome {
+    std::vector<Question> questions;
+    std::vector<std::string> channels;
+    std::vector<Series> series;
+    std::vector<std::string> notes;  // what was left out and why
+    bool out_of_time = false;
+};
+
+struct Plan {
+    std::vector<std::unique_ptr<Channel>> channels;  // the first is ours
+    std::vector<Question> questions;
+    std::uint32_t rounds = 10;
+    Wanted wanted = Wanted::any;
+    std::array<int, 2> cpus{0, 1};
+    ModeLimits limits;
+    std::int64_t sample_ns = 5'000'000;  // what one sample should take; blocking ones twice
+    int max_seconds = 300;               // of all rounds together
+    std::function<void(const std::string&)> progress;  // told what happens now; may be empty
+};
+
+// Rounds tried at most, per round wanted: a noisy machine must not hold the run for ever.
+inline constexpr std::uint32_t tries_per_round = 4;
+
+// Forks (the caller must have one thread only), measures, ends all it started. Fails when our
+// channel or a comparison fails, with what and where; a mode that never came is no failure here.
+Result<Outcome> run_session(Plan plan);
+
+// Pure, for run_session and its tests.
+std::size_t kept_in(const Series& series, Mode mode);
+bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_t rounds,
+                 Wanted wanted);
+Sample to_sample(const Question& question, const RawSample& raw, const ModeLimits& limits = {});
+
+}  // namespace via::bench

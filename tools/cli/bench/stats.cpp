@@ -1,0 +1,80 @@
+#include "bench/stats.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace via::bench {
+
+namespace {
+
+// Ready but not running for longer than this, beyond what the own threads explain, is somebody
+// else's doing; timer interrupts and their work stay below.
+constexpr std::uint64_t run_delay_allowed_ns = 20'000;
+
+Drop disturbance_of(const Disturbance& side, Wait wait) {
+    if (side.involuntary > side.own_switches) return Drop::involuntary;
+    if (side.steal_ticks > 0) return Drop::steal;
+    if (side.runnable > side.processors) return Drop::foreign;
+    if (wait == Wait::poll && side.run_delay_ns > side.own_others_ns + run_delay_allowed_ns) {
+        return Drop::foreign;
+    }
+    return Drop::none;
+}
+
+}  // namespace
+
+std::optional<Mode> classify(double probe_ns, const ModeLimits& limits) {
+    if (probe_ns > 0 && probe_ns < limits.near_below_ns) return Mode::near;
+    if (probe_ns > limits.far_above_ns) return Mode::far;
+    return std::nullopt;
+}
+
+std::string_view reason(Drop drop) {
+    switch (drop) {
+        case Drop::none: return "none";
+        case Drop::involuntary: return "involuntary switches";
+        case Drop::steal: return "steal";
+        case Drop::foreign: return "foreign load";
+        case Drop::between: return "probe between near and far";
+        case Drop::mode_changed: return "mode changed meanwhile";
+        case Drop::count_: break;
+    }
+    return "?";
+}
+
+Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
+              double probe_after_ns, Wait wait, const ModeLimits& limits) {
+    for (const Disturbance& side : sides) {
+        if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return {drop, {}};
+    }
+    const auto before = classify(probe_before_ns, limits);
+    const auto after = classify(probe_after_ns, limits);
+    if (!before || !after) return {Drop::between, {}};
+    if (*before != *after) return {Drop::mode_changed, {}};
+    return {Drop::none, before};
+}
+
+double percentile(std::vector<double> values, double percent) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()));
+    const auto index = static_cast<std::size_t>(std::max(rank, 1.0)) - 1;
+    return values[std::min(index, values.size() - 1)];
+}
+
+double median(const std::vector<double>& values) {
+    if (values.empty()) return 0;
+    std::vector<double> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    if (sorted.size() % 2 == 1) return sorted[middle];
+    return (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+Summary summarise(const std::vector<double>& values) {
+    if (values.empty()) return {};
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    return {median(values), *low, *high, percentile(values, 1)};
+}
+
+}  // namespace via::bench

@@ -1,0 +1,75 @@
+// Pure arithmetic on samples: order statistics, near or far, kept or dropped.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "bench/types.hpp"
+
+namespace via::bench {
+
+// A cache line travelling one way between the two processes takes less than near_below_ns when
+// their processors are near each other and more than far_above_ns when they are far. What lies
+// between belongs to neither and is dropped. Some machines need other limits.
+struct ModeLimits {
+    double near_below_ns = 100;
+    double far_above_ns = 150;
+};
+
+std::optional<Mode> classify(double probe_ns, const ModeLimits& limits = {});
+
+// Why a sample does not count.
+enum class Drop : std::uint8_t {
+    none,
+    involuntary,   // a side was switched out against its will
+    steal,         // the hypervisor took a processor away
+    foreign,       // another process wanted a processor
+    between,       // the probe was neither near nor far
+    mode_changed,  // the probe before and after disagree
+    count_
+};
+inline constexpr std::size_t drop_count = static_cast<std::size_t>(Drop::count_);
+std::string_view reason(Drop drop);
+
+// What the kernel says happened to one side between two looks. Times in nanoseconds.
+struct Disturbance {
+    std::int64_t wall_ns = 0;
+    std::uint64_t involuntary = 0;     // involuntary switches of the measuring thread
+    std::uint64_t own_switches = 0;    // switches of the same process's other threads
+    std::uint64_t run_delay_ns = 0;    // the measuring thread was ready and did not run
+    std::uint64_t own_others_ns = 0;   // processor time of the process's other threads
+    std::uint64_t steal_ticks = 0;     // of this side's processor
+    std::uint32_t runnable = 0;        // tasks that wanted to run at either look, system-wide
+    std::uint32_t processors = 0;      // processors online
+};
+
+struct Verdict {
+    Drop drop = Drop::none;
+    std::optional<Mode> mode;  // set when the sample counts
+};
+
+// Decides on one sample. Threads of the measured library are part of what is measured: switches
+// and delays they can explain do not excuse a sample. Waiting for a processor is judged only
+// while polling; a blocked process waits for its idle processor at every wake-up.
+Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
+              double probe_after_ns, Wait wait, const ModeLimits& limits = {});
+
+// Nearest-rank percentile, percent in (0, 100]; 0 for no values.
+double percentile(std::vector<double> values, double percent);
+double median(const std::vector<double>& values);  // mean of the middle two when even
+
+struct Summary {
+    double median = 0;
+    double min = 0;
+    double max = 0;
+    double p99 = 0;
+};
+
+// Over the values of the rounds. p99 is left to the caller for a latency, which has percentiles
+// within its rounds; for bandwidth and rate it is what 99 % of the rounds reach.
+Summary summarise(const std::vector<double>& values);
+
+}  // namespace via::bench

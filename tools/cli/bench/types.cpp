@@ -1,0 +1,79 @@
+#include "bench/types.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace via::bench {
+
+std::unexpected<Failure> fail_errno(std::string_view what) {
+    return fail("{}: {}", what, std::strerror(errno));
+}
+
+std::string_view name_of(Bench bench) {
+    switch (bench) {
+        case Bench::latency: return "latency";
+        case Bench::bandwidth: return "bandwidth";
+        case Bench::rate: return "rate";
+        case Bench::verify: return "verify";
+    }
+    return "?";
+}
+
+std::string_view name_of(Op op) {
+    switch (op) {
+        case Op::send: return "send";
+        case Op::write: return "write";
+        case Op::read: return "read";
+    }
+    return "?";
+}
+
+std::string_view name_of(Wait wait) { return wait == Wait::poll ? "poll" : "block"; }
+
+std::string_view name_of(Mode mode) { return mode == Mode::near ? "near" : "far"; }
+
+std::string_view unit_of(Bench bench) {
+    switch (bench) {
+        case Bench::bandwidth: return "MB/s";
+        case Bench::rate: return "M/s";
+        default: return "us";
+    }
+}
+
+std::uint32_t buffers_for(const Question& question) {
+    if (question.bench == Bench::latency || question.bench == Bench::verify) return 2;
+    constexpr std::uint64_t pool_bytes = 16ull << 20;
+    const std::uint64_t most = std::max<std::uint64_t>(256, question.depth);
+    const std::uint64_t fits = pool_bytes / std::max<std::uint64_t>(question.size, 64);
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fits, question.depth, most));
+}
+
+std::uint64_t stride_for(const Question& question) {
+    // Room behind the message that a check of every byte can find untouched.
+    const std::uint64_t guard = question.bench == Bench::verify ? 64 : 0;
+    return (std::max<std::uint64_t>(question.size, 1) + guard + 63) / 64 * 64;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || rest == text.data()) return std::nullopt;
+    std::uint64_t unit = 1;
+    if (rest != end && (*rest == 'k' || *rest == 'K')) unit = 1024;
+    if (rest != end && (*rest == 'm' || *rest == 'M')) unit = 1024 * 1024;
+    if (unit != 1) ++rest;
+    if (rest != end || value > (1ull << 40) / unit) return std::nullopt;
+    return value * unit;
+}
+
+std::string size_text(std::uint64_t bytes) {
+    constexpr std::uint64_t mega = 1ull << 20;
+    if (bytes >= mega && bytes % mega == 0) return fmt::format("{}M", bytes / mega);
+    if (bytes >= 1024 && bytes % 1024 == 0) return fmt::format("{}K", bytes / 1024);
+    return fmt::format("{}", bytes);
+}
+
+}  // namespace via::bench

@@ -1,0 +1,100 @@
+// The words of the benchmark: what is asked, of whom, and what came back.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace via::bench {
+
+enum class Bench : std::uint8_t { latency, bandwidth, rate, verify };
+enum class Op : std::uint8_t { send, write, read };
+enum class Wait : std::uint8_t { poll, block };
+
+// How close the two processors are to each other while a sample runs. It changes within seconds
+// on a virtual machine, and shared-memory figures of different modes must never be compared.
+enum class Mode : std::uint8_t { near, far };
+
+// The two processes of a pair. Side 0 sends first, keeps the time and is the one that streams.
+enum class Side : std::uint8_t { first = 0, second = 1 };
+
+struct Failure {
+    std::string what;
+};
+
+template <class T>
+using Result = std::expected<T, Failure>;
+using Status = Result<void>;
+
+template <class... Args>
+std::unexpected<Failure> fail(fmt::format_string<Args...> text, Args&&... args) {
+    return std::unexpected(Failure{fmt::format(text, std::forward<Args>(args)...)});
+}
+
+// The same with the reason errno gives: "what: No such file or directory".
+std::unexpected<Failure> fail_errno(std::string_view what);
+
+// One cell of the table. Trivially copyable: it crosses the control socket as bytes.
+struct Question {
+    Bench bench = Bench::latency;
+    Op op = Op::send;
+    Wait wait = Wait::poll;
+    bool cq = false;          // completions through one completion queue
+    bool rotate_vis = false;  // each message on another VI
+    std::uint32_t depth = 1;  // descriptors in flight at the sender
+    std::uint32_t vis = 0;    // connected VIs besides the first
+    std::uint64_t size = 0;   // bytes of payload
+
+    bool operator==(const Question&) const = default;
+};
+
+// How many messages a sample sends.
+struct Effort {
+    std::uint64_t warmup = 0;
+    std::uint64_t messages = 0;  // timed as a whole
+    std::uint64_t timed = 0;     // timed one by one, for the percentiles; latency only
+
+    std::uint64_t total() const { return warmup + messages + timed; }
+};
+
+// What one side of a pair read off its clocks in one sample.
+struct Reading {
+    std::int64_t first_ns = 0;   // first post, CLOCK_MONOTONIC; 0 when the other side has it
+    std::int64_t last_ns = 0;    // last receive, likewise
+    std::uint64_t messages = 0;
+    std::uint32_t legs = 1;      // one-way trips in one timed exchange: 2 in a ping-pong
+    bool retry = false;          // the channel used this turn to tune itself: ask again
+    double p50_ns = 0;           // per leg, of the messages timed one by one
+    double p99_ns = 0;
+    double p999_ns = 0;
+    std::int64_t cpu_ns = 0;     // processor time of this process from first to last
+};
+
+std::string_view name_of(Bench bench);
+std::string_view name_of(Op op);
+std::string_view name_of(Wait wait);
+std::string_view name_of(Mode mode);
+std::string_view unit_of(Bench bench);
+
+// How many user buffers each side rotates over: two for a ping-pong, about 16 MB for a stream, so
+// that no channel lives off a buffer that never leaves the cache.
+std::uint32_t buffers_for(const Question& question);
+
+// Distance between two of those buffers in bytes, a multiple of a cache line.
+std::uint64_t stride_for(const Question& question);
+
+// Whether one side only sends and the other only receives.
+inline bool is_stream(const Question& question) {
+    return question.bench == Bench::bandwidth || question.bench == Bench::rate;
+}
+
+// "64", "4K", "1M" to bytes. Decimal digits and an optional K or M (powers of 1024).
+std::optional<std::uint64_t> parse_size(std::string_view text);
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace via::bench

@@ -1,0 +1,297 @@
+#include "bench/via_port.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "bench/clock.hpp"
+
+namespace via::bench {
+
+namespace {
+
+constexpr std::int64_t connect_timeout_ns = 20'000'000'000;
+constexpr VIP_ULONG connect_timeout_ms = 20'000;
+constexpr VIP_ULONG wait_ms = 1'000;
+constexpr int waits_allowed = 10;
+constexpr std::uint32_t cq_entries_besides_vis = 4096;
+// The idle VIs' receive descriptors lie at the far end of the arena, away from the busy ones.
+constexpr std::size_t idle_bytes = sizeof(VIP_DESCRIPTOR);
+
+// Host bytes, then the discriminator, as VIPL 1.4 lays them out.
+struct NetAddress {
+    NetAddress(const std::uint8_t* host, std::size_t host_bytes, const std::string& discriminator) {
+        auto* address = get();
+        address->HostAddressLen = static_cast<VIP_UINT16>(host_bytes);
+        address->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
+        std::uint8_t* to = bytes.data() + 4;
+        std::memcpy(to, host, host_bytes);
+        std::memcpy(to + host_bytes, discriminator.data(), discriminator.size());
+    }
+    VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes.data()); }
+
+    alignas(VIP_NET_ADDRESS) std::array<std::uint8_t, 4 + 64 + 64> bytes{};
+};
+
+std::unexpected<Failure> fail_call(const char* call, VIP_RETURN code) {
+    return fail("{} returned {}", call, name_of_return(code));
+}
+
+}  // namespace
+
+std::string name_of_return(VIP_RETURN code) {
+    static constexpr std::array names{
+        "VIP_SUCCESS",       "VIP_NOT_DONE",
+        "VIP_INVALID_PARAMETER", "VIP_ERROR_RESOURCE",
+        "VIP_TIMEOUT",       "VIP_REJECT",
+        "VIP_INVALID_RELIABILITY_LEVEL", "VIP_INVALID_MTU",
+        "VIP_INVALID_QOS",   "VIP_INVALID_PTAG",
+        "VIP_INVALID_RDMAREAD", "VIP_DESCRIPTOR_ERROR",
+        "VIP_INVALID_STATE", "VIP_ERROR_NAMESERVICE",
+        "VIP_NO_MATCH",      "VIP_NOT_REACHABLE",
+        "VIP_ERROR_NOT_SUPPORTED"};
+    const auto index = static_cast<std::size_t>(code);
+    return index < names.size() ? names[index] : fmt::format("code {}", index);
+}
+
+std::string name_of_status(VIP_UINT32 status) {
+    struct Bit {
+        VIP_UINT32 bit;
+        const char* name;
+    };
+    static constexpr std::array bits{
+        Bit{VIP_STATUS_FORMAT_ERROR, "format error"},
+        Bit{VIP_STATUS_PROTECTION_ERROR, "protection error"},
+        Bit{VIP_STATUS_LENGTH_ERROR, "length error"},
+        Bit{VIP_STATUS_PARTIAL_ERROR, "partial error"},
+        Bit{VIP_STATUS_DESC_FLUSHED_ERROR, "flushed"},
+        Bit{VIP_STATUS_TRANSPORT_ERROR, "transport error"},
+        Bit{VIP_STATUS_RDMA_PROT_ERROR, "RDMA protection error"},
+        Bit{VIP_STATUS_REMOTE_DESC_ERROR, "remote descriptor error"}};
+    std::string text;
+    for (const Bit& bit : bits) {
+        if ((status & bit.bit) != 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", bit.name);
+    }
+    return text.empty() ? fmt::format("status {:#x}", status) : text;
+}
+
+Status ViaPort::open(bool rotating) {
+    if (auto opened = open_nic(); !opened) return opened;
+    if (auto made = make_vis(); !made) return made;
+    if (!rotating) {
+        if (auto posted = post_idle_receives(); !posted) return posted;
+    }
+    if (!link_.meet()) return fail("called off");
+    if (auto connected = connect_all(); !connected) return connected;
+    if (!link_.meet()) return fail("called off");
+    return {};
+}
+
+Status ViaPort::open_nic() {
+    const char* device = options_.device.c_str();
+    if (const VIP_RETURN code = VipOpenNic(device, &nic_); code != VIP_SUCCESS) {
+        return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are", device,
+                    name_of_return(code));
+    }
+    VipErrorCallback(nic_, this, on_error);
+    if (const VIP_RETURN code = VipQueryNic(nic_, &nic_attributes_); code != VIP_SUCCESS) {
+        return fail_call("VipQueryNic", code);
+    }
+    Published& mine = link_.mine();
+    if (nic_attributes_.NicAddressLen > mine.host.size()) return fail("NIC address too long");
+    mine.host_bytes = nic_attributes_.NicAddressLen;
+    std::memcpy(mine.host.data(), nic_attributes_.LocalNicAddress, mine.host_bytes);
+
+    if (const VIP_RETURN code = VipCreatePtag(nic_, &tag_); code != VIP_SUCCESS) {
+        return fail_call("VipCreatePtag", code);
+    }
+    VIP_MEM_ATTRIBUTES attributes{tag_, VIP_TRUE, VIP_TRUE};
+    if (const VIP_RETURN code =
+            VipRegisterMem(nic_, link_.arena.base, link_.arena.bytes, &attributes, &memory_);
+        code != VIP_SUCCESS) {
+        return fail_call("VipRegisterMem", code);
+    }
+    mine.memory_handle = memory_;
+    return {};
+}
+
+Status ViaPort::make_vis() {
+    const std::uint64_t count = std::uint64_t{options_.vis} + 1;
+    if (count > nic_attributes_.MaxVI) {
+        return fail("{} VIs wanted, the NIC has {}", count, nic_attributes_.MaxVI);
+    }
+    if (options_.cq) {
+        const VIP_ULONG entries = std::min<VIP_ULONG>(nic_attributes_.MaxCQEntries,
+                                                      2 * count + cq_entries_besides_vis);
+        if (const VIP_RETURN code = VipCreateCQ(nic_, entries, &cq_); code != VIP_SUCCESS) {
+            return fail_call("VipCreateCQ", code);
+        }
+    }
+    VIP_VI_ATTRIBUTES attributes{};
+    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    attributes.MaxTransferSize = nic_attributes_.MaxTransferSize;
+    attributes.Ptag = tag_;
+    attributes.EnableRdmaWrite = VIP_TRUE;
+    attributes.EnableRdmaRead = VIP_TRUE;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        VIP_VI_HANDLE vi = nullptr;
+        const VIP_RETURN code = VipCreateVi(nic_, &attributes, cq_, cq_, &vi);
+        if (code != VIP_SUCCESS) return fail_call("VipCreateVi", code);
+        vis_.push_back(vi);
+    }
+    return {};
+}
+
+Status ViaPort::post_idle_receives() {
+    std::byte* end = link_.arena.base + link_.arena.bytes;
+    for (std::uint32_t i = 1; i < vi_count(); ++i) {
+        auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * idle_bytes);
+        std::memset(static_cast<void*>(descriptor), 0, sizeof *descriptor);
+        if (!post_receive(i, descriptor)) return fail("{}", trouble_);
+    }
+    return {};
+}
+
+// In order and one at a time, so that number i meets number i.
+Status ViaPort::connect_all() {
+    for (VIP_VI_HANDLE vi : vis_) {
+        auto connected = link_.is_first() ? request_one(vi) : accept_one(vi);
+        if (!connected) return connected;
+    }
+    return {};
+}
+
+Status ViaPort::accept_one(VIP_VI_HANDLE vi) {
+    const Published& mine = link_.mine();
+    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
+    NetAddress there(mine.host.data(), 0, {});
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_CONN_HANDLE request = nullptr;
+    VIP_RETURN code =
+        VipConnectWait(nic_, here.get(), connect_timeout_ms, there.get(), &attributes, &request);
+    if (code != VIP_SUCCESS) return fail_call("VipConnectWait", code);
+    code = VipConnectAccept(request, vi);
+    if (code != VIP_SUCCESS) return fail_call("VipConnectAccept", code);
+    return {};
+}
+
+Status ViaPort::request_one(VIP_VI_HANDLE vi) {
+    const Published& mine = link_.mine();
+    const Published& theirs = link_.theirs();
+    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
+    NetAddress there(theirs.host.data(), theirs.host_bytes, discriminator_);
+    VIP_VI_ATTRIBUTES attributes{};
+    const std::int64_t deadline_ns = now_ns() + connect_timeout_ns;
+    for (;;) {
+        const VIP_RETURN code =
+            VipConnectRequest(vi, here.get(), there.get(), connect_timeout_ms, &attributes);
+        if (code == VIP_SUCCESS) return {};
+        // The other process is not waiting yet.
+        if (code != VIP_NO_MATCH || now_ns() > deadline_ns) {
+            return fail_call("VipConnectRequest", code);
+        }
+        const timespec pause{0, 50'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+void ViaPort::close() {
+    closing_ = true;
+    link_.shared().closing.value.store(1);
+    if (nic_ == nullptr) return;
+    for (VIP_VI_HANDLE vi : vis_) VipDisconnect(vi);
+    VipCloseNic(nic_);
+    nic_ = nullptr;
+}
+
+bool ViaPort::post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
+    const VIP_RETURN code = VipPostSend(vis_[vi], descriptor, memory_);
+    if (code == VIP_SUCCESS) return true;
+    trouble_ = fmt::format("VipPostSend returned {}", name_of_return(code));
+    return false;
+}
+
+bool ViaPort::post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
+    const VIP_RETURN code = VipPostRecv(vis_[vi], descriptor, memory_);
+    if (code == VIP_SUCCESS) return true;
+    trouble_ = fmt::format("VipPostRecv returned {}", name_of_return(code));
+    return false;
+}
+
+Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor) {
+    const bool block = options_.wait == Wait::block;
+    VIP_VI_HANDLE handle = vis_[vi];
+    if (options_.cq) {
+        VIP_BOOLEAN is_receive = VIP_FALSE;
+        const VIP_RETURN code = block ? VipCQWait(cq_, wait_ms, &handle, &is_receive)
+                                      : VipCQDone(cq_, &handle, &is_receive);
+        if (code != VIP_SUCCESS) return took(code, block ? "VipCQWait" : "VipCQDone", nullptr);
+        receive = is_receive == VIP_TRUE;
+    }
+    descriptor = nullptr;
+    VIP_RETURN code = VIP_SUCCESS;
+    if (block && !options_.cq) {
+        code = receive ? VipRecvWait(handle, wait_ms, &descriptor)
+                       : VipSendWait(handle, wait_ms, &descriptor);
+    } else {
+        code = receive ? VipRecvDone(handle, &descriptor) : VipSendDone(handle, &descriptor);
+    }
+    if (code == VIP_SUCCESS) {
+        waits_without_result_ = 0;
+        return Took::one;
+    }
+    if (options_.cq && code == VIP_NOT_DONE) {
+        trouble_ = "an entry of the completion queue without a completed descriptor";
+        return Took::failed;
+    }
+    return took(code, receive ? "taking a receive" : "taking a send", descriptor);
+}
+
+// What is not success: nothing there yet, or failed.
+Took ViaPort::took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor) {
+    if (code == VIP_NOT_DONE) return Took::nothing;
+    if (code == VIP_TIMEOUT) {
+        if (++waits_without_result_ < waits_allowed) return Took::nothing;
+        trouble_ = fmt::format("{}: nothing within {} s", call, waits_allowed);
+        return Took::failed;
+    }
+    if (code == VIP_DESCRIPTOR_ERROR && descriptor == nullptr) return Took::nothing;
+    if (code == VIP_DESCRIPTOR_ERROR) {
+        trouble_ = fmt::format("{}: completed with {}", call, name_of_status(descriptor->CS.Status));
+    } else {
+        trouble_ = fmt::format("{}: {}", call, name_of_return(code));
+    }
+    return Took::failed;
+}
+
+VIP_DATA_SEGMENT ViaPort::local(std::byte* at, std::uint64_t bytes) const {
+    VIP_DATA_SEGMENT segment{};
+    segment.Data.AddressBits = reinterpret_cast<std::uint64_t>(at);
+    segment.Handle = memory_;
+    segment.Length = static_cast<VIP_UINT32>(bytes);
+    return segment;
+}
+
+VIP_ADDRESS_SEGMENT ViaPort::remote(const std::byte* same_place_here) const {
+    VIP_ADDRESS_SEGMENT segment{};
+    segment.Data.AddressBits =
+        link_.theirs().arena + static_cast<std::uint64_t>(same_place_here - link_.arena.base);
+    segment.Handle = link_.theirs().memory_handle;
+    return segment;
+}
+
+// Errors of a connection show in its descriptors too; the first one is said here, because it says
+// more. While both sides close, a lost connection is no news.
+void ViaPort::on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
+    auto* port = static_cast<ViaPort*>(context);
+    if (port->closing_ || port->link_.shared().closing.value.load() != 0) return;
+    static std::atomic<bool> said{false};
+    if (said.exchange(true)) return;
+    fmt::print(stderr, "via: asynchronous error {} of resource {} in process {}\n",
+               static_cast<int>(error->ErrorCode), static_cast<int>(error->ResourceCode),
+               port->link_.own() + 1);
+}
+
+}  // namespace via::bench

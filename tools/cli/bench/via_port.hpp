@@ -1,0 +1,78 @@
+// A NIC, its registered arena, one completion queue perhaps, and VIs connected to the other side's,
+// all through vipl.h. The calls a benchmark repeats, with their failures in words.
+#pragma once
+
+#include <vipl.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/channel.hpp"
+#include "bench/link.hpp"
+
+namespace via::bench {
+
+// "VIP_TIMEOUT" and the like.
+std::string name_of_return(VIP_RETURN code);
+// The error bits of a descriptor's status in words.
+std::string name_of_status(VIP_UINT32 status);
+
+enum class Took { one, nothing, failed };
+
+// Used by the measuring thread only; the error handler runs on a thread of the library.
+class ViaPort {
+public:
+    ViaPort(Link& link, DeviceOptions options, std::string discriminator)
+        : link_(link), options_(std::move(options)), discriminator_(std::move(discriminator)) {}
+    ~ViaPort() { close(); }
+    ViaPort(const ViaPort&) = delete;
+    ViaPort& operator=(const ViaPort&) = delete;
+
+    // Both sides at once. Afterwards VI number i here is connected to number i there. Idle VIs
+    // have a receive posted unless `rotating`, when the caller posts to all of them.
+    Status open(bool rotating);
+    void close();
+
+    std::uint32_t vi_count() const { return static_cast<std::uint32_t>(vis_.size()); }
+    std::uint64_t max_transfer_bytes() const { return nic_attributes_.MaxTransferSize; }
+    const std::string& trouble() const { return trouble_; }
+
+    // The descriptor must lie in the arena. False: see trouble().
+    bool post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
+    bool post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
+
+    // Takes one completed descriptor, of the queue named or, with a completion queue, of any. While
+    // polling it looks once and may find nothing; while blocking it sleeps.
+    Took take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor);
+
+    // Segments of this side's arena and of the other side's.
+    VIP_DATA_SEGMENT local(std::byte* at, std::uint64_t bytes) const;
+    VIP_ADDRESS_SEGMENT remote(const std::byte* same_place_here) const;
+
+private:
+    Status open_nic();
+    Status make_vis();
+    Status post_idle_receives();
+    Status connect_all();
+    Status accept_one(VIP_VI_HANDLE vi);
+    Status request_one(VIP_VI_HANDLE vi);
+    Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);
+    static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
+
+    Link& link_;
+    DeviceOptions options_;
+    std::string discriminator_;
+    std::string trouble_;
+    std::atomic<bool> closing_{false};
+    VIP_NIC_HANDLE nic_ = nullptr;
+    VIP_NIC_ATTRIBUTES nic_attributes_{};
+    VIP_PROTECTION_HANDLE tag_ = nullptr;
+    VIP_MEM_HANDLE memory_ = 0;
+    VIP_CQ_HANDLE cq_ = nullptr;
+    std::vector<VIP_VI_HANDLE> vis_;
+    int waits_without_result_ = 0;
+};
+
+}  // namespace via::bench

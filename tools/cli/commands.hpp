@@ -1,0 +1,59 @@
+// The subcommands of `via`. Each has its own file; main.cpp only reads the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace via::cli {
+
+// Exit codes of every subcommand.
+inline constexpr int exit_good = 0;
+inline constexpr int exit_failed = 1;        // it could not be done; standard error says why
+inline constexpr int exit_usage = 2;         // the command line was wrong
+inline constexpr int exit_inconclusive = 3;  // bench: the wanted mode never came
+
+struct InfoOptions {
+    std::string device;  // empty: all
+    bool json = false;
+};
+
+struct StatOptions {
+    int pid = 0;           // 0: all processes of this user
+    double interval_s = 0; // 0: once
+    bool json = false;
+};
+
+struct DemoOptions {
+    std::string device = "shm";
+};
+
+struct BenchOptions {
+    std::string bench;  // latency, bandwidth, rate
+    std::string device = "shm";
+    std::string op = "send";
+    std::string wait = "poll";
+    std::string mode = "any";  // near, far, both
+    double near_below_ns = 100;
+    double far_above_ns = 150;
+    std::string cpus;          // "A,B"; empty: the first two
+    std::vector<std::string> sizes;
+    std::vector<std::string> against;
+    bool cq = false;
+    bool rotate_vis = false;
+    bool json = false;
+    std::uint32_t depth = 16;
+    std::uint32_t vis = 0;
+    std::uint32_t rounds = 10;
+    int max_seconds = 300;
+};
+
+int run_info(const InfoOptions& options);
+int run_stat(const StatOptions& options);
+int run_demo(const DemoOptions& options);
+int run_bench(const BenchOptions& options);
+
+// Help texts that only the bench knows.
+std::string bench_footer();
+
+}  // namespace via::cli

@@ -1,0 +1,105 @@
+// The command `via`: reads the command line and calls the subcommand.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "commands.hpp"
+
+namespace {
+
+using namespace via::cli;
+
+void add_info(CLI::App& app, InfoOptions& options) {
+    auto* info = app.add_subcommand("info", "Show devices, their limits, and why one is absent");
+    info->add_option("device", options.device, "Only this device, for instance shm");
+    info->add_flag("--json", options.json, "One JSON object a line");
+}
+
+void add_stat(CLI::App& app, StatOptions& options) {
+    auto* stat = app.add_subcommand("stat", "Show live counters of your running processes");
+    stat->add_option("pid", options.pid, "Only this process")->check(CLI::PositiveNumber);
+    stat->add_option("--interval", options.interval_s, "Again every so many seconds")
+        ->check(CLI::Range(0.1, 86400.0));
+    stat->add_flag("--json", options.json, "One JSON object a line");
+}
+
+void add_demo(CLI::App& app, DemoOptions& options) {
+    auto* demo = app.add_subcommand(
+        "demo", "Two processes exchange verified messages; a table beside pipe and sockets");
+    demo->add_option("--device", options.device, "NIC to open")->capture_default_str();
+}
+
+void add_bench(CLI::App& app, BenchOptions& options) {
+    auto* bench = app.add_subcommand("bench", "Measure latency, bandwidth or rate, and compare");
+    bench->add_option("bench", options.bench, "latency, bandwidth or rate")
+        ->required()
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate"}));
+    bench->add_option("--device", options.device, "NIC to open, or a channel")
+        ->capture_default_str();
+    bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")
+        ->check(CLI::IsMember({"send", "write", "read"}))
+        ->capture_default_str();
+    bench->add_option("--wait", options.wait, "poll or block")
+        ->check(CLI::IsMember({"poll", "block"}))
+        ->capture_default_str();
+    bench->add_option("--size", options.sizes, "Bytes of a message, a list: 8,64,4K,1M")
+        ->delimiter(',');
+    bench->add_flag("--cq", options.cq, "Take completions from one completion queue");
+    bench->add_option("--depth", options.depth, "Descriptors in flight (bandwidth, rate)")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    bench->add_option("--vis", options.vis, "Connected VIs besides the first, idle")
+        ->check(CLI::Range(0, 65535))
+        ->capture_default_str();
+    bench->add_flag("--rotate-vis", options.rotate_vis, "Send each message on another of the VIs");
+    bench->add_option("--against", options.against, "Channels to compare with, a list")
+        ->delimiter(',');
+    bench->add_option("--rounds", options.rounds, "Good rounds wanted of each figure")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
+    bench->add_option("--mode", options.mode, "Modes that must come: any, near, far or both")
+        ->check(CLI::IsMember({"any", "near", "far", "both"}))
+        ->capture_default_str();
+    bench->add_option("--near-below", options.near_below_ns, "A probe under this is near, ns")
+        ->check(CLI::Range(1.0, 1e6))
+        ->capture_default_str();
+    bench->add_option("--far-above", options.far_above_ns, "A probe over this is far, ns")
+        ->check(CLI::Range(1.0, 1e6))
+        ->capture_default_str();
+    bench->add_option("--cpus", options.cpus, "Two processors to pin to: A,B");
+    bench->add_option("--max-seconds", options.max_seconds, "Stop measuring after this long")
+        ->check(CLI::Range(1, 86400))
+        ->capture_default_str();
+    bench->add_flag("--json", options.json, "One JSON object a line on standard output");
+    bench->footer([] { return bench_footer(); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"OpenVIA: the Virtual Interface Architecture on Linux"};
+    app.name("via");
+    app.require_subcommand(1);
+    app.footer(
+        "Exit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
+        "3 inconclusive (bench). 'via COMMAND --help' tells more.");
+    InfoOptions info;
+    StatOptions stat;
+    DemoOptions demo;
+    BenchOptions bench;
+    add_info(app, info);
+    add_stat(app, stat);
+    add_demo(app, demo);
+    add_bench(app, bench);
+    try {
+        app.parse(argc, argv);
+        if (app.got_subcommand("info")) return run_info(info);
+        if (app.got_subcommand("stat")) return run_stat(stat);
+        if (app.got_subcommand("demo")) return run_demo(demo);
+        return run_bench(bench);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? exit_good : exit_usage;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "via: {}\n", error.what());
+        return exit_failed;
+    }
+}

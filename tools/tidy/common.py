@@ -1,0 +1,91 @@
+"""What the checks share: the project's files, the room table, reporting."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CODE_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
+SCRIPT_SUFFIXES = {".py", ".sh", ".cmake", ".map", ".inc", ".def"}
+SCRIPT_NAMES = {"CMakeLists.txt", "dev", "run"}
+
+
+def project_root():
+    return Path(os.environ.get("VIA_TIDY_ROOT") or Path(__file__).resolve().parents[2])
+
+
+def project_files(root):
+    """Every file of the project as a relative path; what git ignores is not the project."""
+    git = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=root, capture_output=True, text=True) if (root / ".git").exists() else None
+    if git is not None and git.returncode == 0:
+        found = {Path(name) for name in git.stdout.split("\0") if name}
+    else:  # an unpacked archive
+        found = {path.relative_to(root) for path in root.rglob("*")}
+        found = {path for path in found if not {"build", "__pycache__"} & set(path.parts)}
+    return sorted(path for path in found if (root / path).is_file())
+
+
+def read_text(path):
+    """The file's text, or None if it is binary."""
+    data = path.read_bytes()
+    return None if b"\0" in data else data.decode("utf-8", errors="replace")
+
+
+def is_code(path):
+    return path.suffix in CODE_SUFFIXES
+
+
+def is_script(path):
+    return path.suffix in SCRIPT_SUFFIXES or path.name in SCRIPT_NAMES
+
+
+def is_test(path):
+    return path.stem.endswith("_test") or path.parts[0] == "tests"
+
+
+def room_of(parts):
+    """The room that a path below src/ (or an include) lies in: device/<medium>, or its folder."""
+    if parts[0] == "device" and len(parts) > 2:
+        return "/".join(parts[:2])
+    return parts[0]
+
+
+@dataclass
+class Room:
+    name: str
+    zone: bool
+    depends: set
+    test_depends: set
+    narrow: set
+
+
+def read_table(path):
+    """The table that CMake writes from src/CMakeLists.txt."""
+    rooms = {}
+    for line in Path(path).read_text().splitlines():
+        name, zone, depends, test_depends, narrow = line.split("|")
+        rooms[name] = Room(name, zone == "TRUE", set(depends.split()),
+                           set(test_depends.split()), set(narrow.split()))
+    if not rooms:
+        sys.exit(f"{path}: the room table is empty; configure the build again")
+    return rooms
+
+
+class Report:
+    def __init__(self, check):
+        self.check = check
+        self.faults = 0
+
+    def fault(self, where, what):
+        print(f"{where}: {what}")
+        self.faults += 1
+
+    def finish(self, looked_at):
+        """Ends the program; looking at nothing is a fault too."""
+        if looked_at == 0:
+            self.fault(self.check, "found nothing to look at")
+        print(f"{self.check}: {looked_at} looked at, {self.faults} faults")
+        sys.exit(1 if self.faults else 0)

@@ -1,0 +1,141 @@
+"""Shows that every check can fail: each fault, planted into a small project, must be named, and the
+project without it must pass."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TABLE = """base|TRUE|||
+memory|TRUE|base||
+agent|FALSE|memory base||
+device|TRUE|base||
+device/loopback|TRUE|device base||
+sim|TRUE|agent base|memory|agent/agent.hpp
+"""
+CLEAN = {
+    "src/CMakeLists.txt": "",
+    "src/base/a.hpp": "#pragma once\nint number();\n",
+    "src/base/a.cpp": '#include "base/a.hpp"\n#include <cstring>\nint number() { return 1; }\n',
+    "src/memory/m.hpp": '#pragma once\n#include "base/a.hpp"\n',
+    "src/memory/m.cpp": '#include "memory/m.hpp"\n#include <memory>\n'
+                        "int twice() { return 2 * number(); }\n",
+    "src/agent/agent.hpp": '#pragma once\n#include <mutex>\n#include "memory/m.hpp"\n',
+    "src/agent/other.hpp": "#pragma once\n",
+    "src/agent/agent.cpp": '#include "agent/agent.hpp"\n#include "agent/other.hpp"\n',
+    "src/device/device.hpp": '#pragma once\n#include "base/a.hpp"\n',
+    "src/device/loopback/l.cpp": '#include "device/device.hpp"\n',
+    "src/sim/s.cpp": '#include "agent/agent.hpp"\n// std::mutex is a word here\n',
+    "src/sim/s_test.cpp": '#include "memory/m.hpp"\n#include <thread>\n',
+    "examples/e.c": "#include <stdio.h>\n",
+    "README.md": "[a room](src/base/README.md)\n",
+    **{f"src/{room}/README.md": "A room.\n"
+       for room in ("base", "memory", "agent", "device", "device/loopback", "sim")},
+}
+
+# check, path, text (None: take the file away), words of the complaint
+FAULTS = [
+    ("includes", "src/base/b.cpp", '#include "memory/m.hpp"\n', "base must not include memory"),
+    ("includes", "src/memory/n.cpp", '#include "agent/other.hpp"\n',
+     "memory must not include agent"),
+    ("includes", "src/device/d.hpp", '#include "device/loopback/l.hpp"\n',
+     "device must not include device/loopback"),
+    ("includes", "src/memory/n.cpp", '#include "m.hpp"\n', 'write "room/file.hpp"'),
+    ("includes", "src/memory/n.cpp", '#include "../base/a.hpp"\n', 'write "room/file.hpp"'),
+    ("includes", "src/memory/n.cpp", "#include <base/a.hpp>\n", "is ours"),
+    ("includes", "src/memory/n.cpp", "#include <vipl.h>\n", "must not see the public header"),
+    ("includes", "src/sim/t.cpp", '#include "agent/other.hpp"\n', "only agent/agent.hpp"),
+    ("includes", "src/sim/t.cpp", '#include "memory/m.hpp"\n', "sim must not include memory"),
+    ("includes", "src/memory/n.cpp", "#include <thread>\n", "deterministic zone: no <thread>"),
+    ("includes", "src/memory/n.cpp", "thread_local int number;\n", "zone: no thread_local"),
+    ("includes", "src/memory/n.cpp", "std::mutex number;\n", "zone: no std::mutex"),
+    ("includes", "src/extra/n.cpp", "", "room extra is not in the table"),
+    ("includes", "src/n.cpp", "", "belongs into a room's folder"),
+    ("includes", "examples/e.c", '#include "base/a.hpp"\n', "examples must not include base"),
+    ("sources", "src/memory/n.cpp", "", "no target compiles it"),
+    ("sources", "src/memory/n.hpp", "", "nobody includes it"),
+    ("text", "src/memory/n.cpp", "int a;\tint b;\n", "a tab"),
+    ("text", "src/memory/n.cpp", "//" + "a" * 99 + "\n", "101 columns"),
+    ("text", "src/memory/n.cpp", "// FIX" "ME later\n", "finish it"),
+    ("text", "src/memory/n.cpp", "int a; \n", "blanks at the end"),
+    ("text", "src/memory/n.cpp", "int a;", "the last line has no end"),
+    ("text", "src/memory/n.hpp", "int a;\n", "#pragma once is missing"),
+    ("text", "src/memory/README.md", "line\n" * 61, "at most 60"),
+    ("names", "README.md", "see /wo" "rk/notes\n", "path of one machine"),
+    ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
+    ("docs", "src/memory/README.md", None, "the room has no README.md"),
+    ("docs", "README.md", "[a room](src/bass)\n", "leads nowhere: src/bass"),
+    ("symbols", "src/memory/m.cpp", "#include <time.h>\nlong now() { return time(nullptr); }\n",
+     "it needs time"),
+    ("symbols", "src/base/a.cpp", "int twice(); int number() { return twice(); }\n",
+     "it needs twice()"),
+    ("symbols", "src/memory/m.cpp", "#include <random>\nunsigned seed() "
+     "{ return std::random_device{}(); }\n", "it needs std::random_device"),
+]
+
+
+def write(root, files):
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def build(root):
+    """Compiles the rooms that the symbol check reads."""
+    for room in ("base", "memory", "device/loopback", "sim"):
+        objects = []
+        for source in (root / "src" / room).glob("*.cpp"):
+            if not source.stem.endswith("_test"):
+                objects.append(source.with_suffix(".o"))
+                subprocess.run(["c++", "-std=c++20", "-I", root / "src", "-c", source, "-o",
+                                objects[-1]], check=True)
+        archive = root / "build" / f"libvia_{room.replace('/', '_')}.a"
+        archive.unlink(missing_ok=True)
+        subprocess.run(["ar", "rc", archive, *objects], check=True)
+
+
+def run(check, root):
+    arguments = {
+        "includes": ["--table", root / "build/rooms.txt"],
+        "symbols": ["--table", root / "build/rooms.txt", "--archives", root / "build"],
+        "sources": ["--compile-commands", root / "build/compile_commands.json"],
+    }.get(check, [])
+    if check == "symbols":
+        build(root)
+    return subprocess.run([sys.executable, "-B", HERE / f"{check}.py", *arguments],
+                          env={**os.environ, "VIA_TIDY_ROOT": str(root)},
+                          capture_output=True, text=True)
+
+
+def trial(check, changes):
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        write(root, {**CLEAN, "build/rooms.txt": TABLE})
+        listed = [{"directory": str(root), "file": path} for path in CLEAN]
+        write(root, {"build/compile_commands.json": json.dumps(listed)})
+        for path, text in changes.items():
+            (root / path).unlink() if text is None else write(root, {path: text})
+        return run(check, root)
+
+
+def main():
+    failed = 0
+    for check in sorted({fault[0] for fault in FAULTS}):
+        result = trial(check, {})
+        if result.returncode != 0:
+            print(f"{check} complains about a clean project:\n{result.stdout}{result.stderr}")
+            failed += 1
+    for check, path, text, complaint in FAULTS:
+        result = trial(check, {path: text})
+        if result.returncode != 1 or complaint not in result.stdout:
+            print(f'{check} does not say "{complaint}":\n{result.stdout}{result.stderr}')
+            failed += 1
+    print(f"selftest: {len(FAULTS)} faults planted, {failed} missed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

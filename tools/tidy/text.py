@@ -1,0 +1,52 @@
+"""Checks plain form: line length, tabs, line ends, marks of unfinished work, length of a room's
+README."""
+
+import re
+
+from common import Report, is_code, is_script, project_files, project_root, read_text
+
+LINE_LENGTH_MAX = 100
+README_LINES_MAX = 60
+UNFINISHED = re.compile(r"\b(FIX" r"ME|XX" r"X|TO" r"DO|HA" r"CK)\b")
+FOREIGN = {"LICENSE"}
+
+
+def check(path, text, report):
+    lines = text.split("\n")
+    if text and lines[-1] != "":
+        report.fault(path, "the last line has no end")
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        if "\t" in line:
+            report.fault(where, "a tab; use spaces")
+        if line.endswith("\r"):
+            report.fault(where, "a carriage return")
+        if len(line) > LINE_LENGTH_MAX and path.suffix != ".md":
+            report.fault(where, f"{len(line)} columns; at most {LINE_LENGTH_MAX}")
+        if line != line.rstrip() and path.suffix != ".md":
+            report.fault(where, "blanks at the end of the line")
+        if UNFINISHED.search(line):
+            report.fault(where, f"{UNFINISHED.search(line).group()}: finish it, or file an issue")
+    if path.suffix == ".hpp" and "#pragma once" not in text:
+        report.fault(path, "#pragma once is missing")
+    lines_in_all = text.count("\n")
+    if path.name == "README.md" and path.parts[0] == "src" and lines_in_all > README_LINES_MAX:
+        report.fault(path, f"{lines_in_all} lines; a room's README has at most {README_LINES_MAX}")
+
+
+def main():
+    root, report, looked_at = project_root(), Report("text"), 0
+    for path in project_files(root):
+        if str(path) in FOREIGN or not (is_code(path) or is_script(path) or path.suffix == ".md"):
+            continue
+        text = read_text(root / path)
+        if text is None:
+            report.fault(path, "holds a zero byte")
+            continue
+        looked_at += 1
+        check(path, text, report)
+    report.finish(looked_at)
+
+
+if __name__ == "__main__":
+    main()
