@@ -13,10 +13,10 @@
 
 namespace via::agent {
 
+std::atomic<volatile char*> process_page{nullptr};
+
 namespace {
 
-/// A page that reads as zero in a forked child.
-std::atomic<volatile char*> alive{nullptr};
 std::mutex alive_mutex;
 
 struct Log {
@@ -58,14 +58,9 @@ bool may_log(unsigned& left_out) {
 
 }  // namespace
 
-bool forked() {
-    volatile char* page = alive.load(std::memory_order_relaxed);
-    return page != nullptr && *page == 0;
-}
-
 bool remember_process() {
     std::lock_guard guard(alive_mutex);
-    if (alive.load(std::memory_order_relaxed) != nullptr) return true;
+    if (process_page.load(std::memory_order_relaxed) != nullptr) return true;
     const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return false;
@@ -75,7 +70,7 @@ bool remember_process() {
     }
     auto* flag = static_cast<volatile char*>(page);
     *flag = 1;
-    alive.store(flag, std::memory_order_release);
+    process_page.store(flag, std::memory_order_release);
     return true;
 }
 

@@ -1,13 +1,20 @@
 // What the library must know of the process around it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace via::agent {
 
+/// A page that reads as zero in a forked child; nullptr before remember_process().
+extern std::atomic<volatile char*> process_page;
+
 /// True in a child that was forked after the library came to life: nothing of ours may be touched
 /// there (VIPL 4.3). One load.
-bool forked();
+inline bool forked() {
+    const volatile char* page = process_page.load(std::memory_order_relaxed);
+    return page != nullptr && *page == 0;
+}
 
 /// Remembers this process as the one that uses the library. Called before anything is opened.
 /// False when the kernel gives no memory that a fork wipes.

@@ -66,13 +66,7 @@ VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_M
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
-    return answer(open->nic->with_turn([&] {
-        memory::MemoryTable& table = open->nic->memory();
-        if (!table.is_region(memory_handle, bits_of(address))) return Status::invalid_parameter;
-        // Posted work was checked against the old attributes.
-        if (open->nic->engine().uses_region(memory_handle)) return Status::error_resource;
-        return table.change(memory_handle, wanted);
-    }));
+    return answer(open->nic->change_region(memory_handle, bits_of(address), wanted));
 }
 
 VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,

@@ -21,11 +21,9 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
     queue::WorkEntry& entry = queue.work.oldest().cell();
     if (!queue.work.has_started()) queue.work.start_next();
     entry.status = status_bits | queue::status::done;
-    if ((status_bits & queue::status::flushed) != 0) {
-        counters_.add(Counter::descriptors_flushed);
-    } else if ((status_bits & queue::status::error_mask) != 0) {
-        counters_.add(Counter::descriptors_failed);
-    }
+    if ((status_bits & queue::status::error_mask) != 0)
+        counters_.add((status_bits & queue::status::flushed) != 0 ? Counter::descriptors_flushed
+                                                                  : Counter::descriptors_failed);
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_oldest();
     ++progress_;
@@ -72,7 +70,8 @@ void Engine::complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t l
     }
     if ((status_bits & queue::status::error_mask) == 0) counters_.add(Counter::receives);
     complete(vi, vi.receive, status_bits);
-    complete_faulty_receives(vi);
+    if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+        complete_faulty_receives(vi);
 }
 
 /// Completes finished sends from the oldest on: always in posting order (VIPL 4.15).

@@ -231,8 +231,7 @@ void Engine::connect_failed(Vi& vi, Status status) {
     pending_ended(vi, status);
 }
 
-void Engine::on_time(Time now) {
-    if (now < next_deadline_) return;
+void Engine::expire(Time now) {
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         Vi& vi = vi_slot(index);
         if (vi.state_now() != ViState::connect_pending || now < vi.connect_deadline) continue;

@@ -102,16 +102,12 @@ bool entries_use(queue::WorkQueue& work, memory::MemoryHandle handle, bool send)
     while (at.position() != work.posted()) {
         queue::WorkEntry& entry = at.cell();
         if (entry.handle == handle) return true;
-        std::uint32_t first = send && (entry.control & queue::control::operation_mask) != 0 ? 1 : 0;
-        for (queue::SegmentWalk walk(at); !walk.done();) {
+        const bool remote = send && (entry.control & queue::control::operation_mask) != 0;
+        for (queue::SegmentWalk walk(at, remote ? 1 : 0); !walk.done();) {
             const queue::Segment& segment = walk.next();
-            if (first != 0) {
-                --first;  // the peer's handle
-            } else if (segment.handle == handle && segment.length != 0) {
-                return true;
-            }
+            if (segment.handle == handle && segment.length != 0) return true;
         }
-        at.advance(queue::cells_of(entry.segment_count));
+        at.pass();
     }
     return false;
 }
@@ -122,13 +118,17 @@ bool Engine::uses_region(memory::MemoryHandle handle) {
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         Vi& vi = vi_slot(index);
         if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
-        if (entries_use(vi.send.work, handle, true) || entries_use(vi.receive.work, handle, false))
-            return true;
+        for (queue::WorkQueue* work : {&vi.send.work, &vi.receive.work}) {
+            // A post that was checked while the region could be used is published after this.
+            work->post_lock().lock();
+            work->post_lock().unlock();
+            if (entries_use(*work, handle, work == &vi.send.work)) return true;
+        }
     }
     return false;
 }
 
-bool Engine::next_event(ErrorEvent& event) {
+bool Engine::take_event(ErrorEvent& event) {
     event = {};
     if (!overrun_events_.empty()) {
         event.code = ErrorCode::vi_overrun;

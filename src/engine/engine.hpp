@@ -96,6 +96,7 @@ public:
     std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
     bool is_bound(const queue::CompletionQueue& queue) const;
     /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
+    /// The region is suspended: no post that comes later can name it.
     bool uses_region(memory::MemoryHandle handle);
 
     // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------
@@ -117,7 +118,9 @@ public:
     void disconnect_all();
     /// Moment at which a connection attempt runs out; never() if none.
     Time next_deadline() const { return next_deadline_; }
-    void on_time(Time now);
+    void on_time(Time now) {
+        if (now >= next_deadline_) expire(now);
+    }
 
     // Paths ---------------------------------------------------------------------------------------
     void on_path_up(PathId path, std::uint32_t payload_max);
@@ -141,7 +144,9 @@ public:
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
-    bool next_event(ErrorEvent& event);
+    bool next_event(ErrorEvent& event) {
+        return (!eventful_.empty() || !overrun_events_.empty()) && take_event(event);
+    }
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
     /// Completions that wait for room in their queues enter.
@@ -184,6 +189,8 @@ private:
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
 
+    bool take_event(ErrorEvent& event);
+
     // connection.cpp
     void notify_peer(PathId path, const Notice& notice);
     void notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message = 0,
@@ -202,6 +209,7 @@ private:
     void leave(Vi& vi, ViState state);
     void find_deadline();
     void pending_ended(Vi& vi, Status status);
+    void expire(Time now);
 
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
@@ -229,7 +237,6 @@ private:
     void mark_acknowledged(Vi& vi, std::uint32_t below);
     FrameVerdict on_ack(Vi& vi, const wire::Header& header);
     FrameVerdict on_nak(Vi& vi, const wire::Header& header);
-    bool regions_live(const queue::Cursor& entry, std::uint32_t first_segment) const;
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);

@@ -102,6 +102,10 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
             header.has(wire::flag::extent) ? header.message_length : static_cast<std::uint32_t>(length);
         vi.target_address = header.remote_address;
         vi.target_handle = header.remote_handle;
+        if (send) {
+            complete_faulty_receives(vi);  // posted, but its doorbell was not heard yet
+            if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+        }
         if (send && !match_receive(vi)) {
             refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
             if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
@@ -123,17 +127,12 @@ bool Engine::match_receive(Vi& vi) {
     queue::WorkQueue& work = vi.receive.work;
     if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
-    std::uint32_t fault = 0;
-    if (vi.placing_length > entry.length) {  // a receive's length is its capacity
-        fault = queue::status::length_error;
-    } else if (!regions_live(work.current(), 0)) {
-        fault = queue::status::protection_error;
-    }
+    const bool fits = vi.placing_length <= entry.length;  // a receive's length is its capacity
     vi.scatter = queue::ByteWalk(work.current(), 0);
     work.start_next();
-    if (fault == 0) return true;
+    if (fits) return true;
     vi.discarding = true;
-    complete_receive(vi, fault | queue::status::operation_receive, 0, nullptr);
+    complete_receive(vi, queue::status::length_error | queue::status::operation_receive, 0, nullptr);
     return false;
 }
 
@@ -172,6 +171,8 @@ FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
                          immediate ? &header.immediate_or_code : nullptr);
     } else if (!vi.discarding && immediate) {
         // An RDMA write with immediate data consumes a receive, whose buffers stay as they are.
+        complete_faulty_receives(vi);
+        if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
         if (!vi.receive.work.has_current()) {
             refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
             if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
@@ -236,7 +237,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
                (entry.status & queue::status::done) == 0;
     };
     while (at.position() != work.current().position() && !is_waiting_read(at.cell()))
-        at.advance(queue::cells_of(at.cell().segment_count));
+        at.pass();
     if (at.position() == work.current().position())
         return break_rule(vi, header, "an answer to no read");
     queue::WorkEntry& entry = at.cell();
@@ -248,11 +249,6 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
         (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
         return break_rule(vi, header, "an answer that does not fit its read");
     if (first) vi.read_scatter = queue::ByteWalk(at, 1);
-    if (first && !regions_live(at, 1)) {
-        entry.status = queue::status::protection_error | queue::status::done;
-        fail(vi, wire::FrameKind::disconnect, 0, 0);
-        return FrameVerdict::taken;
-    }
     vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {
         memory::place(to, payload, bytes);
         payload += bytes;

@@ -27,7 +27,8 @@ void Engine::on_doorbell(Vi& vi) {
     switch (vi.state_now()) {
         case ViState::connected:
             if (vi.send.work.has_current()) activate(vi);
-            complete_faulty_receives(vi);
+            if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+                complete_faulty_receives(vi);
             return;
         case ViState::idle:
         case ViState::connect_pending:
@@ -112,18 +113,17 @@ bool Engine::message_may_start(Vi& vi) {
         const queue::WorkEntry& entry = work.current().cell();
         const std::uint16_t operation = operation_of(entry);
         const std::uint32_t fault = entry.status & queue::status::error_mask;
-        const std::uint32_t first = operation == queue::control::send_receive ? 0 : 1;
-        if (fault == 0 && (entry.control & queue::control::queue_fence) != 0 && vi.reads_in_flight != 0)
-            return false;
-        if (fault == 0 && operation == queue::control::rdma_read &&
-            vi.reads_in_flight == limits_.reads_in_flight_max)
-            return false;
-        if (fault == 0 && regions_live(work.current(), first)) {
-            vi.gather = queue::ByteWalk(work.current(), first);
-            return true;
+        if (fault != 0) {
+            fail_current_send(vi, fault);
+            if (vi.state_now() != ViState::connected) return false;
+            continue;
         }
-        fail_current_send(vi, fault != 0 ? fault : queue::status::protection_error);
-        if (vi.state_now() != ViState::connected) return false;
+        if (vi.reads_in_flight != 0 &&
+            ((entry.control & queue::control::queue_fence) != 0 ||
+             (operation == queue::control::rdma_read && vi.reads_in_flight == limits_.reads_in_flight_max)))
+            return false;
+        vi.gather = queue::ByteWalk(work.current(), operation == queue::control::send_receive ? 0 : 1);
+        return true;
     }
     return false;
 }
@@ -133,19 +133,6 @@ void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
     vi.send.work.start_next();
     drain_sends(vi);
     if (vi.reliable()) fail(vi, wire::FrameKind::disconnect, 0, 0);
-}
-
-/// The post checked the segments; a region deregistered in between is caught here.
-bool Engine::regions_live(const queue::Cursor& entry, std::uint32_t first_segment) const {
-    for (queue::SegmentWalk walk(entry); !walk.done();) {
-        const queue::Segment& segment = walk.next();
-        if (first_segment != 0) {
-            --first_segment;
-        } else if (segment.length != 0 && !memory_.live(segment.handle)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 void Engine::emit(PathId id, const FrameRoom& room) {
@@ -158,7 +145,10 @@ void Engine::emit(PathId id, const FrameRoom& room) {
         case Piece::read_reply: emit_read_reply(vi, room); break;
         default: emit_message(vi, room);
     }
-    path.active.rotate();
+    // In turn; what has nothing left goes at once.
+    if (static_cast<ActiveLink&>(vi).linked()) path.active.pop_front();
+    const bool more = vi.cut != 0 || vi.ack_due || vi.reads_count != 0 || vi.send.work.has_current();
+    if (more && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
@@ -281,7 +271,7 @@ void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
         queue::WorkEntry& entry = at.cell();
         if (static_cast<std::int32_t>(entry.message - below) >= 0) break;
         if (operation_of(entry) != queue::control::rdma_read) entry.status |= queue::status::done;
-        at.advance(queue::cells_of(entry.segment_count));
+        at.pass();
     }
     vi.acked_message = below;
 }
@@ -297,10 +287,14 @@ FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
 }
 
 FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
-    if (!vi.reliable() || header.message - vi.acked_message > vi.next_message - vi.acked_message)
+    const auto ahead = static_cast<std::int32_t>(header.message - vi.next_message);
+    if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0))
         return break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
-    if (vi.attributes.reliability == Reliability::reception) mark_acknowledged(vi, header.message);
+    // A read may be refused after later messages were acknowledged.
+    if (vi.attributes.reliability == Reliability::reception &&
+        static_cast<std::int32_t>(header.message - vi.acked_message) > 0)
+        mark_acknowledged(vi, header.message);
     drain_sends(vi);
     const std::uint32_t bits =
         header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::no_receive)
@@ -320,7 +314,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
             entry.status = bits | queue::status::done;
             found = true;
         }
-        at.advance(queue::cells_of(entry.segment_count));
+        at.pass();
     }
     if (!found && work.has_outstanding()) {
         if (!work.has_started()) work.start_next();

@@ -63,11 +63,18 @@ bool MemoryTable::is_region(MemoryHandle handle, std::uint64_t address) const {
     return live(handle) && find(handle)->begin.load(std::memory_order_relaxed) == address;
 }
 
-void MemoryTable::remove(MemoryHandle handle) {
+void MemoryTable::suspend(MemoryHandle handle) {
     VIA_ASSERT(live(handle));
+    find(handle)->handle.store(0, std::memory_order_seq_cst);
+}
+
+void MemoryTable::resume(MemoryHandle handle) {
+    find(handle)->handle.store(handle, std::memory_order_release);
+}
+
+void MemoryTable::remove(MemoryHandle handle) {
+    VIA_ASSERT(find(handle) != nullptr && !live(handle));
     Slot& slot = *find(handle);
-    slot.handle.store(0, std::memory_order_relaxed);
-    atomic_fence(std::memory_order_release);  // readers that still see old fields see the handle gone
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     --regions_;
     if (slot.generation == handle_generation_max) return;  // retired: no handle ever repeats

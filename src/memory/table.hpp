@@ -35,7 +35,11 @@ public:
                              const MemoryAttributes& attributes);
     /// True when `handle` is a live region that starts at `address`.
     bool is_region(MemoryHandle handle, std::uint64_t address) const;
-    /// Ends the region; the caller has made sure that nobody uses it.
+    /// Makes the region refuse every further check. Then whoever checked before can be waited for
+    /// and looked through; resume() takes it back, remove() ends the region.
+    void suspend(MemoryHandle handle);
+    void resume(MemoryHandle handle);
+    /// Ends a suspended region; the caller has made sure that nobody uses it.
     void remove(MemoryHandle handle);
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
@@ -63,7 +67,7 @@ public:
                (access == Access::local || (rights & right_of(access)) != 0);
     }
 
-    /// True while the region exists; a region in posted work is looked at again before use.
+    /// True while the region exists and is not suspended.
     bool live(MemoryHandle handle) const {
         const Slot* slot = find(handle);
         return slot != nullptr && slot->handle.load(std::memory_order_acquire) == handle;

@@ -114,10 +114,26 @@ Result<memory::MemoryHandle> Nic::register_memory(std::uint64_t address, std::ui
     });
 }
 
+Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
+                          const memory::MemoryAttributes& attributes) {
+    return with_turn([&] {
+        if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        // Posted work was checked against the old attributes.
+        memory_.suspend(handle);
+        const bool used = engine_.uses_region(handle);
+        memory_.resume(handle);
+        return used ? Status::error_resource : memory_.change(handle, attributes);
+    });
+}
+
 Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
     return with_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
-        if (engine_.uses_region(handle)) return Status::error_resource;
+        memory_.suspend(handle);
+        if (engine_.uses_region(handle)) {
+            memory_.resume(handle);
+            return Status::error_resource;
+        }
         memory_.remove(handle);
         counters_.subtract(Counter::regions_open);
         return Status::success;

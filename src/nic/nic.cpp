@@ -1,7 +1,7 @@
 #include "nic/nic.hpp"
 
 #include <algorithm>
-#include <new>
+#include <mutex>
 
 #include "base/assert.hpp"
 #include "engine/check.hpp"
@@ -132,6 +132,7 @@ Turn Nic::turn(Time now) {
         send_on(id, turn);
         id = next;
     }
+    if (!deadline_.is_never()) deadline_ = next_deadline();
     work_left_ = turn.more;
     turn.progress = engine_.progress() != progress_seen_;
     return turn;
@@ -144,7 +145,8 @@ void Nic::end_turn(bool polling) {
         if (published_) {
             published_ = false;
             atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what we published
-            for (auto& device : devices_) counters_.add(Counter::peers_woken, device->notify());
+            for (auto& device : devices_)
+                if (const std::uint32_t calls = device->notify()) counters_.add(Counter::peers_woken, calls);
         }
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
@@ -191,6 +193,7 @@ void Nic::arm(device::Sleep sleep) {
 
 void Nic::service(Time now) {
     for (auto& device : devices_) device->service(now);
+    deadline_ = next_deadline();
 }
 
 void Nic::close() {
@@ -208,42 +211,40 @@ void Nic::close() {
 
 // Data path ---------------------------------------------------------------------------------------
 
+/// success, or descriptor_error: posted, and the NIC has to complete it with its fault.
 Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
-    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !memory_.check(handle, at, sizeof(queue::Descriptor), tag, memory::Access::local))
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    if (address == nullptr || at % queue::descriptor_alignment != 0) return Status::invalid_parameter;
+    std::lock_guard guard(work.post_lock());
+    if (!memory_.check(handle, at, sizeof(queue::Descriptor), tag, memory::Access::local))
         return Status::invalid_parameter;
     queue::Descriptor copy = *descriptor;  // the one read
-    queue::Segment many[252];              // touched only by descriptors that need it
     const queue::Segment* segments = copy.segments;
-    const std::uint32_t count = copy.control.segment_count;
-    std::uint32_t fault = 0;
-    if (count > limits_.segments_per_descriptor_max) {
-        fault = queue::status::format_error;
-        segments = nullptr;
-    } else if (count > 2) {
-        if (!memory_.check(handle, at, queue::descriptor_length(count), tag, memory::Access::local))
+    queue::Segment many[252];  // touched only by descriptors that need it
+    if (copy.control.segment_count > 2) [[unlikely]] {
+        const std::uint32_t count = copy.control.segment_count;
+        if (count > limits_.segments_per_descriptor_max) {
+            segments = nullptr;
+        } else if (memory_.check(handle, at, queue::descriptor_length(count), tag, memory::Access::local)) {
+            segments = std::copy_n(descriptor->segments, count, many) - count;
+        } else {
             return Status::invalid_parameter;
-        std::copy_n(descriptor->segments, count, many);
-        segments = many;
+        }
     }
     const engine::CheckContext context{memory_, tag, vi.attributes.transfer_length_max, vi.reliable()};
-    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    if (fault != 0) {
-    } else if (receive) {
-        fault = engine::check_receive(context, copy.control, segments, copy.control.length);
-    } else {
-        fault = engine::check_send(context, copy.control, segments);
-    }
+    std::uint32_t fault = queue::status::format_error;
+    if (segments != nullptr)
+        fault = receive ? engine::check_receive(context, copy.control, segments, copy.control.length)
+                        : engine::check_send(context, copy.control, segments);
     if (receive && fault != 0) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
     const Status status =
         work.post(descriptor, handle, copy.control, segments, fault, limits_.descriptors_per_queue_max);
-    if (status != Status::success && receive && fault != 0)
-        vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
-    if (status != Status::success) return status;
-    return fault == 0 ? Status::success : Status::descriptor_error;
+    if (status == Status::success) return fault == 0 ? Status::success : Status::descriptor_error;
+    if (receive && fault != 0) vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
+    return status;
 }
 
 Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
@@ -283,11 +284,10 @@ Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle 
 
 Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
     queue::Taken taken;
-    bool empty = false;
+    bool empty = queue.work.empty();
+    if (!empty && !queue.work.has_done()) poll();
     bool found = queue.work.take(taken, empty);
     if (!found && !empty) {
-        poll();
-        found = queue.work.take(taken, empty);
         if (!found && !empty && queue.work.head_is_written()) {
             poll_surely();  // another thread is between the two steps of completing it
             found = queue.work.take(taken, empty);

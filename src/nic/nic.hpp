@@ -78,6 +78,7 @@ public:
         struct End {
             Nic& nic;
             ~End() {
+                nic.deadline_ = nic.next_deadline();
                 nic.turn(nic.now_if_needed());
                 nic.end_turn();
             }
@@ -137,6 +138,9 @@ public:
     Status resize_completion_queue(std::uint64_t name, std::uint32_t entries);
     Result<memory::MemoryHandle> register_memory(std::uint64_t address, std::uint64_t length,
                                                  const memory::MemoryAttributes& attributes);
+    /// error_resource while posted descriptors use the region, as for deregister().
+    Status change_region(memory::MemoryHandle handle, std::uint64_t address,
+                         const memory::MemoryAttributes& attributes);
     Status deregister(memory::MemoryHandle handle, std::uint64_t address);
 
 private:
@@ -148,8 +152,9 @@ private:
     };
     static constexpr std::uint32_t paths_per_device_bits = 12;
 
+    /// The clock is read only while a deadline is pending.
     Time now_if_needed() {
-        return next_deadline().is_never() ? last_now_ : (last_now_ = attendant_.now());
+        return deadline_.is_never() ? last_now_ : (last_now_ = attendant_.now());
     }
     engine::PathId path_id(std::size_t device, device::PathId local) const {
         return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
@@ -184,6 +189,7 @@ private:
     bool published_ = false;        ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};
+    Time deadline_ = Time::never();  ///< next_deadline() after the last call that could bring one
 };
 
 }  // namespace via::nic

@@ -15,7 +15,7 @@ public:
     }
     /// For calls off the data path: a turn is short and bounded.
     void take() {
-        while (!try_take()) relax();
+        for (unsigned spins = 0; !try_take(); ++spins) relax(spins);
     }
     /// A full fence, too: it lets the caller look at doorbells: a ringer either sees the turn
     /// free or is seen.

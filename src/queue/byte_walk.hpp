@@ -13,9 +13,7 @@ class ByteWalk {
 public:
     ByteWalk() = default;
     /// Begins at data segment `first` of the entry at `cursor`.
-    ByteWalk(const Cursor& cursor, std::uint32_t first) : segments_(cursor) {
-        for (; first != 0; --first) segments_.next();
-    }
+    ByteWalk(const Cursor& cursor, std::uint32_t first) : segments_(cursor, first) {}
 
     /// Calls piece(address, length) for the next `bytes` bytes, which must be there.
     template <class Piece>

@@ -11,7 +11,7 @@ namespace via::queue {
 WorkQueue::~WorkQueue() { reset(); }
 
 bool WorkQueue::prepare() {
-    if (tail_.chunk_ != nullptr) return true;
+    if (tail_.cell_ != nullptr) return true;
     auto* chunk = new (std::nothrow) Chunk;
     if (chunk == nullptr) return false;
     chunk->next = chunk;
@@ -21,8 +21,8 @@ bool WorkQueue::prepare() {
 }
 
 void WorkQueue::reset() {
-    Chunk* first = tail_.chunk_;
-    if (first == nullptr) return;
+    if (tail_.cell_ == nullptr) return;
+    Chunk* first = tail_.chunk();
     for (Chunk* chunk = first->next; chunk != first;) {
         Chunk* next = chunk->next;
         delete chunk;
@@ -39,12 +39,13 @@ void WorkQueue::reset() {
 /// beyond its end, strictly: nobody then still looks at its `next`, which may change.
 bool WorkQueue::make_room(std::uint32_t cells) {
     const std::uint32_t taken = taken_.load(std::memory_order_acquire);
-    Chunk* chunk = tail_.chunk_;
+    Chunk* const tail = tail_.chunk();
+    Chunk* chunk = tail;
     for (std::uint32_t end = chunk->end; end - tail_.position() < cells; end += Chunk::cell_count) {
         Chunk* next = chunk->next;
-        const bool reusable = next != tail_.chunk_ && static_cast<std::int32_t>(taken - next->end) > 0;
+        const bool reusable = next != tail && static_cast<std::int32_t>(taken - next->end) > 0;
         // Chunks linked by an earlier, failed attempt were never filled: their end is still ahead.
-        const bool fresh = next != tail_.chunk_ && next->end == end + Chunk::cell_count;
+        const bool fresh = next != tail && next->end == end + Chunk::cell_count;
         if (!reusable && !fresh) {
             auto* inserted = new (std::nothrow) Chunk;
             if (inserted == nullptr) return false;
@@ -60,7 +61,7 @@ bool WorkQueue::make_room(std::uint32_t cells) {
 
 WorkEntry& WorkQueue::next_cell() {
     WorkEntry& cell = tail_.cell();
-    tail_.advance(1);
+    tail_.advance();
     return cell;
 }
 
@@ -70,10 +71,9 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
     // A descriptor that names more segments than can be is kept for its fault only.
     const std::uint32_t count = segments == nullptr ? 0 : control.segment_count;
     const std::uint32_t cells = cells_of(count);
-    std::lock_guard guard(post_lock_);
     if (posted_count_ - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
         return Status::error_resource;
-    if (tail_.chunk_->end - tail_.position() < cells && !make_room(cells))
+    if (tail_.chunk()->end - tail_.position() < cells && !make_room(cells))
         return Status::error_resource;
 
     WorkEntry& entry = next_cell();
@@ -91,6 +91,7 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
         std::memcpy(static_cast<void*>(&next_cell()), segments + index, here * sizeof(Segment));
     }
     ++posted_count_;
+    descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
     // A full fence: whoever changed the VI's state before sees this entry, or we see the state.
     posted_.exchange(tail_.position(), std::memory_order_seq_cst);
     return Status::success;
@@ -98,7 +99,7 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
 
 void WorkQueue::complete_oldest() {
     VIA_ASSERT(has_started());
-    oldest_.advance(cells_of(oldest_.cell().segment_count));
+    oldest_.pass();
     completed_count_.store(completed_count_.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
     completed_.store(oldest_.position(), std::memory_order_release);
@@ -114,7 +115,7 @@ bool WorkQueue::take(Taken& taken, bool& empty) {
     const WorkEntry& entry = head_.cell();
     taken.descriptor = entry.descriptor;
     taken.status = entry.status;
-    head_.advance(cells_of(entry.segment_count));
+    head_.pass();
     taken_count_.store(taken_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     taken_.store(head_.position(), std::memory_order_release);
     return true;

@@ -8,6 +8,7 @@
 // deepest use and not the limit. A descriptor with more than two segments takes several cells.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/atomic.hpp"
@@ -38,64 +39,73 @@ constexpr std::uint32_t cells_of(std::uint32_t segments) {
     return segments <= 2 ? 1 : 1 + (segments - 2 + segments_per_cell - 1) / segments_per_cell;
 }
 
-struct Chunk {
-    static constexpr std::uint32_t cell_count = 8;
+/// Cells in a row. Aligned to its size: a cell's address tells its chunk and whether it is the end.
+struct alignas(1024) Chunk {
+    static constexpr std::uint32_t cell_count = 15;
     WorkEntry cells[cell_count];
     Chunk* next = nullptr;
     std::uint32_t end = 0;  ///< position behind the last cell; the poster's
 };
+static_assert(sizeof(Chunk) == 1024 && offsetof(Chunk, next) == 960);
 
 /// A place in the ring. Moves only over cells that were posted.
 class Cursor {
 public:
     Cursor() = default;
-    explicit Cursor(Chunk* chunk) : chunk_(chunk) {}
+    explicit Cursor(Chunk* chunk) : cell_(chunk->cells) {}
 
     std::uint32_t position() const { return position_; }
     /// The cell here; only valid while position() != the queue's posted position.
     WorkEntry& cell() {
         settle();
-        return chunk_->cells[position_ % Chunk::cell_count];
+        return *cell_;
     }
-    void advance(std::uint32_t cells) {
-        for (; cells != 0; --cells) {
-            settle();
-            ++position_;
-            at_end_ = position_ % Chunk::cell_count == 0;
-        }
+    void advance() {
+        settle();
+        ++cell_;
+        ++position_;
+    }
+    /// Goes behind the entry here.
+    void pass() {
+        for (std::uint32_t cells = cells_of(cell().segment_count); cells != 0; --cells) advance();
     }
 
 private:
     friend class WorkQueue;
-    void settle() {
-        if (at_end_) {  // the next chunk is linked before anything in it is posted
-            chunk_ = chunk_->next;
-            at_end_ = false;
-        }
+    Chunk* chunk() const {
+        return reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(cell_) & ~(sizeof(Chunk) - 1));
     }
-    Chunk* chunk_ = nullptr;
+    /// From behind a chunk's last cell to the next chunk, which is linked before anything in it is
+    /// posted.
+    void settle() {
+        if (reinterpret_cast<std::uintptr_t>(cell_) % sizeof(Chunk) == offsetof(Chunk, next))
+            cell_ = chunk()->next->cells;
+    }
+    WorkEntry* cell_ = nullptr;
     std::uint32_t position_ = 0;
-    bool at_end_ = false;
 };
 
-/// Walks the segments of one entry, first and following cells.
+/// Walks the segments of one entry, first and following cells, from segment `first` on.
 class SegmentWalk {
 public:
     SegmentWalk() = default;
-    explicit SegmentWalk(Cursor at) : at_(at), left_(at.cell().segment_count) {}
+    explicit SegmentWalk(const Cursor& at, std::uint32_t first = 0) : at_(at) {
+        count_ = at_.cell().segment_count;
+        index_ = first < count_ ? first : count_;  // first is 0 or 1: never beyond the first cell
+    }
 
-    bool done() const { return index_ == left_; }
+    bool done() const { return index_ == count_; }
     const Segment& next() {
         const std::uint32_t index = index_++;
         if (index < 2) return at_.cell().segments[index];
         const std::uint32_t place = (index - 2) % segments_per_cell;
-        if (place == 0) at_.advance(1);
+        if (place == 0) at_.advance();
         return reinterpret_cast<const Segment*>(&at_.cell())[place];
     }
 
 private:
     Cursor at_;
-    std::uint32_t left_ = 0;
+    std::uint32_t count_ = 0;
     std::uint32_t index_ = 0;
 };
 
@@ -118,8 +128,11 @@ public:
     void reset();
 
     // Poster ------------------------------------------------------------------------------------
-    /// Copies `descriptor` (its segments were read to `segments` by the caller's check) into an
-    /// entry and publishes it with a full fence. `fault` is stored for the NIC to complete with.
+    /// Held from the check of a descriptor to its post: whoever takes a region away passes through
+    /// this lock once and then sees every post that was checked before.
+    SpinLock& post_lock() { return post_lock_; }
+    /// Copies a descriptor into an entry and publishes it with a full fence; the caller holds
+    /// post_lock(). `fault` is stored for the NIC to complete with; segments == nullptr: none.
     /// error_resource: `descriptors_max` are outstanding, or no memory.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
@@ -132,7 +145,7 @@ public:
     bool has_outstanding() const { return oldest_.position() != posted_.load(std::memory_order_acquire); }
     bool has_started() const { return oldest_.position() != current_.position(); }
     /// Lets current() go to the next entry.
-    void start_next() { current_.advance(cells_of(current_.cell().segment_count)); }
+    void start_next() { current_.pass(); }
     /// Completes oldest(): the outcome was written back. A started entry only.
     void complete_oldest();
 

@@ -55,7 +55,8 @@ int send_message(System& system, int socket, std::span<const std::byte> bytes, i
     do {
         sent = system.sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
+    if (sent < 0) return errno;
+    return static_cast<std::size_t>(sent) == bytes.size() ? 0 : EMSGSIZE;
 }
 
 void say_goodbye(System& system, int socket, std::string_view text) {

@@ -55,9 +55,16 @@ Outcome<std::unique_ptr<Rendezvous>> Rendezvous::open(System& system, const std:
 Rendezvous::~Rendezvous() {
     // While the socket listens nobody takes us for dead, so links that lead to us stay ours.
     for (const auto& [link, count] : listening_) {
-        if (read_link(link) == name_) system_.unlinkat(directory_.get(), link.c_str());
+        if (read_link(link) == name_) remove(link);
     }
-    if (!name_.empty()) system_.unlinkat(directory_.get(), name_.c_str());
+    if (!name_.empty()) remove(name_);
+}
+
+/// One more try for what an interruption or a lack of memory prevented; what stays nevertheless is
+/// removed by a later opener.
+bool Rendezvous::remove(const std::string& entry) const {
+    if (system_.unlinkat(directory_.get(), entry.c_str()) == 0) return true;
+    return errno != ENOENT && system_.unlinkat(directory_.get(), entry.c_str()) == 0;
 }
 
 Outcome<void> Rendezvous::open_directory() {
@@ -89,7 +96,7 @@ int Rendezvous::bind_and_listen(const std::string& temporary) {
     if (system_.bind(socket_.get(), generic(address), sizeof address) < 0) return errno;
     if (system_.listen(socket_.get(), backlog) == 0) return 0;
     const int error = errno;
-    system_.unlinkat(directory_.get(), temporary.c_str());
+    remove(temporary);
     return error;
 }
 
@@ -104,7 +111,7 @@ Outcome<void> Rendezvous::open_socket(std::uint64_t key) {
     }
     if (system_.rename_new(directory_.get(), temporary.c_str(), name.c_str()) < 0) {
         const int error = errno;
-        system_.unlinkat(directory_.get(), temporary.c_str());
+        remove(temporary);
         return failure("cannot name our socket " + name + " in the directory " + path_, error);
     }
     name_ = name;
@@ -178,7 +185,7 @@ bool Rendezvous::remove_dead_link(const std::string& link, const std::string& ta
     bool removed = false;
     bool exists = false;
     if (read_link(link, &exists) == target && exists && (target.empty() || is_dead(target))) {
-        removed = system_.unlinkat(directory_.get(), link.c_str()) == 0;
+        removed = remove(link);
     }
     system_.flock(directory_.get(), LOCK_UN);
     return removed;
@@ -217,9 +224,7 @@ Outcome<void> Rendezvous::listen(const Discriminator& discriminator) {
 void Rendezvous::unlisten(const Discriminator& discriminator) {
     const auto found = listening_.find(link_name(discriminator));
     if (found == listening_.end() || --found->second > 0) return;
-    if (read_link(found->first) == name_) {
-        system_.unlinkat(directory_.get(), found->first.c_str());
-    }
+    if (read_link(found->first) == name_) remove(found->first);
     listening_.erase(found);
 }
 
@@ -248,7 +253,10 @@ void Rendezvous::consider_leftover(std::string_view entry,
         int pid = 0;
         // Most owners live: ask the process table first and do not bother their sockets.
         if (fresh && parse_nic_name(name, pid)) {
-            at->second = system_.kill(pid, 0) < 0 && errno == ESRCH && is_dead(name);
+            const bool doubtful =
+                (system_.kill(pid, 0) < 0 && errno == ESRCH) ||
+                (system_.faccessat(directory_.get(), name.c_str()) < 0 && errno == ENOENT);
+            at->second = doubtful && is_dead(name);
         }
         return at->second;
     };
@@ -260,10 +268,10 @@ void Rendezvous::consider_leftover(std::string_view entry,
     } else if (entry.starts_with("new-")) {
         if (parse_nic_name("nic" + name.substr(3), pid) && system_.kill(pid, 0) < 0 &&
             errno == ESRCH) {
-            system_.unlinkat(directory_.get(), name.c_str());
+            remove(name);
         }
     } else if (parse_nic_name(name, pid) && check(name)) {
-        system_.unlinkat(directory_.get(), name.c_str());
+        remove(name);
     }
 }
 

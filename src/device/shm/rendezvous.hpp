@@ -66,6 +66,7 @@ private:
     std::string read_link(const std::string& link, bool* exists = nullptr) const;
     std::string socket_path(const std::string& name) const;
     bool lock_directory() const;
+    bool remove(const std::string& entry) const;
 
     System& system_;
     std::string path_;

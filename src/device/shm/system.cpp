@@ -47,6 +47,9 @@ int System::symlinkat(const char* target, int directory, const char* name) {
 ssize_t System::readlinkat(int directory, const char* name, char* buffer, std::size_t length) {
     return ::readlinkat(directory, name, buffer, length);
 }
+int System::faccessat(int directory, const char* name) {
+    return ::faccessat(directory, name, F_OK, 0);
+}
 int System::unlinkat(int directory, const char* name) { return ::unlinkat(directory, name, 0); }
 int System::rename_new(int directory, const char* from, const char* to) {
     return ::renameat2(directory, from, directory, to, RENAME_NOREPLACE);

@@ -33,6 +33,7 @@ public:
     virtual ssize_t getdents(int fd, void* buffer, std::size_t length);
     virtual int symlinkat(const char* target, int directory, const char* name);
     virtual ssize_t readlinkat(int directory, const char* name, char* buffer, std::size_t length);
+    virtual int faccessat(int directory, const char* name);  ///< does it exist?
     virtual int unlinkat(int directory, const char* name);
     /// renameat2 with RENAME_NOREPLACE within one directory.
     virtual int rename_new(int directory, const char* from, const char* to);

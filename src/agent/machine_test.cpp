@@ -1,0 +1,97 @@
+#include "agent/machine.hpp"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <set>
+
+#include "agent/test_support.hpp"
+
+namespace via::agent {
+namespace {
+
+const Facility* find(const Machine& machine, const std::string& name) {
+    for (const Facility& facility : machine.facilities)
+        if (name == facility.name) return &facility;
+    return nullptr;
+}
+
+TEST(Machine, KnowsItself) {
+    const Machine machine = look_at_machine();
+    EXPECT_EQ(machine.kernel.substr(0, 6), "Linux ");
+    EXPECT_GE(machine.processors, 1U);
+    EXPECT_GE(machine.online, 1U);
+    rlimit files{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    EXPECT_EQ(machine.files.now, files.rlim_cur);
+    EXPECT_EQ(std::set<std::string>({"avx512", "avx2", "sse2", "none"}).count(machine.streaming), 1U);
+}
+
+TEST(Machine, EveryFacilityIsExplainedAndAFaultNamed) {
+    const Machine machine = look_at_machine();
+    std::set<std::string> names;
+    for (const Facility& facility : machine.facilities) {
+        EXPECT_TRUE(names.insert(facility.name).second) << facility.name;
+        EXPECT_GT(strlen(facility.use), 10U) << facility.name;
+        EXPECT_GT(strlen(facility.cost), 10U) << facility.name;
+        EXPECT_EQ(facility.works, facility.fault.empty()) << facility.name << facility.fault;
+    }
+    EXPECT_GE(names.size(), 8U);
+}
+
+TEST(Machine, ProbesLeaveNothingOpenAndSayWhatFailed) {
+    const int before = test::open_descriptors();
+    EXPECT_TRUE(find(look_at_machine(), "memfd-sealing")->works);
+    EXPECT_EQ(test::open_descriptors(), before);
+    {
+        const test::DescriptorsUsedUp used(0);
+        const Machine machine = look_at_machine();
+        EXPECT_FALSE(find(machine, "memfd-sealing")->works);
+        EXPECT_EQ(find(machine, "memfd-sealing")->fault, strerror(EMFILE));
+        EXPECT_EQ(find(machine, "proc-reopen")->fault, strerror(EMFILE));
+        EXPECT_TRUE(find(machine, "wipe-on-fork")->works) << "that needs no descriptor";
+    }
+    EXPECT_EQ(test::open_descriptors(), before);
+}
+
+/// Makes one system call fail from now on, as containers do.
+bool forbid(unsigned call, unsigned error) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof program / sizeof *program, program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(Machine, SeesWhatAContainerForbids) {
+    constexpr int no_filters = 77;
+    constexpr int never_worked = 78;
+    const std::pair<const char*, unsigned> calls[] = {{"futex-waitv", SYS_futex_waitv},
+                                                      {"pidfd", SYS_pidfd_open},
+                                                      {"memfd-sealing", SYS_memfd_create},
+                                                      {"process-vm-readv", SYS_process_vm_readv}};
+    for (const auto& [name, call] : calls) {
+        const int result = test::in_child([name = name, call = call] {
+            if (!find(look_at_machine(), name)->works) return never_worked;
+            if (!forbid(call, EPERM)) return no_filters;
+            const Machine machine = look_at_machine();
+            if (find(machine, name)->works || find(machine, name)->fault != strerror(EPERM)) return 2;
+            return find(machine, "wipe-on-fork")->works ? 0 : 3;
+        });
+        if (result == no_filters) GTEST_SKIP() << "this system lets us forbid nothing";
+        if (result != never_worked) {
+            EXPECT_EQ(result, 0) << name;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace via::agent

@@ -1,0 +1,174 @@
+#include "agent/process.hpp"
+
+#include <string.h>
+#include <time.h>
+
+#include <fstream>
+#include <regex>
+
+#include "agent/test_support.hpp"
+
+namespace via::agent {
+namespace {
+
+using test::in_child;
+using test::TemporaryFolder;
+using test::Variable;
+
+TEST(Process, IsForkedInAChildOnly) {
+    ASSERT_TRUE(remember_process());
+    EXPECT_FALSE(forked());
+    EXPECT_EQ(in_child([] { return forked() ? 0 : 1; }), 0);
+    EXPECT_FALSE(forked()) << "the child's fate is not the parent's";
+}
+
+TEST(Process, IsForkedInAGrandchildToo) {
+    ASSERT_TRUE(remember_process());
+    EXPECT_EQ(in_child([] { return in_child([] { return forked() ? 0 : 1; }); }), 0);
+}
+
+TEST(Process, RememberingAgainChangesNothing) {
+    ASSERT_TRUE(remember_process());
+    ASSERT_TRUE(remember_process());
+    EXPECT_FALSE(forked());
+    EXPECT_EQ(in_child([] { return remember_process() && forked() ? 0 : 1; }), 0)
+        << "a child that tries stays a child";
+}
+
+/// What must run in a process that has done nothing yet: `forked` and `log` remember their first
+/// call. The test program starts itself anew with FRESH_PROCESS set, and ends before any test.
+struct Fresh {
+    const char* name;
+    int (*run)();
+};
+
+constexpr std::size_t many_lines = 1000;
+
+constexpr Fresh fresh[] = {
+    // A child of a program that had not used the library may use it.
+    {"fork before use",
+     [] {
+         return in_child([] { return !forked() && remember_process() && !forked() ? 0 : 1; });
+     }},
+    {"three levels",
+     [] {
+         log(0, "it is %s", "broken");
+         log(1, "it is %d", 7);
+         log(2, "by the way");
+         return 0;
+     }},
+    {"many lines",
+     [] {
+         for (std::size_t n = 0; n < many_lines; ++n) log(1, "line");
+         const time_t then = time(nullptr);
+         while (time(nullptr) == then) usleep(10'000);  // the clock is the thing waited for
+         log(1, "last");
+         return 0;
+     }},
+    {"long line",
+     [] {
+         log(1, "%s", std::string(10'000, 'x').c_str());
+         log(1, "next");
+         return 0;
+     }},
+};
+
+[[maybe_unused]] const bool started_anew = [] {
+    const char* name = getenv("FRESH_PROCESS");
+    for (const Fresh& one : fresh)
+        if (name != nullptr && strcmp(name, one.name) == 0) _exit(one.run());
+    return name != nullptr;
+}();
+
+int in_fresh_process(const char* name) {
+    return in_child([name] {
+        setenv("FRESH_PROCESS", name, 1);
+        execl("/proc/self/exe", "test", nullptr);
+        return 99;
+    });
+}
+
+TEST(Process, IsNotForkedBeforeItWasRemembered) {
+    EXPECT_EQ(in_fresh_process("fork before use"), 0);
+}
+
+class Log : public ::testing::Test {
+protected:
+    void run(const char* name, const char* level) {
+        const Variable to("OPENVIA_LOG", path_.c_str());
+        const Variable wanted("OPENVIA_LOG_LEVEL", level);
+        ASSERT_EQ(in_fresh_process(name), 0);
+    }
+    std::vector<std::string> lines() const {
+        std::vector<std::string> lines;
+        std::ifstream file(path_);
+        for (std::string line; std::getline(file, line);) lines.push_back(line);
+        return lines;
+    }
+    TemporaryFolder folder_;
+    const std::string path_ = folder_ / "log";
+};
+
+TEST_F(Log, SaysWhoAndHowBad) {
+    run("three levels", "2");
+    const auto said = lines();
+    ASSERT_EQ(said.size(), 3U);
+    const auto matches = [](const std::string& line, const char* pattern) {
+        return std::regex_match(line, std::regex(std::string(R"(openvia\[\d+\]: )") + pattern));
+    };
+    EXPECT_TRUE(matches(said[0], "error: it is broken")) << said[0];
+    EXPECT_TRUE(matches(said[1], "warning: it is 7")) << said[1];
+    EXPECT_TRUE(matches(said[2], "info: by the way")) << said[2];
+}
+
+TEST_F(Log, TheLevelDecidesAndIsOneByDefault) {
+    std::size_t expected = 0;
+    for (const auto& [level, wanted] : {std::pair<const char*, std::size_t>{"0", 1}, {"1", 2},
+                                        {"2", 3}, {"-1", 0}, {nullptr, 2}}) {
+        run("three levels", level);
+        expected += wanted;
+        EXPECT_EQ(lines().size(), expected) << (level == nullptr ? "none" : level);
+    }
+}
+
+TEST_F(Log, AtMostTwentyLinesASecondAndTheRestIsCounted) {
+    run("many lines", nullptr);
+    const auto said = lines();
+    std::size_t left_out = 0;
+    std::smatch match;
+    for (const std::string& line : said)
+        if (std::regex_search(line, match, std::regex(R"( \(and (\d+) more lines left out\)$)")))
+            left_out += std::stoul(match[1]);
+    EXPECT_EQ(said.size() + left_out, many_lines + 1) << "every line is there or counted";
+    EXPECT_GE(said.size(), 21U);
+    EXPECT_LE(said.size(), 201U);  // on a machine that needs ten seconds for the lines
+    EXPECT_NE(said.back().find("warning: last"), std::string::npos);
+}
+
+TEST_F(Log, LongLinesAreCutNotSpilled) {
+    run("long line", nullptr);
+    const auto said = lines();
+    ASSERT_EQ(said.size(), 2U);
+    EXPECT_LT(said[0].size(), 512U);
+    EXPECT_GT(said[0].size(), 400U);
+    EXPECT_NE(said[1].find("warning: next"), std::string::npos);
+}
+
+TEST_F(Log, FollowsNoLinkAndFallsBackToStandardError) {
+    ASSERT_EQ(symlink((folder_ / "target").c_str(), path_.c_str()), 0);
+    testing::internal::CaptureStderr();
+    run("three levels", "0");
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("error: it is broken"), std::string::npos) << said;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "target"));
+}
+
+TEST_F(Log, IsForItsOwnerOnly) {
+    run("three levels", nullptr);
+    struct stat status {};
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 077, 0U);
+}
+
+}  // namespace
+}  // namespace via::agent

@@ -1,0 +1,837 @@
+// Two and more devices that mean well.
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <thread>
+
+#include "device/shm/test_support.hpp"
+
+namespace via::device::shm::test {
+namespace {
+
+/// For a forked child, whose node would get the key of a node of ours.
+std::uint64_t own_key() { return 1000000 + static_cast<std::uint64_t>(::getpid()); }
+
+TEST(ShmDevice, TwoInOneProcessExchangeFramesOfAllSizes) {
+    Directory directory;
+    Node a(directory), b(directory);
+    ASSERT_TRUE(a.device && b.device) << a.error << b.error;
+    const Paths paths = connect(a, b);
+    EXPECT_EQ(b->peer_address(paths.to), test_address());
+    unsigned seed = 0;
+    for (const std::uint32_t header : {0U, 1U, 8U, 24U, 40U}) {
+        for (std::uint32_t payload = 0; payload <= 8192; payload += payload < 200 ? 1 : 321) {
+            expect_passes(a, paths.from, b, paths.to, header, payload, ++seed);
+            expect_passes(b, paths.to, a, paths.from, header, payload, ++seed);
+        }
+        expect_passes(a, paths.from, b, paths.to, header, 8192, ++seed);
+    }
+    EXPECT_TRUE(a.reports.empty() && b.reports.empty());
+}
+
+TEST(ShmDevice, SaysWhatItCanDo) {
+    Directory directory;
+    Node a(directory);
+    const Capabilities& can = a->capabilities();
+    EXPECT_EQ(can.payload_max, 8192U);
+    EXPECT_EQ(can.header_max, 40U);
+    EXPECT_EQ(can.stream_length_min, 2048U);
+    EXPECT_TRUE(can.lossless && can.ordered);
+    EXPECT_EQ(a->address(), test_address());
+    EXPECT_GE(a->wait_handle(), 0);
+}
+
+TEST(ShmDevice, ADeviceReachesItself) {
+    Directory directory;
+    Node a(directory);
+    const Paths paths = connect(a, a);
+    EXPECT_NE(paths.from, paths.to);
+    expect_passes(a, paths.from, a, paths.to, 24, 8, 1);
+    expect_passes(a, paths.to, a, paths.from, 24, 8192, 2);
+    // One thread at both ends: room must come back without anybody else's help.
+    for (unsigned i = 0; i < 5000; ++i) {
+        for (;;) {
+            if (send(*a, paths.from, 24, 3000, i)) break;
+            Frame frames[64];
+            a->receive(frames);
+            a->release();
+        }
+    }
+}
+
+TEST(ShmDevice, ResolveAnswersAtOnceWhenItCan) {
+    Directory directory;
+    Node a(directory), b(directory);
+    a->resolve(address_of("nobody"), 1);
+    NetAddress elsewhere = address_of("x");
+    elsewhere.host.bytes[0] = 10;
+    a->resolve(elsewhere, 2);
+    EXPECT_TRUE(a->has_work());
+    PathEvent event;
+    ASSERT_TRUE(a->next_event(event));
+    EXPECT_EQ(event.kind, PathEventKind::unresolved);
+    EXPECT_EQ(event.status, Status::no_match);
+    EXPECT_EQ(event.cookie, 1U);
+    ASSERT_TRUE(a->next_event(event));
+    EXPECT_EQ(event.status, Status::not_reachable);
+    EXPECT_EQ(event.cookie, 2U);
+    EXPECT_FALSE(a->next_event(event));
+
+    const Paths paths = connect(a, b);
+    a->resolve(address_of("x"), 3);
+    ASSERT_TRUE(a->next_event(event));
+    EXPECT_EQ(event.kind, PathEventKind::resolved);
+    EXPECT_EQ(event.path, paths.from);
+    EXPECT_EQ(event.cookie, 3U);
+    // The other way round the same channel serves, for the kernel confirms whose it is.
+    ASSERT_EQ(a->listen(discriminator("back")), Status::success);
+    b->resolve(address_of("back"), 4);
+    ASSERT_TRUE(b->next_event(event));
+    EXPECT_EQ(event.path, paths.to);
+}
+
+TEST(ShmDevice, ManyResolvesShareOneHandshake) {
+    Directory directory;
+    Node a(directory), b(directory);
+    ASSERT_EQ(b->listen(discriminator("x")), Status::success);
+    for (std::uint64_t cookie = 0; cookie < 100; ++cookie) a->resolve(address_of("x"), cookie);
+    ASSERT_TRUE(turn_until({&a, &b}, [&] { return a.count(PathEventKind::resolved) == 100; }));
+    std::vector<bool> seen(100);
+    for (const PathEvent& event : a.events) {
+        EXPECT_EQ(event.path, a.events[0].path);
+        seen[event.cookie] = true;
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 100);
+    EXPECT_EQ(b.count(PathEventKind::up), 1U);
+}
+
+TEST(ShmDevice, BothMayConnectAtOnce) {
+    Directory directory;
+    Node a(directory), b(directory);
+    ASSERT_EQ(a->listen(discriminator("a")), Status::success);
+    ASSERT_EQ(b->listen(discriminator("b")), Status::success);
+    a->resolve(address_of("b"), 1);
+    b->resolve(address_of("a"), 2);
+    ASSERT_TRUE(turn_until({&a, &b}, [&] {
+        return a.has(PathEventKind::resolved) && b.has(PathEventKind::resolved) &&
+               a.has(PathEventKind::up) && b.has(PathEventKind::up);
+    }));
+    expect_passes(a, a.find(PathEventKind::resolved)->path, b, b.find(PathEventKind::up)->path,
+                  24, 8, 1);
+    expect_passes(b, b.find(PathEventKind::resolved)->path, a, a.find(PathEventKind::up)->path,
+                  24, 8, 2);
+}
+
+TEST(ShmDevice, ListeningIsExclusive) {
+    Directory directory;
+    Node a(directory), b(directory);
+    EXPECT_EQ(a->listen(discriminator("x")), Status::success);
+    EXPECT_EQ(b->listen(discriminator("x")), Status::error_resource);
+    EXPECT_TRUE(b.reported(a->name()));
+    a->unlisten(discriminator("x"));
+    EXPECT_EQ(b->listen(discriminator("x")), Status::success);
+}
+
+TEST(ShmDevice, FramesWaitForTheUpEvent) {
+    Directory directory;
+    Node a(directory), b(directory);
+    ASSERT_EQ(b->listen(discriminator("x")), Status::success);
+    a->resolve(address_of("x"), 1);
+    b->service(b.now);  // accepts and answers; its up event is not taken yet
+    a.turn();
+    ASSERT_TRUE(a.has(PathEventKind::resolved));
+    ASSERT_TRUE(send(*a, a.events[0].path, 24, 8, 1));
+    Frame frames[4];
+    EXPECT_EQ(b->receive(frames), 0U);
+    EXPECT_TRUE(b->has_work());
+    b.turn();
+    EXPECT_EQ(b->receive(frames), 1U);
+}
+
+TEST(ShmDevice, AClosedPeerIsDownAfterItsLastFrame) {
+    Directory directory;
+    Node a(directory);
+    Frame frames[8];
+    PathId path = 0;
+    {
+        Node b(directory);
+        const Paths paths = connect(a, b);
+        path = paths.from;
+        for (unsigned i = 0; i < 20; ++i) ASSERT_TRUE(send(*b, paths.to, 24, i * 300, i));
+    }
+    a.turn();
+    a.turn();
+    EXPECT_FALSE(a.has(PathEventKind::down));
+    EXPECT_FALSE(send(*a, path, 24, 8, 1)) << "nobody would take it";
+    unsigned taken = 0;
+    while (taken < 20) {
+        const std::size_t count = a->receive(frames);
+        ASSERT_GT(count, 0U);
+        a.turn();
+        EXPECT_FALSE(a.has(PathEventKind::down));
+        for (std::size_t i = 0; i < count; ++i, ++taken) {
+            EXPECT_TRUE(holds(frames[i], 24, taken * 300, taken)) << taken;
+        }
+        a->release();
+    }
+    EXPECT_TRUE(a->has_work());
+    EXPECT_EQ(a->receive(frames), 0U);
+    EXPECT_TRUE(a->has_work());
+    a.turn();
+    ASSERT_TRUE(a.has(PathEventKind::down));
+    EXPECT_EQ(a.find(PathEventKind::down)->path, path);
+    EXPECT_FALSE(a->has_work());
+    EXPECT_EQ(count_mappings(), 0U);
+}
+
+TEST(ShmDevice, DownWaitsForUnreleasedFrames) {
+    Directory directory;
+    Node a(directory), c(directory);
+    const Paths other = connect(c, a, "c");
+    Frame frames[8];
+    {
+        Node b(directory);
+        const Paths paths = connect(a, b);
+        ASSERT_TRUE(send(*b, paths.to, 24, 5000, 7));
+    }
+    a.turn();
+    ASSERT_EQ(a->receive(frames), 1U);
+    a->condemn(frames[0].path, "for the test");
+    a.turn();
+    EXPECT_FALSE(a.has(PathEventKind::down));
+    EXPECT_TRUE(holds(frames[0], 24, 5000, 7)) << "still mapped";
+    a->release();
+    a.turn();
+    EXPECT_TRUE(a.has(PathEventKind::down));
+    expect_passes(c, other.from, a, other.to, 24, 8, 1);
+}
+
+TEST(ShmDevice, APathIsReusedOnlyAfterItsDownEventWasTaken) {
+    Directory directory;
+    Node a(directory);
+    ASSERT_EQ(a->listen(discriminator("x")), Status::success);
+    PathId first = 0;
+    {
+        Node b(directory);
+        b->resolve(address_of("x"), 1);
+        ASSERT_TRUE(turn_until({&a, &b}, [&] { return b.has(PathEventKind::resolved); }));
+        first = a.find(PathEventKind::up)->path;
+    }
+    Frame frames[1];
+    a->service(a.now);
+    a->receive(frames);  // finds the end; down is not taken
+    Node c(directory);
+    c->resolve(address_of("x"), 1);
+    a->service(a.now);
+    c.turn();
+    PathEvent event;
+    ASSERT_TRUE(a->next_event(event));
+    EXPECT_EQ(event.kind, PathEventKind::up);
+    EXPECT_NE(event.path, first);
+    ASSERT_TRUE(a->next_event(event));
+    EXPECT_EQ(event.kind, PathEventKind::down);
+    EXPECT_EQ(event.path, first);
+    Node d(directory);
+    d->resolve(address_of("x"), 1);
+    ASSERT_TRUE(turn_until({&a, &d}, [&] { return d.has(PathEventKind::resolved); }));
+    EXPECT_EQ(a.events.back().path, first);
+}
+
+TEST(ShmDevice, ManyPeersAreServedFairly) {
+    Directory directory;
+    Node hub(directory);
+    ASSERT_EQ(hub->listen(discriminator("x")), Status::success);
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int i = 0; i < 10; ++i) {
+        nodes.push_back(std::make_unique<Node>(directory));
+        Node& node = *nodes.back();
+        node->resolve(address_of("x"), 1);
+        ASSERT_TRUE(turn_until({&hub, &node}, [&] { return node.has(PathEventKind::resolved); }));
+    }
+    for (auto& node : nodes) {
+        for (unsigned i = 0; i < 500; ++i) ASSERT_TRUE(send(**node, node->events[0].path, 24, 8, i));
+    }
+    std::map<PathId, unsigned> got;
+    Frame frames[64];
+    for (int burst = 0; burst < 20; ++burst) {
+        const std::size_t count = hub->receive(frames);
+        EXPECT_EQ(count, 64U);
+        for (std::size_t i = 0; i < count; ++i) {
+            EXPECT_TRUE(holds(frames[i], 24, 8, got[frames[i].path]++));
+        }
+        hub->release();
+    }
+    EXPECT_EQ(got.size(), 10U);
+    for (const auto& [path, count] : got) EXPECT_NEAR(count, 128, 16) << path;
+}
+
+TEST(ShmDevice, ReceiveBehindAReleaseThatWasForgotten) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    Frame frames[4];
+    for (unsigned i = 0; i < 4000; ++i) {
+        ASSERT_TRUE(send(*a, paths.from, 24, 100, i)) << i;
+        ASSERT_EQ(b->receive(frames), 1U);
+        ASSERT_EQ(b->receive(frames), 0U);
+    }
+}
+
+// ---------------------------------------------------------------- room
+
+TEST(ShmDevice, AFullRingIsBackPressureAndRoomComesWhenThePeerPolls) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    for (const std::uint32_t payload : {8U, 8192U}) {
+        unsigned sent = 0;
+        while (send(*a, paths.from, 24, payload, sent)) ++sent;
+        EXPECT_EQ(sent, payload == 8 ? 1024U : 128U);
+        a->set_waiting_for_room(paths.from);
+        EXPECT_FALSE(a->has_work());
+        Frame frames[64];
+        unsigned taken = 0;
+        for (std::size_t count = 1; count != 0;) {
+            count = b->receive(frames);
+            for (std::size_t i = 0; i < count; ++i) {
+                EXPECT_TRUE(holds(frames[i], 24, payload, taken++));
+            }
+            b->release();
+        }
+        EXPECT_EQ(taken, sent);
+        EXPECT_TRUE(a->has_work());
+        EXPECT_FALSE(a->has_work()) << "told once";
+        EXPECT_TRUE(send(*a, paths.from, 24, payload, 5));
+        EXPECT_EQ(b->receive(frames), 1U);
+        EXPECT_EQ(b->receive(frames), 0U);
+    }
+}
+
+TEST(ShmDevice, AbandonedFramesAreNeverSeen) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    Frame frames[4];
+    FrameSlot slot;
+    for (unsigned i = 0; i < 3000; ++i) {
+        ASSERT_TRUE(a->reserve(paths.from, 24, 8192, slot));
+        ASSERT_TRUE(a->reserve(paths.from, 24, 8, slot));
+        a->abandon(paths.from);
+        a->transmit(paths.from);
+    }
+    EXPECT_EQ(b->receive(frames), 0U);
+    expect_passes(a, paths.from, b, paths.to, 24, 8, 1);
+}
+
+TEST(ShmDevice, SeveralReservedFramesGoOutTogetherInOrder) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    FrameSlot slots[8];
+    for (unsigned i = 0; i < 8; ++i) {
+        ASSERT_TRUE(a->reserve(paths.from, 24, i * 1000, slots[i]));
+    }
+    for (unsigned i = 8; i-- > 0;) {
+        std::memcpy(slots[i].header, contents(24, i).data(), 24);
+        std::memcpy(slots[i].payload, contents(i * 1000, i + 1).data(), i * 1000);
+    }
+    Frame frames[16];
+    EXPECT_EQ(b->receive(frames), 0U);
+    a->transmit(paths.from);
+    ASSERT_EQ(b->receive(frames), 8U);
+    for (unsigned i = 0; i < 8; ++i) EXPECT_TRUE(holds(frames[i], 24, i * 1000, i));
+}
+
+// ---------------------------------------------------------------- sleep and wake
+
+TEST(ShmDevice, NobodyIsWokenWhoIsAwake) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    a.turn();
+    b.turn();
+    ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
+    atomic_fence(memory_order_seq_cst);
+    EXPECT_EQ(a->notify(), 0U);
+    pollfd entry{b->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, 0), 0);
+}
+
+TEST(ShmDevice, ASleeperOnTheHandleIsWokenOncePerSleep) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    Frame frames[4];
+    for (int round = 0; round < 3; ++round) {
+        b->arm(Sleep::on_handle);
+        atomic_fence(memory_order_seq_cst);
+        EXPECT_FALSE(b->has_work());
+        ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
+        atomic_fence(memory_order_seq_cst);
+        EXPECT_EQ(a->notify(), 1U);
+        ASSERT_TRUE(send(*a, paths.from, 24, 8, 2));
+        atomic_fence(memory_order_seq_cst);
+        EXPECT_EQ(a->notify(), 0U) << "the same sleep";
+        EXPECT_EQ(a->notify(), 0U);
+        EXPECT_TRUE(b.wait());
+        EXPECT_TRUE(b->has_work());
+        b.turn();
+        pollfd entry{b->wait_handle(), POLLIN, 0};
+        EXPECT_EQ(::poll(&entry, 1, 0), 0) << "service() took the wake-up";
+        EXPECT_EQ(b->receive(frames), 2U);
+        b->release();
+    }
+    b->arm(Sleep::awake);
+    ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
+    atomic_fence(memory_order_seq_cst);
+    EXPECT_EQ(a->notify(), 0U);
+}
+
+TEST(ShmDevice, ASleeperOnWordsIsWoken) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    Frame frames[4];
+    for (int round = 0; round < 50; ++round) {
+        std::thread sender;
+        b->arm(Sleep::on_words);
+        WakeWord words[4];
+        ASSERT_EQ(b->wake_words(words), 1U);
+        atomic_fence(memory_order_seq_cst);
+        ASSERT_FALSE(b->has_work());
+        sender = std::thread([&] {
+            EXPECT_TRUE(send(*a, paths.from, 24, 8, 1));
+            atomic_fence(memory_order_seq_cst);
+            EXPECT_EQ(a->notify(), 1U);
+        });
+        // Sleeps until the word differs: no wake-up can be lost between the look and the sleep.
+        const timespec watchdog{watchdog_ms / 1000, 0};
+        const auto* word = static_cast<const std::uint32_t*>(words[0].address);
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == words[0].expected) {
+            const long result =
+                ::syscall(SYS_futex, word, FUTEX_WAIT, words[0].expected, &watchdog, nullptr, 0);
+            ASSERT_TRUE(result == 0 || errno != ETIMEDOUT);
+        }
+        sender.join();
+        b->arm(Sleep::awake);
+        ASSERT_EQ(b->receive(frames), 1U);
+        b->release();
+    }
+}
+
+TEST(ShmDevice, WakeWordsOfManyPeersAreCounted) {
+    Directory directory;
+    Node hub(directory);
+    ASSERT_EQ(hub->listen(discriminator("x")), Status::success);
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int i = 0; i < 5; ++i) {
+        nodes.push_back(std::make_unique<Node>(directory));
+        nodes.back().get()->device->resolve(address_of("x"), 1);
+        ASSERT_TRUE(turn_until({&hub, nodes.back().get()}, [&] {
+            return nodes.back()->has(PathEventKind::resolved);
+        }));
+    }
+    WakeWord words[3];
+    EXPECT_EQ(hub->wake_words(words), 5U);
+    EXPECT_NE(words[0].address, words[2].address);
+    EXPECT_EQ(hub->wake_words({}), 5U);
+}
+
+TEST(ShmDevice, ASleeperThatWaitsForRoomIsWoken) {
+    Directory directory;
+    for (int how = 0; how < 3; ++how) {
+        Node a(directory), b(directory);
+        const Paths paths = connect(a, b);
+        // A few frames less than would make the receiver tell, or all that fit.
+        const unsigned wanted = how == 1 ? 100 : 1024;
+        for (unsigned i = 0; i < wanted; ++i) ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
+        a->set_waiting_for_room(paths.from);
+        a->arm(Sleep::on_handle);
+        atomic_fence(memory_order_seq_cst);
+        ASSERT_FALSE(a->has_work());
+        Frame frames[64];
+        if (how == 0) {  // the receiver goes on for a quarter of the ring and notifies
+            std::uint32_t calls = 0;
+            for (int burst = 0; burst < 4; ++burst) {
+                EXPECT_EQ(b->receive(frames), 64U);
+                b->release();
+                atomic_fence(memory_order_seq_cst);
+                calls += b->notify();
+            }
+            EXPECT_EQ(calls, 1U);
+        } else if (how == 1) {  // or polls until nothing comes
+            while (b->receive(frames) != 0) {
+                b->release();
+                atomic_fence(memory_order_seq_cst);
+                EXPECT_EQ(b->notify(), 0U);
+            }
+        } else {  // or goes to sleep itself after a few frames
+            EXPECT_EQ(b->receive(frames), 64U);
+            b->release();
+            b->arm(Sleep::on_handle);
+        }
+        EXPECT_TRUE(a.wait()) << how;
+        EXPECT_TRUE(a->has_work()) << how;
+        a.turn();
+        a->arm(Sleep::awake);
+        EXPECT_TRUE(send(*a, paths.from, 24, 8, 1)) << how;
+    }
+}
+
+TEST(ShmDevice, ASleeperThatDoesNotWaitForRoomIsLeftAlone) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    a.turn();
+    for (unsigned i = 0; i < 600; ++i) ASSERT_TRUE(send(*a, paths.from, 24, 8, i));
+    a->arm(Sleep::on_handle);
+    Frame frames[64];
+    while (b->receive(frames) != 0) {
+        b->release();
+        atomic_fence(memory_order_seq_cst);
+        EXPECT_EQ(b->notify(), 0U);
+    }
+    pollfd entry{a->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, 0), 0);
+}
+
+TEST(ShmDevice, AnIdleDeviceHasNoDeadlineAndNothingReadable) {
+    Directory directory;
+    Node a(directory), b(directory);
+    connect(a, b);
+    for (int i = 0; i < 3; ++i) {
+        a.turn();
+        b.turn();
+    }
+    EXPECT_TRUE(a->next_deadline().is_never());
+    EXPECT_TRUE(b->next_deadline().is_never());
+    pollfd entries[2]{{a->wait_handle(), POLLIN, 0}, {b->wait_handle(), POLLIN, 0}};
+    EXPECT_EQ(::poll(entries, 2, 0), 0);
+}
+
+// ---------------------------------------------------------------- memory
+
+TEST(ShmDevice, AnIdleArenaIsGivenBackOnce) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    const auto shared_kb = [] {
+        std::ifstream status("/proc/self/status");
+        for (std::string word; status >> word;) {
+            if (word == "RssShmem:") {
+                long kb = 0;
+                status >> kb;
+                return kb;
+            }
+        }
+        return -1L;
+    };
+    const long before = shared_kb();
+    for (unsigned i = 0; i < 200; ++i) expect_passes(a, paths.from, b, paths.to, 24, 8192, i);
+    EXPECT_GE(shared_kb(), before + 1024);
+    Frame frames[1];
+    EXPECT_EQ(b->receive(frames), 0U);
+    a.turn();
+    const Time deadline = a->next_deadline();
+    EXPECT_EQ(deadline, a.now + seconds(1));
+    a.now = a.now + milliseconds(999);
+    a.turn();
+    EXPECT_GE(shared_kb(), before + 1024) << "not yet";
+    a.now = deadline;
+    a.turn();
+    EXPECT_LT(shared_kb(), before + 256);
+    EXPECT_TRUE(a->next_deadline().is_never());
+    for (unsigned i = 0; i < 300; ++i) expect_passes(a, paths.from, b, paths.to, 24, 8000, i);
+    a.turn();
+    EXPECT_FALSE(a->next_deadline().is_never());
+}
+
+TEST(ShmDevice, AnArenaInUseIsNotGivenBackAndAskedForEverMoreSeldom) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    ASSERT_TRUE(send(*a, paths.from, 24, 8192, 3));
+    a.turn();
+    Duration last{};
+    for (int i = 0; i < 6; ++i) {
+        const Time deadline = a->next_deadline();
+        ASSERT_FALSE(deadline.is_never());
+        const Duration pause = deadline - a.now;
+        EXPECT_GT(pause, last);
+        last = pause;
+        a.now = deadline;
+        a.turn();
+    }
+    Frame frames[2];
+    ASSERT_EQ(b->receive(frames), 1U);
+    EXPECT_TRUE(holds(frames[0], 24, 8192, 3)) << "still there";
+    b->release();
+    b->receive(frames);
+    a.now = a->next_deadline();
+    a.turn();
+    EXPECT_TRUE(a->next_deadline().is_never());
+}
+
+// ---------------------------------------------------------------- other processes
+
+/// A child that echoes frames until told otherwise.
+bool echo(const Directory& directory, Child& self, const std::string& name) {
+    Node node(directory, [](ShmConfig& config) { config.key = own_key(); });
+    if (!node.device || node->listen(discriminator(name)) != Status::success) return false;
+    self.tell('r');
+    while (!node.has(PathEventKind::down)) {
+        node.turn();
+        Frame frames[16];
+        const std::size_t count = node->receive(frames);
+        for (std::size_t i = 0; i < count; ++i) {
+            const Frame& frame = frames[i];
+            FrameSlot slot;
+            const bool separate = frame.payload != nullptr;
+            const std::uint32_t header = separate ? frame.length : std::min(frame.length, 24U);
+            const std::uint32_t payload =
+                separate ? frame.payload_length : frame.length - header;
+            if (!node->reserve(frame.path, header, payload, slot)) return false;
+            std::memcpy(slot.header, frame.bytes, header);
+            std::memcpy(slot.payload, separate ? frame.payload : frame.bytes + header, payload);
+            node->transmit(frame.path);
+        }
+        node->release();
+        node.fence_and_notify();
+        if (count != 0 || node.has(PathEventKind::down)) continue;
+        node->arm(Sleep::on_handle);
+        atomic_fence(memory_order_seq_cst);
+        if (!node->has_work() && !node.wait()) return false;
+        node->arm(Sleep::awake);
+    }
+    return true;
+}
+
+TEST(ShmProcesses, FramesCrossAndBothSleepInBetween) {
+    Directory directory;
+    Child child([&](Child& self) { return echo(directory, self, "echo"); });
+    ASSERT_EQ(child.hear(), 'r');
+    {
+        Node a(directory);
+        a->resolve(address_of("echo"), 1);
+        ASSERT_TRUE(turn_until({&a}, [&] { return a.has(PathEventKind::resolved); }));
+        const PathId path = a.events[0].path;
+        Frame frames[4];
+        for (unsigned i = 0; i < 2000; ++i) {
+            const std::uint32_t payload = i * 37 % 8193;
+            ASSERT_TRUE(send(*a, path, 24, payload, i));
+            a.fence_and_notify();
+            while (a->receive(frames) == 0) {
+                a->arm(Sleep::on_handle);
+                atomic_fence(memory_order_seq_cst);
+                if (!a->has_work()) {
+                    ASSERT_TRUE(a.wait()) << i;
+                }
+                a->arm(Sleep::awake);
+                a->service(a.now);
+            }
+            ASSERT_TRUE(holds(frames[0], 24, payload, i)) << i;
+            a->release();
+        }
+    }
+    EXPECT_TRUE(child.join());
+    EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(ShmProcesses, AKilledPeersFramesArriveAndThenItIsDown) {
+    Directory directory;
+    for (int round = 0; round < 20; ++round) {
+        Node a(directory);
+        ASSERT_EQ(a->listen(discriminator("x")), Status::success);
+        Child child([&](Child& self) {
+            Node b(directory, [](ShmConfig& config) { config.key = own_key(); });
+            b->resolve(address_of("x"), 1);
+            if (!turn_until({&b}, [&] { return b.has(PathEventKind::resolved); })) return false;
+            for (unsigned i = 0; i < 30; ++i) {
+                if (!send(*b, b.events[0].path, 24, i * 100, i)) return false;
+            }
+            self.tell('s');
+            for (;;) ::pause();
+        });
+        ASSERT_TRUE(turn_until({&a}, [&] { return a.has(PathEventKind::up); }));
+        ASSERT_EQ(child.hear(), 's');
+        child.signal(SIGKILL);
+        ASSERT_TRUE(a.wait());
+        child.join();
+        unsigned taken = 0;
+        ASSERT_TRUE(turn_until({&a}, [&] {
+            Frame frames[8];
+            const std::size_t count = a->receive(frames);
+            for (std::size_t i = 0; i < count; ++i, ++taken) {
+                EXPECT_TRUE(holds(frames[i], 24, taken * 100, taken));
+            }
+            a->release();
+            return a.has(PathEventKind::down);
+        }));
+        EXPECT_EQ(taken, 30U);
+        EXPECT_EQ(count_mappings(), 0U);
+    }
+    Node last(directory);
+    EXPECT_EQ(directory.names().size(), 1U) << "the dead left nothing";
+}
+
+TEST(ShmProcesses, AStoppedPeerIsBackPressureAndLosesNothing) {
+    Directory directory;
+    Child child([&](Child& self) { return echo(directory, self, "echo"); });
+    ASSERT_EQ(child.hear(), 'r');
+    {
+        Node a(directory);
+        a->resolve(address_of("echo"), 1);
+        ASSERT_TRUE(turn_until({&a}, [&] { return a.has(PathEventKind::resolved); }));
+        const PathId path = a.events[0].path;
+        child.signal(SIGSTOP);
+        int status = 0;
+        ASSERT_EQ(::waitpid(child.pid, &status, WUNTRACED), child.pid);
+        ASSERT_TRUE(WIFSTOPPED(status));
+        unsigned sent = 0;
+        while (send(*a, path, 24, 8, sent)) ++sent;
+        EXPECT_GE(sent, 1024U);
+        a.fence_and_notify();
+        // A stopped peer stays a peer, however late it is by our clock.
+        for (int i = 0; i < 100; ++i) {
+            a.now = a.now + seconds(100);
+            a.turn();
+            a.fence_and_notify();
+        }
+        EXPECT_FALSE(a.has(PathEventKind::down));
+        child.signal(SIGCONT);
+        unsigned taken = 0;
+        Frame frames[16];
+        ASSERT_TRUE(turn_until({&a}, [&] {
+            const std::size_t count = a->receive(frames);
+            for (std::size_t i = 0; i < count; ++i) {
+                EXPECT_TRUE(holds(frames[i], 24, 8, taken++));
+            }
+            a->release();
+            a.fence_and_notify();
+            return taken == sent;
+        }));
+    }
+    EXPECT_TRUE(child.join());
+}
+
+TEST(ShmProcesses, AStoppedListenerMakesResolveFailAfterItsTime) {
+    Directory directory;
+    Child child([&](Child& self) { return echo(directory, self, "echo"); });
+    ASSERT_EQ(child.hear(), 'r');
+    child.signal(SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child.pid, &status, WUNTRACED), child.pid);
+    Node a(directory);
+    a->resolve(address_of("echo"), 7);
+    a.turn();
+    EXPECT_EQ(a->next_deadline(), a.now + seconds(5));
+    a.now = a->next_deadline();
+    a.turn();
+    ASSERT_TRUE(a.has(PathEventKind::unresolved));
+    EXPECT_EQ(a.events[0].status, Status::not_reachable);
+    EXPECT_EQ(a.events[0].cookie, 7U);
+    EXPECT_TRUE(a->next_deadline().is_never());
+    EXPECT_TRUE(a.reported("stopped"));
+}
+
+TEST(ShmProcesses, ADeadListenerIsNoMatch) {
+    Directory directory;
+    Child child([&](Child& self) { return echo(directory, self, "echo"); });
+    ASSERT_EQ(child.hear(), 'r');
+    Node a(directory);
+    child.signal(SIGKILL);
+    child.join();
+    a->resolve(address_of("echo"), 7);
+    a.turn();
+    ASSERT_TRUE(a.has(PathEventKind::unresolved));
+    EXPECT_EQ(a.events[0].status, Status::no_match);
+    EXPECT_EQ(a->listen(discriminator("echo")), Status::success);
+}
+
+TEST(ShmProcesses, AKilledPeerWhoseForkedChildLivesOnIsDown) {
+    Directory directory;
+    Node a(directory);
+    ASSERT_EQ(a->listen(discriminator("x")), Status::success);
+    Child child([&](Child& self) {
+        Node b(directory, [](ShmConfig& config) { config.key = own_key(); });
+        b->resolve(address_of("x"), 1);
+        if (!turn_until({&b}, [&] { return b.has(PathEventKind::resolved); })) return false;
+        if (::fork() == 0) {
+            self.hear();  // keeps the inherited socket open until the test is over
+            ::_exit(0);
+        }
+        self.tell('s');
+        for (;;) ::pause();
+    });
+    ASSERT_TRUE(turn_until({&a}, [&] { return a.has(PathEventKind::up); }));
+    ASSERT_EQ(child.hear(), 's');
+    child.signal(SIGKILL);
+    ASSERT_TRUE(a.wait());
+    Frame frames[1];
+    EXPECT_TRUE(turn_until({&a}, [&] {
+        a->receive(frames);
+        return a.has(PathEventKind::down);
+    }));
+    child.join();
+}
+
+TEST(ShmProcesses, ThousandRoundsOfOpenConnectCloseLeakNothing) {
+    Directory directory;
+    Node a(directory);
+    ASSERT_EQ(a->listen(discriminator("x")), Status::success);
+    const std::size_t descriptors = count_descriptors();
+    for (int round = 0; round < 1000; ++round) {
+        {
+            Node b(directory);
+            ASSERT_TRUE(b.device) << b.error;
+            b->resolve(address_of("x"), 1);
+            ASSERT_TRUE(turn_until({&a, &b}, [&] {
+                return b.has(PathEventKind::resolved) && a.has(PathEventKind::up);
+            }));
+            ASSERT_TRUE(send(*b, b.events[0].path, 24, 5000, 1));
+        }
+        Frame frames[2];
+        ASSERT_TRUE(turn_until({&a}, [&] {
+            a->receive(frames);
+            a->release();
+            return a.has(PathEventKind::down);
+        }));
+        a.events.clear();
+    }
+    EXPECT_EQ(count_descriptors(), descriptors);
+    EXPECT_EQ(count_mappings(), 0U);
+    EXPECT_EQ(directory.names().size(), 2U);
+}
+
+TEST(ShmProcesses, ThousandKilledPeersLeakNothing) {
+    Directory directory;
+    Node a(directory);
+    ASSERT_EQ(a->listen(discriminator("x")), Status::success);
+    const std::size_t descriptors = count_descriptors();
+    for (int round = 0; round < 1000; ++round) {
+        Child child([&](Child&) {
+            Node b(directory, [](ShmConfig& config) { config.key = own_key(); });
+            b->resolve(address_of("x"), 1);
+            // Killed by its own hand at another step each round.
+            for (int step = 0; step < round % 7; ++step) b.turn();
+            ::raise(SIGKILL);
+            return false;
+        });
+        child.join();
+        Frame frames[2];
+        ASSERT_TRUE(turn_until({&a}, [&] {
+            a->receive(frames);
+            return a.count(PathEventKind::down) == a.count(PathEventKind::up) &&
+                   a->next_deadline().is_never();
+        }));
+        a.events.clear();
+    }
+    EXPECT_EQ(count_descriptors(), descriptors);
+    EXPECT_EQ(count_mappings(), 0U);
+    Node last(directory);
+    EXPECT_EQ(directory.names().size(), 3U) << "a, its link, and the last one";
+}
+
+}  // namespace
+}  // namespace via::device::shm::test

@@ -1,0 +1,95 @@
+// A device on the simulated network. It keeps no time of its own: what the fabric's clock says has
+// arrived is taken in at the next call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/sim/fabric.hpp"
+
+namespace via::device::sim {
+
+class SimDevice final : public Device, private Station {
+public:
+    /// The fabric outlives the device. Destroying it is a death that peers hear of.
+    SimDevice(Fabric& fabric, const HostAddress& address);
+    ~SimDevice() override;
+
+    const Capabilities& capabilities() const override { return capabilities_; }
+    const HostAddress& address() const override { return address_; }
+
+    /// Answered by the other node when the question has arrived there: resolved, no_match, or
+    /// not_reachable when nobody has the address.
+    void resolve(const NetAddress& remote, std::uint64_t cookie) override;
+    Status listen(const Discriminator& discriminator) override;
+    void unlisten(const Discriminator& discriminator) override;
+    HostAddress peer_address(PathId path) const override;
+
+    bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                 FrameSlot& slot) override;
+    void transmit(PathId path) override;
+    void abandon(PathId path) override;
+    std::uint32_t notify() override { return 0; }
+
+    std::size_t receive(std::span<Frame> frames) override;
+    void release() override;
+    void condemn(PathId path, const char* reason) override;
+
+    bool next_event(PathEvent& event) override;
+    /// The next arrival, or now when something waits to be taken.
+    Time next_deadline() const override;
+    void service(Time /*now*/) override {}
+
+    void arm(Sleep /*sleep*/) override {}
+    void set_waiting_for_room(PathId path) override;
+    bool has_work() override;
+    std::size_t wake_words(std::span<WakeWord> /*words*/) override { return 0; }
+
+private:
+    enum class Stage : std::uint8_t { free, open, ending };
+    struct Path {
+        Stage stage = Stage::free;
+        NodeId peer = no_node;
+        bool waiting_for_room = false;
+        std::vector<std::unique_ptr<Parcel>> staged;  ///< reserved, not transmitted
+    };
+    /// What arrived, in order; an event stands between the frames before and behind it.
+    struct Arrival {
+        PathEvent event{};
+        PathId path = 0;
+        std::unique_ptr<Parcel> frame;  ///< nullptr: it is the event
+    };
+    struct Listening {
+        Discriminator discriminator;
+        std::uint32_t count;
+    };
+
+    bool listens(const Discriminator& discriminator) const override;
+    void settle();
+    void on_frame(std::unique_ptr<Parcel> parcel);
+    void on_query(const Parcel& parcel);
+    void on_answer(const Parcel& parcel);
+    void on_farewell(NodeId peer);
+    Path* open_path(NodeId peer);
+    PathId make_path(NodeId peer);
+    PathId id_of(const Path& path) const { return static_cast<PathId>(&path - paths_.data()); }
+    void push_event(PathEventKind kind, PathId path, Status status, std::uint64_t cookie);
+    void give_back(NodeId peer, std::uint32_t frames);
+    void send_simple(ParcelKind kind, NodeId peer, Status status, std::uint64_t cookie);
+    bool wanted_room_came() const;
+
+    Fabric& fabric_;
+    HostAddress address_;
+    NodeId node_;
+    Capabilities capabilities_;
+    std::vector<Path> paths_;
+    std::deque<Arrival> arrivals_;
+    std::vector<std::unique_ptr<Parcel>> lent_;  ///< frames of the last receive()
+    std::vector<Listening> listening_;
+};
+
+}  // namespace via::device::sim

@@ -1,0 +1,30 @@
+#include "tap/pressure.hpp"
+
+#include "base/assert.hpp"
+
+namespace via::tap {
+
+Pressure::Pressure(std::unique_ptr<device::Device> below, const PressureOptions& options)
+    : Tap(std::move(below)), options_(options), random_(options.seed) {
+    VIA_ASSERT(options.refuse_percent < 100);
+}
+
+bool Pressure::reserve(device::PathId path, std::uint32_t header_length,
+                       std::uint32_t payload_length, device::FrameSlot& slot) {
+    if (random_.chance(options_.refuse_percent)) {
+        ++refused_;
+        return false;
+    }
+    return below().reserve(path, header_length, payload_length, slot);
+}
+
+std::size_t Pressure::receive(std::span<device::Frame> frames) {
+    // At least one: a device that had something must not seem empty for ever.
+    if (frames.size() > 1 && random_.chance(options_.short_percent)) {
+        ++shortened_;
+        return below().receive(frames.first(1));
+    }
+    return below().receive(frames);
+}
+
+}  // namespace via::tap

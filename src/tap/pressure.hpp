@@ -1,0 +1,38 @@
+// A device that is often out of room and hands over little at a time: finds engines that take
+// back-pressure for an error, or believe that one receive() empties a device.
+#pragma once
+
+#include <cstdint>
+
+#include "base/random.hpp"
+#include "tap/tap.hpp"
+
+namespace via::tap {
+
+struct PressureOptions {
+    std::uint64_t seed = 0;
+    std::uint32_t refuse_percent = 30;  ///< of all calls to reserve() that are refused, below 100
+    std::uint32_t short_percent = 30;   ///< of all calls to receive() that get one frame at most
+};
+
+/// Takes no capability away: nothing is lost, order is kept. A refusal has no cause that could go
+/// away, so has_work() tells whoever waits for room to ask again.
+class Pressure final : public Tap {
+public:
+    Pressure(std::unique_ptr<device::Device> below, const PressureOptions& options);
+
+    bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                 device::FrameSlot& slot) override;
+    std::size_t receive(std::span<device::Frame> frames) override;
+
+    std::uint64_t refused() const { return refused_; }
+    std::uint64_t shortened() const { return shortened_; }
+
+private:
+    PressureOptions options_;
+    Random random_;
+    std::uint64_t refused_ = 0;
+    std::uint64_t shortened_ = 0;
+};
+
+}  // namespace via::tap

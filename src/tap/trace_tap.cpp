@@ -1,0 +1,99 @@
+#include "tap/trace_tap.hpp"
+
+#include <cstdio>
+
+#include "wire/frame.hpp"
+
+namespace via::tap {
+
+namespace {
+
+constexpr std::size_t line_max = 256;
+
+std::string_view fitting(const char* line, int length) {
+    const auto wanted = static_cast<std::size_t>(length < 0 ? 0 : length);
+    return {line, wanted < line_max ? wanted : line_max - 1};
+}
+
+const char* kind_of(device::PathEventKind kind) {
+    switch (kind) {
+        case device::PathEventKind::resolved:
+            return "resolved";
+        case device::PathEventKind::unresolved:
+            return "unresolved";
+        case device::PathEventKind::up:
+            return "up";
+        case device::PathEventKind::down:
+            return "down";
+    }
+    return "?";
+}
+
+}  // namespace
+
+TraceTap::TraceTap(std::unique_ptr<device::Device> below, TraceSink sink)
+    : Tap(std::move(below)), sink_(std::move(sink)) {}
+
+void TraceTap::print_frame(const char* direction, device::PathId path, const std::byte* header,
+                           std::uint32_t length, std::uint32_t payload_length) {
+    char line[line_max];
+    wire::Header parsed;
+    const wire::ParseError error = wire::parse(header, length, parsed);
+    int used = std::snprintf(line, sizeof line, "%s path %u ", direction, path);
+    if (error != wire::ParseError::none) {
+        used +=
+            std::snprintf(line + used, sizeof line - static_cast<std::size_t>(used),
+                          "a frame %s, %u bytes", wire::to_string(error), length + payload_length);
+    } else {
+        const std::uint32_t inside = length - wire::header_length(parsed.flags);
+        used += static_cast<int>(wire::print(parsed, inside + payload_length, line + used,
+                                             sizeof line - static_cast<std::size_t>(used)));
+    }
+    sink_(fitting(line, used));
+}
+
+bool TraceTap::reserve(device::PathId path, std::uint32_t header_length,
+                       std::uint32_t payload_length, device::FrameSlot& slot) {
+    if (!below().reserve(path, header_length, payload_length, slot)) return false;
+    staged_.push_back({path, slot.header, header_length, payload_length});
+    return true;
+}
+
+void TraceTap::transmit(device::PathId path) {
+    for (const Staged& frame : staged_)
+        if (frame.path == path)
+            print_frame(">", path, frame.header, frame.header_length, frame.payload_length);
+    std::erase_if(staged_, [path](const Staged& frame) { return frame.path == path; });
+    below().transmit(path);
+}
+
+void TraceTap::abandon(device::PathId path) {
+    std::erase_if(staged_, [path](const Staged& frame) { return frame.path == path; });
+    below().abandon(path);
+}
+
+std::size_t TraceTap::receive(std::span<device::Frame> frames) {
+    const std::size_t count = below().receive(frames);
+    for (const device::Frame& frame : frames.first(count))
+        print_frame("<", frame.path, frame.bytes, frame.length, frame.payload_length);
+    return count;
+}
+
+void TraceTap::condemn(device::PathId path, const char* reason) {
+    char line[line_max];
+    sink_(fitting(line, std::snprintf(line, sizeof line, "condemned path %u: %s", path, reason)));
+    below().condemn(path, reason);
+}
+
+bool TraceTap::next_event(device::PathEvent& event) {
+    if (!below().next_event(event)) return false;
+    char line[line_max];
+    const int length =
+        event.kind == device::PathEventKind::unresolved
+            ? std::snprintf(line, sizeof line, "event unresolved: %s", to_string(event.status))
+            : std::snprintf(line, sizeof line, "event path %u %s", event.path, kind_of(event.kind));
+    sink_(fitting(line, length));
+    return true;
+}
+
+}  // namespace via::tap
