@@ -23,7 +23,8 @@ public:
 
     /// Uniform in [low, high], both included.
     constexpr std::uint64_t between(std::uint64_t low, std::uint64_t high) {
-        return low + below(high - low + 1);
+        const std::uint64_t count = high - low + 1;
+        return count == 0 ? next() : low + below(count);  // 0: all there are
     }
 
     /// True `percent` times in a hundred.

@@ -112,8 +112,9 @@ public:
 
     /// Takes up to frames.size() frames from all paths, fairly. Returns how many.
     virtual std::size_t receive(std::span<Frame> frames) = 0;
-    /// Gives back the memory of all frames of the last receive().
-    virtual void release() = 0;
+    /// Gives back the memory of all frames of the last receive(). True: peers were told of room, so
+    /// that notify() is due.
+    virtual bool release() = 0;
     /// The path broke the protocol: no more frames of it are delivered, a down event follows.
     virtual void condemn(PathId path, const char* reason) = 0;
 

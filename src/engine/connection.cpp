@@ -283,15 +283,17 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
 
 // Parting -----------------------------------------------------------------------------------------
 
-/// Forgets the connection; the queues are flushed by whoever calls. The store is a full fence:
-/// a post that this flush does not see sees the state.
+/// Forgets the connection; the queues are flushed by whoever calls. A post that this flush does
+/// not see comes after wait_for_posters() and sees the state.
 void Engine::leave(Vi& vi, ViState state) {
     List<Vi, ActiveLink>::remove_if_linked(vi);
     vi.path = no_path;
     vi.cut = 0;
     vi.ack_due = vi.placing = vi.discarding = vi.reply_next = false;
     vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
-    vi.state.exchange(state, std::memory_order_seq_cst);
+    vi.state.store(state, std::memory_order_release);
+    vi.send.work.wait_for_posters();
+    vi.receive.work.wait_for_posters();
     ++progress_;
 }
 

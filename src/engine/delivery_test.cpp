@@ -318,8 +318,9 @@ TEST_P(RefusedWrite, Vipl_4_25_rdma_target_refused) {
     EXPECT_EQ(status_of(write), write_done | queue::status::rdma_protection_error);
 }
 
-TEST_P(RefusedWrite, Vipl_4_25_rdma_read_refused) {
-    if (level == Reliability::unreliable) GTEST_SKIP() << "no RDMA read there";
+struct RefusedRead : RefusedWrite {};
+
+TEST_P(RefusedRead, Vipl_4_25_rdma_read_refused) {
     queue::Descriptor& read = ask(rdma_read);
     pair.carry();
     EXPECT_EQ(status_of(read), read_done | queue::status::rdma_protection_error);
@@ -333,6 +334,11 @@ std::string refusal_name(const testing::TestParamInfo<RefusedWrite::ParamType>& 
 }
 INSTANTIATE_TEST_SUITE_P(Engine, RefusedWrite,
                          testing::Combine(testing::ValuesIn(levels), testing::ValuesIn(refusals)),
+                         refusal_name);
+INSTANTIATE_TEST_SUITE_P(Engine, RefusedRead,
+                         testing::Combine(testing::Values(Reliability::delivery,
+                                                          Reliability::reception),
+                                          testing::ValuesIn(refusals)),
                          refusal_name);
 
 TEST_P(EveryLevel, Vipl_4_23_receive_shorter_than_its_message) {

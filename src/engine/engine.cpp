@@ -119,9 +119,7 @@ bool Engine::uses_region(memory::MemoryHandle handle) {
         Vi& vi = vi_slot(index);
         if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
         for (queue::WorkQueue* work : {&vi.send.work, &vi.receive.work}) {
-            // A post that was checked while the region could be used is published after this.
-            work->post_lock().lock();
-            work->post_lock().unlock();
+            work->wait_for_posters();
             if (entries_use(*work, handle, work == &vi.send.work)) return true;
         }
     }

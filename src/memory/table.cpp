@@ -60,7 +60,10 @@ Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t lengt
 }
 
 bool MemoryTable::is_region(MemoryHandle handle, std::uint64_t address) const {
-    return live(handle) && find(handle)->begin.load(std::memory_order_relaxed) == address;
+    if (!live(handle)) return false;
+    const std::uint64_t begin = find(handle)->begin.load(std::memory_order_relaxed);
+    atomic_fence(std::memory_order_acquire);
+    return begin == address && live(handle);
 }
 
 void MemoryTable::suspend(MemoryHandle handle) {
@@ -74,6 +77,7 @@ void MemoryTable::resume(MemoryHandle handle) {
 
 void MemoryTable::remove(MemoryHandle handle) {
     VIA_ASSERT(find(handle) != nullptr && !live(handle));
+    atomic_fence(std::memory_order_release);  // who sees the next region's fields sees this one gone
     Slot& slot = *find(handle);
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     --regions_;
@@ -106,7 +110,10 @@ Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
     if (!is_region(handle, address)) return Status::invalid_parameter;
     const Slot& slot = *find(handle);
     const std::uint32_t rights = slot.rights.load(std::memory_order_relaxed);
-    attributes.tag = slot.tag.load(std::memory_order_relaxed);
+    const ProtectionTag tag = slot.tag.load(std::memory_order_relaxed);
+    atomic_fence(std::memory_order_acquire);
+    if (!live(handle)) return Status::invalid_parameter;  // the slot may be another's by now
+    attributes.tag = tag;
     attributes.rdma_write = (rights & right_of(Access::remote_write)) != 0;
     attributes.rdma_read = (rights & right_of(Access::remote_read)) != 0;
     return Status::success;

@@ -16,7 +16,6 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
       attendant_(attendant),
       memory_(limits.regions_max, limits.protection_tags_max),
       engine_(limits, memory_, counters, first_generation),
-      frames_(std::min<std::size_t>(limits.turn_frames_max, 16)),
       completion_queues_(
           std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)) {
     for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
@@ -76,8 +75,7 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
             paths_[id].condemned = true;
             device.condemn(frame.path, engine_.last_refusal());
         }
-        device.release();
-        published_ = true;  // room was made, which a peer may wait for
+        if (device.release()) published_ = true;  // a peer may wait for the room
         turn.frames += static_cast<std::uint32_t>(count);
         if (count < frames_.size()) return;
     }
@@ -91,6 +89,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     engine::FrameShape shape;
     std::uint32_t bytes = 0;
     std::uint32_t unpublished = 0;
+    bool sent = false;
     while (engine_.next_frame(id, shape)) {
         if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max) {
             turn.more = true;
@@ -104,6 +103,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
         const bool stream = shape.payload_length >= stream_min;
         engine_.emit(id, {slot.header, slot.payload, stream});
+        sent = true;
         ++turn.frames;
         bytes += shape.payload_length;
         // Large payloads go out one by one: the peer copies one while we fill the next.
@@ -113,7 +113,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
     }
     if (unpublished != 0) device.transmit(path.local);
-    if (bytes == 0 && turn.frames == 0) return;
+    if (!sent) return;
     published_ = true;
     engine_.on_transmitted();
 }
@@ -211,7 +211,8 @@ void Nic::close() {
 
 // Data path ---------------------------------------------------------------------------------------
 
-/// success, or descriptor_error: posted, and the NIC has to complete it with its fault.
+/// success: posted. not_done: posted, and the NIC has to complete it at once, for its fault or the
+/// VI's state. Else why it was not posted.
 Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
@@ -242,15 +243,21 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
     if (receive && fault != 0) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
     const Status status =
         work.post(descriptor, handle, copy.control, segments, fault, limits_.descriptors_per_queue_max);
-    if (status == Status::success) return fault == 0 ? Status::success : Status::descriptor_error;
+    if (status == Status::success) {
+        // Read under post_lock(): a VI that breaks now waits for us and flushes what we posted.
+        const engine::ViState state = vi.state.load(std::memory_order_relaxed);
+        const bool at_once =
+            receive ? state == engine::ViState::error : state != engine::ViState::connected;
+        return fault != 0 || at_once ? Status::not_done : Status::success;
+    }
     if (receive && fault != 0) vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
     return status;
 }
 
 Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
     const Status status = post(vi, false, descriptor, handle);
-    if (status != Status::success && status != Status::descriptor_error) return status;
-    if (status == Status::descriptor_error || vi.state.load(std::memory_order_relaxed) != engine::ViState::connected) {
+    if (status != Status::success && status != Status::not_done) return status;
+    if (status == Status::not_done) {
         doorbells_.ring(vi);
         poll_surely();
         return Status::success;
@@ -273,12 +280,9 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
     const Status status = post(vi, true, descriptor, handle);
-    if (status != Status::success && status != Status::descriptor_error) return status;
-    // The post was a full fence: a VI that broke before is seen here, or its flush saw the entry.
-    if (status == Status::descriptor_error || vi.state.load(std::memory_order_relaxed) == engine::ViState::error) {
-        doorbells_.ring(vi);
-        poll_surely();
-    }
+    if (status != Status::not_done) return status;
+    doorbells_.ring(vi);
+    poll_surely();
     return Status::success;
 }
 

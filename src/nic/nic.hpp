@@ -2,6 +2,7 @@
 // opens. Calls that change anything are made under the turn; post and done try to take it.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -144,7 +145,7 @@ public:
     Status deregister(memory::MemoryHandle handle, std::uint64_t address);
 
 private:
-    struct Path {
+    struct alignas(32) Path {
         device::Device* device = nullptr;
         device::PathId local = 0;
         bool waiting_for_room = false;
@@ -175,7 +176,7 @@ private:
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<Path> paths_;
-    std::vector<device::Frame> frames_;
+    std::array<device::Frame, 16> frames_;
     /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
     struct CompletionQueueSlot {
         Atomic<std::uint32_t> generation{0};  ///< odd: exists

@@ -92,8 +92,7 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
     }
     ++posted_count_;
     descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
-    // A full fence: whoever changed the VI's state before sees this entry, or we see the state.
-    posted_.exchange(tail_.position(), std::memory_order_seq_cst);
+    posted_.store(tail_.position(), std::memory_order_release);
     return Status::success;
 }
 

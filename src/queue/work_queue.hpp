@@ -128,11 +128,15 @@ public:
     void reset();
 
     // Poster ------------------------------------------------------------------------------------
-    /// Held from the check of a descriptor to its post: whoever takes a region away passes through
-    /// this lock once and then sees every post that was checked before.
+    /// Held from the check of a descriptor to its post.
     SpinLock& post_lock() { return post_lock_; }
-    /// Copies a descriptor into an entry and publishes it with a full fence; the caller holds
-    /// post_lock(). `fault` is stored for the NIC to complete with; segments == nullptr: none.
+    /// Whoever changed what posters look at (a region, the VI's state) calls this and then sees
+    /// every post that did not see the change.
+    void wait_for_posters() {
+        post_lock_.lock();
+        post_lock_.unlock();
+    }
+    /// Copies a descriptor into an entry and publishes it; the caller holds post_lock(). `fault` is stored for the NIC to complete with; segments == nullptr: none.
     /// error_resource: `descriptors_max` are outstanding, or no memory.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);

@@ -35,7 +35,7 @@ public:
     std::size_t receive(std::span<device::Frame> frames) override {
         return below_->receive(frames);
     }
-    void release() override { below_->release(); }
+    bool release() override { return below_->release(); }
     void condemn(device::PathId path, const char* reason) override {
         below_->condemn(path, reason);
     }

@@ -75,6 +75,7 @@ const char* to_string(ParseError error) {
 }
 
 std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size) {
+    if (size == 0) return 0;
     constexpr const char* kinds[] = {"?",          "request",      "accept",     "refuse",
                                      "withdraw",   "disconnect",   "send",       "rdma_write",
                                      "read_request", "read_reply", "ack",        "nak"};

@@ -3,9 +3,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
+#include "base/assert.hpp"
 #include "search.hpp"
 #include "world.hpp"
+
+// VIA_ASSERT in the code under test ends the exploration with a trace.
+void via::assert_failed(const char* condition, const char* file, int line) {
+    using via::model::current;
+    if (current == nullptr) std::abort();
+    current->record(std::string(file) + ":" + std::to_string(line) + ": VIA_ASSERT(" + condition + ")");
+    current->stop();
+    std::abort();
+}
 
 namespace via::model {
 
@@ -47,6 +58,7 @@ std::string Result::report() const {
         return text;
     }
     text += "\n  FAILURE: " + failure + "\n" + trace;
+    if (schedule.empty()) return text;
     text += "  replay with VIA_MODEL_REPLAY=\"" + title(name, memory) + ": " + schedule + "\"\n";
     return text;
 }
@@ -65,9 +77,10 @@ Result explore_erased(const ErasedProgram& program, const Options& options) {
     return result;
 }
 
-void fail(const std::string& message) {
-    if (current != nullptr) current->fail(message);
-    else std::abort();
+void fail(std::string_view message) {
+    if (current == nullptr) std::abort();
+    current->record(std::string(message));
+    current->stop();
 }
 
 unsigned choose(unsigned count) { return in_thread() ? current->choose(count) : 0; }

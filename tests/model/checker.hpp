@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic.hpp"
@@ -114,11 +114,11 @@ Result explore_all(const Program<State>& program, Options options = {}) {
 // --- called by the threads of a program ---
 
 /// Ends the exploration with this failure. Does not return when called by a model thread.
-void fail(const std::string& message);
-#define VIA_MODEL_CHECK(condition)                                                      \
-    ((condition) ? (void)0                                                              \
-                 : ::via::model::fail(std::string(__FILE__ ":") + std::to_string(__LINE__) + \
-                                      ": " #condition))
+void fail(std::string_view message);
+#define VIA_MODEL_TEXT(line) #line
+#define VIA_MODEL_CHECK_AT(condition, text, line) \
+    ((condition) ? (void)0 : ::via::model::fail(__FILE__ ":" VIA_MODEL_TEXT(line) ": " text))
+#define VIA_MODEL_CHECK(condition) VIA_MODEL_CHECK_AT(condition, #condition, __LINE__)
 
 /// A value in [0, count): the checker tries each.
 unsigned choose(unsigned count);
@@ -134,8 +134,9 @@ enum class Wake : std::uint8_t {
     changed,      ///< the word did not hold the expected value (EAGAIN)
     interrupted,  ///< a surprise: timeout or signal
 };
-/// FUTEX_WAIT and FUTEX_WAKE. Both contain a full fence, as the kernel's do; waking passes no
-/// happens-before. Waiters wake first come, first served. futex_wake returns how many it woke.
+/// FUTEX_WAIT and FUTEX_WAKE. Both contain a full fence, and who is woken sees what its waker saw,
+/// as the kernel has it; that makes no happens-before, which C++ has only between atomics.
+/// Waiters wake first come, first served. futex_wake returns how many it woke.
 Wake futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t expected);
 unsigned futex_wake(const Atomic<std::uint32_t>& word, unsigned count = 1);
 

@@ -56,10 +56,10 @@ struct Fiber::Machine {
         __sanitizer_finish_switch_fiber(fake_outside, nullptr, nullptr);
 #endif
     }
-    void arrive_inside([[maybe_unused]] bool first_time) {
+    // An abandoned run leaves its fake stack to the next one, which collects the frames in it.
+    void arrive_inside() {
 #ifdef VIA_MODEL_ASAN
-        __sanitizer_finish_switch_fiber(first_time ? nullptr : fake_inside, &outside_stack,
-                                        &outside_bytes);
+        __sanitizer_finish_switch_fiber(fake_inside, &outside_stack, &outside_bytes);
 #endif
     }
     void leave_inside() {
@@ -72,12 +72,12 @@ struct Fiber::Machine {
     static void enter(unsigned high, unsigned low) {
         const auto address = (std::uint64_t{high} << 32) | low;
         auto* const machine = reinterpret_cast<Machine*>(address);
-        machine->arrive_inside(true);
+        machine->arrive_inside();
         if (_setjmp(machine->ground) == 0) {
             machine->leave_inside();
             _longjmp(machine->outside, 1);
         }
-        machine->arrive_inside(true);
+        machine->arrive_inside();
         machine->entry(machine->argument);
         std::abort();
     }
@@ -132,7 +132,7 @@ void Fiber::resume() {
 void Fiber::suspend() {
     machine_->leave_inside();
     if (_setjmp(machine_->inside) == 0) _longjmp(machine_->outside, 1);
-    machine_->arrive_inside(false);
+    machine_->arrive_inside();
 }
 
 }  // namespace via::model

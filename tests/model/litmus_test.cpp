@@ -242,8 +242,10 @@ TEST(Litmus, two_plus_two_writes) {
                            b.x.store(2, order);
                        }};
     };
-    EXPECT_EQ(outcomes(Memory::tso, threads(relaxed), 0, true), (Set{":12", ":21", ":22"}));
-    EXPECT_EQ(outcomes(Memory::sc, threads(relaxed), 0, true), (Set{":12", ":21", ":22"}));
+    const Set strong{":12", ":21", ":22"};
+    EXPECT_EQ(outcomes(Memory::sc, threads(relaxed), 0, true), strong);
+    EXPECT_EQ(outcomes(Memory::tso, threads(relaxed), 0, true), strong);
+    EXPECT_TRUE(outcomes(Memory::weak, threads(relaxed), 0, true).contains(":11"));
 }
 
 TEST(Litmus, store_to_load_forwarding) {

@@ -206,6 +206,10 @@ void SharedMemory::take(unsigned thread, unsigned slot) {
     join(threads_[thread].now, slots_[slot]);
 }
 
+void SharedMemory::show(unsigned from, unsigned to) {
+    join(threads_[to].now.view, threads_[from].now.view);
+}
+
 void SharedMemory::tick(unsigned thread) { ++threads_[thread].now.sync.at[thread]; }
 
 void SharedMemory::buffer(unsigned thread, unsigned object, std::uint64_t bits,

@@ -63,6 +63,8 @@ public:
     // Messages that pass outside of atomics (eventfd): a release into / an acquire out of a slot.
     void give(unsigned thread, unsigned slot);
     void take(unsigned thread, unsigned slot);
+    // `to` cannot read anything older than `from` can; no happens-before.
+    void show(unsigned from, unsigned to);
     // Ends a step of the thread: what it does from now on has not been released yet.
     void tick(unsigned thread);
 

@@ -22,8 +22,8 @@ void Races::reset() {
     ++run_;
 }
 
-std::string Races::touch(unsigned thread, const void* at, std::size_t bytes, Touch touch,
-                         const SyncClock& clock) {
+bool Races::touch(unsigned thread, const void* at, std::size_t bytes, Touch touch,
+                  const SyncClock& clock) {
     const auto first = reinterpret_cast<std::uintptr_t>(at);
     Word* word = nullptr;
     for (std::uintptr_t address = first; address != first + bytes; ++address) {
@@ -37,15 +37,17 @@ std::string Races::touch(unsigned thread, const void* at, std::size_t bytes, Tou
             for (unsigned other = 0; other < max_threads; ++other) {
                 const unsigned time = byte.time[kind][other];
                 if (time == 0 || other == thread || clock.includes(other, time)) continue;
-                return std::string("data race: ") + names[static_cast<unsigned>(touch)] +
+                description_ =
+                       std::string("data race: ") + names[static_cast<unsigned>(touch)] +
                        " by T" + std::to_string(thread) + " and " + names[kind] + " by T" +
                        std::to_string(other) + ", byte " + std::to_string(address - first) +
                        " of " + std::to_string(bytes);
+                return true;
             }
         }
         byte.time[static_cast<unsigned>(touch)][thread] = clock.at[thread];
     }
-    return {};
+    return false;
 }
 
 }  // namespace via::model

@@ -17,9 +17,10 @@ enum class Touch : std::uint8_t { plain_read, plain_write, atomic_read, atomic_w
 class Races {
 public:
     void reset();
-    // Notes the access and returns what it races with, or "" if nothing.
-    std::string touch(unsigned thread, const void* at, std::size_t bytes, Touch touch,
-                      const SyncClock& clock);
+    // Notes the access. True if it races with an earlier one, which describe() then tells.
+    bool touch(unsigned thread, const void* at, std::size_t bytes, Touch touch,
+               const SyncClock& clock);
+    const std::string& describe() const { return description_; }
 
 private:
     // The time of each thread's latest access of each kind; 0 is never.
@@ -33,6 +34,7 @@ private:
 
     std::unordered_map<std::uintptr_t, Word> words_;
     unsigned run_ = 1;
+    std::string description_;
 };
 
 }  // namespace via::model

@@ -74,7 +74,7 @@ Search::End Search::execute(bool tracing) {
         if (depth == nodes_.size()) {
             if (enabled == 0) break;
             if (depth == options_.max_steps) {
-                world_.fail("more than " + std::to_string(depth) +
+                world_.record("more than " + std::to_string(depth) +
                             " steps: a loop without relax(), or raise Options::max_steps");
                 break;
             }
@@ -85,13 +85,13 @@ Search::End Search::execute(bool tracing) {
         }
         Node& node = nodes_[depth];
         if (node.enabled != enabled || (enabled & bit(node.process)) == 0) {
-            world_.fail("the program is not deterministic, or the schedule is another program's");
+            world_.record("the program is not deterministic, or the schedule is another program's");
             break;
         }
         if (!node.analysed) analyse(depth);
         node.choices = world_.choices(node.process, node.past);
         if (node.choice >= node.choices) {
-            world_.fail("the program is not deterministic, or the schedule is another program's");
+            world_.record("the program is not deterministic, or the schedule is another program's");
             break;
         }
         if (depth + 1 == nodes_.size()) sleep = still_asleep(node);
@@ -104,7 +104,7 @@ Search::End Search::execute(bool tracing) {
                 if (program_.finally) program_.finally();
                 break;
             case World::Ending::repeats: end = End::cut; break;
-            case World::Ending::stuck: world_.fail(world_.describe_stuck()); break;
+            case World::Ending::stuck: world_.record(world_.describe_stuck()); break;
         }
     }
     program_.teardown();
@@ -265,10 +265,12 @@ bool Search::advance() {
 void Search::finish_failure(Result& result) {
     result.failure = world_.failure();
     result.schedule = schedule();
-    if (!world_.tracing()) execute(true);
+    if (!world_.tracing()) {  // once more, with a trace and names
+        execute(true);
+        if (world_.failure().empty()) result.failure += " (but not when run again)";
+        else result.failure = world_.failure();
+    }
     for (const std::string& line : world_.trace()) result.trace += line + "\n";
-    if (world_.failure() != result.failure)
-        result.failure += " (running it again gave: " + world_.failure() + ")";
 }
 
 std::string Search::schedule() const {

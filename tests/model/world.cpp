@@ -82,9 +82,9 @@ void World::entry(void* argument) {
     try {
         (*thread->body)();
     } catch (const std::exception& error) {
-        thread->world->fail(std::string("exception: ") + error.what());
+        thread->world->record(std::string("exception: ") + error.what());
     } catch (...) {
-        thread->world->fail("exception");
+        thread->world->record("exception");
     }
     thread->state = State::ended;
     for (;;) thread->fiber.suspend();
@@ -139,11 +139,13 @@ std::uint64_t World::step(const Operation& operation) {
     return thread.result;
 }
 
-void World::fail(const std::string& message) {
-    if (failure_.empty()) {
-        failure_ = message;
-        if (tracing_) trace_.push_back("     FAILURE: " + message);
-    }
+void World::record(const std::string& failure) {
+    if (!failure_.empty()) return;
+    failure_ = failure;
+    if (tracing_) trace_.push_back("     FAILURE: " + failure);
+}
+
+void World::stop() {
     if (running_ == nullptr) return;
     Thread& thread = *running_;
     thread.state = State::ended;
@@ -155,12 +157,14 @@ unsigned World::object(ObjectKind kind, const void* at, std::size_t bytes) {
         const Object& known = objects_[i];
         if (known.kind != kind || known.retired) continue;
         if (known.at == at && known.bytes == bytes) return i;
-        if (kind == ObjectKind::variable && overlap(at, bytes, known.at, known.bytes))
-            fail("atomic accesses of different sizes or places overlap at " + label(i));
+        if (kind == ObjectKind::variable && overlap(at, bytes, known.at, known.bytes)) {
+            record("atomic accesses of different sizes or places overlap at " + label(i));
+            stop();
+        }
     }
     if (objects_.size() == surprise_object) {
-        fail("more than " + std::to_string(surprise_object - 1) + " atomic variables and waiting places");
-        return 0;
+        record("more than " + std::to_string(surprise_object - 1) + " variables to wait or race on");
+        stop();
     }
     const auto number = static_cast<unsigned>(objects_.size());
     objects_.push_back({kind, at, bytes, false, {}});
@@ -352,8 +356,9 @@ void World::saw(Thread& thread, unsigned object, std::uint64_t value, unsigned f
 }
 
 void World::touch(const Thread& thread, const void* at, std::size_t bytes, Touch touch) {
-    std::string race = races_.touch(thread.index, at, bytes, touch, memory_.clock(thread.index));
-    if (!race.empty()) fail(race + ", at " + label(at));
+    if (!races_.touch(thread.index, at, bytes, touch, memory_.clock(thread.index))) return;
+    record(races_.describe() + ", at " + label(at));
+    stop();
 }
 
 void World::touch(const Thread& thread, unsigned variable, Touch how) {
@@ -495,6 +500,7 @@ void World::do_wake(Thread& thread) {
         sleeper.next = Operation{.kind = Kind::resume};
         sleeper.result = static_cast<std::uint64_t>(Wake::woken);
         past_[sleeper.index].join(past_[thread.index]);
+        memory_.show(thread.index, sleeper.index);
         whom += " T" + std::to_string(sleeper.index);
         ++thread.result;
         forced_ = 0;
@@ -658,7 +664,10 @@ void World::plain(const void* at, std::size_t bytes, bool write) {
 }
 
 unsigned World::choose(unsigned count) {
-    if (count == 0) fail("choose(0)");
+    if (count == 0) {
+        record("choose(0)");
+        stop();
+    }
     return static_cast<unsigned>(step({.kind = Kind::choose, .operand = count}));
 }
 

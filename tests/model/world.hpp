@@ -82,7 +82,10 @@ public:
     std::string describe_stuck() const;
 
     const std::string& failure() const { return failure_; }
-    void fail(const std::string& message);
+    // The first failure is kept. A model thread then has to stop: it never runs again, so nothing
+    // on its stack may own memory.
+    void record(const std::string& failure);
+    void stop();
     const std::vector<std::string>& trace() const { return trace_; }
     bool tracing() const { return tracing_; }
     void note(const std::string& text);

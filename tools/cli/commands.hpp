@@ -19,8 +19,8 @@ struct InfoOptions {
 };
 
 struct StatOptions {
-    int pid = 0;           // 0: all processes of this user
-    double interval_s = 0; // 0: once
+    int pid = 0;            // 0: all processes of this user
+    double interval_s = 0;  // 0: once
     bool json = false;
 };
 
@@ -36,7 +36,7 @@ struct BenchOptions {
     std::string mode = "any";  // near, far, both
     double near_below_ns = 100;
     double far_above_ns = 150;
-    std::string cpus;          // "A,B"; empty: the first two
+    std::string cpus;  // "A,B"; empty: the first two
     std::vector<std::string> sizes;
     std::vector<std::string> against;
     bool cq = false;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "bench/clock.hpp"
@@ -59,8 +58,8 @@ Result<std::uint64_t> verify_all(const DemoOptions& options, const std::array<in
                                                         : "RDMA read";
         fmt::print("  {:<32}", what);
         for (const std::uint64_t size : sizes) {
-            auto done = (*pair)->ask(question_of(Bench::verify, op, size), {0, messages_verified, 0},
-                                     verify_timeout_ms);
+            auto done = (*pair)->ask(question_of(Bench::verify, op, size),
+                                     {0, messages_verified, 0}, verify_timeout_ms);
             if (!done) {
                 fmt::print("\n");
                 return std::unexpected(done.error());
@@ -96,12 +95,33 @@ Result<Outcome> measure(const DemoOptions& options, const std::array<int, 2>& cp
     return run_session(std::move(plan));
 }
 
-// Which samples of a question to show: of one mode when every channel has enough of it, else all,
-// the disturbed ones too; then the table says so.
+// Which samples of a question to show: those of one distance of the processors when every channel
+// has enough of them, else all, the disturbed ones too; then the table says so.
+enum class Kind { near, far, between, noisy };
+
 struct Chosen {
-    std::optional<Mode> mode;
+    Kind kind = Kind::noisy;
     std::vector<double> medians;  // by channel, 0: none
 };
+
+Kind kind_of(const Sample& sample) {
+    if (sample.verdict.mode) return *sample.verdict.mode == Mode::near ? Kind::near : Kind::far;
+    return sample.verdict.drop == Drop::between ? Kind::between : Kind::noisy;
+}
+
+const char* name_of(Kind kind) {
+    switch (kind) {
+        case Kind::near:
+            return "near";
+        case Kind::far:
+            return "far";
+        case Kind::between:
+            return "between";
+        case Kind::noisy:
+            break;
+    }
+    return "noisy";
+}
 
 Chosen choose(const Outcome& outcome, std::size_t question) {
     Chosen chosen;
@@ -109,15 +129,21 @@ Chosen choose(const Outcome& outcome, std::size_t question) {
     for (const Series& series : outcome.series) {
         if (series.question == question) together.push_back(&series);
     }
-    for (const Mode mode : {Mode::far, Mode::near}) {
-        const auto full = [&](const Series* series) { return kept_in(*series, mode) >= 2; };
-        if (std::all_of(together.begin(), together.end(), full)) chosen.mode = mode;
+    for (const Kind kind : {Kind::between, Kind::far, Kind::near}) {
+        const auto full = [&](const Series* series) {
+            const auto& samples = series->samples;
+            return std::count_if(samples.begin(), samples.end(), [&](const Sample& sample) {
+                       return kind_of(sample) == kind;
+                   }) >= 2;
+        };
+        if (std::all_of(together.begin(), together.end(), full)) chosen.kind = kind;
     }
     chosen.medians.resize(outcome.channels.size(), 0);
     for (const Series* series : together) {
         std::vector<double> values;
         for (const Sample& sample : series->samples) {
-            if (!chosen.mode || sample.verdict.mode == chosen.mode) values.push_back(sample.value);
+            const bool fits = chosen.kind == Kind::noisy || kind_of(sample) == chosen.kind;
+            if (fits) values.push_back(sample.value);
         }
         chosen.medians[series->channel] = median(values);
     }
@@ -153,8 +179,7 @@ std::string half_line(const Line& line, Bench bench, std::size_t channels) {
     const auto found = line.chosen.find(bench);
     std::string text;
     for (std::size_t channel = 0; channel < channels; ++channel) {
-        const double value =
-            found == line.chosen.end() ? 0 : found->second.medians[channel];
+        const double value = found == line.chosen.end() ? 0 : found->second.medians[channel];
         text += fmt::format(" {:>8}", figure(value));
     }
     const bool there = found != line.chosen.end();
@@ -165,8 +190,8 @@ std::string half_line(const Line& line, Bench bench, std::size_t channels) {
 std::string mode_text(const Line& line) {
     std::string text;
     for (const auto& [bench, chosen] : line.chosen) {
-        const std::string_view name = chosen.mode ? name_of(*chosen.mode) : "noisy";
-        if (!text.empty() && text != name) return text + "/" + std::string(name);
+        const std::string name = name_of(chosen.kind);
+        if (!text.empty() && text != name) return text + "/" + name;
         text = name;
     }
     return text;
@@ -178,7 +203,7 @@ void print_table(const Outcome& outcome, const std::string& device) {
     for (std::size_t q = 0; q < outcome.questions.size(); ++q) {
         const Question& question = outcome.questions[q];
         Chosen chosen = choose(outcome, q);
-        noisy = noisy || !chosen.mode;
+        noisy = noisy || chosen.kind == Kind::noisy;
         lines[question.size].chosen[question.bench] = std::move(chosen);
     }
     const std::size_t channels = outcome.channels.size();
@@ -201,8 +226,9 @@ void print_table(const Outcome& outcome, const std::string& device) {
         device, probe_text(outcome));
     if (noisy) {
         fmt::print(
-            "noisy: other work, or a probe between near and far, left too few clean samples;\n"
-            "the disturbed ones are in these medians. A quiet machine shows other figures.\n");
+            "noisy: other work left too few clean samples, the disturbed ones are in these "
+            "medians.\n"
+            "A quiet machine shows other figures.\n");
     }
 }
 

@@ -1,6 +1,6 @@
 // The command `via`: reads the command line and calls the subcommand.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 

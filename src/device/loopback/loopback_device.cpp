@@ -116,7 +116,10 @@ std::size_t LoopbackDevice::receive(std::span<Frame> frames) {
     return count;
 }
 
-void LoopbackDevice::release() { released_ = received_; }
+bool LoopbackDevice::release() {
+    released_ = received_;
+    return false;
+}
 
 void LoopbackDevice::condemn(PathId path, const char* /*reason*/) {
     VIA_ASSERT(path == own_path);

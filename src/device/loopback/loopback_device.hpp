@@ -41,7 +41,7 @@ public:
     std::uint32_t notify() override { return 0; }
 
     std::size_t receive(std::span<Frame> frames) override;
-    void release() override;
+    bool release() override;
     /// Frames on their way are dropped; after the down event the path can be resolved again.
     void condemn(PathId path, const char* reason) override;
 

@@ -164,7 +164,10 @@ protected:
         for (int i = 0; i < 10000 && answers() < 2; ++i) advance();
         sequel.answers = answers();
         exchange(node, friendly);
-        for (int i = 0; i < 4; ++i) advance();
+        for (int i = 0; i < 4; ++i) {
+            node.turn();
+            friendly.turn();
+        }
         for (int i = 0; i < 10 && !node->next_deadline().is_never(); ++i) {
             node.now = node->next_deadline();
             node.turn();

@@ -130,17 +130,20 @@ void ShmDevice::went_idle(Channel& channel) {
     wake(channel, false, calls);
 }
 
-void ShmDevice::release() {
+bool ShmDevice::release() {
     Channel* channel = std::exchange(taken_, nullptr);
+    bool announced = false;
     while (channel != nullptr) {
         channel->taken = false;
         channel->reader.release();
         if (channel->reader.announce_due()) [[unlikely]] {
             channel->reader.announce();
             touch(*channel);
+            announced = true;
         }
         channel = channel->next_taken;
     }
+    return announced;
 }
 
 void ShmDevice::condemn(PathId path, const char* reason) {

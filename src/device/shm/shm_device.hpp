@@ -61,7 +61,7 @@ public:
     void abandon(PathId path) override;
     std::uint32_t notify() override;
     std::size_t receive(std::span<Frame> frames) override;
-    void release() override;
+    bool release() override;
     void condemn(PathId path, const char* reason) override;
 
     bool next_event(PathEvent& event) override;

@@ -178,7 +178,7 @@ std::size_t SimDevice::receive(std::span<Frame> frames) {
     return count;
 }
 
-void SimDevice::release() {
+bool SimDevice::release() {
     // One credit for each peer, in the order in which they appear.
     for (std::size_t first = 0; first < lent_.size(); ++first) {
         if (!lent_[first]) continue;
@@ -192,6 +192,7 @@ void SimDevice::release() {
         give_back(peer, frames);
     }
     lent_.clear();
+    return false;
 }
 
 void SimDevice::give_back(NodeId peer, std::uint32_t frames) {

@@ -36,7 +36,7 @@ public:
     std::uint32_t notify() override { return 0; }
 
     std::size_t receive(std::span<Frame> frames) override;
-    void release() override;
+    bool release() override;
     void condemn(PathId path, const char* reason) override;
 
     bool next_event(PathEvent& event) override;

@@ -13,6 +13,18 @@
 
 namespace conformance {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr unsigned polling = nothing;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr unsigned polling = nothing;
+#else
+constexpr unsigned polling = polls_memory;
+#endif
+#else
+constexpr unsigned polling = polls_memory;  ///< what every stage has, but for tsan
+#endif
+
 class Stage {
 public:
     virtual ~Stage() = default;

@@ -118,7 +118,7 @@ class Processes : public Stage {
 public:
     explicit Processes(std::string medium) : medium_(std::move(medium)) {}
     std::string name() const override { return medium_; }
-    unsigned has() const override { return own_nics | real_threads | processes; }
+    unsigned has() const override { return own_nics | real_threads | processes | polling; }
     std::string device_name(const std::string&) const override { return medium_; }
 
     void run(const std::vector<RolePlan>& plans) override {

@@ -115,6 +115,14 @@ std::string Role::discriminator(std::string_view word) const {
     return lines_.run_id() + "/" + std::string(word);
 }
 
+void Role::pause() { stage_.pause(); }
+
+void Role::meet_with(std::string_view role, Where where) {
+    constexpr char here = 'm';
+    tell(role, here, where);
+    require(hear<char>(role, where) == here, "both roles meet at the same point", where);
+}
+
 void Role::meet(Where where) {
     constexpr char here = 'm';
     for (const std::string& other : lines_.roles())

@@ -35,6 +35,7 @@ enum Need : unsigned {
     own_nics = 1,      ///< each role has its own NIC handle; loopback joins one to itself
     real_threads = 2,  ///< threads run when they like and may block outside of VIPL
     processes = 4,     ///< roles may fork, exit and be killed
+    polls_memory = 8,  ///< plain memory may be read while a NIC writes it: not under tsan
 };
 
 /// Patience of the helpers with calls that must come to an end, milliseconds. No test is right or
@@ -123,6 +124,8 @@ public:
     }
     /// Waits until all roles are here.
     void meet(Where where = Where::current());
+    /// The same with one other role.
+    void meet_with(std::string_view role, Where where = Where::current());
     /// Waits until that role has ended, however; in a stage of processes until it is dead.
     void wait_for_end_of(std::string_view role, Where where = Where::current());
 
@@ -133,6 +136,9 @@ public:
         Patience patience(*this, what, where);
         while (!holds()) patience.pause();
     }
+
+    /// Lets others run for a moment, without a call of the library.
+    void pause();
 
 private:
     /// Bounds until().

@@ -34,8 +34,8 @@ public:
         return End::begin(question, messages);
     }
     bool send(std::uint64_t i) {
-        while (is_stream() && i - out_.taken.value.load(std::memory_order_acquire) >=
-                                  pools_.send.count) {
+        while (is_stream() &&
+               i - out_.taken.value.load(std::memory_order_acquire) >= pools_.send.count) {
         }
         stamped(i);
         out_.full.value.store(i + 1, std::memory_order_release);

@@ -239,18 +239,12 @@ struct MemcpyEnd {
 
 }  // namespace
 
-std::unique_ptr<Channel> make_line() {
-    return std::make_unique<LimitChannel<LineEnd>>("line");
-}
-std::unique_ptr<Channel> make_futex() {
-    return std::make_unique<LimitChannel<FutexEnd>>("futex");
-}
+std::unique_ptr<Channel> make_line() { return std::make_unique<LimitChannel<LineEnd>>("line"); }
+std::unique_ptr<Channel> make_futex() { return std::make_unique<LimitChannel<FutexEnd>>("futex"); }
 std::unique_ptr<Channel> make_two_copy() {
     return std::make_unique<LimitChannel<TwoCopyEnd>>("two-copy");
 }
-std::unique_ptr<Channel> make_spsc() {
-    return std::make_unique<LimitChannel<SpscEnd>>("spsc");
-}
+std::unique_ptr<Channel> make_spsc() { return std::make_unique<LimitChannel<SpscEnd>>("spsc"); }
 std::unique_ptr<Channel> make_memcpy() {
     return std::make_unique<LimitChannel<MemcpyEnd, MemcpyEndpoint>>("memcpy");
 }

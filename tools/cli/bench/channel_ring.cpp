@@ -19,6 +19,8 @@ constexpr std::size_t largest_ring = 8u << 20;
 constexpr std::size_t smallest_ring = 256u << 10;
 constexpr std::size_t largest_chunk = 64u << 10;
 constexpr std::size_t smallest_chunk = 4u << 10;
+// A sweep takes a quarter of a second; on a machine full of other work it ends early.
+constexpr std::int64_t sweep_allowed_ns = 5'000'000'000;
 
 struct Tuning {
     std::size_t ring_bytes = smallest_ring;
@@ -142,7 +144,10 @@ private:
         constexpr std::uint64_t long_bytes = 8u << 20;
         constexpr std::size_t finalists = 6;
         std::vector<Trial> trials;
+        deadline_ns_ = now_ns() + sweep_allowed_ns;
+        time_is_up_ = false;
         for (const Tuning& tuning : all_tunings()) {
+            if (time_is_up_) break;
             auto took = time_of(question, tuning, short_bytes, 2);
             if (!took) return std::unexpected(took.error());
             trials.push_back({*took, tuning});
@@ -151,6 +156,7 @@ private:
         std::sort(trials.begin(), trials.end(), faster);
         trials.resize(std::min(trials.size(), finalists));
         for (Trial& trial : trials) {
+            if (time_is_up_) break;
             auto took = time_of(question, trial.tuning, long_bytes, 3);
             if (!took) return std::unexpected(took.error());
             trial.took_ns = *took;
@@ -170,14 +176,15 @@ private:
             auto reading = run_messages(end_, link_, question, {2, messages, 0});
             if (!reading) return std::unexpected(reading.error());
             link_.mine().reading = *reading;
+            link_.mine().reading.retry = now_ns() > deadline_ns_;
             if (!link_.meet()) return fail("called off");
             const auto& both = link_.shared().published;
             const std::int64_t first_ns = both[0].reading.first_ns;
-            const std::int64_t last_ns =
-                std::max(both[0].reading.last_ns, both[1].reading.last_ns);
+            const std::int64_t last_ns = std::max(both[0].reading.last_ns, both[1].reading.last_ns);
             const double took_ns =
                 static_cast<double>(last_ns - first_ns) / static_cast<double>(messages);
             if (run == 0 || took_ns < best_ns) best_ns = took_ns;
+            time_is_up_ = both[0].reading.retry;  // the first side's word, for both alike
             if (!link_.meet()) return fail("called off");
         }
         return best_ns;
@@ -186,6 +193,8 @@ private:
     Link& link_;
     RingEnd end_;
     std::map<Key, Tuning> best_;
+    std::int64_t deadline_ns_ = 0;
+    bool time_is_up_ = false;
 };
 
 }  // namespace

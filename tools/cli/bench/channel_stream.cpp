@@ -103,7 +103,7 @@ public:
     }
 
 protected:
-    std::array<FileHandle, 2> in_;   // by side; also out when there is no out_
+    std::array<FileHandle, 2> in_;  // by side; also out when there is no out_
     std::array<FileHandle, 2> out_;
 };
 

@@ -71,9 +71,10 @@ Result<std::array<int, 2>> choose_cpus(const std::string& asked) {
         return std::array<int, 2>{two[0], two[1]};
     }
     if (allowed.size() < 2) {
-        return fail("two processors are needed, one for each process; {} may be used here. "
-                    "Widen the affinity (taskset) or the container's limit",
-                    allowed.size());
+        return fail(
+            "two processors are needed, one for each process; {} may be used here. "
+            "Widen the affinity (taskset) or the container's limit",
+            allowed.size());
     }
     const std::vector<int> siblings = threads_of_core(allowed[0]);
     for (std::size_t i = 1; i < allowed.size(); ++i) {

@@ -24,11 +24,16 @@ std::size_t pool_bytes(const Question& question) {
 
 const char* name_of(Step step) {
     switch (step) {
-        case Step::starting: return "setting up the channel";
-        case Step::idle: return "idle";
-        case Step::probing: return "probing the distance of the processors";
-        case Step::measuring: return "measuring";
-        case Step::closing: return "closing the channel";
+        case Step::starting:
+            return "setting up the channel";
+        case Step::idle:
+            return "idle";
+        case Step::probing:
+            return "probing the distance of the processors";
+        case Step::measuring:
+            return "measuring";
+        case Step::closing:
+            return "closing the channel";
     }
     return "?";
 }

@@ -1,4 +1,5 @@
-// What the two processes of a pair share beside the channel they measure, and one side's view of it.
+// What the two processes of a pair share beside the channel they measure, and one side's view of
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -30,11 +31,11 @@ struct Published {
 // Mapped shared and zeroed before the pair is forked. Both sides are our own processes.
 struct Shared {
     std::array<Line, 2> probe;
-    std::array<Line, 2> arrived;    // meetings reached, by side
-    Line abort;                     // set by the parent: give up meeting
-    Line closing;                   // set by the first side to close
-    std::array<Line, 2> step;       // what each side is doing, a Step: for the watchdog's message
-    Line mode;                      // 1 + Mode as the last probe told it, 0: neither
+    std::array<Line, 2> arrived;  // meetings reached, by side
+    Line abort;                   // set by the parent: give up meeting
+    Line closing;                 // set by the first side to close
+    std::array<Line, 2> step;     // what each side is doing, a Step: for the watchdog's message
+    Line mode;                    // 1 + Mode as the last probe told it, 0: neither
     std::array<Published, 2> published;
 };
 

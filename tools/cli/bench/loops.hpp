@@ -109,8 +109,7 @@ bool stream(End& end, Link& link, std::uint64_t messages, Reading& reading) {
 
 // A whole sample of a message channel, either kind.
 template <class End>
-Result<Reading> run_messages(End& end, Link& link, const Question& question,
-                             const Effort& effort) {
+Result<Reading> run_messages(End& end, Link& link, const Question& question, const Effort& effort) {
     const auto phase = [&](std::uint64_t messages, auto&& body) {
         return link.meet() && end.begin(question, messages) && link.meet() && body() &&
                end.finish() && link.meet();

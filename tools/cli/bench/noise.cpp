@@ -56,7 +56,6 @@ std::string_view line_of(std::string_view text, const std::string& label) {
     return {};
 }
 
-
 }  // namespace
 
 Look look_around(int cpu) {

@@ -1,7 +1,6 @@
 #include "bench/pair.hpp"
 
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,39 +16,20 @@
 #include <vector>
 
 #include "bench/clock.hpp"
-#include "bench/noise.hpp"
+#include "bench/pair_child.hpp"
 
 namespace via::bench {
 
 namespace {
 
-struct Order {
-    bool quit = false;
-    Question question;
-    Effort effort;
-};
-
 constexpr int polite_ms = 5'000;
 constexpr int end_patience_ms = 1'000;
-// Long enough for the parent to fall asleep after it gave the order, so that it does not share a
-// processor with what is measured.
-constexpr long settle_ns = 300'000;
 
 // Our ends of the control sockets of all living pairs. A child must not keep those of the others
 // open, or the death of a process would go unnoticed.
 std::vector<int>& parent_ends() {
     static std::vector<int> ends;
     return ends;
-}
-
-Status pin_to(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(cpu), &set);
-    if (::sched_setaffinity(0, sizeof set, &set) < 0) {
-        return fail_errno(fmt::format("cannot run on processor {}", cpu));
-    }
-    return {};
 }
 
 // R, S, T and so on, as the kernel tells; a blank when it does not.
@@ -61,105 +41,9 @@ char state_of(pid_t pid) {
     return name_end != std::string::npos && name_end + 2 < line.size() ? line[name_end + 2] : ' ';
 }
 
-Result<Arena> make_arena(std::size_t bytes) {
-    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return fail_errno(fmt::format("mmap of {} bytes", bytes));
-    std::memset(at, 0x5a, bytes);
-    return Arena{static_cast<std::byte*>(at), bytes};
-}
-
 }  // namespace
 
-struct Pair::Answer {
-    bool good = false;
-    Reading reading;
-    Disturbance disturbance;
-    double probe_before_ns = 0;
-    double probe_after_ns = 0;
-    std::array<char, 512> trouble{};
-};
-
-namespace {
-
-// The child's half of one question.
-template <class Answer>
-Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const PairSetup& setup,
-                  Answer& answer) {
-    const timespec settle{0, settle_ns};
-    ::nanosleep(&settle, nullptr);
-    const int cpu = setup.cpus[link.own()];
-
-    link.set_step(Step::probing);
-    if (!link.meet()) return fail("called off");
-    const Look before = look_around(cpu);
-    if (!link.meet()) return fail("called off");
-    answer.probe_before_ns = link.probe();
-    if (link.is_first()) {
-        const auto mode = classify(answer.probe_before_ns, setup.limits);
-        link.shared().mode.value.store(mode ? 1 + static_cast<std::uint64_t>(*mode) : 0,
-                                       std::memory_order_release);
-    }
-    if (!link.meet()) return fail("called off");
-
-    link.set_step(Step::measuring);
-    auto reading = endpoint.measure(order.question, order.effort);
-    if (!reading) return std::unexpected(reading.error());
-    answer.reading = *reading;
-
-    link.set_step(Step::probing);
-    if (!link.meet()) return fail("called off");
-    answer.probe_after_ns = link.probe();
-    if (!link.meet()) return fail("called off");
-    answer.disturbance = between_looks(before, look_around(cpu), setup.processors);
-    // Nobody answers before both have looked: the parent, once awake, would be foreign load.
-    if (!link.meet()) return fail("called off");
-    link.set_step(Step::idle);
-    return {};
-}
-
-template <class Answer>
-void note(Answer& answer, const Status& status) {
-    answer.good = status.has_value();
-    if (answer.good) return;
-    const std::string& what = status.error().what;
-    std::memcpy(answer.trouble.data(), what.data(),
-                std::min(what.size(), answer.trouble.size() - 1));
-}
-
-}  // namespace
-
-void Pair::run_child(Side side, const PairSetup& setup, int control) {
-    Link link(*reinterpret_cast<Shared*>(shared_.base()), side);
-    const auto open = [&]() -> Result<std::unique_ptr<Endpoint>> {
-        if (auto pinned = pin_to(setup.cpus[link.own()]); !pinned) {
-            return std::unexpected(pinned.error());
-        }
-        auto arena = make_arena(setup.arena_bytes);
-        if (!arena) return std::unexpected(arena.error());
-        link.arena = *arena;
-        link.mine().pid = ::getpid();
-        link.mine().arena = reinterpret_cast<std::uint64_t>(arena->base);
-        if (!link.meet()) return fail("called off");
-        auto endpoint = channel_->endpoint(link);
-        if (auto opened = endpoint->open(); !opened) return std::unexpected(opened.error());
-        return endpoint;
-    };
-    auto endpoint = open();
-    link.set_step(Step::idle);
-    Answer hello;
-    note(hello, endpoint ? Status{} : std::unexpected(endpoint.error()));
-    (void)::send(control, &hello, sizeof hello, MSG_NOSIGNAL);
-
-    Order order;
-    while (endpoint && ::recv(control, &order, sizeof order, 0) == sizeof order && !order.quit) {
-        Answer answer;
-        note(answer, answer_one(link, **endpoint, order, setup, answer));
-        if (::send(control, &answer, sizeof answer, MSG_NOSIGNAL) < 0) break;
-    }
-    link.set_step(Step::closing);
-    if (endpoint) endpoint->reset();
-    ::_exit(0);  // not exit(): the buffers of stdio and the exit handlers are the parent's
-}
+Shared& Pair::shared_view() const { return *reinterpret_cast<Shared*>(shared_.base()); }
 
 Status Pair::fork_side(Side side, const PairSetup& setup) {
     int ends[2];
@@ -178,7 +62,7 @@ Status Pair::fork_side(Side side, const PairSetup& setup) {
         ::signal(SIGPIPE, SIG_IGN);
         for (const int end : parent_ends()) ::close(end);
         ours.reset();
-        run_child(side, setup, theirs.get());
+        run_child(*channel_, shared_view(), side, setup, theirs.get());
     }
     Child& child = sides_[static_cast<std::size_t>(side)];
     child.pid = pid;
@@ -235,7 +119,7 @@ Result<RawSample> Pair::ask(const Question& question, const Effort& effort, int 
 }
 
 // Waits for one answer of each side. Any trouble ends both processes.
-Result<std::array<Pair::Answer, 2>> Pair::collect(int timeout_ms) {
+Result<std::array<Answer, 2>> Pair::collect(int timeout_ms) {
     std::array<Answer, 2> answers;
     std::array<bool, 2> got{};
     const std::int64_t deadline_ns = now_ns() + std::int64_t{timeout_ms} * 1'000'000;
@@ -246,7 +130,8 @@ Result<std::array<Pair::Answer, 2>> Pair::collect(int timeout_ms) {
             polled[side] = {got[side] ? -1 : sides_[side].control.get(), POLLIN, 0};
         }
         const std::int64_t left_ms = (deadline_ns - now_ns()) / 1'000'000;
-        const int ready = ::poll(polled.data(), 2, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
+        const int ready =
+            ::poll(polled.data(), 2, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
         if (ready < 0 && errno == EINTR) continue;
         if (ready < 0) {
             trouble = fmt::format("{}: poll: {}", channel_->name(), std::strerror(errno));
@@ -278,8 +163,8 @@ Result<std::array<Pair::Answer, 2>> Pair::collect(int timeout_ms) {
 }
 
 std::string Pair::trouble_of(std::size_t side, const std::string& what) {
-    const auto* shared = reinterpret_cast<Shared*>(shared_.base());
-    const std::uint64_t step = shared->step[side].value.load(std::memory_order_relaxed);
+    const Shared& shared = shared_view();
+    const std::uint64_t step = shared.step[side].value.load(std::memory_order_relaxed);
     return fmt::format("{}: process {} of the pair (pid {}), while {}: {}", channel_->name(),
                        side + 1, sides_[side].pid, name_of(static_cast<Step>(step)), what);
 }
@@ -297,7 +182,8 @@ std::string Pair::how_it_ended(std::size_t side, int patience_ms) {
     const std::int64_t deadline_ns = now_ns() + std::int64_t{patience_ms} * 1'000'000;
     do {
         int status = 0;
-        const pid_t ended = sides_[side].reaped ? -1 : ::waitpid(sides_[side].pid, &status, WNOHANG);
+        const pid_t ended =
+            sides_[side].reaped ? -1 : ::waitpid(sides_[side].pid, &status, WNOHANG);
         if (ended < 0) break;
         if (ended > 0) {
             sides_[side].reaped = true;
@@ -316,7 +202,7 @@ std::string Pair::how_it_ended(std::size_t side, int patience_ms) {
 void Pair::end_children(bool politely) {
     broken_ = true;
     if (shared_.base() != nullptr && !politely) {
-        reinterpret_cast<Shared*>(shared_.base())->abort.value.store(1, std::memory_order_relaxed);
+        shared_view().abort.value.store(1, std::memory_order_relaxed);
     }
     for (Child& child : sides_) {
         const Order quit{true, {}, {}};

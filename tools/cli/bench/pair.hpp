@@ -24,6 +24,8 @@ struct PairSetup {
     int open_timeout_ms = 30'000;
 };
 
+struct Answer;  // what one side answers, pair_child.hpp
+
 // What both sides brought back from one question.
 struct RawSample {
     std::array<Reading, 2> readings;
@@ -58,11 +60,10 @@ private:
 
         bool is_running() const { return pid > 0 && !reaped; }
     };
-    struct Answer;
 
     explicit Pair(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
     Status fork_side(Side side, const PairSetup& setup);
-    [[noreturn]] void run_child(Side side, const PairSetup& setup, int control);
+    Shared& shared_view() const;
     Result<std::array<Answer, 2>> collect(int timeout_ms);
     std::string trouble_of(std::size_t side, const std::string& what);
     std::string complaint_of(std::size_t side, const std::string& what);

@@ -55,10 +55,11 @@ std::string heading(const Row& row) {
                         name_of(question.wait), question.depth);
     if (question.cq) text += ", one completion queue";
     if (question.vis > 0) {
-        text += fmt::format(", {} more VIs {}", question.vis,
-                            question.rotate_vis ? "in turn" : "idle");
+        text +=
+            fmt::format(", {} more VIs {}", question.vis, question.rotate_vis ? "in turn" : "idle");
     }
-    return text + (is_stream(question) ? "; some 16 MB of buffers in turn" : "; two buffers in turn");
+    return text +
+           (is_stream(question) ? "; some 16 MB of buffers in turn" : "; two buffers in turn");
 }
 
 // A device's name is the user's; no other string needs it.
@@ -83,12 +84,13 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         name_of(question.wait));
     line += fmt::format(
         R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},"p99":{:.6g},)",
-        question.depth, question.vis, unit_of(question.bench), row.summary.median,
-        row.summary.min, row.summary.max, row.summary.p99);
+        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
+        row.summary.max, row.summary.p99);
     line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{:.1f},"mode":"{}",)", row.rounds,
                         row.dropped, row.probe_ns, name_of(row.mode));
     line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
-    line += against.empty() ? R"("against":null}})" : fmt::format(R"("against":"{}"}})", escaped(against));
+    line += against.empty() ? R"("against":null}})"
+                            : fmt::format(R"("against":"{}"}})", escaped(against));
     return line + "\n";
 }
 
@@ -139,9 +141,8 @@ std::vector<std::string> inconclusive(const Outcome& outcome, std::uint32_t roun
                                 kept_in(*series, Mode::far), series->samples.size());
         }
         lines.push_back(fmt::format("{} of {} bytes: not {} good rounds in the mode{} wanted ({})",
-                                    name_of(outcome.questions[q].bench),
-                                    outcome.questions[q].size, rounds_needed(rounds_asked),
-                                    wanted == Wanted::both ? "s" : "",
+                                    name_of(outcome.questions[q].bench), outcome.questions[q].size,
+                                    rounds_needed(rounds_asked), wanted == Wanted::both ? "s" : "",
                                     seen.empty() ? "nothing measured" : seen));
     }
     return lines;
@@ -185,22 +186,22 @@ std::string table(const std::vector<Row>& rows) {
     for (const Row& row : rows) {
         if (above == nullptr) {
             text += heading(row) + "\n";
-            text += fmt::format("{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-                                "{:>7} {:>6} {:>8}\n",
-                                "size", "channel", "mode", "median", "min", "max", "p99", "p99.9",
-                                "cpu us", "rounds", "dropped", "probe", "ratio");
+            text += fmt::format(
+                "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
+                "{:>7} {:>6} {:>8}\n",
+                "size", "channel", "mode", "median", "min", "max", "p99", "p99.9", "cpu us",
+                "rounds", "dropped", "probe", "ratio");
         } else if (!same_cell(*above, row)) {
             text += "\n";
         }
         above = &row;
-        text += fmt::format("{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-                            "{:>7} {:>6.0f} {:>8}\n",
-                            size_text(row.question.size), row.device, name_of(row.mode),
-                            figure(row.summary.median), figure(row.summary.min),
-                            figure(row.summary.max), figure(row.summary.p99),
-                            row.question.bench == Bench::latency ? figure(row.p999_us) : "-",
-                            figure(row.cpu_us), row.rounds, row.dropped, row.probe_ns,
-                            row.ratio ? figure(*row.ratio) : "-");
+        text += fmt::format(
+            "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
+            "{:>7} {:>6.0f} {:>8}\n",
+            size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
+            figure(row.summary.min), figure(row.summary.max), figure(row.summary.p99),
+            row.question.bench == Bench::latency ? figure(row.p999_us) : "-", figure(row.cpu_us),
+            row.rounds, row.dropped, row.probe_ns, row.ratio ? figure(*row.ratio) : "-");
     }
     return text;
 }

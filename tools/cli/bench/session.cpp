@@ -115,8 +115,7 @@ private:
         return {};
     }
 
-    static Effort effort_for(const Question& question, double message_ns,
-                             std::int64_t wanted_ns) {
+    static Effort effort_for(const Question& question, double message_ns, std::int64_t wanted_ns) {
         Effort effort;
         effort.messages = static_cast<std::uint64_t>(
             std::clamp(static_cast<double>(wanted_ns) / message_ns, 8.0, 4e6));
@@ -197,18 +196,22 @@ bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_
                            [&](const Series* series) { return kept_in(*series, mode) >= rounds; });
     };
     switch (wanted) {
-        case Wanted::near: return full(Mode::near);
-        case Wanted::far: return full(Mode::far);
-        case Wanted::both: return full(Mode::near) && full(Mode::far);
-        case Wanted::any: break;
+        case Wanted::near:
+            return full(Mode::near);
+        case Wanted::far:
+            return full(Mode::far);
+        case Wanted::both:
+            return full(Mode::near) && full(Mode::far);
+        case Wanted::any:
+            break;
     }
     return full(Mode::near) || full(Mode::far);
 }
 
 Sample to_sample(const Question& question, const RawSample& raw, const ModeLimits& limits) {
     Sample sample;
-    sample.verdict = judge(raw.disturbances, raw.probe_before_ns, raw.probe_after_ns,
-                           question.wait, limits);
+    sample.verdict =
+        judge(raw.disturbances, raw.probe_before_ns, raw.probe_after_ns, question.wait, limits);
     sample.probe_ns = (raw.probe_before_ns + raw.probe_after_ns) / 2;
     const Reading& first = raw.readings[0];
     const auto messages = static_cast<double>(std::max<std::uint64_t>(first.messages, 1));
@@ -218,8 +221,12 @@ Sample to_sample(const Question& question, const RawSample& raw, const ModeLimit
         case Bench::bandwidth:
             sample.value = messages * static_cast<double>(question.size) * 1000 / took_ns;
             break;
-        case Bench::rate: sample.value = messages * 1000 / took_ns; break;
-        default: sample.value = took_ns / legs / 1000; break;
+        case Bench::rate:
+            sample.value = messages * 1000 / took_ns;
+            break;
+        default:
+            sample.value = took_ns / legs / 1000;
+            break;
     }
     sample.p50_us = first.p50_ns / 1000;
     sample.p99_us = first.p99_ns / 1000;

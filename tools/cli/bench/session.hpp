@@ -19,8 +19,8 @@ enum class Wanted : std::uint8_t { any, near, far, both };
 
 struct Sample {
     Verdict verdict;
-    double value = 0;     // in the bench's unit
-    double p50_us = 0;    // within the round; latency only
+    double value = 0;   // in the bench's unit
+    double p50_us = 0;  // within the round; latency only
     double p99_us = 0;
     double p999_us = 0;
     double cpu_us = 0;    // processor time per message, both processes together

@@ -21,7 +21,8 @@ public:
     }
 
     Status create(std::size_t bytes) {
-        void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        void* at =
+            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) return fail_errno(fmt::format("mmap of {} shared bytes", bytes));
         ::madvise(at, bytes, MADV_HUGEPAGE);
         base_ = static_cast<std::byte*>(at);

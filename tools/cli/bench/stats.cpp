@@ -31,13 +31,20 @@ std::optional<Mode> classify(double probe_ns, const ModeLimits& limits) {
 
 std::string_view reason(Drop drop) {
     switch (drop) {
-        case Drop::none: return "none";
-        case Drop::involuntary: return "involuntary switches";
-        case Drop::steal: return "steal";
-        case Drop::foreign: return "foreign load";
-        case Drop::between: return "probe between near and far";
-        case Drop::mode_changed: return "mode changed meanwhile";
-        case Drop::count_: break;
+        case Drop::none:
+            return "none";
+        case Drop::involuntary:
+            return "involuntary switches";
+        case Drop::steal:
+            return "steal";
+        case Drop::foreign:
+            return "foreign load";
+        case Drop::between:
+            return "probe between near and far";
+        case Drop::mode_changed:
+            return "mode changed meanwhile";
+        case Drop::count_:
+            break;
     }
     return "?";
 }

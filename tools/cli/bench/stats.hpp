@@ -37,13 +37,13 @@ std::string_view reason(Drop drop);
 // What the kernel says happened to one side between two looks. Times in nanoseconds.
 struct Disturbance {
     std::int64_t wall_ns = 0;
-    std::uint64_t involuntary = 0;     // involuntary switches of the measuring thread
-    std::uint64_t own_switches = 0;    // switches of the same process's other threads
-    std::uint64_t run_delay_ns = 0;    // the measuring thread was ready and did not run
-    std::uint64_t own_others_ns = 0;   // processor time of the process's other threads
-    std::uint64_t steal_ticks = 0;     // of this side's processor
-    std::uint32_t runnable = 0;        // tasks that wanted to run at either look, system-wide
-    std::uint32_t processors = 0;      // processors online
+    std::uint64_t involuntary = 0;    // involuntary switches of the measuring thread
+    std::uint64_t own_switches = 0;   // switches of the same process's other threads
+    std::uint64_t run_delay_ns = 0;   // the measuring thread was ready and did not run
+    std::uint64_t own_others_ns = 0;  // processor time of the process's other threads
+    std::uint64_t steal_ticks = 0;    // of this side's processor
+    std::uint32_t runnable = 0;       // tasks that wanted to run at either look, system-wide
+    std::uint32_t processors = 0;     // processors online
 };
 
 struct Verdict {

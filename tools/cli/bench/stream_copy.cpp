@@ -90,20 +90,28 @@ std::vector<Copy> available_copies() {
 CopyFunction function_of(Copy copy) {
     switch (copy) {
 #if defined(__x86_64__)
-        case Copy::sse2: return copy_sse2;
-        case Copy::avx2: return copy_avx2;
-        case Copy::avx512: return copy_avx512;
+        case Copy::sse2:
+            return copy_sse2;
+        case Copy::avx2:
+            return copy_avx2;
+        case Copy::avx512:
+            return copy_avx512;
 #endif
-        default: return copy_plain;
+        default:
+            return copy_plain;
     }
 }
 
 std::string_view name_of(Copy copy) {
     switch (copy) {
-        case Copy::plain: return "memcpy";
-        case Copy::sse2: return "SSE2 streaming stores";
-        case Copy::avx2: return "AVX2 streaming stores";
-        case Copy::avx512: return "AVX-512 streaming stores";
+        case Copy::plain:
+            return "memcpy";
+        case Copy::sse2:
+            return "SSE2 streaming stores";
+        case Copy::avx2:
+            return "AVX2 streaming stores";
+        case Copy::avx512:
+            return "AVX-512 streaming stores";
     }
     return "?";
 }

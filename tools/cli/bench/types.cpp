@@ -13,19 +13,26 @@ std::unexpected<Failure> fail_errno(std::string_view what) {
 
 std::string_view name_of(Bench bench) {
     switch (bench) {
-        case Bench::latency: return "latency";
-        case Bench::bandwidth: return "bandwidth";
-        case Bench::rate: return "rate";
-        case Bench::verify: return "verify";
+        case Bench::latency:
+            return "latency";
+        case Bench::bandwidth:
+            return "bandwidth";
+        case Bench::rate:
+            return "rate";
+        case Bench::verify:
+            return "verify";
     }
     return "?";
 }
 
 std::string_view name_of(Op op) {
     switch (op) {
-        case Op::send: return "send";
-        case Op::write: return "write";
-        case Op::read: return "read";
+        case Op::send:
+            return "send";
+        case Op::write:
+            return "write";
+        case Op::read:
+            return "read";
     }
     return "?";
 }
@@ -36,9 +43,12 @@ std::string_view name_of(Mode mode) { return mode == Mode::near ? "near" : "far"
 
 std::string_view unit_of(Bench bench) {
     switch (bench) {
-        case Bench::bandwidth: return "MB/s";
-        case Bench::rate: return "M/s";
-        default: return "us";
+        case Bench::bandwidth:
+            return "MB/s";
+        case Bench::rate:
+            return "M/s";
+        default:
+            return "us";
     }
 }
 

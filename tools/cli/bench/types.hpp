@@ -64,15 +64,15 @@ struct Effort {
 
 // What one side of a pair read off its clocks in one sample.
 struct Reading {
-    std::int64_t first_ns = 0;   // first post, CLOCK_MONOTONIC; 0 when the other side has it
-    std::int64_t last_ns = 0;    // last receive, likewise
+    std::int64_t first_ns = 0;  // first post, CLOCK_MONOTONIC; 0 when the other side has it
+    std::int64_t last_ns = 0;   // last receive, likewise
     std::uint64_t messages = 0;
-    std::uint32_t legs = 1;      // one-way trips in one timed exchange: 2 in a ping-pong
-    bool retry = false;          // the channel used this turn to tune itself: ask again
-    double p50_ns = 0;           // per leg, of the messages timed one by one
+    std::uint32_t legs = 1;  // one-way trips in one timed exchange: 2 in a ping-pong
+    bool retry = false;      // the channel used this turn to tune itself: ask again
+    double p50_ns = 0;       // per leg, of the messages timed one by one
     double p99_ns = 0;
     double p999_ns = 0;
-    std::int64_t cpu_ns = 0;     // processor time of this process from first to last
+    std::int64_t cpu_ns = 0;  // processor time of this process from first to last
 };
 
 std::string_view name_of(Bench bench);

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "bench/clock.hpp"
+#include "bench/via_names.hpp"
 
 namespace via::bench {
 
@@ -41,42 +42,6 @@ std::unexpected<Failure> fail_call(const char* call, VIP_RETURN code) {
 
 }  // namespace
 
-std::string name_of_return(VIP_RETURN code) {
-    static constexpr std::array names{
-        "VIP_SUCCESS",       "VIP_NOT_DONE",
-        "VIP_INVALID_PARAMETER", "VIP_ERROR_RESOURCE",
-        "VIP_TIMEOUT",       "VIP_REJECT",
-        "VIP_INVALID_RELIABILITY_LEVEL", "VIP_INVALID_MTU",
-        "VIP_INVALID_QOS",   "VIP_INVALID_PTAG",
-        "VIP_INVALID_RDMAREAD", "VIP_DESCRIPTOR_ERROR",
-        "VIP_INVALID_STATE", "VIP_ERROR_NAMESERVICE",
-        "VIP_NO_MATCH",      "VIP_NOT_REACHABLE",
-        "VIP_ERROR_NOT_SUPPORTED"};
-    const auto index = static_cast<std::size_t>(code);
-    return index < names.size() ? names[index] : fmt::format("code {}", index);
-}
-
-std::string name_of_status(VIP_UINT32 status) {
-    struct Bit {
-        VIP_UINT32 bit;
-        const char* name;
-    };
-    static constexpr std::array bits{
-        Bit{VIP_STATUS_FORMAT_ERROR, "format error"},
-        Bit{VIP_STATUS_PROTECTION_ERROR, "protection error"},
-        Bit{VIP_STATUS_LENGTH_ERROR, "length error"},
-        Bit{VIP_STATUS_PARTIAL_ERROR, "partial error"},
-        Bit{VIP_STATUS_DESC_FLUSHED_ERROR, "flushed"},
-        Bit{VIP_STATUS_TRANSPORT_ERROR, "transport error"},
-        Bit{VIP_STATUS_RDMA_PROT_ERROR, "RDMA protection error"},
-        Bit{VIP_STATUS_REMOTE_DESC_ERROR, "remote descriptor error"}};
-    std::string text;
-    for (const Bit& bit : bits) {
-        if ((status & bit.bit) != 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", bit.name);
-    }
-    return text.empty() ? fmt::format("status {:#x}", status) : text;
-}
-
 Status ViaPort::open(bool rotating) {
     if (auto opened = open_nic(); !opened) return opened;
     if (auto made = make_vis(); !made) return made;
@@ -92,8 +57,8 @@ Status ViaPort::open(bool rotating) {
 Status ViaPort::open_nic() {
     const char* device = options_.device.c_str();
     if (const VIP_RETURN code = VipOpenNic(device, &nic_); code != VIP_SUCCESS) {
-        return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are", device,
-                    name_of_return(code));
+        return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are",
+                    device, name_of_return(code));
     }
     VipErrorCallback(nic_, this, on_error);
     if (const VIP_RETURN code = VipQueryNic(nic_, &nic_attributes_); code != VIP_SUCCESS) {
@@ -123,8 +88,8 @@ Status ViaPort::make_vis() {
         return fail("{} VIs wanted, the NIC has {}", count, nic_attributes_.MaxVI);
     }
     if (options_.cq) {
-        const VIP_ULONG entries = std::min<VIP_ULONG>(nic_attributes_.MaxCQEntries,
-                                                      2 * count + cq_entries_besides_vis);
+        const VIP_ULONG entries =
+            std::min<VIP_ULONG>(nic_attributes_.MaxCQEntries, 2 * count + cq_entries_besides_vis);
         if (const VIP_RETURN code = VipCreateCQ(nic_, entries, &cq_); code != VIP_SUCCESS) {
             return fail_call("VipCreateCQ", code);
         }
@@ -259,7 +224,8 @@ Took ViaPort::took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor
     }
     if (code == VIP_DESCRIPTOR_ERROR && descriptor == nullptr) return Took::nothing;
     if (code == VIP_DESCRIPTOR_ERROR) {
-        trouble_ = fmt::format("{}: completed with {}", call, name_of_status(descriptor->CS.Status));
+        trouble_ =
+            fmt::format("{}: completed with {}", call, name_of_status(descriptor->CS.Status));
     } else {
         trouble_ = fmt::format("{}: {}", call, name_of_return(code));
     }

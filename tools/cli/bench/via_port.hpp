@@ -14,11 +14,6 @@
 
 namespace via::bench {
 
-// "VIP_TIMEOUT" and the like.
-std::string name_of_return(VIP_RETURN code);
-// The error bits of a descriptor's status in words.
-std::string name_of_status(VIP_UINT32 status);
-
 enum class Took { one, nothing, failed };
 
 // Used by the measuring thread only; the error handler runs on a thread of the library.

@@ -94,8 +94,8 @@ Result<Plan> plan_of(const BenchOptions& options) {
         plan.channels.push_back(make_comparison(options.device));
     } else {
         const Question& any = plan.questions.front();
-        plan.channels.push_back(make_via_device(
-            {options.device, any.wait, any.cq, any.rotate_vis, any.vis}));
+        plan.channels.push_back(
+            make_via_device({options.device, any.wait, any.cq, any.rotate_vis, any.vis}));
     }
     for (const std::string& name : expand(options.against, options.device)) {
         auto channel = make_comparison(name);
@@ -177,8 +177,10 @@ int run_bench(const BenchOptions& options) {
     const auto missing = inconclusive(*outcome, rounds, wanted);
     for (const std::string& line : missing) complain("inconclusive: " + line);
     if (!missing.empty()) {
-        complain(probe_text(*outcome) + "; try again when the machine is quiet, with more --rounds, "
-                 "or, where the probe always falls between, with other --near-below and --far-above");
+        complain(
+            probe_text(*outcome) +
+            "; try again when the machine is quiet, with more --rounds, "
+            "or, where the probe always falls between, with other --near-below and --far-above");
     }
     return missing.empty() ? exit_good : exit_inconclusive;
 }

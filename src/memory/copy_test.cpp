@@ -1,0 +1,198 @@
+#include "memory/copy.hpp"
+
+#include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/atomic.hpp"
+
+namespace via::memory {
+namespace {
+
+constexpr std::size_t longest = 300;
+constexpr std::size_t alignments = 64;
+constexpr std::size_t margin = 128;
+constexpr std::byte guard{0xEE};
+
+/// A buffer that begins on a cache line, with guard bytes around what is written.
+struct alignas(64) Buffer {
+    std::byte bytes[margin + alignments + longest + margin];
+    std::byte* at(std::size_t offset) { return bytes + margin + offset; }
+    void clear() { std::memset(bytes, static_cast<int>(guard), sizeof bytes); }
+};
+
+std::vector<std::byte> pattern(std::size_t length) {
+    std::vector<std::byte> bytes(length);
+    for (std::size_t n = 0; n < length; ++n) bytes[n] = static_cast<std::byte>(n * 7 + n / 256 + 1);
+    return bytes;
+}
+
+/// Compares with what memcpy would have done, guards included.
+template <class Copy>
+void check_all(Copy copy) {
+    const std::vector<std::byte> source = pattern(longest + alignments);
+    Buffer target;
+    Buffer expected;
+    for (std::size_t length = 0; length <= longest; ++length)
+        for (std::size_t to = 0; to < alignments; ++to)
+            for (const std::size_t from : {0, 1, 3, 8, 31, 63}) {
+                target.clear();
+                expected.clear();
+                std::memcpy(expected.at(to), source.data() + from, length);
+                copy(target.at(to), source.data() + from, length);
+                ASSERT_EQ(std::memcmp(target.bytes, expected.bytes, sizeof target.bytes), 0)
+                    << length << " bytes from +" << from << " to +" << to;
+            }
+}
+
+TEST(Place, IsACopyForAllLengthsAndAlignments) { check_all(place); }
+
+TEST(Gather, IsACopyForAllLengthsAndAlignments) {
+    check_all([](std::byte* to, const std::byte* from, std::size_t length) {
+        gather(to, from, length, false);
+    });
+}
+
+TEST(Gather, StreamingIsACopyForAllLengthsAndAlignments) {
+    check_all([](std::byte* to, const std::byte* from, std::size_t length) {
+        gather(to, from, length, true);
+    });
+}
+
+TEST(Gather, LargePayloadsArriveWhole) {
+    for (const std::size_t length : {std::size_t{4095}, std::size_t{8192}, std::size_t{1000'003}})
+        for (const bool stream : {false, true}) {
+            const std::vector<std::byte> source = pattern(length);
+            std::vector<std::byte> target(length + 2, guard);
+            gather(target.data() + 1, source.data(), length, stream);
+            EXPECT_EQ(std::memcmp(target.data() + 1, source.data(), length), 0) << length;
+            EXPECT_EQ(target.front(), guard);
+            EXPECT_EQ(target.back(), guard);
+        }
+}
+
+TEST(Gather, NamesItsStores) {
+    const std::string name = streaming_stores();
+    EXPECT_TRUE(name == "avx512" || name == "avx2" || name == "sse2" || name == "none") << name;
+#if defined(__x86_64__)
+    EXPECT_NE(name, "none") << "every x86-64 processor has some";
+#endif
+}
+
+// The last word -------------------------------------------------------------------------------------
+
+sigjmp_buf after_fault;
+void* volatile fault_address = nullptr;
+
+void on_fault(int, siginfo_t* info, void*) {
+    fault_address = info->si_addr;
+    siglongjmp(after_fault, 1);
+}
+
+/// Two pages of which only the first can be written; a store to the second is caught.
+class TwoPages {
+public:
+    TwoPages() : size_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+        void* memory = mmap(nullptr, 2 * size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        EXPECT_NE(memory, MAP_FAILED);
+        first_ = static_cast<std::byte*>(memory);
+        EXPECT_EQ(mprotect(border(), size_, PROT_READ), 0);
+        struct sigaction action {};
+        action.sa_sigaction = on_fault;
+        action.sa_flags = SA_SIGINFO;
+        sigaction(SIGSEGV, &action, &before_);
+    }
+    ~TwoPages() {
+        sigaction(SIGSEGV, &before_, nullptr);
+        munmap(first_, 2 * size_);
+    }
+    TwoPages(const TwoPages&) = delete;
+    TwoPages& operator=(const TwoPages&) = delete;
+
+    std::byte* border() const { return first_ + size_; }
+    void clear() { std::memset(first_, static_cast<int>(guard), size_); }
+
+    /// Where the first store beyond the border went, or nullptr.
+    template <class Store>
+    void* first_fault(Store store) {
+        fault_address = nullptr;
+        if (sigsetjmp(after_fault, 1) == 0) store();
+        return fault_address;
+    }
+
+private:
+    std::size_t size_;
+    std::byte* first_ = nullptr;
+    struct sigaction before_ {};
+};
+
+TEST(Place, WritesTheLastAlignedWordAfterEverythingElse) {
+    // The last word lies behind the border: when its store faults, all before it must be there.
+    TwoPages pages;
+    const std::vector<std::byte> source = pattern(2048);
+    for (const std::size_t tail : {1, 2, 4, 8})
+        for (std::size_t body = 0; body <= 1024; ++body) {
+            pages.clear();
+            std::byte* target = pages.border() - body;
+            void* fault = pages.first_fault([&] { place(target, source.data(), body + tail); });
+            ASSERT_EQ(fault, pages.border()) << body << " + " << tail;
+            ASSERT_EQ(std::memcmp(target, source.data(), body), 0) << body << " + " << tail;
+            ASSERT_EQ(target[-1], guard);
+        }
+}
+
+TEST(Place, NobodySeesTheLastWordBeforeTheBodyNorHalfOfIt) {
+    constexpr std::size_t length = 1024;
+    constexpr std::uint64_t rounds = 20'000;
+    alignas(64) static std::byte target[length];
+    std::memset(target, 0, length);
+    Atomic<std::uint64_t> seen{0};
+    auto* last = reinterpret_cast<std::uint64_t*>(target + length - sizeof(std::uint64_t));
+    const auto number_of = [](std::uint64_t round) { return round * 0x0101010101010101ULL; };
+
+    std::thread reader([&] {
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+            const std::uint64_t before = number_of(round - 1);
+            const std::uint64_t now = number_of(round);
+            std::uint64_t word = before;
+            for (unsigned spins = 0; word == before; relax(spins++))
+                word = atomic_load_at(last, std::memory_order_acquire);
+            ASSERT_EQ(word, now) << "half a word";
+            for (std::size_t at = 0; at < length; at += sizeof word)
+                ASSERT_EQ(atomic_load_at(reinterpret_cast<std::uint64_t*>(target + at),
+                                         std::memory_order_relaxed),
+                          now)
+                    << "the body came after the last word, at " << at;
+            seen.store(round, std::memory_order_release);
+        }
+    });
+    std::vector<std::byte> source(length);
+    for (std::uint64_t round = 1; round <= rounds && !testing::Test::HasFatalFailure(); ++round) {
+        const std::uint64_t number = number_of(round);
+        for (std::size_t at = 0; at < length; at += sizeof number)
+            std::memcpy(source.data() + at, &number, sizeof number);
+        place(target, source.data(), length);
+        for (unsigned spins = 0; seen.load(std::memory_order_acquire) != round &&
+                                 !testing::Test::HasFatalFailure();)
+            relax(spins++);
+    }
+    reader.join();
+}
+
+class YieldWhileSpinning : public ::testing::Environment {
+    void SetUp() override {
+        set_yield_hook([] { std::this_thread::yield(); });
+    }
+};
+const auto* const yielding = testing::AddGlobalTestEnvironment(new YieldWhileSpinning);
+
+}  // namespace
+}  // namespace via::memory

@@ -1,0 +1,469 @@
+// A NIC over one or two loopbacks: turns, posts and completions, completion queues, deregistration.
+#include "nic/nic.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "device/loopback/loopback_device.hpp"
+#include "queue/descriptor.hpp"
+
+namespace via::nic {
+namespace {
+
+using device::loopback::LoopbackDevice;
+using device::loopback::LoopbackOptions;
+using engine::Reliability;
+using engine::ViState;
+
+HostAddress host(std::uint8_t last) {
+    HostAddress address;
+    address.length = 6;
+    address.bytes = {127, 0, 0, last, 0x26, 0x0D};
+    return address;
+}
+
+Discriminator word(const char* text) {
+    Discriminator discriminator;
+    discriminator.length = static_cast<std::uint16_t>(std::strlen(text));
+    std::memcpy(discriminator.bytes.data(), text, discriminator.length);
+    return discriminator;
+}
+
+/// Keeps what the NIC tells its agent.
+struct Attending final : Attendant {
+    void attend() override { ++attended; }
+    void report(const engine::ErrorEvent& event) override { events.push_back(event.code); }
+    Time now() override {
+        ++clock_reads;
+        return time;
+    }
+    int attended = 0;
+    int clock_reads = 0;
+    Time time{};
+    std::vector<engine::ErrorCode> events;
+};
+
+struct Fixture : testing::Test {
+    explicit Fixture(const LoopbackOptions& options = {}, const NicLimits& wanted = {})
+        : limits(wanted), nic("loopback", limits, counters, attendant) {
+        nic.add_device(std::make_unique<LoopbackDevice>(host(1), options));
+        memory.reset(static_cast<std::byte*>(std::aligned_alloc(64, memory_length)));
+        std::memset(memory.get(), 0, memory_length);
+        descriptors.reset(static_cast<queue::Descriptor*>(
+            std::aligned_alloc(64, descriptors_max * sizeof(queue::Descriptor))));
+        handle =
+            nic.register_memory(address(0), memory_length, {memory::no_tag, true, true}).value();
+        descriptor_handle = nic.register_memory(reinterpret_cast<std::uint64_t>(descriptors.get()),
+                                                descriptors_max * sizeof(queue::Descriptor), {})
+                                .value();
+    }
+
+    std::uint64_t address(std::size_t offset) const {
+        return reinterpret_cast<std::uint64_t>(memory.get()) + offset;
+    }
+    engine::Vi& make_vi(Reliability reliability, queue::CompletionQueue* completions = nullptr) {
+        engine::ViAttributes wanted;
+        wanted.reliability = reliability;
+        wanted.transfer_length_max = memory_length;
+        wanted.rdma_write = wanted.rdma_read = true;
+        return *nic.with_turn(
+            [&] { return nic.engine().create_vi(wanted, completions, completions).value(); });
+    }
+    void connect(engine::Vi& client, engine::Vi& server, std::uint8_t to = 1) {
+        engine::Listener listener;
+        listener.discriminator = word("ear");
+        ASSERT_EQ(nic.listen(listener), Status::success);
+        ASSERT_EQ(nic.connect(client, {}, {host(to), word("ear")}, Time::never()), Status::success);
+        poll();
+        ASSERT_TRUE(nic.unlisten(listener));
+        EXPECT_EQ(listener.remote_host, host(to));
+        ASSERT_EQ(nic.with_turn([&] { return nic.engine().accept(listener.connection, server); }),
+                  Status::success);
+        poll();
+        ASSERT_EQ(client.state.load(), ViState::connected);
+        ASSERT_EQ(server.state.load(), ViState::connected);
+    }
+    /// Until nothing happens any more.
+    void poll() {
+        for (int quiet = 0; quiet < 3;) quiet = nic.poll() ? 0 : quiet + 1;
+    }
+    queue::Descriptor& make(std::size_t offset, std::uint32_t length, std::uint16_t control = 0) {
+        queue::Descriptor& descriptor = descriptors.get()[made++ % descriptors_max];
+        std::memset(static_cast<void*>(&descriptor), 0, sizeof descriptor);
+        descriptor.control.control = control;
+        descriptor.control.segment_count = 1;
+        descriptor.control.length = length;
+        descriptor.segments[0] = {address(offset), handle, length};
+        return descriptor;
+    }
+    queue::Descriptor& send(engine::Vi& vi, std::size_t offset, std::uint32_t length) {
+        queue::Descriptor& descriptor = make(offset, length);
+        EXPECT_EQ(nic.post_send(vi, &descriptor, descriptor_handle), Status::success);
+        return descriptor;
+    }
+    queue::Descriptor& receive(engine::Vi& vi, std::size_t offset, std::uint32_t length) {
+        queue::Descriptor& descriptor = make(offset, length);
+        EXPECT_EQ(nic.post_receive(vi, &descriptor, descriptor_handle), Status::success);
+        return descriptor;
+    }
+
+    struct Free {
+        void operator()(void* pointer) const { std::free(pointer); }
+    };
+    static constexpr std::size_t memory_length = 1 << 20;
+    static constexpr std::size_t descriptors_max = 256;
+
+    NicLimits limits;
+    Counters counters{};
+    Attending attendant;
+    Nic nic;
+    std::unique_ptr<std::byte, Free> memory;
+    std::unique_ptr<queue::Descriptor, Free> descriptors;
+    memory::MemoryHandle handle = 0;
+    memory::MemoryHandle descriptor_handle = 0;
+    std::size_t made = 0;
+};
+
+struct NicTest : Fixture {
+    engine::Vi& client = make_vi(Reliability::delivery);
+    engine::Vi& server = make_vi(Reliability::delivery);
+};
+
+TEST_F(NicTest, Vipl_4_20_connect_answers) {
+    ASSERT_EQ(nic.connect(client, {}, {host(1), word("nobody")}, Time::never()), Status::success);
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::idle);
+    EXPECT_EQ(client.connect_status, Status::no_match);
+    ASSERT_EQ(nic.connect(client, {}, {host(9), word("ear")}, Time::never()), Status::success);
+    poll();
+    EXPECT_EQ(client.connect_status, Status::not_reachable);
+}
+
+TEST_F(NicTest, Vipl_4_20_connect_times_out_by_the_attendants_clock) {
+    engine::Listener listener;
+    listener.discriminator = word("ear");
+    ASSERT_EQ(nic.listen(listener), Status::success);
+    EXPECT_EQ(attendant.clock_reads, 0);  // no deadline, no look at the clock
+    ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time{5000}), Status::success);
+    attendant.time = Time{4999};
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::connect_pending);
+    attendant.time = Time{5000};
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::idle);
+    EXPECT_EQ(client.connect_status, Status::timeout);
+    EXPECT_TRUE(nic.unlisten(listener));  // it had been given the request
+    EXPECT_EQ(nic.with_turn([&] { return nic.engine().accept(listener.connection, server); }),
+              Status::timeout);
+}
+
+TEST_F(NicTest, Vipl_4_13_done_looks_at_the_head_only) {
+    void* done = &done;
+    EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);
+    EXPECT_EQ(done, nullptr);
+    connect(client, server);
+    queue::Descriptor& first = receive(server, 0, 100);
+    queue::Descriptor& second = receive(server, 100, 100);
+    EXPECT_EQ(nic.done(server.receive, done), Status::not_done);
+    EXPECT_EQ(done, nullptr);
+    queue::Descriptor& sent = send(client, 500, 100);
+    EXPECT_EQ(nic.done(client.send, done), Status::success);
+    EXPECT_EQ(done, &sent);
+    EXPECT_EQ(nic.done(server.receive, done), Status::success);
+    EXPECT_EQ(done, &first);
+    EXPECT_EQ(nic.done(server.receive, done), Status::not_done);
+    nic.with_turn([&] {
+        nic.engine().disconnect(client);
+        return 0;
+    });
+    poll();
+    EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);
+    EXPECT_EQ(done, &second);
+    EXPECT_NE(second.control.status & queue::status::flushed, 0U);
+    EXPECT_EQ(attendant.events, (std::vector{engine::ErrorCode::connection_lost}));
+}
+
+TEST_F(NicTest, Vipl_4_9_post_clears_an_old_done) {
+    queue::Descriptor& descriptor = make(0, 100);
+    descriptor.control.status = queue::status::done;
+    ASSERT_EQ(nic.post_receive(server, &descriptor, descriptor_handle), Status::success);
+    EXPECT_EQ(descriptor.control.status, 0U);
+}
+
+TEST_F(NicTest, Vipl_4_12_what_cannot_be_read_is_refused) {
+    queue::Descriptor& descriptor = make(0, 100);
+    EXPECT_EQ(nic.post_send(client, nullptr, descriptor_handle), Status::invalid_parameter);
+    EXPECT_EQ(nic.post_send(client, &descriptor, handle), Status::invalid_parameter);
+    EXPECT_EQ(nic.post_send(client, &descriptor, 0), Status::invalid_parameter);
+    auto* odd = reinterpret_cast<std::byte*>(&descriptor) + 32;
+    EXPECT_EQ(nic.post_receive(client, odd, descriptor_handle), Status::invalid_parameter);
+    queue::Descriptor& last = descriptors.get()[descriptors_max - 1];
+    last = descriptor;
+    last.control.segment_count = 3;  // the third would lie beyond the region
+    EXPECT_EQ(nic.post_receive(client, &last, descriptor_handle), Status::invalid_parameter);
+    EXPECT_TRUE(client.send.work.empty() && client.receive.work.empty());
+}
+
+TEST_F(NicTest, Vipl_4_12_full_queue_is_error_resource) {
+    for (std::uint32_t n = 0; n < limits.descriptors_per_queue_max; ++n) receive(server, 0, 1);
+    EXPECT_EQ(nic.post_receive(server, &make(0, 1), descriptor_handle), Status::error_resource);
+    connect(client, server);
+    send(client, 0, 1);
+    poll();
+    EXPECT_EQ(nic.post_receive(server, &make(0, 1), descriptor_handle), Status::error_resource);
+    void* done = nullptr;
+    EXPECT_EQ(nic.done(server.receive, done), Status::success);
+    EXPECT_EQ(nic.post_receive(server, &make(0, 1), descriptor_handle), Status::success);
+}
+
+TEST_F(NicTest, Vipl_1_9_descriptors_of_252_segments) {
+    constexpr std::uint32_t count = 252;
+    struct alignas(64) Long {
+        queue::ControlSegment control;
+        queue::Segment segments[count];
+    };
+    auto* at = static_cast<Long*>(std::aligned_alloc(64, 2 * sizeof(Long)));
+    const auto long_handle =
+        nic.register_memory(reinterpret_cast<std::uint64_t>(at), 2 * sizeof(Long), {}).value();
+    std::memset(static_cast<void*>(at), 0, 2 * sizeof(Long));
+    for (std::uint32_t n = 0; n < 2 * count; ++n) memory.get()[n] = static_cast<std::byte>(n);
+    for (std::uint32_t which = 0; which < 2; ++which) {
+        at[which].control.segment_count = count;
+        for (std::uint32_t n = 0; n < count; ++n)
+            at[which].segments[n] = {address(which * 10000U + n * (which == 0 ? 2 : 3)), handle,
+                                     which == 0 ? 2U : 2U};
+    }
+    at[0].control.length = 2 * count;
+    connect(client, server);
+    ASSERT_EQ(nic.post_receive(server, &at[1], long_handle), Status::success);
+    ASSERT_EQ(nic.post_send(client, &at[0], long_handle), Status::success);
+    poll();
+    EXPECT_EQ(at[1].control.length, 2 * count);
+    for (std::uint32_t n = 0; n < 2 * count; ++n)
+        ASSERT_EQ(memory.get()[10000 + n / 2 * 3 + n % 2], static_cast<std::byte>(n)) << n;
+    nic.poll();
+    at[0].control.segment_count = count + 1;
+    EXPECT_EQ(nic.post_send(client, &at[0], long_handle), Status::success);
+    EXPECT_EQ(at[0].control.status, queue::status::done | queue::status::format_error);
+    std::free(at);
+}
+
+TEST_F(NicTest, Vipl_4_8_region_of_posted_work_cannot_go) {
+    receive(server, 0, 100);
+    EXPECT_EQ(nic.deregister(handle, address(0)), Status::error_resource);
+    EXPECT_EQ(nic.deregister(handle, address(64)), Status::invalid_parameter);
+    nic.with_turn([&] {
+        nic.engine().disconnect(server);
+        return 0;
+    });
+    EXPECT_EQ(nic.deregister(handle, address(0)), Status::success);
+    EXPECT_EQ(nic.deregister(handle, address(0)), Status::invalid_parameter);
+    EXPECT_EQ(counters.get(Counter::regions_open), 1U);
+}
+
+TEST_F(NicTest, Vipl_4_2_close_tells_the_peers_and_later_calls_find_no_device) {
+    connect(client, server);
+    receive(server, 0, 100);
+    nic.close();
+    EXPECT_NE(client.state.load(), ViState::connected);
+    EXPECT_NE(server.state.load(), ViState::connected);
+    EXPECT_FALSE(nic.has_work());
+    nic.poll();
+    ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time::never()), Status::success);
+    EXPECT_EQ(client.connect_status, Status::not_reachable);
+}
+
+// Completion queues -------------------------------------------------------------------------------
+
+struct CompletionTest : Fixture {
+    std::uint64_t name = nic.create_completion_queue(4).value();
+    queue::CompletionQueue* completions = nic.completion_queue(name);
+    engine::Vi& client = make_vi(Reliability::delivery);
+    engine::Vi& server = make_vi(Reliability::delivery, completions);
+    queue::Completion completion;
+};
+
+TEST_F(CompletionTest, Vipl_4_15_an_entry_means_one_done) {
+    connect(client, server);
+    for (int n = 0; n < 3; ++n) receive(server, 0, 10);
+    for (int n = 0; n < 3; ++n) send(client, 100, 10);
+    for (int n = 0; n < 3; ++n) {
+        ASSERT_EQ(nic.completion_done(*completions, completion), Status::success);
+        EXPECT_TRUE(completion.receive);
+        EXPECT_EQ(completion.vi & 0xFFFF, server.index);
+        void* done = nullptr;
+        EXPECT_EQ(nic.done(server.receive, done), Status::success);
+    }
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
+}
+
+TEST_F(CompletionTest, Vipl_4_16_full_queue_loses_nothing_and_says_so_once) {
+    connect(client, server);
+    for (int n = 0; n < 20; ++n) receive(server, static_cast<std::size_t>(n) * 10, 10);
+    for (int n = 0; n < 20; ++n) send(client, 5000, 10);
+    poll();
+    EXPECT_EQ(attendant.events, (std::vector{engine::ErrorCode::vi_overrun}));
+    EXPECT_EQ(counters.get(Counter::completion_queue_overruns), 1U);
+    for (int n = 0; n < 20; ++n) {
+        ASSERT_EQ(nic.completion_done(*completions, completion), Status::success) << n;
+        void* done = nullptr;
+        EXPECT_EQ(nic.done(server.receive, done), Status::success);
+    }
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
+}
+
+TEST_F(CompletionTest, Vipl_4_16_resize_keeps_every_entry) {
+    connect(client, server);
+    for (int n = 0; n < 30; ++n) receive(server, 0, 10);
+    int sent = 0;
+    for (const std::uint32_t size : {1U, 16U, 2U, 64U, 3U}) {
+        for (int n = 0; n < 5; ++n, ++sent) send(client, 5000, 10);
+        poll();
+        ASSERT_EQ(nic.resize_completion_queue(name, size), Status::success);
+    }
+    int taken = 0;
+    while (nic.completion_done(*completions, completion) == Status::success) ++taken;
+    EXPECT_EQ(taken, sent);
+    EXPECT_EQ(nic.resize_completion_queue(name, 0), Status::invalid_parameter);
+    EXPECT_EQ(nic.resize_completion_queue(name + 1, 4), Status::invalid_parameter);
+}
+
+TEST_F(CompletionTest, Vipl_4_16_bound_queue_cannot_go_and_entries_of_a_destroyed_vi_vanish) {
+    EXPECT_EQ(nic.destroy_completion_queue(name), Status::error_resource);
+    receive(server, 0, 10);
+    nic.with_turn([&] {
+        nic.engine().disconnect(server);
+        return 0;
+    });
+    void* done = nullptr;
+    EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);
+    ASSERT_NE(done, nullptr);
+    EXPECT_TRUE(completions->has_entry());
+    ASSERT_EQ(nic.with_turn([&] { return nic.engine().destroy_vi(server); }), Status::success);
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
+    EXPECT_EQ(nic.destroy_completion_queue(name), Status::success);
+    EXPECT_EQ(nic.completion_queue(name), nullptr);
+    const std::uint64_t next = nic.create_completion_queue(1).value();
+    EXPECT_NE(next, name);
+    EXPECT_EQ(nic.create_completion_queue(0).error(), Status::invalid_parameter);
+}
+
+// The turn ----------------------------------------------------------------------------------------
+
+struct NarrowTest : Fixture {
+    NarrowTest() : Fixture({256, 3}, narrow()) {}
+    static NicLimits narrow() {
+        NicLimits limits;
+        limits.turn_frames_max = 8;
+        return limits;
+    }
+    engine::Vi& client = make_vi(Reliability::reception);
+    engine::Vi& server = make_vi(Reliability::reception);
+};
+
+TEST_F(NarrowTest, Vipl_4_23_back_pressure_delays_and_loses_nothing) {
+    connect(client, server);
+    for (std::uint32_t n = 0; n < 10000; ++n) memory.get()[n] = static_cast<std::byte>(n * 13);
+    for (std::uint32_t n = 0; n < 10; ++n) receive(server, 20000 + n * 1000, 1000);
+    for (std::uint32_t n = 0; n < 10; ++n) send(client, n * 1000, 1000);
+    poll();
+    EXPECT_GT(counters.get(Counter::back_pressure), 0U);
+    EXPECT_EQ(counters.get(Counter::receives), 10U);
+    EXPECT_EQ(counters.get(Counter::sends), 10U);
+    EXPECT_EQ(std::memcmp(memory.get(), memory.get() + 20000, 10000), 0);
+}
+
+TEST_F(NarrowTest, a_turn_is_bounded) {
+    connect(client, server);
+    for (std::uint32_t n = 0; n < 50; ++n) receive(server, 20000, 1000);
+    for (std::uint32_t n = 0; n < 50; ++n) send(client, 0, 1000);
+    for (int turns = 0; counters.get(Counter::receives) < 50; ++turns) {
+        ASSERT_LT(turns, 10000);
+        nic.take_turn();
+        const Turn turn = nic.turn({});
+        nic.end_turn();
+        EXPECT_LE(turn.frames, 2 * limits.turn_frames_max + 16);
+    }
+}
+
+/// Two devices: a connection stays on the path on which it was made.
+TEST_F(NicTest, one_nic_over_two_devices) {
+    nic.add_device(std::make_unique<LoopbackDevice>(host(2)));
+    connect(client, server, 1);
+    engine::Vi& second_client = make_vi(Reliability::delivery);
+    engine::Vi& second_server = make_vi(Reliability::delivery);
+    connect(second_client, second_server, 2);
+    EXPECT_NE(client.path, second_client.path);
+    EXPECT_EQ(nic.peer_address(client.path), host(1));
+    EXPECT_EQ(nic.peer_address(second_client.path), host(2));
+    for (std::size_t n = 0; n < 200; ++n) memory.get()[n] = static_cast<std::byte>(n + 1);
+    receive(server, 1000, 100);
+    receive(second_server, 1100, 100);
+    send(client, 0, 100);
+    send(second_client, 100, 100);
+    poll();
+    EXPECT_EQ(std::memcmp(memory.get(), memory.get() + 1000, 200), 0);
+    ASSERT_EQ(
+        nic.connect(make_vi(Reliability::delivery), {}, {host(3), word("ear")}, Time::never()),
+        Status::success);
+}
+
+/// A peer that sends what no NIC sends loses its path and all its connections.
+TEST_F(NicTest, hostile_frame_ends_the_path) {
+    connect(client, server);
+    device::Device& device = *nic.devices().front();
+    device::FrameSlot slot;
+    ASSERT_TRUE(device.reserve(0, 16, 0, slot));
+    std::memset(slot.header, 0xEE, 16);
+    device.transmit(0);
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::error);
+    EXPECT_EQ(server.state.load(), ViState::error);
+    EXPECT_EQ(counters.get(Counter::frames_refused), 1U);
+    EXPECT_EQ(attendant.events, (std::vector{engine::ErrorCode::connection_lost,
+                                             engine::ErrorCode::connection_lost}));
+    EXPECT_EQ(counters.get(Counter::paths_open), 0U);
+    engine::Vi& new_client = make_vi(Reliability::delivery);
+    engine::Vi& new_server = make_vi(Reliability::delivery);
+    connect(new_client, new_server);
+    EXPECT_EQ(counters.get(Counter::paths_open), 1U);
+}
+
+TEST_F(NicTest, attendant_hears_of_progress_only_when_somebody_waits) {
+    connect(client, server);
+    attendant.attended = 0;
+    receive(server, 0, 10);
+    send(client, 0, 10);
+    poll();
+    EXPECT_EQ(attendant.attended, 0);
+    nic.attention().fetch_or(Nic::somebody_waits);
+    receive(server, 0, 10);
+    send(client, 0, 10);
+    poll();
+    EXPECT_GT(attendant.attended, 0);
+    attendant.attended = 0;
+    nic.poll();
+    EXPECT_EQ(attendant.attended, 0);
+    nic.attention().fetch_or(Nic::agent_sleeps);
+    nic.poll();
+    EXPECT_EQ(attendant.attended, 1);
+}
+
+TEST_F(NicTest, doorbell_rung_while_another_holds_the_turn_is_answered_when_it_lets_go) {
+    connect(client, server);
+    queue::Descriptor& got = receive(server, 100, 10);
+    nic.take_turn();
+    queue::Descriptor& sent = send(client, 0, 10);
+    EXPECT_EQ(sent.control.status, 0U);
+    nic.end_turn();
+    EXPECT_NE(sent.control.status & queue::status::done, 0U);
+    poll();
+    EXPECT_NE(got.control.status & queue::status::done, 0U);
+}
+
+}  // namespace
+}  // namespace via::nic

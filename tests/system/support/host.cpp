@@ -1,0 +1,122 @@
+#include "support/host.hpp"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "support/must.hpp"
+
+namespace system_test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::size_t count_entries(const std::string& path) {
+    std::size_t count = 0;
+    DIR* stream = opendir(path.c_str());
+    if (stream == nullptr) return 0;
+    while (const dirent* entry = readdir(stream))
+        if (entry->d_name[0] != '.') ++count;
+    closedir(stream);
+    return count;
+}
+
+}  // namespace
+
+Host::Host() {
+    path_ = (fs::temp_directory_path() / "via-system-XXXXXX").string();
+    require_call(mkdtemp(path_.data()) != nullptr, "mkdtemp");
+    if (const char* before = getenv("XDG_RUNTIME_DIR")) {
+        before_ = before;
+        was_set_ = true;
+    }
+    setenv("XDG_RUNTIME_DIR", path_.c_str(), 1);
+}
+
+Host::~Host() {
+    if (was_set_) setenv("XDG_RUNTIME_DIR", before_.c_str(), 1);
+    if (!was_set_) unsetenv("XDG_RUNTIME_DIR");
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+}
+
+std::vector<std::string> Host::entries() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(path_))
+        if (!fs::is_directory(entry.symlink_status()))
+            names.push_back(fs::relative(entry.path().parent_path(), path_) /
+                            entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::string Host::meeting_place() const {
+    for (const auto& entry : fs::recursive_directory_iterator(path_))
+        if (entry.path().filename() == "shm" && fs::is_directory(entry.symlink_status()))
+            return entry.path().string();
+    fail("no NIC was ever open below " + path_);
+}
+
+std::string Host::met() const {
+    std::string text;
+    for (const auto& entry : fs::directory_iterator(meeting_place()))
+        text += (text.empty() ? "" : " ") + entry.path().filename().string();
+    return text;
+}
+
+void Host::reclaim() const {
+    VIP_NIC_HANDLE nic = nullptr;
+    OK(VipOpenNic("shm", &nic));
+    OK(VipCloseNic(nic));
+}
+
+Holdings Holdings::of(pid_t pid) {
+    const std::string process = "/proc/" + std::to_string(pid);
+    Holdings holdings;
+    holdings.descriptors = count_entries(process + "/fd");
+    holdings.threads = count_entries(process + "/task");
+    std::istringstream maps(read_file(process + "/maps"));
+    for (std::string line; std::getline(maps, line);)
+        if (line.find("via-channel") != line.npos) ++holdings.mappings;
+    holdings.rss_kib = static_cast<std::size_t>(read_number(process + "/status", "VmRSS"));
+    return holdings;
+}
+
+Holdings Holdings::now() {
+    Holdings holdings = of(getpid());
+    --holdings.descriptors;  // the listing's own
+    return holdings;
+}
+
+std::string Holdings::text() const {
+    return std::to_string(descriptors) + " descriptors, " + std::to_string(threads) + " threads, " +
+           std::to_string(mappings) + " channel mappings, " + std::to_string(rss_kib) + " KiB";
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+long read_number(const std::string& path, const std::string& field) {
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(field + ":")) return std::stol(line.substr(field.size() + 1));
+    fail("no line " + field + " in " + path);
+}
+
+double processor_seconds() {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+}  // namespace system_test

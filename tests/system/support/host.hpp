@@ -1,0 +1,57 @@
+// The host as the library sees it: a runtime directory of its own for each test, and what a process
+// holds of the system's things.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace system_test {
+
+/// A new, empty runtime directory for this process and its children, until the object goes.
+class Host {
+public:
+    Host();
+    ~Host();
+    Host(const Host&) = delete;
+    Host& operator=(const Host&) = delete;
+
+    const std::string& path() const { return path_; }
+    /// All entries below that are no directories, in alphabetical order.
+    std::vector<std::string> entries() const;
+    /// The directory in which NICs called `shm` meet; there is one once such a NIC was open.
+    std::string meeting_place() const;
+    /// The names in it, in one line; "" when nothing is left there.
+    std::string met() const;
+    /// Opens and closes a NIC, which removes what the dead left behind.
+    void reclaim() const;
+
+private:
+    std::string path_;
+    std::string before_;
+    bool was_set_ = false;
+};
+
+/// What a process holds.
+struct Holdings {
+    std::size_t descriptors = 0;
+    std::size_t threads = 0;
+    std::size_t mappings = 0;  ///< of channels
+    std::size_t rss_kib = 0;
+
+    static Holdings of(pid_t pid);
+    static Holdings now();
+    std::string text() const;
+};
+
+/// The whole of a small file, of /proc for instance; empty when it cannot be read.
+std::string read_file(const std::string& path);
+/// The number behind `field` in a file of lines "field: number".
+long read_number(const std::string& path, const std::string& field);
+
+/// Seconds of processor time this process has used.
+double processor_seconds();
+
+}  // namespace system_test

@@ -1,0 +1,117 @@
+#include "bench/pair_child.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include "bench/noise.hpp"
+
+namespace via::bench {
+
+namespace {
+
+// Long enough for the parent to fall asleep after it gave the order, so that it does not share a
+// processor with what is measured.
+constexpr long settle_ns = 300'000;
+
+Status pin_to(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<unsigned>(cpu), &set);
+    if (::sched_setaffinity(0, sizeof set, &set) < 0) {
+        return fail_errno(fmt::format("cannot run on processor {}", cpu));
+    }
+    return {};
+}
+
+Result<Arena> make_arena(std::size_t bytes) {
+    void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return fail_errno(fmt::format("mmap of {} bytes", bytes));
+    std::memset(at, 0x5a, bytes);
+    return Arena{static_cast<std::byte*>(at), bytes};
+}
+
+// The child's half of one question.
+Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const PairSetup& setup,
+                  Answer& answer) {
+    const timespec settle{0, settle_ns};
+    ::nanosleep(&settle, nullptr);
+    const int cpu = setup.cpus[link.own()];
+
+    link.set_step(Step::probing);
+    if (!link.meet()) return fail("called off");
+    const Look before = look_around(cpu);
+    if (!link.meet()) return fail("called off");
+    answer.probe_before_ns = link.probe();
+    if (link.is_first()) {
+        const auto mode = classify(answer.probe_before_ns, setup.limits);
+        link.shared().mode.value.store(mode ? 1 + static_cast<std::uint64_t>(*mode) : 0,
+                                       std::memory_order_release);
+    }
+    if (!link.meet()) return fail("called off");
+
+    link.set_step(Step::measuring);
+    auto reading = endpoint.measure(order.question, order.effort);
+    if (!reading) return std::unexpected(reading.error());
+    answer.reading = *reading;
+
+    link.set_step(Step::probing);
+    if (!link.meet()) return fail("called off");
+    answer.probe_after_ns = link.probe();
+    if (!link.meet()) return fail("called off");
+    answer.disturbance = between_looks(before, look_around(cpu), setup.processors);
+    // Nobody answers before both have looked: the parent, once awake, would be foreign load.
+    if (!link.meet()) return fail("called off");
+    link.set_step(Step::idle);
+    return {};
+}
+
+void note(Answer& answer, const Status& status) {
+    answer.good = status.has_value();
+    if (answer.good) return;
+    const std::string& what = status.error().what;
+    std::memcpy(answer.trouble.data(), what.data(),
+                std::min(what.size(), answer.trouble.size() - 1));
+}
+
+}  // namespace
+
+void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& setup, int control) {
+    Link link(shared, side);
+    const auto open = [&]() -> Result<std::unique_ptr<Endpoint>> {
+        if (auto pinned = pin_to(setup.cpus[link.own()]); !pinned) {
+            return std::unexpected(pinned.error());
+        }
+        auto arena = make_arena(setup.arena_bytes);
+        if (!arena) return std::unexpected(arena.error());
+        link.arena = *arena;
+        link.mine().pid = ::getpid();
+        link.mine().arena = reinterpret_cast<std::uint64_t>(arena->base);
+        if (!link.meet()) return fail("called off");
+        auto endpoint = channel.endpoint(link);
+        if (auto opened = endpoint->open(); !opened) return std::unexpected(opened.error());
+        return endpoint;
+    };
+    auto endpoint = open();
+    link.set_step(Step::idle);
+    Answer hello;
+    note(hello, endpoint ? Status{} : std::unexpected(endpoint.error()));
+    (void)::send(control, &hello, sizeof hello, MSG_NOSIGNAL);
+
+    Order order;
+    while (endpoint && ::recv(control, &order, sizeof order, 0) == sizeof order && !order.quit) {
+        Answer answer;
+        note(answer, answer_one(link, **endpoint, order, setup, answer));
+        if (::send(control, &answer, sizeof answer, MSG_NOSIGNAL) < 0) break;
+    }
+    link.set_step(Step::closing);
+    if (endpoint) endpoint->reset();
+    ::_exit(0);  // not exit(): the buffers of stdio and the exit handlers are the parent's
+}
+
+}  // namespace via::bench

@@ -1,0 +1,165 @@
+#include "bench/pair.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "bench/cpus.hpp"
+#include "bench/loops.hpp"
+
+namespace via::bench {
+namespace {
+
+Question latency_of(std::uint64_t size) {
+    Question question;
+    question.size = size;
+    return question;
+}
+
+class PairTest : public testing::Test {
+protected:
+    void SetUp() override {
+        const auto cpus = choose_cpus({});
+        if (!cpus) GTEST_SKIP() << cpus.error().what;
+        setup_.cpus = *cpus;
+        setup_.max_size = 1 << 20;
+        setup_.arena_bytes = 64u << 20;
+    }
+    // Nothing this test forked is left, not even as a zombie.
+    void TearDown() override {
+        EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+        EXPECT_EQ(errno, ECHILD);
+    }
+
+    PairSetup setup_;
+};
+
+// Answers as told: fails to open, fails to measure, or spins for ever.
+enum class Fault { open, measure, hang };
+
+class FaultyEndpoint final : public Endpoint {
+public:
+    FaultyEndpoint(Link& link, Fault fault) : link_(link), fault_(fault) {}
+    Status open() override {
+        if (fault_ == Fault::open && !link_.is_first()) return fail("no door");
+        return {};
+    }
+    Result<Reading> measure(const Question&, const Effort&) override {
+        if (fault_ == Fault::measure && link_.is_first()) return fail("no ruler");
+        while (fault_ == Fault::hang && !link_.is_first()) relax();
+        if (!link_.meet()) return fail("called off");
+        return Reading{};
+    }
+
+private:
+    Link& link_;
+    Fault fault_;
+};
+
+class FaultyChannel final : public Channel {
+public:
+    explicit FaultyChannel(Fault fault) : Channel("faulty"), fault_(fault) {}
+    Question adapt(const Question& question) const override { return question; }
+    std::string refuses(const Question&) const override { return {}; }
+    Status prepare(std::uint64_t) override { return {}; }
+    std::unique_ptr<Endpoint> endpoint(Link& link) override {
+        return std::make_unique<FaultyEndpoint>(link, fault_);
+    }
+
+private:
+    Fault fault_;
+};
+
+TEST_F(PairTest, EveryChannelDeliversWhatItWasGiven) {
+    for (const ChannelInfo& info : known_channels()) {
+        SCOPED_TRACE(info.name);
+        auto pair = Pair::start(make_comparison(info.name), setup_);
+        ASSERT_TRUE(pair.has_value()) << pair.error().what;
+        for (const Wait wait : {Wait::poll, Wait::block}) {
+            for (const Bench bench : {Bench::latency, Bench::bandwidth}) {
+                for (const std::uint64_t size : {0u, 1u, 7u, 8u, 13u, 64u, 4097u, 1u << 18}) {
+                    Question question = latency_of(size);
+                    question.bench = bench;
+                    question.wait = wait;
+                    question.depth = 4;
+                    question = (*pair)->channel().adapt(question);
+                    if (!(*pair)->channel().refuses(question).empty()) continue;
+                    if (info.name == "ring" && size > 8) continue;  // tunes itself for each
+                    const auto sample = (*pair)->ask(question, {2, 20, 5}, 60'000);
+                    ASSERT_TRUE(sample.has_value()) << sample.error().what;
+                    EXPECT_GT(sample->probe_before_ns, 0);
+                    if (sample->readings[0].retry) continue;
+                    EXPECT_EQ(sample->readings[0].messages, 20u);
+                    EXPECT_GT(sample->readings[0].first_ns, 0);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(PairTest, RingTunesItselfOnceThenMeasuresLargeMessages) {
+    auto pair = Pair::start(make_ring(), setup_);
+    ASSERT_TRUE(pair.has_value()) << pair.error().what;
+    Question question = latency_of((1 << 18) + 5);  // the last chunk is a short one
+    question.bench = Bench::bandwidth;
+    question.depth = 4;
+    bool measured = false;
+    for (int turn = 0; turn < 4 && !measured; ++turn) {  // a change of mode tunes again
+        const auto sample = (*pair)->ask(question, {2, 20, 0}, 60'000);
+        ASSERT_TRUE(sample.has_value()) << sample.error().what;
+        measured = !sample->readings[0].retry;
+        if (measured) {
+            EXPECT_GT(sample->readings[1].last_ns, sample->readings[0].first_ns);
+        }
+    }
+    EXPECT_TRUE(measured);
+}
+
+TEST_F(PairTest, AKilledProcessIsNamedAndNothingIsLeft) {
+    for (const Side side : {Side::first, Side::second}) {
+        auto pair = Pair::start(make_pipe(), setup_);
+        ASSERT_TRUE(pair.has_value()) << pair.error().what;
+        const pid_t victim = (*pair)->process(side);
+        ASSERT_EQ(::kill(victim, SIGKILL), 0);
+        const auto sample = (*pair)->ask(latency_of(8), {2, 20, 5}, 60'000);
+        ASSERT_FALSE(sample.has_value());
+        EXPECT_NE(sample.error().what.find("ended by signal 9"), std::string::npos)
+            << sample.error().what;
+        EXPECT_NE(sample.error().what.find(std::to_string(victim)), std::string::npos);
+        EXPECT_FALSE((*pair)->ask(latency_of(8), {2, 20, 5}, 60'000).has_value());
+    }
+}
+
+TEST_F(PairTest, AHangingProcessEndsByTheWatchdog) {
+    auto pair = Pair::start(std::make_unique<FaultyChannel>(Fault::hang), setup_);
+    ASSERT_TRUE(pair.has_value()) << pair.error().what;
+    const auto sample = (*pair)->ask(latency_of(8), {2, 20, 5}, 1'000);
+    ASSERT_FALSE(sample.has_value());
+    EXPECT_NE(sample.error().what.find("no answer within 1 s"), std::string::npos)
+        << sample.error().what;
+}
+
+TEST_F(PairTest, AStoppedProcessIsNamed) {
+    auto pair = Pair::start(make_unix_socket(), setup_);
+    ASSERT_TRUE(pair.has_value()) << pair.error().what;
+    const pid_t victim = (*pair)->process(Side::second);
+    ASSERT_EQ(::kill(victim, SIGSTOP), 0);
+    const auto sample = (*pair)->ask(latency_of(8), {2, 20, 5}, 1'000);
+    ASSERT_FALSE(sample.has_value());
+    EXPECT_NE(sample.error().what.find("it is stopped"), std::string::npos);
+    EXPECT_NE(sample.error().what.find(std::to_string(victim)), std::string::npos);
+}
+
+TEST_F(PairTest, AFailureInAChildIsTold) {
+    auto closed = Pair::start(std::make_unique<FaultyChannel>(Fault::open), setup_);
+    ASSERT_FALSE(closed.has_value());
+    EXPECT_EQ(closed.error().what, "faulty: no door");
+    auto pair = Pair::start(std::make_unique<FaultyChannel>(Fault::measure), setup_);
+    ASSERT_TRUE(pair.has_value()) << pair.error().what;
+    const auto sample = (*pair)->ask(latency_of(8), {2, 20, 5}, 60'000);
+    ASSERT_FALSE(sample.has_value());
+    EXPECT_EQ(sample.error().what, "faulty: no ruler");
+}
+
+}  // namespace
+}  // namespace via::bench

@@ -1,0 +1,173 @@
+#include "bench/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace via::bench {
+namespace {
+
+Sample kept(double value, Mode mode) {
+    Sample sample;
+    sample.verdict = {Drop::none, mode};
+    sample.value = value;
+    sample.p99_us = value * 2;
+    sample.probe_ns = mode == Mode::near ? 52 : 240;
+    return sample;
+}
+
+Sample dropped(double value, Drop drop) {
+    Sample sample;
+    sample.verdict = {drop, {}};
+    sample.value = value;
+    sample.probe_ns = 120;
+    return sample;
+}
+
+Outcome two_channels() {
+    Question question;
+    question.size = 8;
+    Outcome outcome;
+    outcome.questions = {question};
+    outcome.channels = {"shm", "pipe"};
+    outcome.series = {{0, 0, question, {}}, {0, 1, question, {}}};
+    return outcome;
+}
+
+void add(Series& series, std::initializer_list<double> values, Mode mode) {
+    for (const double value : values) series.samples.push_back(kept(value, mode));
+}
+
+TEST(Rows, ModesAreNeverMixedAndRatiosStayInOne) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {0.1, 0.2, 0.3}, Mode::near);
+    add(outcome.series[0], {0.5, 0.6, 0.7}, Mode::far);
+    add(outcome.series[1], {2, 2, 2}, Mode::near);
+    add(outcome.series[1], {3, 3, 3}, Mode::far);
+    const auto rows = make_rows(outcome, 3);
+    ASSERT_EQ(rows.size(), 4u);
+    EXPECT_EQ(rows[0].mode, Mode::near);
+    EXPECT_TRUE(rows[0].ours);
+    EXPECT_DOUBLE_EQ(rows[0].summary.median, 0.2);
+    EXPECT_FALSE(rows[0].ratio.has_value());
+    EXPECT_DOUBLE_EQ(*rows[1].ratio, 0.1);
+    EXPECT_EQ(rows[2].mode, Mode::far);
+    EXPECT_DOUBLE_EQ(*rows[3].ratio, 0.2);
+    EXPECT_DOUBLE_EQ(rows[3].probe_ns, 240);
+}
+
+TEST(Rows, DroppedSamplesCountButDoNotWeigh) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    outcome.series[0].samples.push_back(dropped(1000, Drop::steal));
+    outcome.series[0].samples.push_back(dropped(1000, Drop::between));
+    const auto rows = make_rows(outcome, 3);
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0].summary.max, 1);
+    EXPECT_EQ(rows[0].rounds, 3u);
+    EXPECT_EQ(rows[0].dropped, 2u);
+}
+
+TEST(Rows, LatencyTakesItsP99FromWithinTheRounds) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 2, 3}, Mode::near);
+    EXPECT_DOUBLE_EQ(make_rows(outcome, 3)[0].summary.p99, 4);
+    outcome.series[0].asked.bench = Bench::rate;
+    EXPECT_DOUBLE_EQ(make_rows(outcome, 3)[0].summary.p99, 1);
+}
+
+TEST(Rows, TooFewRoundsMakeNoRow) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1}, Mode::near);
+    EXPECT_TRUE(make_rows(outcome, 10).empty());
+    EXPECT_EQ(make_rows(outcome, 2).size(), 1u) << "unless fewer were asked for";
+}
+
+TEST(Rows, NoRatioWithoutOursInTheSameMode) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    add(outcome.series[1], {3, 3, 3}, Mode::far);
+    const auto rows = make_rows(outcome, 3);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_FALSE(rows[1].ratio.has_value());
+}
+
+TEST(Inconclusive, AnyModeThatAllChannelsHaveIsEnough) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1, 1}, Mode::far);
+    add(outcome.series[1], {1, 1, 1}, Mode::far);
+    EXPECT_TRUE(inconclusive(outcome, 10, Wanted::any).empty());
+    EXPECT_TRUE(inconclusive(outcome, 10, Wanted::far).empty());
+    EXPECT_EQ(inconclusive(outcome, 10, Wanted::near).size(), 1u);
+    EXPECT_EQ(inconclusive(outcome, 10, Wanted::both).size(), 1u);
+}
+
+TEST(Inconclusive, ChannelsInDifferentModesCannotBeCompared) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    add(outcome.series[1], {1, 1, 1}, Mode::far);
+    EXPECT_EQ(inconclusive(outcome, 10, Wanted::any).size(), 1u);
+}
+
+TEST(Inconclusive, OnlyDroppedSamplesAreNoAnswer) {
+    Outcome outcome = two_channels();
+    for (int i = 0; i < 20; ++i) {
+        outcome.series[0].samples.push_back(dropped(1, Drop::between));
+        outcome.series[1].samples.push_back(dropped(1, Drop::involuntary));
+    }
+    EXPECT_EQ(inconclusive(outcome, 10, Wanted::any).size(), 1u);
+    EXPECT_EQ(drop_text(outcome),
+              "40 of 40 samples dropped: 20 involuntary switches, 20 probe between near and far");
+}
+
+TEST(Inconclusive, AQuestionOnlyOthersAnsweredIsNone) {
+    Outcome outcome = two_channels();
+    outcome.series.erase(outcome.series.begin());
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    EXPECT_EQ(inconclusive(outcome, 3, Wanted::any).size(), 1u);
+}
+
+TEST(Json, ExactlyTheseFieldsInThisOrder) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
+    add(outcome.series[1], {2, 2, 2}, Mode::near);
+    std::istringstream lines(json_lines(make_rows(outcome, 3)));
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(line,
+              R"({"schema":"via-bench-1","bench":"latency","device":"shm","op":"send","size":8,)"
+              R"("wait":"poll","depth":1,"vis":0,"unit":"us","median":0.1,"min":0.1,"max":0.1,)"
+              R"("p99":0.2,"rounds":3,"dropped":0,"probe_ns":52.0,"mode":"near","ratio":0.05,)"
+              R"("against":"pipe"})");
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);
+    EXPECT_NE(line.find(R"("ratio":0.05,"against":"shm"})"), std::string::npos);
+    EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(Json, AloneThereIsNothingToCompareWith) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
+    const std::string text = json_lines(make_rows(outcome, 3));
+    EXPECT_NE(text.find(R"("ratio":null,"against":null})"), std::string::npos);
+}
+
+TEST(Json, ADeviceNameIsEscaped) {
+    Outcome outcome = two_channels();
+    outcome.channels[0] = "shm:\"\\\n";
+    add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
+    const std::string text = json_lines(make_rows(outcome, 3));
+    EXPECT_NE(text.find(R"("device":"shm:\"\\\u000a")"), std::string::npos) << text;
+}
+
+TEST(Table, OneHeadingAndALineEach) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
+    add(outcome.series[1], {2, 2, 2}, Mode::near);
+    const std::string text = table(make_rows(outcome, 3));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+    EXPECT_NE(text.find("latency, us one way; shm by send, wait poll, depth 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace via::bench

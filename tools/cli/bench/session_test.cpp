@@ -1,0 +1,118 @@
+#include "bench/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bench/cpus.hpp"
+
+namespace via::bench {
+namespace {
+
+RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) {
+    RawSample sample;
+    sample.readings[0].first_ns = 1'000;
+    sample.readings[0].last_ns = 1'000 + took_ns;
+    sample.readings[0].messages = messages;
+    sample.readings[0].legs = legs;
+    sample.readings[0].cpu_ns = took_ns;
+    sample.readings[1].cpu_ns = took_ns;
+    for (Disturbance& side : sample.disturbances) side.runnable = side.processors = 2;
+    sample.probe_before_ns = 50;
+    sample.probe_after_ns = 54;
+    return sample;
+}
+
+TEST(ToSample, LatencyIsHalfARoundTrip) {
+    const Sample sample = to_sample(Question{}, raw(1000, 4'000'000, 2));
+    EXPECT_DOUBLE_EQ(sample.value, 2.0);
+    EXPECT_DOUBLE_EQ(sample.cpu_us, 4.0);
+    EXPECT_DOUBLE_EQ(sample.probe_ns, 52);
+    EXPECT_EQ(sample.verdict.mode, Mode::near);
+}
+
+TEST(ToSample, AReadIsThereAndBack) {
+    EXPECT_DOUBLE_EQ(to_sample(Question{}, raw(1000, 4'000'000, 1)).value, 4.0);
+}
+
+TEST(ToSample, StreamsRunFromFirstPostToLastReceive) {
+    Question question;
+    question.bench = Bench::bandwidth;
+    question.size = 4096;
+    RawSample sample = raw(1000, 1, 1);
+    sample.readings[0].last_ns = 0;
+    sample.readings[1].last_ns = 1'000 + 1'000'000;  // the receiver's clock counts
+    EXPECT_DOUBLE_EQ(to_sample(question, sample).value, 4096.0);
+    question.bench = Bench::rate;
+    EXPECT_DOUBLE_EQ(to_sample(question, sample).value, 1.0);
+}
+
+Series with(std::size_t near, std::size_t far) {
+    Series series;
+    for (std::size_t i = 0; i < near; ++i) series.samples.push_back({{Drop::none, Mode::near}});
+    for (std::size_t i = 0; i < far; ++i) series.samples.push_back({{Drop::none, Mode::far}});
+    series.samples.push_back({{Drop::steal, {}}});
+    return series;
+}
+
+TEST(Complete, EveryChannelNeedsItsRoundsInOneMode) {
+    const Series a = with(5, 1);
+    const Series b = with(5, 7);
+    const Series c = with(4, 7);
+    EXPECT_TRUE(is_complete({&a, &b}, 5, Wanted::any));
+    EXPECT_TRUE(is_complete({&a, &b}, 5, Wanted::near));
+    EXPECT_FALSE(is_complete({&a, &b}, 5, Wanted::far));
+    EXPECT_FALSE(is_complete({&a, &b, &c}, 5, Wanted::any));
+    EXPECT_FALSE(is_complete({&b, &c}, 5, Wanted::both));
+    EXPECT_TRUE(is_complete({&b, &c}, 4, Wanted::both));
+}
+
+class SessionRun : public testing::Test {
+protected:
+    void SetUp() override {
+        const auto cpus = choose_cpus({});
+        if (!cpus) GTEST_SKIP() << cpus.error().what;
+        plan_.cpus = *cpus;
+        plan_.rounds = 1;
+        plan_.sample_ns = 200'000;
+        plan_.max_seconds = 20;
+    }
+
+    void ask(Bench bench, std::initializer_list<std::uint64_t> sizes) {
+        for (const std::uint64_t size : sizes) {
+            Question question;
+            question.bench = bench;
+            question.size = size;
+            question.depth = 4;
+            plan_.questions.push_back(question);
+        }
+    }
+
+    Plan plan_;
+};
+
+// Noise may drop every sample, so only what holds on any machine is expected.
+TEST_F(SessionRun, AsksEveryChannelAndLeavesOutWhoCannotAnswer) {
+    ask(Bench::bandwidth, {8, 4096});
+    plan_.channels.push_back(make_pipe());
+    plan_.channels.push_back(make_spsc());
+    plan_.channels.push_back(make_line());
+    const auto outcome = run_session(std::move(plan_));
+    ASSERT_TRUE(outcome.has_value()) << outcome.error().what;
+    EXPECT_EQ(outcome->series.size(), 3u) << "pipe twice, spsc for 8 bytes";
+    EXPECT_EQ(outcome->notes.size(), 3u) << "spsc for 4096 bytes, line twice";
+    for (const Series& series : outcome->series) {
+        ASSERT_FALSE(series.samples.empty());
+        EXPECT_LE(series.samples.size(), tries_per_round);
+        for (const Sample& sample : series.samples) EXPECT_GT(sample.value, 0);
+    }
+}
+
+TEST_F(SessionRun, FailsWhenOursCannotAnswer) {
+    ask(Bench::rate, {8});
+    plan_.channels.push_back(make_line());
+    const auto outcome = run_session(std::move(plan_));
+    ASSERT_FALSE(outcome.has_value());
+    EXPECT_NE(outcome.error().what.find("line"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace via::bench
