@@ -27,16 +27,21 @@ using Failure = std::unexpected<std::string>;
 Failure failure(const std::string& what, int error) {
     std::string text = what + ": " + strerror(error);
     switch (error) {
-        case EMFILE: text += "; raise the limit on open files (ulimit -n)"; break;
+        case EMFILE:
+            text += "; raise the limit on open files (ulimit -n)";
+            break;
         case ENOSPC:
-        case EDQUOT: text += "; free some space there"; break;
+        case EDQUOT:
+            text += "; free some space there";
+            break;
         case EACCES:
         case EPERM:
         case EROFS:
         case ENOENT:
             text += "; set XDG_RUNTIME_DIR to a directory of yours that can be written";
             break;
-        default: break;
+        default:
+            break;
     }
     return Failure(text);
 }
@@ -54,7 +59,8 @@ std::string objection(const struct stat& status) {
         char octal[8];
         snprintf(octal, sizeof octal, "%04o", mode);
         return std::string("has mode ") + octal +
-               ((mode & 077) != 0 ? ", so that others can enter it" : ", so that we cannot use it") +
+               ((mode & 077) != 0 ? ", so that others can enter it"
+                                  : ", so that we cannot use it") +
                "; make it 0700 (chmod 700)";
     }
     return {};

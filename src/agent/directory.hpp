@@ -18,7 +18,8 @@ std::expected<std::string, std::string> host_directory();
 std::expected<std::string, std::string> sub_directory(const std::string& parent,
                                                       const std::string& name);
 
-// What host_directory() is made of, for tests and `via info` ---------------------------------------
+// What host_directory() is made of, for tests and `via info`
+// ---------------------------------------
 
 /// `path`, made with mode 0700 if it is missing; a directory (no symbolic link) that belongs to
 /// us and that nobody else may enter.

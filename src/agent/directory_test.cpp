@@ -21,7 +21,7 @@ using test::Variable;
 namespace fs = std::filesystem;
 
 mode_t mode_of(const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     EXPECT_EQ(lstat(path.c_str(), &status), 0) << path;
     return status.st_mode & 07777;
 }
@@ -59,7 +59,8 @@ void expect_refusal(const std::expected<std::string, std::string>& result, const
                     const std::string& wrong, const std::string& remedy) {
     ASSERT_FALSE(result.has_value()) << *result;
     for (const std::string& part : {path, wrong, remedy})
-        EXPECT_NE(result.error().find(part), std::string::npos) << result.error() << "\n lacks " << part;
+        EXPECT_NE(result.error().find(part), std::string::npos)
+            << result.error() << "\n lacks " << part;
 }
 
 TEST(PrivateDirectory, IsMadeForUsAlone) {
@@ -96,11 +97,12 @@ TEST(PrivateDirectory, RefusesWhatIsNoDirectory) {
 TEST(PrivateDirectory, RefusesEveryBitForOthersAndEveryMissingOneOfOurs) {
     TemporaryFolder folder;
     make_folder(folder / "d");
-    for (const mode_t bit : {040, 020, 010, 04, 02, 01}) {
+    for (const mode_t bit : {040U, 020U, 010U, 04U, 02U, 01U}) {
         ASSERT_EQ(chmod((folder / "d").c_str(), 0700 | bit), 0);
-        expect_refusal(private_directory(folder / "d"), folder / "d", "others can enter", "chmod 700");
+        expect_refusal(private_directory(folder / "d"), folder / "d", "others can enter",
+                       "chmod 700");
     }
-    for (const mode_t bit : {0400, 0200, 0100}) {
+    for (const mode_t bit : {0400U, 0200U, 0100U}) {
         ASSERT_EQ(chmod((folder / "d").c_str(), 0700 & ~bit), 0);
         expect_refusal(private_directory(folder / "d"), folder / "d", "we cannot use", "chmod 700");
     }
@@ -125,7 +127,8 @@ TEST(PrivateDirectory, SaysWhatTheSystemSaid) {
                    "XDG_RUNTIME_DIR");
     make_folder(folder / "d");
     const DescriptorLimit none(0);
-    expect_refusal(private_directory(folder / "d"), folder / "d", "Too many open files", "ulimit -n");
+    expect_refusal(private_directory(folder / "d"), folder / "d", "Too many open files",
+                   "ulimit -n");
 }
 
 TEST(SubDirectory, IsMadeWithinAndChecked) {
@@ -145,9 +148,9 @@ TEST(SubDirectory, IsMadeWithinAndChecked) {
 TEST(SubDirectory, TakesPlainNamesOnly) {
     TemporaryFolder folder;
     make_folder(folder / "host");
-    for (const std::string& name :
-         {std::string(""), std::string("."), std::string(".."), std::string("a/b"),
-          std::string("../x"), std::string("/abs"), std::string("a\0b", 3), std::string(256, 'a')}) {
+    for (const std::string& name : {std::string(""), std::string("."), std::string(".."),
+                                    std::string("a/b"), std::string("../x"), std::string("/abs"),
+                                    std::string("a\0b", 3), std::string(256, 'a')}) {
         const auto made = sub_directory(folder / "host", name);
         EXPECT_FALSE(made.has_value()) << name;
     }
@@ -159,7 +162,7 @@ TEST(HostFolder, IsBootAndNetworkNamespace) {
     const auto name = host_folder();
     ASSERT_TRUE(name) << name.error();
     const std::string boot = content("/proc/sys/kernel/random/boot_id");
-    struct stat network {};
+    struct stat network{};
     ASSERT_EQ(stat("/proc/self/ns/net", &network), 0);
     EXPECT_EQ(*name, boot.substr(0, 8) + "-" + std::to_string(network.st_ino));
 }
@@ -240,7 +243,7 @@ protected:
         return path;
     }
     static bool there(const std::string& path) {
-        struct stat status {};
+        struct stat status{};
         return lstat(path.c_str(), &status) == 0;
     }
     TemporaryFolder folder_;
@@ -272,9 +275,9 @@ TEST_F(OldHosts, OfThisBootAndYoungerOnesStay) {
 }
 
 TEST_F(OldHosts, OnlyNamesOfOurPatternAreTouched) {
-    for (const char* name :
-         {"00000000", "00000000-", "0000000-1", "000000000-1", "0000000G-1", "0000000A-1",
-          "00000000-1a", "00000000_1", "x00000000-1", "00000000-1.", "00000000-123456789012345678901"})
+    for (const char* name : {"00000000", "00000000-", "0000000-1", "000000000-1", "0000000G-1",
+                             "0000000A-1", "00000000-1a", "00000000_1", "x00000000-1",
+                             "00000000-1.", "00000000-123456789012345678901"})
         leave(name);
     EXPECT_EQ(remove_old_hosts(folder_.path()), 0U);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 11);

@@ -199,7 +199,8 @@ int HostAgent::take_over() {
     nic_.service(now());
     nic_.arm(device::Sleep::on_handle);
     state_.store(State::armed);
-    nic_.attention().fetch_or(nic::Nic::agent_sleeps);  // a full fence
+    nic_.attention().fetch_or(nic::Nic::agent_sleeps);
+    atomic_fence_after_rmw();
     if (nic_.has_work() || overtaken()) {
         nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
         state_.store(State::ticking);

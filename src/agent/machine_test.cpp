@@ -28,7 +28,8 @@ TEST(Machine, KnowsItself) {
     rlimit files{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
     EXPECT_EQ(machine.files.now, files.rlim_cur);
-    EXPECT_EQ(std::set<std::string>({"avx512", "avx2", "sse2", "none"}).count(machine.streaming), 1U);
+    EXPECT_EQ(std::set<std::string>({"avx512", "avx2", "sse2", "none"}).count(machine.streaming),
+              1U);
 }
 
 TEST(Machine, EveryFacilityIsExplainedAndAFaultNamed) {
@@ -78,17 +79,18 @@ TEST(Machine, SeesWhatAContainerForbids) {
                                                       {"pidfd", SYS_pidfd_open},
                                                       {"memfd-sealing", SYS_memfd_create},
                                                       {"process-vm-readv", SYS_process_vm_readv}};
-    for (const auto& [name, call] : calls) {
-        const int result = test::in_child([name = name, call = call] {
+    for (const auto& [facility, number] : calls) {
+        const int result = test::in_child([name = facility, call = number] {
             if (!find(look_at_machine(), name)->works) return never_worked;
             if (!forbid(call, EPERM)) return no_filters;
             const Machine machine = look_at_machine();
-            if (find(machine, name)->works || find(machine, name)->fault != strerror(EPERM)) return 2;
+            if (find(machine, name)->works || find(machine, name)->fault != strerror(EPERM))
+                return 2;
             return find(machine, "wipe-on-fork")->works ? 0 : 3;
         });
         if (result == no_filters) GTEST_SKIP() << "this system lets us forbid nothing";
         if (result != never_worked) {
-            EXPECT_EQ(result, 0) << name;
+            EXPECT_EQ(result, 0) << facility;
         }
     }
 }

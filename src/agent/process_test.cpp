@@ -47,9 +47,7 @@ constexpr std::size_t many_lines = 1000;
 constexpr Fresh fresh[] = {
     // A child of a program that had not used the library may use it.
     {"fork before use",
-     [] {
-         return in_child([] { return !forked() && remember_process() && !forked() ? 0 : 1; });
-     }},
+     [] { return in_child([] { return !forked() && remember_process() && !forked() ? 0 : 1; }); }},
     {"three levels",
      [] {
          log(0, "it is %s", "broken");
@@ -123,8 +121,11 @@ TEST_F(Log, SaysWhoAndHowBad) {
 
 TEST_F(Log, TheLevelDecidesAndIsOneByDefault) {
     std::size_t expected = 0;
-    for (const auto& [level, wanted] : {std::pair<const char*, std::size_t>{"0", 1}, {"1", 2},
-                                        {"2", 3}, {"-1", 0}, {nullptr, 2}}) {
+    for (const auto& [level, wanted] : {std::pair<const char*, std::size_t>{"0", 1},
+                                        {"1", 2},
+                                        {"2", 3},
+                                        {"-1", 0},
+                                        {nullptr, 2}}) {
         run("three levels", level);
         expected += wanted;
         EXPECT_EQ(lines().size(), expected) << (level == nullptr ? "none" : level);
@@ -165,7 +166,7 @@ TEST_F(Log, FollowsNoLinkAndFallsBackToStandardError) {
 
 TEST_F(Log, IsForItsOwnerOnly) {
     run("three levels", nullptr);
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(stat(path_.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 077, 0U);
 }

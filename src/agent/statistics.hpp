@@ -32,8 +32,8 @@ class Statistics {
 public:
     /// Makes the page and a socket in `directory` that hands it out to processes of this user.
     /// error: what failed, why and what to do.
-    static std::expected<std::unique_ptr<Statistics>, std::string> open(const std::string& directory,
-                                                                        const std::string& nic_name);
+    static std::expected<std::unique_ptr<Statistics>, std::string> open(
+        const std::string& directory, const std::string& nic_name);
     /// Removes the socket, but in a forked child.
     ~Statistics();
     Statistics(const Statistics&) = delete;
@@ -54,10 +54,10 @@ private:
     bool turn_away(int error);
 
     StatisticsPage* page_ = nullptr;
-    File file_;      ///< of the page, read-only: what others get
+    File file_;  ///< of the page, read-only: what others get
     File listener_;
-    File knocks_;    ///< an epoll that tells each new caller once, so that none can make us spin
-    File reserve_;   ///< given up for a moment to turn callers away
+    File knocks_;   ///< an epoll that tells each new caller once, so that none can make us spin
+    File reserve_;  ///< given up for a moment to turn callers away
     pid_t owner_ = 0;
     std::string path_;  ///< of the socket
 };

@@ -46,7 +46,8 @@ private:
 
 std::vector<std::string> names_in(const std::string& folder) {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(folder))
+        names.push_back(entry.path().filename());
     return names;
 }
 
@@ -265,7 +266,8 @@ TEST(Statistics, ThePageIsOnlyTheOwnersToWrite) {
         EXPECT_EQ(write(one->get(), "x", 1), -1);
         EXPECT_EQ(ftruncate(one->get(), 0), -1);
         EXPECT_EQ(ftruncate(one->get(), 1 << 20), -1);
-        EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, one->get(), 0), MAP_FAILED);
+        EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, one->get(), 0),
+                  MAP_FAILED);
         EXPECT_EQ(fcntl(one->get(), F_ADD_SEALS, F_SEAL_WRITE), -1);
     }
     (*statistics)->counters().add(Counter::polls);
@@ -371,13 +373,14 @@ TEST(Statistics, OpeningAndAskingKeepNoDescriptors) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-// What lies in the directory ------------------------------------------------------------------------
+// What lies in the directory
+// ------------------------------------------------------------------------
 
 /// A socket called `name` that listens.
 File listen_as(const std::string& path) {
     File listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const sockaddr_un address = socket_address(fs::path(path).parent_path(), -1,
-                                               fs::path(path).filename());
+    const sockaddr_un address =
+        socket_address(fs::path(path).parent_path(), -1, fs::path(path).filename());
     const auto* generic = reinterpret_cast<const sockaddr*>(&address);
     EXPECT_EQ(bind(listener.get(), generic, sizeof address), 0);
     EXPECT_EQ(listen(listener.get(), 1), 0);
@@ -386,10 +389,17 @@ File listen_as(const std::string& path) {
 
 TEST(FindStatistics, TouchesOnlyNamesOfItsOwnForm) {
     TemporaryFolder folder;
-    const std::vector<std::string> foreign = {
-        "stat-", "stat-1", "stat-1-0", "stat-1-00000000000000000", "stat-1-000000000000000G",
-        "stat-1-000000000000000A", "stat--0000000000000000", "stat-12345678901-0000000000000000",
-        "stat-x-0000000000000000", "nic-1-0000000000000000", "Stat-1-0000000000000000"};
+    const std::vector<std::string> foreign = {"stat-",
+                                              "stat-1",
+                                              "stat-1-0",
+                                              "stat-1-00000000000000000",
+                                              "stat-1-000000000000000G",
+                                              "stat-1-000000000000000A",
+                                              "stat--0000000000000000",
+                                              "stat-12345678901-0000000000000000",
+                                              "stat-x-0000000000000000",
+                                              "nic-1-0000000000000000",
+                                              "Stat-1-0000000000000000"};
     for (const std::string& name : foreign) listen_as(folder / name).reset();  // dead at once
     listen_as(folder / "stat-1-0000000000000000").reset();
     EXPECT_TRUE(find_statistics(folder.path()).empty());
@@ -413,7 +423,8 @@ TEST(FindStatistics, DoesNotFollowALinkInPlaceOfTheDirectory) {
     EXPECT_EQ(names_in(other.path()).size(), 1U);
 }
 
-// Liars ---------------------------------------------------------------------------------------------
+// Liars
+// ---------------------------------------------------------------------------------------------
 
 class HostileServer : public ::testing::Test {
 protected:
@@ -433,7 +444,8 @@ protected:
         return file;
     }
     static File good_memory() {
-        return memory(sizeof(StatisticsPage), good_seals, StatisticsPage::magic_value, counter_count);
+        return memory(sizeof(StatisticsPage), good_seals, StatisticsPage::magic_value,
+                      counter_count);
     }
 
     /// How many views a reader gets from a server that sends these bytes and descriptors.

@@ -58,7 +58,8 @@ std::vector<std::string> sockets_in(int directory) {
     }
     while (const dirent* entry = readdir(stream)) {
         const std::string_view name = entry->d_name;
-        if (has_form(name, socket_prefix) || has_form(name, unready_prefix)) names.emplace_back(name);
+        if (has_form(name, socket_prefix) || has_form(name, unready_prefix))
+            names.emplace_back(name);
     }
     closedir(stream);
     return names;
@@ -87,9 +88,10 @@ File ask(const std::string& path, int directory, const std::string& name) {
     const sockaddr_un address = socket_address(path, directory, name);
     int error = 0;
     do {
-        error = connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0
-                    ? errno
-                    : 0;
+        error =
+            connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0
+                ? errno
+                : 0;
     } while (error == EINTR);
     if (error == 0) return caller;
     if (error == ECONNREFUSED) {
@@ -155,7 +157,8 @@ const StatisticsPage* map_page(int file, const char*& why) {
             return nullptr;
         }
         const auto* page = static_cast<const StatisticsPage*>(memory);
-        if (atomic_load_at(&page->magic, std::memory_order_relaxed) == StatisticsPage::magic_value &&
+        if (atomic_load_at(&page->magic, std::memory_order_relaxed) ==
+                StatisticsPage::magic_value &&
             atomic_load_at(&page->counter_count, std::memory_order_relaxed) == counter_count)
             return page;
         munmap(memory, sizeof(StatisticsPage));
@@ -173,7 +176,8 @@ void take_answer(const Asked& asked, std::vector<StatisticsView>& views) {
     } else if (who.uid != geteuid()) {
         why = "it belongs to another user";
     } else if (const File file = receive_page(asked.socket.get(), why); file.valid()) {
-        if (const StatisticsPage* page = map_page(file.get(), why)) views.emplace_back(page, who.pid);
+        if (const StatisticsPage* page = map_page(file.get(), why))
+            views.emplace_back(page, who.pid);
     }
     if (why != nullptr)
         log(1, "live counters: %s (process %d) is left out: %s", asked.name.c_str(), who.pid, why);
@@ -195,7 +199,8 @@ void take_answers(std::vector<Asked>& asked, std::vector<StatisticsView>& views)
         }
     }
     for (const Asked& one : asked)
-        log(1, "live counters: %s is left out: it does not answer (is it stopped?)", one.name.c_str());
+        log(1, "live counters: %s is left out: it does not answer (is it stopped?)",
+            one.name.c_str());
     asked.clear();
 }
 
@@ -235,7 +240,8 @@ std::vector<StatisticsView> find_statistics(const std::string& directory) {
     std::vector<StatisticsView> views;
     const File folder(open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder.valid()) {
-        if (errno != ENOENT) log(1, "live counters: cannot open %s: %s", directory.c_str(), strerror(errno));
+        if (errno != ENOENT)
+            log(1, "live counters: cannot open %s: %s", directory.c_str(), strerror(errno));
         return views;
     }
     const std::vector<std::string> names = sockets_in(folder.get());

@@ -65,6 +65,7 @@ void HostAgent::enlist(Waiter& waiter) {
     }
     // A full fence: progress made before is seen by the caller's next look, later one sees us.
     nic_.attention().fetch_or(nic::Nic::somebody_waits);
+    atomic_fence_after_rmw();
 }
 
 void HostAgent::discharge(Waiter& waiter) {
@@ -139,7 +140,7 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
     enlist(waiter);
     bool result = false;
     for (;;) {
-        waiter.word.store(0);  // a full fence before looking
+        waiter.word.exchange(0);  // sees what the one who set it saw
         nic_.poll();
         result = ready();
         if (result || closing_.load() || now() >= deadline) break;

@@ -30,6 +30,7 @@ bool atomic_compare_exchange(void* at, std::size_t size, std::uint64_t& expected
                              std::uint64_t desired, std::memory_order success,
                              std::memory_order failure, bool weak);
 void fence(std::memory_order order);
+void fence_after_rmw();
 void relax();
 void plain_read(const void* at, std::size_t size);
 void plain_write(const void* at, std::size_t size);
@@ -80,13 +81,17 @@ concept AtomicNumber = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 #ifdef VIA_MODEL
 template <typename T>
 std::uint64_t to_word(T value) noexcept {
-    if constexpr (std::is_pointer_v<T>) return reinterpret_cast<std::uintptr_t>(value);
-    else return static_cast<std::uint64_t>(value);
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<std::uintptr_t>(value);
+    else
+        return static_cast<std::uint64_t>(value);
 }
 template <typename T>
 T from_word(std::uint64_t word) noexcept {
-    if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(word);
-    else return static_cast<T>(word);
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<T>(word);
+    else
+        return static_cast<T>(word);
 }
 #endif
 
@@ -143,7 +148,7 @@ public:
 #else
     constexpr Atomic() noexcept : Atomic(T{}) {}
     constexpr explicit(false) Atomic(T value) noexcept : value_(value) {
-        if (!std::is_constant_evaluated()) model::atomic_init(&value_, sizeof(T));
+        if (!__builtin_is_constant_evaluated()) model::atomic_init(&value_, sizeof(T));
     }
 
     T load(memory_order order = memory_order_seq_cst) const noexcept {
@@ -264,6 +269,19 @@ inline void atomic_fence(memory_order order) noexcept {
 #if defined(__SANITIZE_THREAD__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+#endif
+}
+
+/// A seq_cst fence for a place where the last access before it was a read-modify-write: that is a
+/// full fence on x86 already, where this costs nothing. Elsewhere, and in C++, an exchange or
+/// compare-exchange orders no later relaxed load, whatever its own order.
+inline void atomic_fence_after_rmw() noexcept {
+#ifdef VIA_MODEL
+    model::fence_after_rmw();
+#elif defined(__x86_64__)
+    std::atomic_signal_fence(memory_order_seq_cst);
+#else
+    atomic_fence(memory_order_seq_cst);
 #endif
 }
 

@@ -43,7 +43,7 @@ void check_all(Copy copy) {
     Buffer expected;
     for (std::size_t length = 0; length <= longest; ++length)
         for (std::size_t to = 0; to < alignments; ++to)
-            for (const std::size_t from : {0, 1, 3, 8, 31, 63}) {
+            for (const std::size_t from : {0U, 1U, 3U, 8U, 31U, 63U}) {
                 target.clear();
                 expected.clear();
                 std::memcpy(expected.at(to), source.data() + from, length);
@@ -87,7 +87,8 @@ TEST(Gather, NamesItsStores) {
 #endif
 }
 
-// The last word -------------------------------------------------------------------------------------
+// The last word
+// -------------------------------------------------------------------------------------
 
 sigjmp_buf after_fault;
 void* volatile fault_address = nullptr;
@@ -101,11 +102,12 @@ void on_fault(int, siginfo_t* info, void*) {
 class TwoPages {
 public:
     TwoPages() : size_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
-        void* memory = mmap(nullptr, 2 * size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* memory =
+            mmap(nullptr, 2 * size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_NE(memory, MAP_FAILED);
         first_ = static_cast<std::byte*>(memory);
         EXPECT_EQ(mprotect(border(), size_, PROT_READ), 0);
-        struct sigaction action {};
+        struct sigaction action{};
         action.sa_sigaction = on_fault;
         action.sa_flags = SA_SIGINFO;
         sigaction(SIGSEGV, &action, &before_);
@@ -131,14 +133,14 @@ public:
 private:
     std::size_t size_;
     std::byte* first_ = nullptr;
-    struct sigaction before_ {};
+    struct sigaction before_{};
 };
 
 TEST(Place, WritesTheLastAlignedWordAfterEverythingElse) {
     // The last word lies behind the border: when its store faults, all before it must be there.
     TwoPages pages;
     const std::vector<std::byte> source = pattern(2048);
-    for (const std::size_t tail : {1, 2, 4, 8})
+    for (const std::size_t tail : {1U, 2U, 4U, 8U})
         for (std::size_t body = 0; body <= 1024; ++body) {
             pages.clear();
             std::byte* target = pages.border() - body;
@@ -180,8 +182,8 @@ TEST(Place, NobodySeesTheLastWordBeforeTheBodyNorHalfOfIt) {
         for (std::size_t at = 0; at < length; at += sizeof number)
             std::memcpy(source.data() + at, &number, sizeof number);
         place(target, source.data(), length);
-        for (unsigned spins = 0; seen.load(std::memory_order_acquire) != round &&
-                                 !testing::Test::HasFatalFailure();)
+        for (unsigned spins = 0;
+             seen.load(std::memory_order_acquire) != round && !testing::Test::HasFatalFailure();)
             relax(spins++);
     }
     reader.join();

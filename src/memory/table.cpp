@@ -107,12 +107,14 @@ Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attribut
 
 Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
                           MemoryAttributes& attributes) const {
-    if (!is_region(handle, address)) return Status::invalid_parameter;
-    const Slot& slot = *find(handle);
-    const std::uint32_t rights = slot.rights.load(std::memory_order_relaxed);
-    const ProtectionTag tag = slot.tag.load(std::memory_order_relaxed);
+    const Slot* slot = find(handle);
+    if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle ||
+        slot->begin.load(std::memory_order_relaxed) != address)
+        return Status::invalid_parameter;
+    const std::uint32_t rights = slot->rights.load(std::memory_order_relaxed);
+    const ProtectionTag tag = slot->tag.load(std::memory_order_relaxed);
     atomic_fence(std::memory_order_acquire);
-    if (!live(handle)) return Status::invalid_parameter;  // the slot may be another's by now
+    if (slot->handle.load(std::memory_order_relaxed) != handle) return Status::invalid_parameter;
     attributes.tag = tag;
     attributes.rdma_write = (rights & right_of(Access::remote_write)) != 0;
     attributes.rdma_read = (rights & right_of(Access::remote_read)) != 0;

@@ -240,7 +240,8 @@ TEST(MemoryTable, AMillionRegionsFit) {
     MemoryTable table(million, 16);
     std::vector<MemoryHandle> handles(million);
     const auto address_of = [](std::uint32_t n) { return 4096 + std::uint64_t{n} * 64; };
-    for (std::uint32_t n = 0; n < million; ++n) handles[n] = table.add(address_of(n), 64, {}).value();
+    for (std::uint32_t n = 0; n < million; ++n)
+        handles[n] = table.add(address_of(n), 64, {}).value();
     EXPECT_EQ(table.regions(), million);
     EXPECT_EQ(table.add(1000, 50, {}).error(), Status::error_resource);
     for (std::uint32_t n = 0; n < million; ++n) {
@@ -268,16 +269,18 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
     std::vector<ProtectionTag> all_tags{no_tag};
     Random random(1);
     const auto any_attributes = [&] {
-        return with_tag(all_tags[random.below(all_tags.size())], random.chance(50), random.chance(50));
+        return with_tag(all_tags[random.below(all_tags.size())], random.chance(50),
+                        random.chance(50));
     };
     const auto is_good = [&](ProtectionTag tag) { return tag == no_tag || tags.contains(tag); };
     for (int step = 0; step < 60'000; ++step) {
-        const MemoryHandle handle = handles[handles.size() - 1 - random.below(
-                                                std::min<std::size_t>(handles.size(), 60))];
+        const MemoryHandle handle =
+            handles[handles.size() - 1 - random.below(std::min<std::size_t>(handles.size(), 60))];
         const auto region = model.find(handle);
         switch (random.below(6)) {
             case 0: {
-                const Region fresh{random.between(1000, 2000), random.between(1, 100), any_attributes()};
+                const Region fresh{random.between(1000, 2000), random.between(1, 100),
+                                   any_attributes()};
                 const auto added = table.add(fresh.begin, fresh.length, fresh.attributes);
                 if (!is_good(fresh.attributes.tag)) {
                     ASSERT_EQ(added.error(), Status::invalid_ptag);
@@ -324,7 +327,8 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
                 if (expected == Status::success) tags.erase(tag);
                 break;
             }
-            default: break;
+            default:
+                break;
         }
         ASSERT_EQ(table.regions(), model.size());
         const std::uint64_t address = random.between(990, 2110);

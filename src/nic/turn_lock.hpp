@@ -19,7 +19,10 @@ public:
     }
     /// A full fence, too: it lets the caller look at doorbells: a ringer either sees the turn
     /// free or is seen.
-    void release() { held_.exchange(0, std::memory_order_seq_cst); }
+    void release() {
+        held_.exchange(0, std::memory_order_seq_cst);
+        atomic_fence_after_rmw();
+    }
 
 private:
     Atomic<std::uint32_t> held_{0};
@@ -38,6 +41,7 @@ public:
             item.next_rung = first;
         } while (!first_.compare_exchange_weak(first, &item, std::memory_order_seq_cst,
                                                std::memory_order_relaxed));
+        atomic_fence_after_rmw();  // a try to take the turn that fails now is seen by its holder
     }
     bool any() const { return first_.load(std::memory_order_relaxed) != nullptr; }
 
@@ -47,7 +51,8 @@ public:
         if (!any()) return;
         for (T* item = first_.exchange(nullptr, std::memory_order_acquire); item != nullptr;) {
             T* next = item->next_rung;
-            item->rung.store(false, std::memory_order_seq_cst);  // before looking at its queues
+            // Before looking at its queues: sees what those who found it rung had posted.
+            item->rung.exchange(false, std::memory_order_acq_rel);
             answer(*item);
             item = next;
         }

@@ -95,10 +95,10 @@ TEST(Frame, PlacesOfAllFieldsAreFixed) {
     header.remote_handle = 0x61626364;
     header.read_number = 0x71727374;
     const Bytes bytes = emitted(header);
-    const unsigned char expected[] = {
-        8,    25,   1,    0,    0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23,
-        0x22, 0x21, 0x34, 0x33, 0x32, 0x31, 0x44, 0x43, 0x42, 0x41, 0x58, 0x57, 0x56, 0x55,
-        0x54, 0x53, 0x52, 0x51, 0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71};
+    const unsigned char expected[] = {8,    25,   1,    0,    0x04, 0x03, 0x02, 0x01, 0x14, 0x13,
+                                      0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32, 0x31,
+                                      0x44, 0x43, 0x42, 0x41, 0x58, 0x57, 0x56, 0x55, 0x54, 0x53,
+                                      0x52, 0x51, 0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71};
     static_assert(sizeof expected == header_length_remote);
     EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);
 }
@@ -110,8 +110,8 @@ TEST(Frame, EveryTruncatedLengthIsRefused) {
             const Bytes bytes = emitted(random_header(random, kind, flags));
             for (std::size_t length = 0; length < header_length(flags); ++length) {
                 // Of exactly this length, so that the address sanitizer sees a look beyond it.
-                const std::vector<std::byte> cut(bytes.begin(),
-                                                 bytes.begin() + static_cast<std::ptrdiff_t>(length));
+                const std::vector<std::byte> cut(
+                    bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
                 Header header;
                 ASSERT_EQ(parse(cut.data(), length, header), ParseError::truncated)
                     << "length " << length << ", flags " << int{flags};
@@ -129,9 +129,9 @@ TEST(Frame, EveryBadFlagIsRefused) {
     for (unsigned flags = 0; flags <= 255; ++flags) {
         bytes[1] = static_cast<std::byte>(flags);
         Header header;
-        EXPECT_EQ(parse(bytes.data(), room, header),
-                  good.contains(static_cast<std::uint8_t>(flags)) ? ParseError::none
-                                                                  : ParseError::flags)
+        EXPECT_EQ(parse(bytes.data(), room, header), good.contains(static_cast<std::uint8_t>(flags))
+                                                         ? ParseError::none
+                                                         : ParseError::flags)
             << flags;
     }
 }
@@ -146,7 +146,8 @@ TEST(Frame, EveryBadKindVersionAndPaddingIsRefused) {
             Header header;
             return parse(bytes.data(), room, header);
         };
-        EXPECT_EQ(with(0), value >= 1 && value <= 11 ? ParseError::none : ParseError::kind) << value;
+        EXPECT_EQ(with(0), value >= 1 && value <= 11 ? ParseError::none : ParseError::kind)
+            << value;
         EXPECT_EQ(with(2), value == 1 ? ParseError::none : ParseError::version) << value;
         EXPECT_EQ(with(3), value == 0 ? ParseError::none : ParseError::version) << value;
     }
@@ -238,8 +239,9 @@ TEST(FramePrinting, NeverWritesMoreThanItMay) {
             std::vector<char> text(size + 8, '#');
             const std::size_t length = print(header, ~std::size_t{0}, text.data(), size);
             for (std::size_t at = size; at < text.size(); ++at) ASSERT_EQ(text[at], '#') << size;
-            const std::size_t expected =
-                size == 0 ? 0 : size - 1 < whole.size() ? size - 1 : whole.size();
+            const std::size_t expected = size == 0                 ? 0
+                                         : size - 1 < whole.size() ? size - 1
+                                                                   : whole.size();
             ASSERT_EQ(length, expected) << size;
             if (size != 0) {
                 ASSERT_EQ(std::string(text.data()), whole.substr(0, expected)) << size;

@@ -286,7 +286,7 @@ std::map<VIP_VI_HANDLE, std::size_t> take_entries(Role& me, Cq& cq, std::size_t 
 
 VIPL_TEST(Vipl_4_15_one_done_for_an_entry_succeeds_with_one_cq_for_both_queues_of_two_vis,
           nothing) {
-    constexpr std::size_t messages = 100;
+    static constexpr std::size_t messages = 100;
     const auto act = [](Role& me, bool accepts, const char* peer) {
         Cq cq(me.nic(), 1000);
         End first(me, {.send_cq = &cq, .receive_cq = &cq});
@@ -341,7 +341,7 @@ VIPL_TEST(Vipl_4_15_recv_queue_says_which_queue, nothing) {
 }
 
 VIPL_TEST(Vipl_4_16_a_full_cq_loses_nothing_and_says_so_once_per_overrun, nothing) {
-    constexpr std::size_t messages = 40;
+    static constexpr std::size_t messages = 40;
     test.role("server", [](Role& me) {
         Cq cq(me.nic(), 4);
         End end(me, {.level = VIP_SERVICE_RELIABLE_RECEPTION, .receive_cq = &cq});
@@ -381,7 +381,7 @@ VIPL_TEST(Vipl_4_16_a_full_cq_loses_nothing_and_says_so_once_per_overrun, nothin
 }
 
 VIPL_TEST(Vipl_4_16_entries_of_several_vis_wait_in_order_when_the_cq_is_full, nothing) {
-    constexpr std::size_t messages = 20;
+    static constexpr std::size_t messages = 20;
     test.role("server", [](Role& me) {
         Cq cq(me.nic(), 1);
         End first(me, {.receive_cq = &cq});

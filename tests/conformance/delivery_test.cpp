@@ -214,8 +214,8 @@ void stream_out(Role& me, End& end, std::string_view peer, std::size_t count, st
         make_send(descriptors[n % window], {&piece, 1}, VIP_CONTROL_IMMEDIATE,
                   static_cast<VIP_UINT32>(n));
         end.post_send(descriptors[n % window]);
-        if (n % window == window - 1)
-            for (VIP_DESCRIPTOR* descriptor : descriptors) EXPECT_EQ(descriptor, end.sent());
+        if (n % window != window - 1) continue;
+        for (VIP_DESCRIPTOR* descriptor : descriptors) EXPECT_EQ(descriptor, end.sent());
     }
 }
 
@@ -478,16 +478,17 @@ VIPL_TEST(Vipl_4_23_a_message_longer_than_its_receive_is_a_length_error_and_writ
             const std::string server = "server" + suffix;
             for (const std::size_t size : {64U, 5000U, 60000U}) {
                 End end(me, {.level = level});
-                const VIP_DESCRIPTOR* send = nullptr;
                 end.connect(server);
-                send = end.send(end.take(size));
+                const VIP_DESCRIPTOR* send = end.send(end.take(size));
                 if (level == VIP_SERVICE_UNRELIABLE) {
                     EXPECT_EQ(send, end.sent());
                     end.say(server, 1);
                 } else {
                     end.wait_state(VIP_STATE_ERROR);
-                    if (level == VIP_SERVICE_RELIABLE_RECEPTION)
+                    if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
+                        EXPECT_EQ(send, end.sent(VIP_DESCRIPTOR_ERROR));
                         EXPECT_TRUE(failed_with(send, VIP_STATUS_REMOTE_DESC_ERROR));
+                    }
                 }
                 me.meet_with(server);
             }

@@ -182,8 +182,8 @@ VIPL_TEST(Vipl_4_4_a_handler_may_close_the_nic, own_nics) {
         VIP_VI_ATTRIBUTES attributes = vi_attributes();
         VIP_VI_HANDLE vi = nullptr;
         OK(VipCreateVi(nic, &attributes, nullptr, nullptr, &vi));
-        OK(request(me, vi, Address(me.hear<Address>("other").host(), "tested"),
-                   me.hear<Address>("other"), &attributes));
+        const auto other = me.hear<Address>("other");
+        OK(request(me, vi, Address(other.host(), "tested"), other, &attributes));
         me.tell("other", 'b');
         me.until([&] { return closer.finished.load(); }, "the handler has finished");
         EXPECT_EQ(VIP_SUCCESS, closer.code);
@@ -240,16 +240,17 @@ VIPL_TEST(Vipl_4_4_setting_a_handler_waits_for_the_former_one_to_finish, own_nic
         auto locker = std::make_unique<Locker>();
         End end(me);
         OK(VipErrorCallback(me.nic().handle(), locker.get(), lock));
-        {
-            std::unique_lock guard(locker->mutex);
-            lose_connection(me, end);
-            me.until([&] { return locker->called.load(); }, "the handler is called");
-            Thread releaser(me, [&] { guard.unlock(); });
-            releaser.join();
-        }
-        me.nic().restore_handler();
-        EXPECT_TRUE(locker->finished) << "the former is not running any more";
-        locker.reset();  // so its context may go
+        std::unique_lock guard(locker->mutex);
+        lose_connection(me, end);
+        me.until([&] { return locker->called.load(); }, "the handler is called");
+        Thread setter(me, [&] {
+            me.nic().restore_handler();
+            EXPECT_TRUE(locker->finished) << "the former is not running any more";
+            locker.reset();  // so its context may go
+        });
+        guard.unlock();
+        guard.release();
+        setter.join();
     });
 }
 

@@ -435,9 +435,9 @@ VIPL_TEST(Vipl_2_addresses_with_impossible_lengths_are_refused, nothing) {
         End end(me);
         const Address good = me.nic().address("good");
         Outs out;
-        for (const VIP_UINT16 length : {65, 1000, 0xFFFF}) {
+        for (const unsigned length : {65U, 1000U, 0xFFFFU}) {
             Address bad = good;
-            bad.net()->DiscriminatorLen = length;
+            bad.net()->DiscriminatorLen = static_cast<VIP_UINT16>(length);
             EXPECT_EQ(VIP_INVALID_PARAMETER,
                       VipConnectWait(me.nic().handle(), bad.net(), 100, out.net(),
                                      &out.vi_attributes, &out.connection)) << length;

@@ -185,9 +185,9 @@ VIPL_TEST(Vipl_4_5_own_host_is_found_by_name_and_nothing_beyond_is_written, noth
     test.role("only", [](Role& me) {
         OK(VipNSInit(me.nic().handle(), nullptr));
         std::string name = me.host_name();
-        for (const VIP_UINT16 junk : {0, 1, 0xFFFF}) {
+        for (const unsigned junk : {0U, 1U, 0xFFFFU}) {
             AddressRoom<4 + 6> room;
-            room.net()->HostAddressLen = junk;
+            room.net()->HostAddressLen = static_cast<VIP_UINT16>(junk);
             ASSERT_EQ(VIP_SUCCESS,
                       VipNSGetHostByName(me.nic().handle(), name.data(), room.net(), 0));
             EXPECT_EQ(6, room.net()->HostAddressLen);

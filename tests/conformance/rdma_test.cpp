@@ -291,8 +291,7 @@ VIPL_TEST(Vipl_4_25_a_refused_rdma_write_with_reliable_delivery_breaks_the_conne
             end.connect("target");
             const VIP_DESCRIPTOR* write = end.write(me.hear<Target>("target"), end.filled(64, 1));
             end.wait_state(VIP_STATE_ERROR);
-            VIP_DESCRIPTOR* taken = nullptr;
-            const VIP_RETURN code = VipSendDone(end.vi(), &taken);
+            const auto [code, taken] = end.send_outcome();
             EXPECT_EQ(write, taken);
             if (code != VIP_SUCCESS)  // it was not yet done when the error came
                 EXPECT_TRUE(failed_with(write, VIP_STATUS_RDMA_PROT_ERROR));

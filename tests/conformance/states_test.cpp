@@ -77,14 +77,16 @@ VIPL_TEST(Vipl_3_none_create_refuses_attributes_that_the_nic_does_not_have, noth
             if (code == VIP_SUCCESS) OK(VipDestroyVi(vi));
             return code;
         };
-        for (const VIP_RELIABILITY_LEVEL level : {0, 3, 5, 6, 7, 8, 0xFFFF})
+        constexpr VIP_RELIABILITY_LEVEL none[] = {0, 3, 5, 6, 7, 8, 0xFFFF};
+        for (const VIP_RELIABILITY_LEVEL level : none)
             EXPECT_EQ(VIP_INVALID_RELIABILITY_LEVEL,
                       created_with([=](auto& a) { a.ReliabilityLevel = level; })) << level;
         const VIP_ULONG longest = me.nic().attributes().MaxTransferSize;
         EXPECT_EQ(VIP_SUCCESS, created_with([=](auto& a) { a.MaxTransferSize = longest; }));
-        if (longest < 0x7FFFFFFF)  // else it is what an int can tell (VIPL 1.9)
+        if (longest < 0x7FFFFFFF) {  // else it is what an int can tell (VIPL 1.9)
             EXPECT_EQ(VIP_INVALID_MTU,
                       created_with([=](auto& a) { a.MaxTransferSize = longest + 1; }));
+        }
         EXPECT_EQ(VIP_INVALID_MTU, created_with([](auto& a) { a.MaxTransferSize = ~0UL; }));
         EXPECT_EQ(VIP_INVALID_QOS, created_with([](auto& a) { a.QoS = &a; }));
         EXPECT_EQ(VIP_INVALID_RDMAREAD, created_with([](auto& a) {
@@ -371,23 +373,22 @@ VIPL_TEST(Vipl_3_error_flushes_at_once_and_disconnect_leads_out_of_it, nothing) 
 }
 
 VIPL_TEST(Vipl_3_connected_a_fatal_error_on_a_reliable_vi_leads_to_error, nothing) {
-    for (const VIP_RELIABILITY_LEVEL level :
-         {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+    constexpr VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_RELIABLE_DELIVERY,
+                                                VIP_SERVICE_RELIABLE_RECEPTION};
+    for (const VIP_RELIABILITY_LEVEL level : levels) {
         const std::string suffix = level == VIP_SERVICE_RELIABLE_DELIVERY ? "delivery" : "reception";
         test.role("sender " + suffix, [=](Role& me) {
             End end(me, {.level = level});
             end.connect("receiver " + suffix);
             end.send(end.take(64));  // longer than its receive (VIPL 4.23)
-            end.wait_state(VIP_STATE_ERROR);
-            drain(end.vi());
+            end.wait_broken();
             check_error_state(me, end);
         });
         test.role("receiver " + suffix, [=](Role& me) {
             End end(me, {.level = level});
             end.receive(end.take(8));
             end.accept("sender " + suffix);
-            end.wait_state(VIP_STATE_ERROR);
-            drain(end.vi());
+            end.wait_broken();
             check_error_state(me, end);
         });
     }

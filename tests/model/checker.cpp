@@ -13,7 +13,8 @@
 void via::assert_failed(const char* condition, const char* file, int line) {
     using via::model::current;
     if (current == nullptr) std::abort();
-    current->record(std::string(file) + ":" + std::to_string(line) + ": VIA_ASSERT(" + condition + ")");
+    current->record(std::string(file) + ":" + std::to_string(line) + ": VIA_ASSERT(" + condition +
+                    ")");
     current->stop();
     std::abort();
 }
@@ -105,8 +106,10 @@ unsigned futex_wake(const Atomic<std::uint32_t>& word, unsigned count) {
 }
 
 void EventFd::write(std::uint64_t by) {
-    if (in_thread()) current->event(this, Kind::event_write, by);
-    else count_ += by;
+    if (in_thread())
+        current->event(this, Kind::event_write, by);
+    else
+        count_ += by;
 }
 
 std::uint64_t EventFd::read() {
@@ -135,8 +138,10 @@ std::uint64_t atomic_load(const void* at, std::size_t bytes, std::memory_order o
 }
 
 void atomic_store(void* at, std::size_t bytes, std::uint64_t value, std::memory_order order) {
-    if (in_thread()) current->store(at, bytes, value, order);
-    else poke(at, bytes, value);
+    if (in_thread())
+        current->store(at, bytes, value, order);
+    else
+        poke(at, bytes, value);
 }
 
 std::uint64_t atomic_rmw(void* at, std::size_t bytes, Rmw kind, std::uint64_t operand,
@@ -150,18 +155,24 @@ std::uint64_t atomic_rmw(void* at, std::size_t bytes, Rmw kind, std::uint64_t op
 bool atomic_compare_exchange(void* at, std::size_t bytes, std::uint64_t& expected,
                              std::uint64_t desired, std::memory_order success,
                              std::memory_order failure, bool weak) {
-    if (in_thread())
-        return current->compare(at, bytes, expected, desired, success, failure, weak);
+    if (in_thread()) return current->compare(at, bytes, expected, desired, success, failure, weak);
     std::uint64_t wanted = 0;
     std::memcpy(&wanted, &expected, bytes);
     const std::uint64_t found = peek(at, bytes);
-    if (found == wanted) poke(at, bytes, desired);
-    else expected = found;
+    if (found == wanted)
+        poke(at, bytes, desired);
+    else
+        expected = found;
     return found == wanted;
 }
 
 void fence(std::memory_order order) {
     if (in_thread()) current->fence(order);
+}
+
+// Under tso (x86) it is left to the read-modify-write.
+void fence_after_rmw() {
+    if (in_thread() && current->memory() == Memory::weak) current->fence(std::memory_order_seq_cst);
 }
 
 void relax() {

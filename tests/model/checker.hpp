@@ -86,7 +86,8 @@ struct ErasedProgram {
 };
 Result explore_erased(const ErasedProgram& program, const Options& options);
 
-/// Runs every execution of the program, or those up to the first failure. One at a time per process.
+/// Runs every execution of the program, or those up to the first failure. One at a time per
+/// process.
 template <typename State>
 Result explore(const Program<State>& program, const Options& options = {}) {
     std::optional<State> state;  // so that it lies at the same address each time

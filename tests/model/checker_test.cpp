@@ -92,17 +92,17 @@ TEST(Races, are_found_byte_by_byte) {
         return [=](Bytes& b) { VIA_MODEL_WRITE(&b.data[at], count); };
     };
     EXPECT_TRUE(passes(explore(Program<Bytes>{"neighbours", {writer(0, 5), writer(5, 11)}})));
-    EXPECT_TRUE(fails(explore(Program<Bytes>{"overlap", {writer(0, 6), writer(5, 11)}}), "data race"));
+    EXPECT_TRUE(
+        fails(explore(Program<Bytes>{"overlap", {writer(0, 6), writer(5, 11)}}), "data race"));
 }
 
 TEST(Races, atomic_against_plain) {
     struct Word {
         std::uint64_t word = 0;
     };
-    const Program<Word> program{
-        "atomic against plain",
-        {[](Word& w) { atomic_store_at(&w.word, 1, release); },
-         [](Word& w) { VIA_MODEL_READ(&w.word, sizeof w.word); }}};
+    const Program<Word> program{"atomic against plain",
+                                {[](Word& w) { atomic_store_at(&w.word, 1, release); },
+                                 [](Word& w) { VIA_MODEL_READ(&w.word, sizeof w.word); }}};
     EXPECT_TRUE(fails(explore(program), "data race"));
 }
 
@@ -112,14 +112,15 @@ TEST(Races, atomic_made_by_another_thread) {
         Atomic<Atomic<int>*> pointer{nullptr};
     };
     const auto program = [](memory_order store) {
-        return Program<Late>{"late", {[=](Late& l) {
-                                          auto* made = new (&l.place) Atomic<int>(5);
-                                          l.pointer.store(made, store);
-                                      },
-                                      [](Late& l) {
-                                          if (Atomic<int>* made = l.pointer.load(acquire))
-                                              VIA_MODEL_CHECK(made->load(relaxed) == 5);
-                                      }}};
+        return Program<Late>{"late",
+                             {[=](Late& l) {
+                                  auto* made = new (&l.place) Atomic<int>(5);
+                                  l.pointer.store(made, store);
+                              },
+                              [](Late& l) {
+                                  if (Atomic<int>* made = l.pointer.load(acquire))
+                                      VIA_MODEL_CHECK(made->load(relaxed) == 5);
+                              }}};
     };
     EXPECT_TRUE(passes(explore(program(release))));
     EXPECT_TRUE(fails(explore(program(relaxed)), "data race"));
@@ -147,8 +148,10 @@ Program<Sleep> sleep_and_wake(bool sleeper_fence, bool waker_fence, bool by_even
                      s.asleep.store(1, relaxed);
                      if (sleeper_fence) atomic_fence(seq_cst);
                      if (s.work.load(acquire) != 0) break;
-                     if (by_event) s.event.read();
-                     else futex_wait(s.asleep, 1);
+                     if (by_event)
+                         s.event.read();
+                     else
+                         futex_wait(s.asleep, 1);
                  }
              },
              [=](Sleep& s) {
@@ -156,8 +159,10 @@ Program<Sleep> sleep_and_wake(bool sleeper_fence, bool waker_fence, bool by_even
                  if (waker_fence) atomic_fence(seq_cst);
                  if (s.asleep.load(relaxed) == 0) return;
                  s.asleep.store(0, relaxed);
-                 if (by_event) s.event.write();
-                 else futex_wake(s.asleep);
+                 if (by_event)
+                     s.event.write();
+                 else
+                     futex_wake(s.asleep);
              }}};
 }
 
@@ -371,9 +376,7 @@ Program<Turn> turn(bool look_again, bool fence, unsigned posters) {
             if (t.doorbell.load(acquire) == rung) break;
         }
     };
-    Program<Turn> program{"turn", {}, [=](Turn& t) {
-                              VIA_MODEL_CHECK(t.served.get() == posters);
-                          }};
+    Program<Turn> program{"turn", {}, [=](Turn& t) { VIA_MODEL_CHECK(t.served.get() == posters); }};
     for (unsigned i = 0; i < posters; ++i) program.threads.emplace_back(post);
     return program;
 }
@@ -464,7 +467,8 @@ TEST(Locks, sequence_lock_needs_its_fences) {
                                       const unsigned a = s.a.load(relaxed);
                                       const unsigned b = s.b.load(relaxed);
                                       if (fences) atomic_fence(acquire);
-                                      if (before % 2 == 1 || s.count.load(relaxed) != before) return;
+                                      if (before % 2 == 1 || s.count.load(relaxed) != before)
+                                          return;
                                       VIA_MODEL_CHECK(a == b);
                                   }}};
     };
@@ -476,10 +480,11 @@ TEST(Locks, sequence_lock_needs_its_fences) {
 // --- spinning ---
 
 TEST(Spinning, a_loop_for_something_that_never_comes_is_a_livelock) {
-    const Program<Sleep> program{"never", {[](Sleep& s) {
-                                               while (s.work.load() == 0) relax();
-                                           },
-                                           [](Sleep& s) { s.asleep.store(1); }}};
+    const Program<Sleep> program{"never",
+                                 {[](Sleep& s) {
+                                      while (s.work.load() == 0) relax();
+                                  },
+                                  [](Sleep& s) { s.asleep.store(1); }}};
     for (const Memory memory : all_memories)
         EXPECT_TRUE(fails(explore(program, {.memory = memory}), "livelock: T0 spins on work = 0"));
 }
@@ -526,36 +531,38 @@ TEST(Spinning, a_bounded_spin_may_give_up_at_any_time) {
 }
 
 TEST(Spinning, a_bounded_spin_longer_than_the_free_turns_still_ends) {
-    const Program<Sleep> program{"long spin", {[](Sleep& s) {
-                                                  for (int i = 0; i < 10 && s.work.load() == 0; ++i)
-                                                      relax();
-                                              },
-                                              [](Sleep& s) { s.asleep.store(1); }}};
+    const Program<Sleep> program{"long spin",
+                                 {[](Sleep& s) {
+                                      for (int i = 0; i < 10 && s.work.load() == 0; ++i) relax();
+                                  },
+                                  [](Sleep& s) { s.asleep.store(1); }}};
     for (const Memory memory : all_memories)
         EXPECT_TRUE(passes(explore(program, {.memory = memory})));
 }
 
 TEST(Spinning, a_loop_without_relax_is_reported) {
-    const Program<Sleep> program{"hot loop", {[](Sleep& s) {
-                                                 while (s.work.load() == 0) continue;
-                                             },
-                                             [](Sleep& s) { s.work.store(1); }}};
+    const Program<Sleep> program{"hot loop",
+                                 {[](Sleep& s) {
+                                      while (s.work.load() == 0) continue;
+                                  },
+                                  [](Sleep& s) { s.work.store(1); }}};
     EXPECT_TRUE(fails(explore(program, {.max_steps = 200}), "relax()"));
 }
 
 // --- the tool itself ---
 
 TEST(Explorer, independent_threads_need_one_execution) {
-    const Program<Sleep> program{"independent", {[](Sleep& s) {
-                                                    s.work.store(1);
-                                                    s.work.store(2);
-                                                    s.work.store(3);
-                                                },
-                                                [](Sleep& s) {
-                                                    s.asleep.store(1);
-                                                    s.asleep.store(2);
-                                                    s.asleep.store(3);
-                                                }}};
+    const Program<Sleep> program{"independent",
+                                 {[](Sleep& s) {
+                                      s.work.store(1);
+                                      s.work.store(2);
+                                      s.work.store(3);
+                                  },
+                                  [](Sleep& s) {
+                                      s.asleep.store(1);
+                                      s.asleep.store(2);
+                                      s.asleep.store(3);
+                                  }}};
     const Result reduced = explore(program);
     EXPECT_TRUE(passes(reduced));
     EXPECT_EQ(reduced.executions + reduced.cut, 1u);
@@ -567,8 +574,8 @@ TEST(Explorer, independent_threads_need_one_execution) {
 TEST(Explorer, choose_tries_all) {
     std::set<unsigned> seen;
     struct Nothing {};
-    const Program<Nothing> program{
-        "choose", {[&](Nothing&) { seen.insert(10 * choose(3) + choose(2)); }}};
+    const Program<Nothing> program{"choose",
+                                   {[&](Nothing&) { seen.insert(10 * choose(3) + choose(2)); }}};
     EXPECT_TRUE(passes(explore(program)));
     EXPECT_EQ(seen, (std::set<unsigned>{0, 1, 10, 11, 20, 21}));
 }
@@ -665,14 +672,15 @@ TEST(Explorer, a_trace_tells_the_story) {
 
 TEST(Explorer, nondeterminism_is_reported) {
     unsigned runs = 0;
-    const Program<Sleep> program{"nondeterministic", {[&](Sleep& s) {
-                                                          if (runs++ == 0) s.work.store(1);
-                                                          s.asleep.store(1);
-                                                      },
-                                                      [](Sleep& s) {
-                                                          s.work.load();
-                                                          s.asleep.load();
-                                                      }}};
+    const Program<Sleep> program{"nondeterministic",
+                                 {[&](Sleep& s) {
+                                      if (runs++ == 0) s.work.store(1);
+                                      s.asleep.store(1);
+                                  },
+                                  [](Sleep& s) {
+                                      s.work.load();
+                                      s.asleep.load();
+                                  }}};
     const Result result = explore(program, {.memory = Memory::sc});
     EXPECT_FALSE(result.passed());
     EXPECT_NE(result.failure.find("not deterministic"), std::string::npos) << result.report();
@@ -705,8 +713,9 @@ TEST(Explorer, exceptions_and_failures_are_reported) {
 }
 
 TEST(Explorer, assertions_of_the_code_under_test_are_failures) {
-    const Program<Sleep> program{"assertion", {[](Sleep& s) { s.work.store(1); },
-                                               [](Sleep& s) { VIA_ASSERT(s.work.load() == 0); }}};
+    const Program<Sleep> program{
+        "assertion",
+        {[](Sleep& s) { s.work.store(1); }, [](Sleep& s) { VIA_ASSERT(s.work.load() == 0); }}};
     EXPECT_TRUE(fails(explore(program), "VIA_ASSERT(s.work.load() == 0)"));
 }
 
@@ -726,14 +735,16 @@ TEST(Explorer, overlapping_atomics_are_reported) {
 TEST(Explorer, explore_all_names_the_first_memory_that_fails) {
     EXPECT_TRUE(passes(explore_all(sleep_and_wake(true, true, false))));
     EXPECT_EQ(explore_all(sleep_and_wake(false, true, false)).memory, Memory::tso);
-    const Result arm_only = explore_all(Program<Sleep>{
-        "message", {[](Sleep& s) {
-                        s.work.store(1, relaxed);
-                        s.asleep.store(1, relaxed);
-                    },
-                    [](Sleep& s) {
-                        if (s.asleep.load(acquire) == 1) VIA_MODEL_CHECK(s.work.load(relaxed) == 1);
-                    }}});
+    const Result arm_only =
+        explore_all(Program<Sleep>{"message",
+                                   {[](Sleep& s) {
+                                        s.work.store(1, relaxed);
+                                        s.asleep.store(1, relaxed);
+                                    },
+                                    [](Sleep& s) {
+                                        if (s.asleep.load(acquire) == 1)
+                                            VIA_MODEL_CHECK(s.work.load(relaxed) == 1);
+                                    }}});
     EXPECT_EQ(arm_only.memory, Memory::weak);
     EXPECT_FALSE(arm_only.passed());
 }

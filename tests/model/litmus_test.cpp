@@ -109,6 +109,27 @@ TEST(Litmus, exchange_is_no_fence_in_the_weak_model) {
     EXPECT_EQ(outcomes(Memory::weak, threads, 2), (Set{"00", "01", "10", "11"}));
 }
 
+TEST(Litmus, fence_after_rmw) {
+    const auto threads = [](bool exchange) {
+        const auto half = [=](Atomic<int> Box::* mine, Atomic<int> Box::* other, unsigned at) {
+            return [=](Box& b) {
+                if (exchange)
+                    (b.*mine).exchange(1, relaxed);
+                else
+                    (b.*mine).store(1, relaxed);
+                atomic_fence_after_rmw();
+                b.r[at] = (b.*other).load(relaxed);
+            };
+        };
+        return Threads{half(&Box::x, &Box::y, 0), half(&Box::y, &Box::x, 1)};
+    };
+    const Set strong{"01", "10", "11"};
+    for (const Memory memory : {Memory::sc, Memory::tso, Memory::weak})
+        EXPECT_EQ(outcomes(memory, threads(true), 2), strong);
+    // After a store it is none on x86, and the checker says so.
+    EXPECT_TRUE(outcomes(Memory::tso, threads(false), 2).contains("00"));
+}
+
 Threads message_passing(memory_order store, memory_order load) {
     return {[=](Box& b) {
                 b.x.store(1, relaxed);
@@ -156,8 +177,10 @@ TEST(Litmus, release_sequence) {
                            b.y.store(1, release);
                        },
                        [=](Box& b) {
-                           if (rmw) b.y.fetch_add(2, relaxed);
-                           else if (b.y.load(relaxed) == 1) b.y.store(3, relaxed);
+                           if (rmw)
+                               b.y.fetch_add(2, relaxed);
+                           else if (b.y.load(relaxed) == 1)
+                               b.y.store(3, relaxed);
                        },
                        [](Box& b) {
                            b.r[0] = b.y.load(acquire);
@@ -278,8 +301,8 @@ TEST(Litmus, compare_exchange_has_one_winner) {
     const auto contender = [](unsigned at) {
         return [at](Box& b) {
             int expected = 0;
-            b.r[at] = b.x.compare_exchange_strong(expected, static_cast<int>(at) + 1, relaxed) ? 1
-                                                                                              : 0;
+            b.r[at] =
+                b.x.compare_exchange_strong(expected, static_cast<int>(at) + 1, relaxed) ? 1 : 0;
         };
     };
     for (const Memory memory : {Memory::sc, Memory::tso, Memory::weak})

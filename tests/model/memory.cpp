@@ -118,8 +118,8 @@ void SharedMemory::compares(const Reach& reach, std::uint64_t expected,
     for (int i = end; i >= oldest; --i) {
         const auto next = static_cast<std::size_t>(i) + 1;
         const bool replaceable = i == end || !variable.values[variable.order[next]].update;
-        const bool equal = variable.values[variable.order[static_cast<std::size_t>(i)]].bits ==
-                           expected;
+        const bool equal =
+            variable.values[variable.order[static_cast<std::size_t>(i)]].bits == expected;
         if (replaceable || !equal) places.push_back(static_cast<Place>(i));
     }
 }

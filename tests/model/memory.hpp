@@ -75,7 +75,9 @@ public:
     // The value of the thread's own newest store to the object that is still buffered, or null.
     const std::uint64_t* forwarded(unsigned thread, unsigned object) const;
     unsigned oldest_buffered(unsigned thread) const { return threads_[thread].buffer[0].object; }
-    const StepClock& oldest_clock(unsigned thread) const { return threads_[thread].buffer[0].clock; }
+    const StepClock& oldest_clock(unsigned thread) const {
+        return threads_[thread].buffer[0].clock;
+    }
     void flush(unsigned thread, Stamp stamp);
 
     // --- looking ---

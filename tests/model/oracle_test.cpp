@@ -38,11 +38,16 @@ struct Test {
 
 const char* name_of(memory_order order) {
     switch (order) {
-        case memory_order_relaxed: return "rlx";
-        case memory_order_acquire: return "acq";
-        case memory_order_release: return "rel";
-        case memory_order_acq_rel: return "acqrel";
-        default: return "sc";
+        case memory_order_relaxed:
+            return "rlx";
+        case memory_order_acquire:
+            return "acq";
+        case memory_order_release:
+            return "rel";
+        case memory_order_acq_rel:
+            return "acqrel";
+        default:
+            return "sc";
     }
 }
 
@@ -132,12 +137,18 @@ Set checked(const Test& test, Memory memory, bool reduction) {
             for (const Instruction& i : thread) {
                 Atomic<int>& variable = box.variable[i.variable];
                 switch (i.what) {
-                    case What::load: box.results[i.result] = variable.load(i.order); break;
-                    case What::store: variable.store(i.value, i.order); break;
+                    case What::load:
+                        box.results[i.result] = variable.load(i.order);
+                        break;
+                    case What::store:
+                        variable.store(i.value, i.order);
+                        break;
                     case What::exchange:
                         box.results[i.result] = variable.exchange(i.value, i.order);
                         break;
-                    case What::fence: atomic_fence(i.order); break;
+                    case What::fence:
+                        atomic_fence(i.order);
+                        break;
                 }
             }
         });
@@ -224,7 +235,8 @@ private:
                 state.results[i.result] = state.memory[i.variable];
                 state.memory[i.variable] = i.value;
                 return buffer.empty();
-            case What::fence: return !full || buffer.empty();
+            case What::fence:
+                return !full || buffer.empty();
         }
         return false;
     }
@@ -253,7 +265,8 @@ struct Relation {
         Relation product;
         for (unsigned a = 0; a < 16; ++a)
             for (unsigned b = 0; b < 16; ++b)
-                if (has(a, b)) product.to[a] = static_cast<std::uint16_t>(product.to[a] | next.to[b]);
+                if (has(a, b))
+                    product.to[a] = static_cast<std::uint16_t>(product.to[a] | next.to[b]);
         return product;
     }
     Relation maybe() const {
@@ -265,7 +278,8 @@ struct Relation {
         Relation all = *this;
         for (unsigned via = 0; via < 16; ++via)
             for (unsigned a = 0; a < 16; ++a)
-                if (all.has(a, via)) all.to[a] = static_cast<std::uint16_t>(all.to[a] | all.to[via]);
+                if (all.has(a, via))
+                    all.to[a] = static_cast<std::uint16_t>(all.to[a] | all.to[via]);
         return all;
     }
     bool irreflexive() const {
@@ -292,8 +306,8 @@ public:
             for (const Instruction& i : test.threads[t]) events_.push_back({t, i});
         for (unsigned a = 0; a < events_.size(); ++a)
             for (unsigned b = 0; b < events_.size(); ++b)
-                if (a != b && (events_[a].thread == events_[b].thread ? a < b && a >= 2
-                                                                      : a < 2 && b >= 2))
+                if (a != b &&
+                    (events_[a].thread == events_[b].thread ? a < b && a >= 2 : a < 2 && b >= 2))
                     po_.add(a, b);
         from_.resize(events_.size());
     }
@@ -389,7 +403,8 @@ private:
                 if (reads(e) && e != w && mo.has(from_[e], w)) fr.add(e, w);
         const Relation eco = (rf | mo | fr).closure();
 
-        // Synchronizes-with: release [fence; po] write, read-modify-writes, read [po; fence] acquire.
+        // Synchronizes-with: release [fence; po] write, read-modify-writes, read [po; fence]
+        // acquire.
         const Relation rmw_steps =
             rf.where([&](unsigned, unsigned b) { return writes(b); }).closure();
         Relation head;  // release side, to the write
@@ -407,15 +422,17 @@ private:
 
         // Coherence; eco too, because here a read-modify-write is one event.
         if (!hb.irreflexive() || !eco.irreflexive() || !hb.then(eco).irreflexive()) return false;
-        if (!(po_ | rf).acyclic()) return false;  // nothing out of thin air, no load buffering
+        if (!(po_ | rf).acyclic()) return false;       // nothing out of thin air, no load buffering
         for (unsigned e = 0; e < events_.size(); ++e)  // atomicity
             if (reads(e) && writes(e))
                 for (unsigned w = 0; w < events_.size(); ++w)
                     if (fr.has(e, w) && mo.has(w, e)) return false;
 
         // The order of seq_cst accesses and fences.
-        const Relation po_other = po_.where([&](unsigned a, unsigned b) { return !same_variable(a, b); });
-        const Relation hb_same = hb.where([&](unsigned a, unsigned b) { return same_variable(a, b); });
+        const Relation po_other =
+            po_.where([&](unsigned a, unsigned b) { return !same_variable(a, b); });
+        const Relation hb_same =
+            hb.where([&](unsigned a, unsigned b) { return same_variable(a, b); });
         const Relation scb = po_ | po_other.then(hb).then(po_other) | hb_same | mo | fr;
         Relation begin;  // SC event, to where its order counts from
         Relation end;
@@ -432,8 +449,8 @@ private:
         const auto both_fences = [&](unsigned a, unsigned b) {
             return sc(a) && sc(b) && fence(a) && fence(b);
         };
-        const Relation psc = begin.then(scb).then(end) |
-                             (hb | hb.then(eco).then(hb)).where(both_fences);
+        const Relation psc =
+            begin.then(scb).then(end) | (hb | hb.then(eco).then(hb)).where(both_fences);
         // RC11 asks for no more than that psc be acyclic. The checker forbids a little that x86 and
         // arm64 forbid too: it runs seq_cst operations in the order in which it runs everything,
         // and a fence makes known what its thread has read, from whomever.
@@ -441,8 +458,8 @@ private:
         for (unsigned a = 0; a < events_.size(); ++a)
             for (unsigned b = 0; b < events_.size(); ++b)
                 if (sc(b) && fence(b) && hb.has(a, b)) before_fence.add(a, b);
-        const Relation read_before_fence = eco.then(before_fence).where(
-            [&](unsigned a, unsigned b) { return sc(a) && sc(b); });
+        const Relation read_before_fence =
+            eco.then(before_fence).where([&](unsigned a, unsigned b) { return sc(a) && sc(b); });
         return (psc | read_before_fence | po_ | rf).acyclic();
     }
 
@@ -458,7 +475,8 @@ void expect_same(const Test& test, const char* what, const Set& got, const Set& 
     for (const std::string& one : wanted)
         EXPECT_TRUE(got.contains(one)) << what << " misses " << one << " of " << text_of(test);
     for (const std::string& one : got)
-        EXPECT_TRUE(wanted.contains(one)) << what << " wrongly has " << one << " of " << text_of(test);
+        EXPECT_TRUE(wanted.contains(one))
+            << what << " wrongly has " << one << " of " << text_of(test);
 }
 
 void compare(Generator& generator, unsigned threads, unsigned instructions, bool sc_accesses) {

@@ -37,11 +37,10 @@ bool Races::touch(unsigned thread, const void* at, std::size_t bytes, Touch touc
             for (unsigned other = 0; other < max_threads; ++other) {
                 const unsigned time = byte.time[kind][other];
                 if (time == 0 || other == thread || clock.includes(other, time)) continue;
-                description_ =
-                       std::string("data race: ") + names[static_cast<unsigned>(touch)] +
-                       " by T" + std::to_string(thread) + " and " + names[kind] + " by T" +
-                       std::to_string(other) + ", byte " + std::to_string(address - first) +
-                       " of " + std::to_string(bytes);
+                description_ = std::string("data race: ") + names[static_cast<unsigned>(touch)] +
+                               " by T" + std::to_string(thread) + " and " + names[kind] + " by T" +
+                               std::to_string(other) + ", byte " + std::to_string(address - first) +
+                               " of " + std::to_string(bytes);
                 return true;
             }
         }

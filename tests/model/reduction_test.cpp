@@ -46,9 +46,9 @@ const char* name_of(memory_order order) {
 }
 
 std::string text_of(const std::vector<Thread>& threads) {
-    static constexpr const char* names[] = {"load",  "store", "add",         "swap_if_zero",
-                                            "fence", "spin",  "spin_a_little", "wait",
-                                            "wake",  "event_write", "event_read",  "event_try"};
+    static constexpr const char* names[] = {"load",  "store",       "add",           "swap_if_zero",
+                                            "fence", "spin",        "spin_a_little", "wait",
+                                            "wake",  "event_write", "event_read",    "event_try"};
     std::string text;
     for (const Thread& thread : threads) {
         for (const Instruction& i : thread)
@@ -70,8 +70,8 @@ std::vector<Thread> random_threads(std::mt19937& random, unsigned threads, unsig
     for (unsigned i = 0; i < instructions; ++i) {
         // Plain stores and loads more often than the rest.
         const unsigned kind = pick(static_cast<unsigned>(What::kinds) + 4);
-        const What what = kind < 12 ? static_cast<What>(kind)
-                                    : (kind % 2 == 0 ? What::load : What::store);
+        const What what =
+            kind < 12 ? static_cast<What>(kind) : (kind % 2 == 0 ? What::load : What::store);
         made[i < threads ? i : pick(threads)].push_back(
             {what, pick(2), pick(2) + 1, loads[pick(3)], stores[pick(3)]});
     }
@@ -88,16 +88,24 @@ void run(Box& box, const Instruction& i, std::string& log) {
     Atomic<std::uint32_t>& variable = box.variable[i.variable];
     const auto put = [&](std::uint64_t value) { log += std::to_string(value) + " "; };
     switch (i.what) {
-        case What::load: put(variable.load(i.load)); break;
-        case What::store: variable.store(i.value, i.store); break;
-        case What::add: put(variable.fetch_add(i.value, i.store)); break;
+        case What::load:
+            put(variable.load(i.load));
+            break;
+        case What::store:
+            variable.store(i.value, i.store);
+            break;
+        case What::add:
+            put(variable.fetch_add(i.value, i.store));
+            break;
         case What::swap_if_zero: {
             std::uint32_t expected = 0;
             variable.compare_exchange_weak(expected, i.value, i.store, i.load);
             put(expected);
             break;
         }
-        case What::fence: atomic_fence(memory_order_seq_cst); break;
+        case What::fence:
+            atomic_fence(memory_order_seq_cst);
+            break;
         case What::spin: {
             std::uint32_t value = 0;
             while ((value = variable.load(i.load)) == 0) relax();
@@ -108,12 +116,23 @@ void run(Box& box, const Instruction& i, std::string& log) {
             if (variable.load(i.load) == 0) relax();
             put(variable.load(i.load));
             break;
-        case What::wait: put(static_cast<std::uint64_t>(futex_wait(variable, i.value - 1))); break;
-        case What::wake: put(futex_wake(variable, i.value)); break;
-        case What::event_write: box.event.write(i.value); break;
-        case What::event_read: put(box.event.read()); break;
-        case What::event_try: put(box.event.try_read()); break;
-        case What::kinds: break;
+        case What::wait:
+            put(static_cast<std::uint64_t>(futex_wait(variable, i.value - 1)));
+            break;
+        case What::wake:
+            put(futex_wake(variable, i.value));
+            break;
+        case What::event_write:
+            box.event.write(i.value);
+            break;
+        case What::event_read:
+            put(box.event.read());
+            break;
+        case What::event_try:
+            put(box.event.try_read());
+            break;
+        case What::kinds:
+            break;
     }
 }
 

@@ -17,9 +17,12 @@ constexpr ProcessSet all_threads = bit(max_threads) - 1;
 
 const char* memory_name(Memory memory) {
     switch (memory) {
-        case Memory::sc: return "sc";
-        case Memory::tso: return "tso";
-        case Memory::weak: return "weak";
+        case Memory::sc:
+            return "sc";
+        case Memory::tso:
+            return "tso";
+        case Memory::weak:
+            return "weak";
     }
     return "?";
 }
@@ -42,8 +45,10 @@ Result Search::run() {
     }
     for (;;) {
         const End end = execute(replaying);
-        if (end == End::cut) ++result.cut;
-        else ++result.executions;
+        if (end == End::cut)
+            ++result.cut;
+        else
+            ++result.executions;
         if (end == End::failed) {
             finish_failure(result);
             break;
@@ -75,7 +80,7 @@ Search::End Search::execute(bool tracing) {
             if (enabled == 0) break;
             if (depth == options_.max_steps) {
                 world_.record("more than " + std::to_string(depth) +
-                            " steps: a loop without relax(), or raise Options::max_steps");
+                              " steps: a loop without relax(), or raise Options::max_steps");
                 break;
             }
             if (!open(enabled, sleep)) {
@@ -103,8 +108,12 @@ Search::End Search::execute(bool tracing) {
             case World::Ending::complete:
                 if (program_.finally) program_.finally();
                 break;
-            case World::Ending::repeats: end = End::cut; break;
-            case World::Ending::stuck: world_.record(world_.describe_stuck()); break;
+            case World::Ending::repeats:
+                end = End::cut;
+                break;
+            case World::Ending::stuck:
+                world_.record(world_.describe_stuck());
+                break;
         }
     }
     program_.teardown();
@@ -120,8 +129,8 @@ bool Search::open(ProcessSet enabled, ProcessSet sleep) {
         const Node& before = nodes_.back();
         const bool thread = before.process < max_threads;
         node.last_thread = thread ? before.process : before.last_thread;
-        const bool could_go_on = before.last_thread < max_threads &&
-                                 (before.enabled & bit(before.last_thread)) != 0;
+        const bool could_go_on =
+            before.last_thread < max_threads && (before.enabled & bit(before.last_thread)) != 0;
         node.preemptions = before.preemptions +
                            (thread && could_go_on && before.process != before.last_thread ? 1 : 0);
     }
@@ -147,7 +156,8 @@ bool Search::open(ProcessSet enabled, ProcessSet sleep) {
 // What the bound on preemptions permits. Store buffers cost nothing.
 ProcessSet Search::affordable(const Node& node) const {
     const int bound = options_.preemption_bound;
-    if (bound < 0 || node.preemptions < bound || node.last_thread == max_threads) return node.enabled;
+    if (bound < 0 || node.preemptions < bound || node.last_thread == max_threads)
+        return node.enabled;
     if ((node.enabled & bit(node.last_thread)) == 0) return node.enabled;
     return node.enabled & (bit(node.last_thread) | ~all_threads);
 }
@@ -267,8 +277,10 @@ void Search::finish_failure(Result& result) {
     result.schedule = schedule();
     if (!world_.tracing()) {  // once more, with a trace and names
         execute(true);
-        if (world_.failure().empty()) result.failure += " (but not when run again)";
-        else result.failure = world_.failure();
+        if (world_.failure().empty())
+            result.failure += " (but not when run again)";
+        else
+            result.failure = world_.failure();
     }
     for (const std::string& line : world_.trace()) result.trace += line + "\n";
 }

@@ -92,6 +92,7 @@ public:
     void name(const void* object, const std::string& text);
 
     // --- from a model thread ---
+    Memory memory() const { return options_.memory; }
     bool running() const { return running_ != nullptr; }
     void init(void* at, std::size_t bytes);
     std::uint64_t load(const void* at, std::size_t bytes, std::memory_order order);
@@ -166,6 +167,7 @@ private:
     std::string label(unsigned object) const;
     std::string label(const void* at) const;
     std::string stale(unsigned object, Place place) const;
+    std::string overtakes(unsigned object, Place place) const;
 
     Options options_;
     unsigned count_ = 0;  // threads
@@ -177,8 +179,8 @@ private:
     std::vector<Place> places_;  // of the step whose choices were asked last
     Thread* running_ = nullptr;
     unsigned surprises_ = 0;
-    bool forcing_ = false;     // all wait; relaxing threads go on for nothing
-    unsigned forced_ = 0;      // how often, since anything changed
+    bool forcing_ = false;  // all wait; relaxing threads go on for nothing
+    unsigned forced_ = 0;   // how often, since anything changed
     std::string failure_;
     bool tracing_ = false;
     unsigned steps_ = 0;
@@ -189,6 +191,10 @@ private:
 // The one that exists, or null; where the operations of model threads lead.
 extern World* current;
 
+// The value as an atomic of that many bytes holds it.
+inline std::uint64_t cut(std::uint64_t value, std::size_t bytes) {
+    return bytes == 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
+}
 // The new value of an atomic of that many bytes.
 std::uint64_t apply(Rmw rmw, std::uint64_t old, std::uint64_t operand, std::size_t bytes);
 

@@ -15,8 +15,8 @@ Wants wants_of(const Scene& scene) {
 
 /// The two ends of a scene differ only in who initiates.
 template <class Part>
-void run_until(Part& part, const TrafficPage& page) {
-    while (!part.over() && page.leave.load() == 0) part.step();
+void run_until_over(Part& part) {
+    while (!part.over()) part.step();
 }
 
 /// Arguments: operation, length, 1 if it initiates, level.
@@ -32,12 +32,12 @@ void be_victim(Parent& parent) {
         end.connect(door);
         parent.say("connected");
         Initiator initiator(end, scene.operation, page);
-        run_until(initiator, page);
+        run_until_over(initiator);
     } else {
         Target target(end, scene.operation, page);
         end.connect(door);
         parent.say("connected");
-        run_until(target, page);
+        run_until_over(target);
     }
     fail("the victim was to be killed, not to hear of the end");
 }
@@ -65,11 +65,7 @@ template <class Part>
 Aftermath find_out(Part& part, Child& victim, End& end, const Scene& scene, Where where) {
     kill_now(victim, scene);
     const double killed = now_ms();
-    until("every descriptor comes back", [&] {
-        part.step(where);
-        return end.state(where) == VIP_STATE_ERROR && part.all_back();
-    }, where);
-    end.nic().wait_error(end.vi(), VIP_ERROR_CONN_LOST, where);
+    run_to_the_end(part, end, where);
     Aftermath aftermath;
     aftermath.noticed_ms = now_ms() - killed;
     victim.kill();
@@ -89,6 +85,8 @@ void expect_flushed(End& end, Where where) {
     }, where);
 }
 
+}  // namespace
+
 void expect_over(End& end, const std::string& scene, Where where) {
     const std::string told = scene + ", the handler was told of " + end.nic().error_text();
     require(end.nic().errors(end.vi(), VIP_ERROR_CONN_LOST) == 1, "CONN_LOST comes once: " + told,
@@ -99,8 +97,6 @@ void expect_over(End& end, const std::string& scene, Where where) {
     require(end.state(where) == VIP_STATE_IDLE, "the VI is IDLE after Disconnect: " + scene, where);
     end.nic().forget_errors();
 }
-
-}  // namespace
 
 std::string Scene::text() const {
     return std::string(victim_initiates ? "initiator" : "target") + " of " +

@@ -32,8 +32,22 @@ struct Aftermath {
 /// every descriptor came back in order, CONN_LOST came once, and the VI can be used again.
 Aftermath play(Nic& nic, const Scene& scene, Where where = Where::current());
 
-/// The survivor's part after the death, also for scenes without traffic: everything posted is
-/// flushed, CONN_LOST is told once, the VI is in ERROR.
+/// The survivor's part after a death, for connections without traffic: everything posted is flushed
+/// in order, CONN_LOST is told once, the VI is in ERROR.
 void expect_lost(End& end, Where where = Where::current());
+
+/// The end of it: CONN_LOST was told once and nothing else, the VI is in ERROR and can be used again.
+void expect_over(End& end, const std::string& scene, Where where = Where::current());
+
+/// Lets the survivor's side of the traffic find out: returns when all descriptors are back and the
+/// error handler knows.
+template <class Part>
+void run_to_the_end(Part& part, End& end, Where where = Where::current()) {
+    until("every descriptor comes back", [&] {
+        part.step(where);
+        return end.state(where) == VIP_STATE_ERROR && part.all_back();
+    }, where);
+    end.nic().wait_error(end.vi(), VIP_ERROR_CONN_LOST, where);
+}
 
 }  // namespace system_test

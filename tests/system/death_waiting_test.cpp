@@ -192,7 +192,7 @@ TEST(DeathOfThePeer, WakesNobodyElse) {
         Address remote;
         VIP_VI_ATTRIBUTES theirs{};
         VIP_CONN_HANDLE connection = nullptr;
-        code = VipConnectWait(nic.handle(), local.get(), 2000, remote.get(), &theirs, &connection);
+        code = VipConnectWait(nic.handle(), local.get(), 300, remote.get(), &theirs, &connection);
     });
     until("the thread began", [&] { return thread_id != 0; });
     {

@@ -191,7 +191,7 @@ std::string mode_text(const Line& line) {
     std::string text;
     for (const auto& [bench, chosen] : line.chosen) {
         const std::string name = name_of(chosen.kind);
-        if (!text.empty() && text != name) return text + "/" + name;
+        if (!text.empty() && text != name) return fmt::format("{}/{}", text, name);
         text = name;
     }
     return text;

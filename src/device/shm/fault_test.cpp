@@ -229,7 +229,7 @@ protected:
     /// stopped peer.
     static void pass_time(Node& node, Node& friendly) {
         pollfd entries[2]{{node->wait_handle(), POLLIN, 0}, {friendly->wait_handle(), POLLIN, 0}};
-        if (::poll(entries, 2, 50) == 0) node.now = node.now + milliseconds(300);
+        if (::poll(entries, 2, 20) == 0) node.now = node.now + milliseconds(300);
         node.turn();
         friendly.turn();
     }

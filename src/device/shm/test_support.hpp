@@ -176,7 +176,9 @@ public:
     void tell(char what) const;
     /// 0: the other side is gone or the watchdog.
     char hear() const;
-    void signal(int number) const { ::kill(pid, number); }
+    void signal(int number) const {
+        if (pid > 0) ::kill(pid, number);
+    }
     /// Waits for its end; true: exit status 0.
     bool join();
 

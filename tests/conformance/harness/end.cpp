@@ -10,8 +10,8 @@ Cq::Cq(Nic& nic, VIP_ULONG entries, Where where) : nic_(nic) {
 }
 
 Cq::~Cq() {
-    if (handle_ != nullptr && nic_.handle() != nullptr)
-        EXPECT_EQ(VIP_SUCCESS, VipDestroyCQ(handle_));
+    if (handle_ == nullptr || nic_.handle() == nullptr) return;
+    EXPECT_EQ(VIP_SUCCESS, VipDestroyCQ(handle_));
 }
 
 Cq::Entry Cq::wait(Where where) {
@@ -123,6 +123,22 @@ void End::wait_state(VIP_VI_STATE wanted, Where where) {
     role_.until([&] { return state(where) == wanted; }, "the VI has the expected state", where);
 }
 
+void End::wait_broken(Where where) {
+    wait_state(VIP_STATE_ERROR, where);
+    // The state is seen a moment before the last descriptor is flushed.
+    role_.until(
+        [&] {
+            for (const auto done : {VipSendDone, VipRecvDone}) {
+                VIP_DESCRIPTOR* descriptor = nullptr;
+                do {
+                    if (done(vi_, &descriptor) == VIP_NOT_DONE) return false;
+                } while (descriptor != nullptr);
+            }
+            return true;
+        },
+        "everything posted is flushed", where);
+}
+
 // Connecting --------------------------------------------------------------------------------------
 
 VIP_VI_ATTRIBUTES End::accept(std::string_view peer, Where where) {
@@ -221,6 +237,14 @@ VIP_DESCRIPTOR* End::ended(bool waits, Wait wait, Done done, VIP_RETURN expected
         ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
             << "expected " << name_of(expected) << ", got " << got;
     return descriptor;
+}
+
+End::Outcome End::send_outcome(Where where) {
+    Outcome outcome{VIP_NOT_DONE, nullptr};
+    role_.until(
+        [&] { return (outcome.code = VipSendDone(vi_, &outcome.descriptor)) != VIP_NOT_DONE; },
+        "the descriptor is done", where);
+    return outcome;
 }
 
 VIP_DESCRIPTOR* End::sent(VIP_RETURN expected, Where where) {

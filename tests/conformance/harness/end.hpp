@@ -67,6 +67,8 @@ public:
     /// Connects to role `peer`, which is to accept().
     VIP_VI_ATTRIBUTES connect(std::string_view peer, Where where = Where::current());
     void disconnect(Where where = Where::current());
+    /// Waits until the VI is in ERROR and all that was flushed has been taken.
+    void wait_broken(Where where = Where::current());
     /// Waits until the VI has this state.
     void wait_state(VIP_VI_STATE state, Where where = Where::current());
 
@@ -100,6 +102,13 @@ public:
     /// Waits for the oldest send (receive), which must end so; gives it back.
     VIP_DESCRIPTOR* sent(VIP_RETURN expected = VIP_SUCCESS, Where where = Where::current());
     VIP_DESCRIPTOR* received(VIP_RETURN expected = VIP_SUCCESS, Where where = Where::current());
+    /// The same, however it ends.
+    struct Outcome {
+        VIP_RETURN code;
+        VIP_DESCRIPTOR* descriptor;
+    };
+    Outcome send_outcome(Where where = Where::current());
+
     /// Shows that the connection works: a word goes to role `peer`, which is to expect() it. All
     /// sends and receives of before are over.
     void say(std::string_view peer, int word, Where where = Where::current());

@@ -75,8 +75,8 @@ Memory::Memory(Nic& nic, std::size_t bytes, VIP_MEM_ATTRIBUTES attributes, Where
 
 Memory::~Memory() {
     // A NIC that was closed has forgotten the region.
-    if (handle_ != 0 && nic_.handle() != nullptr)
-        EXPECT_EQ(VIP_SUCCESS, VipDeregisterMem(nic_.handle(), base_, handle_));
+    if (handle_ == 0 || nic_.handle() == nullptr) return;
+    EXPECT_EQ(VIP_SUCCESS, VipDeregisterMem(nic_.handle(), base_, handle_));
 }
 
 Piece Memory::take(std::size_t bytes, std::size_t alignment, Where where) {

@@ -56,7 +56,8 @@ Nic::Nic(const std::string& device_name, Where where) {
 }
 
 Nic::~Nic() {
-    if (handle_ != nullptr) EXPECT_EQ(VIP_SUCCESS, VipCloseNic(handle_));
+    if (handle_ == nullptr) return;
+    EXPECT_EQ(VIP_SUCCESS, VipCloseNic(handle_));
 }
 
 void Nic::restore_handler() {

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ private:
 class Child {
 public:
     Child(const RolePlan& plan, pid_t pid, int pipe)
-        : plan_(plan), pid_(pid), pipe_(pipe), pidfd_(pidfd_open(pid, 0)) {}
+        : plan_(plan), pid_(pid), pipe_(pipe), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
     ~Child() {
         close(pipe_);
         if (pidfd_ >= 0) close(pidfd_);

@@ -22,6 +22,8 @@ namespace {
 
 constexpr int line_descriptor = 3;
 constexpr int shared_descriptor = 4;
+/// The parent's are numbered from here, so that moving them to those two collides with nothing.
+constexpr int inherited_max = 10;
 constexpr std::size_t message_length_max = 4096;
 
 std::map<std::string, RoleFunction>& roles() {
@@ -34,6 +36,14 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
     for (std::string& text : strings) result.push_back(text.data());
     result.push_back(nullptr);
     return result;
+}
+
+int create_shared() {
+    const int created = memfd_create("shared-page", MFD_CLOEXEC);
+    require_call(created >= 0 && ftruncate(created, shared_bytes) == 0, "memfd_create");
+    const int memory = fcntl(created, F_DUPFD_CLOEXEC, inherited_max);
+    close(created);
+    return memory;
 }
 
 void* map_shared(int memory) {
@@ -86,8 +96,7 @@ struct Child::Start {
         int pair[2];
         require_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
         ours = pair[0];
-        // Beyond the numbers that the child gets, so that moving them there collides with nothing.
-        theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, 10);
+        theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, inherited_max);
         close(pair[1]);
     }
 };
@@ -95,11 +104,11 @@ struct Child::Start {
 Child::Child(const std::string& role, const Options& options) : Child(role, options, Start()) {}
 
 Child::Child(const std::string& role, const Options& options, Start start) : Line(start.ours) {
-    const int created = memfd_create("shared-page", MFD_CLOEXEC);
-    require_call(created >= 0 && ftruncate(created, shared_bytes) == 0, "memfd_create");
-    const int memory = fcntl(created, F_DUPFD_CLOEXEC, 10);
-    close(created);
-    shared_ = map_shared(memory);
+    memory_ = options.shares_with == nullptr ? create_shared()
+                                             : fcntl(options.shares_with->memory_,
+                                                     F_DUPFD_CLOEXEC, inherited_max);
+    require_call(memory_ >= 0, "a descriptor of the shared page");
+    shared_ = map_shared(memory_);
 
     std::vector<std::string> arguments{"/proc/self/exe", "--role", role, std::to_string(getpid())};
     arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
@@ -115,12 +124,11 @@ Child::Child(const std::string& role, const Options& options, Start start) : Lin
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, start.theirs, line_descriptor);
-    posix_spawn_file_actions_adddup2(&files, memory, shared_descriptor);
+    posix_spawn_file_actions_adddup2(&files, memory_, shared_descriptor);
     const int error = posix_spawn(&pid_, "/proc/self/exe", &files, nullptr,
                                   pointers(arguments).data(), pointers(environment).data());
     posix_spawn_file_actions_destroy(&files);
     close(start.theirs);
-    close(memory);
     errno = error;
     if (error != 0) pid_ = -1;
     require_call(error == 0, "posix_spawn of role " + role);
@@ -133,6 +141,7 @@ Child::~Child() {
         }
     }
     munmap(shared_, shared_bytes);
+    close(memory_);
 }
 
 void Child::signal(int number) const { require_call(::kill(pid_, number) == 0, "kill"); }

@@ -41,6 +41,7 @@ public:
     struct Options {
         std::vector<std::string> arguments = {};
         std::vector<std::string> environment = {};  ///< "NAME=value", besides ours
+        const Child* shares_with = nullptr;         ///< whose memory it shares, too
     };
     explicit Child(const std::string& role) : Child(role, Options{}) {}
     Child(const std::string& role, const Options& options);
@@ -68,6 +69,7 @@ private:
     Child(const std::string& role, const Options& options, Start start);
 
     pid_t pid_ = -1;
+    int memory_ = -1;
     void* shared_ = nullptr;
 };
 

@@ -37,7 +37,8 @@ std::uint64_t number_at(std::string_view line, int column) {
         const std::size_t length = std::min(line.find(' '), line.size());
         if (column == 0) {
             std::uint64_t value = 0;
-            std::from_chars(line.data(), line.data() + length, value);
+            const char* begin = line.data();
+            std::from_chars(begin, begin + length, value);
             return value;
         }
         line.remove_prefix(length);

@@ -4,6 +4,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "bench/cpus.hpp"
 #include "bench/loops.hpp"
 
@@ -70,32 +74,46 @@ private:
     Fault fault_;
 };
 
-TEST_F(PairTest, EveryChannelDeliversWhatItWasGiven) {
-    for (const ChannelInfo& info : known_channels()) {
-        SCOPED_TRACE(info.name);
-        auto pair = Pair::start(make_comparison(info.name), setup_);
-        ASSERT_TRUE(pair.has_value()) << pair.error().what;
-        for (const Wait wait : {Wait::poll, Wait::block}) {
-            for (const Bench bench : {Bench::latency, Bench::bandwidth}) {
-                for (const std::uint64_t size : {0u, 1u, 7u, 8u, 13u, 64u, 4097u, 1u << 18}) {
-                    Question question = latency_of(size);
-                    question.bench = bench;
-                    question.wait = wait;
-                    question.depth = 4;
-                    question = (*pair)->channel().adapt(question);
-                    if (!(*pair)->channel().refuses(question).empty()) continue;
-                    if (info.name == "ring" && size > 8) continue;  // tunes itself for each
-                    const auto sample = (*pair)->ask(question, {2, 20, 5}, 60'000);
-                    ASSERT_TRUE(sample.has_value()) << sample.error().what;
-                    EXPECT_GT(sample->probe_before_ns, 0);
-                    if (sample->readings[0].retry) continue;
-                    EXPECT_EQ(sample->readings[0].messages, 20u);
-                    EXPECT_GT(sample->readings[0].first_ns, 0);
-                }
+class EveryChannel : public PairTest, public testing::WithParamInterface<std::string_view> {};
+
+TEST_P(EveryChannel, DeliversWhatItWasGiven) {
+    auto pair = Pair::start(make_comparison(GetParam()), setup_);
+    ASSERT_TRUE(pair.has_value()) << pair.error().what;
+    for (const Wait wait : {Wait::poll, Wait::block}) {
+        for (const Bench bench : {Bench::latency, Bench::bandwidth}) {
+            for (const std::uint64_t size : {0u, 1u, 7u, 8u, 13u, 64u, 4097u, 1u << 18}) {
+                Question question = latency_of(size);
+                question.bench = bench;
+                question.wait = wait;
+                question.depth = 4;
+                question = (*pair)->channel().adapt(question);
+                if (!(*pair)->channel().refuses(question).empty()) continue;
+                if (GetParam() == "ring" && size > 8) continue;  // tunes itself for each
+                const auto sample = (*pair)->ask(question, {2, 20, 5}, 60'000);
+                ASSERT_TRUE(sample.has_value()) << sample.error().what;
+                EXPECT_GT(sample->probe_before_ns, 0);
+                if (sample->readings[0].retry) continue;
+                EXPECT_EQ(sample->readings[0].messages, 20u);
+                EXPECT_GT(sample->readings[0].first_ns, 0);
             }
         }
     }
 }
+
+std::vector<std::string_view> channel_names() {
+    std::vector<std::string_view> names;
+    for (const ChannelInfo& info : known_channels()) names.push_back(info.name);
+    return names;
+}
+
+// GoogleTest wants letters and digits.
+std::string test_name(const testing::TestParamInfo<std::string_view>& param) {
+    std::string name(param.param);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Known, EveryChannel, testing::ValuesIn(channel_names()), test_name);
 
 TEST_F(PairTest, RingTunesItselfOnceThenMeasuresLargeMessages) {
     auto pair = Pair::start(make_ring(), setup_);

@@ -82,10 +82,11 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
         name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
         name_of(question.wait));
-    line += fmt::format(
-        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},"p99":{:.6g},)",
-        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
-        row.summary.max, row.summary.p99);
+    line +=
+        fmt::format(R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
+                    R"("p99":{:.6g},)",
+                    question.depth, question.vis, unit_of(question.bench), row.summary.median,
+                    row.summary.min, row.summary.max, row.summary.p99);
     line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{:.1f},"mode":"{}",)", row.rounds,
                         row.dropped, row.probe_ns, name_of(row.mode));
     line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";

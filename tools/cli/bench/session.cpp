@@ -12,6 +12,7 @@ namespace {
 
 constexpr int ask_timeout_ms = 30'000;
 constexpr int tuning_turns = 6;
+constexpr std::uint64_t small_bytes = 4096;
 
 // From the readings of both sides: first post by the one that has it, last receive likewise.
 double elapsed_ns(const RawSample& raw) {
@@ -30,7 +31,6 @@ public:
         deadline_ns_ = now_ns() + std::int64_t{plan_.max_seconds} * 1'000'000'000;
         if (auto started = start_pairs(); !started) return std::unexpected(started.error());
         if (auto fits = line_up(); !fits) return std::unexpected(fits.error());
-        if (auto tuned = find_efforts(); !tuned) return std::unexpected(tuned.error());
         if (auto measured = measure_rounds(); !measured) return std::unexpected(measured.error());
         return std::move(outcome_);
     }
@@ -91,27 +91,23 @@ private:
     }
 
     // As many messages as fill the time of a sample.
-    Status find_efforts() {
-        for (std::size_t s = 0; s < outcome_.series.size(); ++s) {
-            if (out_of_time()) return {};
-            const Series& series = outcome_.series[s];
-            tell(fmt::format("tuning {} for {} bytes", outcome_.channels[series.channel],
-                             series.asked.size));
-            const std::int64_t wanted_ns =
-                plan_.sample_ns * (series.asked.wait == Wait::block ? 2 : 1);
-            Effort effort{2, 4, 0};
-            double message_ns = 0;
-            for (int turn = 0; turn < tuning_turns; ++turn) {
-                auto raw = ask(series, effort);
-                if (!raw) return std::unexpected(raw.error());
-                const double took_ns = std::max(elapsed_ns(*raw), 1.0);
-                message_ns = took_ns / static_cast<double>(effort.messages);
-                const double short_by = static_cast<double>(wanted_ns) / took_ns;
-                if (short_by < 4) break;
-                effort.messages *= static_cast<std::uint64_t>(std::min(short_by, 32.0));
-            }
-            efforts_[s] = effort_for(series.asked, message_ns, wanted_ns);
+    Status find_effort(std::size_t s) {
+        const Series& series = outcome_.series[s];
+        tell(fmt::format("tuning {} for {} bytes", outcome_.channels[series.channel],
+                         series.asked.size));
+        const std::int64_t wanted_ns = plan_.sample_ns * (series.asked.wait == Wait::block ? 2 : 1);
+        Effort effort{2, series.asked.size <= small_bytes ? 64u : 4u, 0};
+        double message_ns = 0;
+        for (int turn = 0; turn < tuning_turns; ++turn) {
+            auto raw = ask(series, effort);
+            if (!raw) return std::unexpected(raw.error());
+            const double took_ns = std::max(elapsed_ns(*raw), 1.0);
+            message_ns = took_ns / static_cast<double>(effort.messages);
+            const double short_by = static_cast<double>(wanted_ns) / took_ns;
+            if (short_by < 4) break;
+            effort.messages *= static_cast<std::uint64_t>(std::min(short_by, 32.0));
         }
+        efforts_[s] = effort_for(series.asked, message_ns, wanted_ns);
         return {};
     }
 
@@ -147,6 +143,9 @@ private:
                 if (out_of_time()) return {};
                 // There and back again, so that nobody always comes after the same neighbour.
                 const std::size_t s = open[round % 2 == 0 ? k : open.size() - 1 - k];
+                if (efforts_[s].messages == 0) {
+                    if (auto found = find_effort(s); !found) return found;
+                }
                 auto raw = ask(outcome_.series[s], efforts_[s]);
                 if (!raw) return std::unexpected(raw.error());
                 Series& series = outcome_.series[s];
@@ -177,7 +176,7 @@ private:
     Plan plan_;
     Outcome outcome_;
     std::vector<std::unique_ptr<Pair>> pairs_;
-    std::vector<Effort> efforts_;
+    std::vector<Effort> efforts_;  // by series; no messages: not found yet
     std::int64_t deadline_ns_ = 0;
 };
 

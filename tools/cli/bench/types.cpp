@@ -68,9 +68,10 @@ std::uint64_t stride_for(const Question& question) {
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
     std::uint64_t value = 0;
-    const char* end = text.data() + text.size();
-    auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || rest == text.data()) return std::nullopt;
+    const char* begin = text.data();
+    const char* end = begin + text.size();
+    auto [rest, error] = std::from_chars(begin, end, value);
+    if (error != std::errc{} || rest == begin) return std::nullopt;
     std::uint64_t unit = 1;
     if (rest != end && (*rest == 'k' || *rest == 'K')) unit = 1024;
     if (rest != end && (*rest == 'm' || *rest == 'M')) unit = 1024 * 1024;

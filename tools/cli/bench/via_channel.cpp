@@ -60,11 +60,14 @@ private:
     bool read_ahead(std::uint64_t from, std::uint64_t messages, std::uint64_t depth) {
         std::uint64_t done = from;
         for (std::uint64_t i = from; i < from + messages; ++i) {
-            if (i - done >= depth && !end_.end_read(done++)) return false;
+            if (i - done >= depth) {
+                if (!end_.end_read(done)) return false;
+                ++done;
+            }
             if (!end_.begin_read(i)) return false;
         }
-        while (done < from + messages) {
-            if (!end_.end_read(done++)) return false;
+        for (; done < from + messages; ++done) {
+            if (!end_.end_read(done)) return false;
         }
         return true;
     }

@@ -27,9 +27,8 @@ struct NetAddress {
         auto* address = get();
         address->HostAddressLen = static_cast<VIP_UINT16>(host_bytes);
         address->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
-        std::uint8_t* to = bytes.data() + 4;
-        std::memcpy(to, host, host_bytes);
-        std::memcpy(to + host_bytes, discriminator.data(), discriminator.size());
+        std::uint8_t* to = std::copy_n(host, host_bytes, bytes.data() + 4);
+        std::copy(discriminator.begin(), discriminator.end(), to);
     }
     VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes.data()); }
 

@@ -1,0 +1,104 @@
+#include "sim/check_protection.hpp"
+
+#include <algorithm>
+
+namespace via::sim {
+
+namespace status = queue::status;
+
+void CheckProtection::observe(const Event& event) {
+    std::visit(Overloaded{
+                   [this](const Granted& e) {
+                       regions_.insert_or_assign({e.node, e.handle}, e);
+                       regions_changed(e.node);
+                   },
+                   [this](const Revoked& e) {
+                       regions_.erase({e.node, e.handle});
+                       regions_changed(e.node);
+                   },
+                   [this](const ViMade& e) { vis_[e.vi] = e.attributes; },
+                   [this](const Opened& e) {
+                       open_[e.id] = {e.node, e.begin, e.begin + e.length, e.remote};
+                   },
+                   [this](const Closed& e) { open_.erase(e.id); },
+                   [this](const RdmaAsked& e) { on_asked(e); },
+                   [this](const Completed& e) { on_completed(e); },
+                   [this](const Delivered& e) {
+                       const auto found = operations_.find(e.work);
+                       if (found != operations_.end() && !found->second.ever)
+                           violate("RDMA write %u was carried out, though never allowed", e.work);
+                   },
+                   [this](const Changed& e) { on_changed(e); },
+                   ignore,
+               },
+               event.what);
+}
+
+bool CheckProtection::allowed(const RdmaAsked& asked) const {
+    const auto vi = vis_.find(asked.vi);
+    if (vi == vis_.end()) return false;
+    const engine::ViAttributes& attributes = vi->second;
+    if (!(asked.write ? attributes.rdma_write : attributes.rdma_read)) return false;
+    if (asked.length == 0) return true;  // touches nothing
+    const auto region = regions_.find({asked.node, asked.handle});
+    if (region == regions_.end()) return false;
+    const Granted& granted = region->second;
+    const memory::MemoryAttributes& rights = granted.attributes;
+    return (asked.write ? rights.rdma_write : rights.rdma_read) &&
+           (attributes.tag == memory::no_tag || attributes.tag == rights.tag) &&
+           asked.begin >= granted.begin &&
+           asked.begin + asked.length <= granted.begin + granted.length;
+}
+
+void CheckProtection::on_asked(const RdmaAsked& asked) {
+    const bool now = allowed(asked);
+    operations_[asked.work] = {asked, now, now};
+}
+
+void CheckProtection::regions_changed(NodeNumber node) {
+    for (auto& [work, operation] : operations_) {
+        if (operation.asked.node != node) continue;
+        const bool now = allowed(operation.asked);
+        operation.ever |= now;
+        operation.always &= now;
+    }
+}
+
+void CheckProtection::on_completed(const Completed& completed) {
+    const auto found = operations_.find(completed.work);
+    if (found == operations_.end()) return;
+    const Operation& operation = found->second;
+    const std::uint32_t errors = completed.status & status::error_mask;
+    if (errors == status::rdma_protection_error && operation.always)
+        violate("RDMA operation %u was refused, though allowed all the time", completed.work);
+    if (errors == 0 && !operation.ever && (!operation.asked.write || completed.placed))
+        violate("RDMA operation %u succeeded, though never allowed", completed.work);
+    if (!operation.asked.write) operations_.erase(found);  // a write may still be on its way
+}
+
+std::uint64_t CheckProtection::may_change_to(NodeNumber node, std::uint64_t at) const {
+    std::uint64_t best = at;
+    for (const auto& [id, range] : open_) {
+        if (range.node != node || at < range.begin || at >= range.end) continue;
+        for (const auto& [key, region] : regions_) {
+            if (region.node != node || at < region.begin || at >= region.begin + region.length)
+                continue;
+            if (range.remote && !region.attributes.rdma_write) continue;
+            best = std::max(best, std::min(range.end, region.begin + region.length));
+        }
+    }
+    return best;
+}
+
+void CheckProtection::on_changed(const Changed& changed) {
+    const std::uint64_t end = changed.begin + changed.length;
+    for (std::uint64_t at = changed.begin; at < end;) {
+        const std::uint64_t next = may_change_to(changed.node, at);
+        if (next == at)
+            return violate("node %u: byte %llu was changed, but no region allows it", changed.node,
+                           static_cast<unsigned long long>(at));
+        at = next;
+    }
+}
+
+}  // namespace via::sim

@@ -1,0 +1,61 @@
+#include "sim/model.hpp"
+
+namespace via::sim {
+
+HostAddress address_of_host(std::uint32_t host) {
+    HostAddress address;
+    address.length = 6;
+    address.bytes = {10, 0, 0, static_cast<std::uint8_t>(host + 1), 0x26, 0x0D};
+    return address;
+}
+
+std::uint64_t Work::length() const {
+    std::uint64_t sum = 0;
+    for (const Piece& piece : pieces) sum += piece.length;
+    return sum;
+}
+
+Node::Node(NodeNumber its_number, std::uint32_t its_host, const NicLimits& limits,
+           std::uint64_t arena_length, std::uint64_t seed,
+           const device::sim::VirtualClock& its_clock)
+    : number(its_number),
+      host(its_host),
+      clock(its_clock),
+      nic("sim", limits, counters, *this, its_number * 2),
+      arena(arena_length),
+      random(seed) {}
+
+Vi& Model::add_vi(Node& node, engine::Vi& vi, const engine::ViAttributes& attributes) {
+    Vi& record = vis_.emplace_back();
+    record.number = static_cast<ViNumber>(vis_.size() - 1);
+    record.node = &node;
+    record.vi = &vi;
+    record.generation = vi.generation.load();
+    record.attributes = attributes;
+    node.vis.push_back(&record);
+    return record;
+}
+
+Work& Model::add_work(Vi& vi, WorkKind kind) {
+    Work& work = works_.emplace_back();
+    work.number = static_cast<WorkNumber>(works_.size() - 1);
+    work.vi = &vi;
+    work.kind = kind;
+    return work;
+}
+
+Connection& Model::add_connection(Vi& asked, Vi& accepted) {
+    Connection& connection = connections_.emplace_back();
+    connection.number = static_cast<std::uint32_t>(connections_.size() - 1);
+    connection.ends[0] = &asked;
+    connection.ends[1] = &accepted;
+    accepted_[{asked.number, asked.attempt}] = &connection;
+    return connection;
+}
+
+Connection* Model::accepted(const Vi& vi) const {
+    const auto found = accepted_.find({vi.number, vi.attempt});
+    return found == accepted_.end() ? nullptr : found->second;
+}
+
+}  // namespace via::sim

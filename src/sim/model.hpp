@@ -1,0 +1,178 @@
+// What the world knows of its programs: their memory, VIs, descriptors and connections. All records
+// live until the run ends; pointers between them stay good.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "device/sim/fabric.hpp"
+#include "sim/arena.hpp"
+#include "sim/history.hpp"
+
+namespace via::sim {
+
+struct Connection;
+struct Node;
+struct Vi;
+struct Work;
+
+/// A registered region and which of its bytes are used by somebody.
+struct Region {
+    memory::MemoryHandle handle;
+    std::uint64_t begin;
+    std::uint64_t length;
+    memory::MemoryAttributes attributes;
+    Blocks blocks;
+    bool live = true;
+};
+
+/// Part of a message in the program's memory.
+struct Piece {
+    Region* region;
+    std::uint64_t block;   ///< to be given back
+    std::uint64_t offset;  ///< in the arena
+    std::uint32_t length;
+};
+
+/// Memory of another node that an RDMA operation goes to, ours alone while it is under way.
+struct Target {
+    Work* work;
+    Vi* vi;  ///< at the target
+    Region* region;
+    std::uint64_t block;
+    std::uint64_t offset;
+    std::uint32_t length;
+    std::uint64_t opened;
+};
+
+enum class WorkKind : std::uint8_t { receive, send, rdma_write, rdma_read };
+
+/// A posted descriptor.
+struct Work {
+    WorkNumber number;
+    Vi* vi;
+    WorkKind kind;
+    Piece descriptor;
+    std::vector<Piece> pieces;
+    /// Of the message; of a read, what it will find; of a receive, what its buffers held before.
+    std::vector<std::byte> bytes;
+    bool immediate = false;
+    Connection* connection = nullptr;  ///< on which it was posted
+    std::unique_ptr<Target> read_from;
+    std::vector<std::uint64_t> opened;
+    bool completed = false;
+    bool delivered = false;
+
+    bool consumes_receive() const {
+        return kind == WorkKind::send || (kind == WorkKind::rdma_write && immediate);
+    }
+    std::uint64_t length() const;
+};
+
+/// Of the two ends, 0 asked and 1 accepted.
+struct Connection {
+    std::uint32_t number;
+    Vi* ends[2];
+    std::vector<Work*> sent[2];  ///< by each end, those that consume a receive
+    bool joined[2] = {false, true};
+    bool left[2] = {false, false};
+
+    int side_of(const Vi& vi) const { return ends[0] == &vi ? 0 : 1; }
+    ChannelNumber channel_from(int side) const {
+        return number * 2 + static_cast<ChannelNumber>(side);
+    }
+};
+
+struct Queue {
+    std::deque<Work*> works;        ///< posted, not taken; in order
+    std::uint64_t completions = 0;  ///< name of its completion queue, or 0
+};
+
+struct Vi {
+    ViNumber number;
+    Node* node;
+    engine::Vi* vi;
+    std::uint32_t generation;
+    engine::ViAttributes attributes;
+    ViState state = ViState::idle;
+    std::uint32_t attempt = 0;  ///< counts its requests
+    Connection* connection = nullptr;
+    Queue send;
+    Queue receive;
+    bool alive = true;
+};
+
+/// A request that was given to the program and is not answered yet.
+struct Offer {
+    std::uint64_t connection;
+    ViNumber vi;
+    std::uint32_t attempt;
+    engine::RemoteAttributes attributes;
+};
+
+struct Waiting {
+    std::unique_ptr<engine::Listener> listener;
+    Time until;
+};
+
+/// An open NIC and its program.
+struct Node final : nic::Attendant {
+    Node(NodeNumber its_number, std::uint32_t its_host, const NicLimits& limits,
+         std::uint64_t arena_length, std::uint64_t seed,
+         const device::sim::VirtualClock& its_clock);
+
+    void attend() override {}
+    void report(const engine::ErrorEvent& event) override { errors.push_back(event); }
+    Time now() override { return clock.now(); }
+
+    NodeNumber number;
+    std::uint32_t host;  ///< its address; another NIC may have it after this one
+    const device::sim::VirtualClock& clock;
+    Counters counters{};
+    nic::Nic nic;
+    Arena arena;
+    Random random;
+    std::vector<std::unique_ptr<Region>> regions;
+    std::vector<memory::ProtectionTag> tags;
+    std::vector<std::uint64_t> completion_queues;
+    std::vector<Vi*> vis;
+    std::vector<Waiting> waiting;
+    std::vector<Offer> offers;
+    std::vector<engine::ErrorEvent> errors;
+    std::vector<std::unique_ptr<Target>> targets;  ///< RDMA writes that come here
+    std::map<std::uint64_t, Work*> by_descriptor;  ///< not taken
+    Time next_step{};
+    Time not_before{};  ///< earliest moment of the next turn
+    bool alive = true;
+};
+
+HostAddress address_of_host(std::uint32_t host);
+
+class Model {
+public:
+    Vi& add_vi(Node& node, engine::Vi& vi, const engine::ViAttributes& attributes);
+    Work& add_work(Vi& vi, WorkKind kind);
+    Connection& add_connection(Vi& asked, Vi& accepted);
+    std::uint64_t next_opening() { return ++openings_; }
+
+    /// The connection that the VI's present request was accepted to, or nullptr.
+    Connection* accepted(const Vi& vi) const;
+    Vi* vi(ViNumber number) { return number < vis_.size() ? &vis_[number] : nullptr; }
+    std::deque<Connection>& connections() { return connections_; }
+
+    std::vector<std::unique_ptr<Node>> nodes;
+
+private:
+    std::deque<Vi> vis_;
+    std::deque<Work> works_;
+    std::deque<Connection> connections_;
+    std::map<std::pair<ViNumber, std::uint32_t>, Connection*> accepted_;
+    std::uint64_t openings_ = 0;
+};
+
+}  // namespace via::sim

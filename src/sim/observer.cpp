@@ -1,0 +1,253 @@
+#include "sim/observer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace via::sim {
+
+namespace status = queue::status;
+
+namespace {
+
+queue::ControlSegment control_of(const Work& work) {
+    queue::ControlSegment control;
+    std::memcpy(&control, work.vi->node->arena.at(work.descriptor.offset), sizeof control);
+    return control;
+}
+
+constexpr std::uint32_t operation_mask = 0x70000;
+
+bool is_at(const Target& target, const Arena& arena) {
+    const auto there = arena.bytes(target.offset, target.length);
+    return std::equal(there.begin(), there.end(), target.work->bytes.begin(),
+                      target.work->bytes.end());
+}
+
+}  // namespace
+
+std::uint64_t Observer::open(const Node& node, std::uint64_t begin, std::uint64_t length,
+                             bool remote) {
+    const std::uint64_t id = model_.next_opening();
+    tell(Opened{id, node.number, begin, length, remote});
+    return id;
+}
+
+void Observer::look(Node& node, Cause cause, const Vi* vi) {
+    for (Vi* each : node.vis) join(*each);
+    look_at_memory(node);
+    look_at_targets(node);
+    for (Vi* each : node.vis) {
+        look_at_queue(each->receive);
+        look_at_queue(each->send);
+    }
+    for (Vi* each : node.vis)
+        look_at_state(*each, vi == nullptr || vi == each ? cause : Cause::turn);
+    look_at_errors(node);
+    drop_targets(node);
+}
+
+/// A request that was accepted: from now on messages of that connection may arrive.
+void Observer::join(Vi& vi) {
+    const ViState now = vi.vi->state.load();
+    if (vi.state != ViState::connect_pending ||
+        (now != ViState::connected && now != ViState::error))
+        return;
+    Connection* connection = model_.accepted(vi);
+    if (connection == nullptr || connection->joined[0])
+        return tell(
+            Called{"a connection that nobody accepted", Status::success, Status::invalid_state});
+    connection->joined[0] = true;
+    vi.connection = connection;
+    ++tally_.connections;
+}
+
+void Observer::look_at_memory(Node& node) {
+    node.arena.look([&](std::uint64_t begin, std::uint64_t length) {
+        tell(Changed{node.number, begin, length});
+    });
+}
+
+/// RDMA writes without immediate data announce themselves by their bytes alone.
+void Observer::look_at_targets(Node& node) {
+    for (std::size_t n = 0; n < node.targets.size();) {
+        Target& target = *node.targets[n];
+        if (!target.work->immediate && target.length != 0 && is_at(target, node.arena)) {
+            deliver(*target.work, node.arena.bytes(target.offset, target.length));
+            close_target(node, n);
+        } else {
+            ++n;
+        }
+    }
+}
+
+void Observer::close_target(Node& node, std::size_t index) {
+    const Target& target = *node.targets[index];
+    tell(Closed{target.opened});
+    target.region->blocks.give_back(target.block);
+    node.targets.erase(node.targets.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+/// Targets of connections that are over, or will never be.
+void Observer::drop_targets(Node& node) {
+    for (std::size_t n = 0; n < node.targets.size();) {
+        const Target& target = *node.targets[n];
+        const Connection& connection = *target.work->connection;
+        const int there = &*connection.ends[0] == target.vi ? 0 : 1;
+        const bool may_still_join = there == 0 && !connection.joined[0] &&
+                                    target.vi->state == ViState::connect_pending &&
+                                    model_.accepted(*target.vi) == &connection;
+        if (connection.left[there] || (!connection.joined[there] && !may_still_join)) {
+            close_target(node, n);
+        } else {
+            ++n;
+        }
+    }
+}
+
+void Observer::look_at_queue(Queue& queue) {
+    for (Work* work : queue.works) {
+        if (work->completed) continue;
+        const queue::ControlSegment control = control_of(*work);
+        if ((control.status & status::done) != 0) complete(*work, control.status);
+    }
+}
+
+void Observer::complete(Work& work, std::uint32_t bits) {
+    const std::uint32_t errors = bits & status::error_mask;
+    if ((errors & status::flushed) != 0) {
+        ++tally_.flushed;
+    } else if (errors != 0) {
+        ++tally_.errors;
+    }
+    if (work.kind == WorkKind::receive && errors == 0) receive(work, bits);
+    if (work.kind == WorkKind::rdma_read && errors == 0) {
+        ++tally_.reads;
+        const std::vector<std::byte> found = gather(work, work.bytes.size());
+        tell(Sent{work.number, ~ChannelNumber{0}, true, work.bytes});
+        tell(Delivered{work.number, ~ChannelNumber{0}, found});
+    }
+    const bool nothing_to_place = work.kind == WorkKind::rdma_write && work.bytes.empty();
+    work.completed = true;
+    tell(Completed{work.number, bits, work.delivered || nothing_to_place});
+    for (const std::uint64_t id : work.opened) tell(Closed{id});
+    work.opened.clear();
+    if (work.kind == WorkKind::receive && (errors & status::flushed) == 0) look_at_rest(work, bits);
+    if (work.read_from) {
+        work.read_from->region->blocks.give_back(work.read_from->block);
+        work.read_from.reset();
+    }
+}
+
+std::vector<std::byte> Observer::gather(const Work& work, std::uint64_t length) const {
+    std::vector<std::byte> bytes;
+    bytes.reserve(length);
+    for (const Piece& piece : work.pieces) {
+        const auto here = std::min<std::uint64_t>(piece.length, length - bytes.size());
+        const auto part = work.vi->node->arena.bytes(piece.offset, here);
+        bytes.insert(bytes.end(), part.begin(), part.end());
+    }
+    return bytes;
+}
+
+/// A receive completed well: which message was it?
+void Observer::receive(const Work& receive, std::uint32_t bits) {
+    Vi& vi = *receive.vi;
+    if (vi.connection == nullptr)
+        return tell(
+            Called{"a receive on a VI without connection", Status::success, Status::invalid_state});
+    const Connection& connection = *vi.connection;
+    const int from = 1 - connection.side_of(vi);
+    const std::uint32_t length = control_of(receive).length;
+    std::vector<std::byte> bytes;
+    if ((bits & operation_mask) == status::operation_receive) bytes = gather(receive, length);
+    Work* message = find_message(connection, from, bytes, receive, bits);
+    if (message == nullptr)
+        return tell(Delivered{~WorkNumber{0}, connection.channel_from(from), bytes});
+    if (message->kind == WorkKind::rdma_write) {
+        // Its bytes stand in the target; the receive's own buffers must be as they were.
+        for (std::size_t n = 0; n < vi.node->targets.size(); ++n) {
+            const Target& target = *vi.node->targets[n];
+            if (target.work != message) continue;
+            const auto there = vi.node->arena.bytes(target.offset, target.length);
+            bytes.assign(there.begin(), there.end());
+            deliver(*message, bytes);
+            return close_target(*vi.node, n);
+        }
+        // Its region went, with no bytes to place or after they were placed.
+        bytes = message->bytes;
+    }
+    deliver(*message, bytes);
+}
+
+/// What was not part of the message is as it was.
+void Observer::look_at_rest(const Work& receive, std::uint32_t bits) {
+    const bool placed =
+        (bits & status::error_mask) == 0 && (bits & operation_mask) == status::operation_receive;
+    std::uint64_t at = 0;
+    const std::uint64_t message = placed ? control_of(receive).length : 0;
+    const std::vector<std::byte> now = gather(receive, receive.bytes.size());
+    for (const Piece& piece : receive.pieces)
+        for (std::uint32_t n = 0; n < piece.length; ++n, ++at)
+            if (at >= message && now[at] != receive.bytes[at])
+                tell(Changed{receive.vi->node->number, piece.offset + n, 1});
+}
+
+/// By content, so that a message in the wrong place is known for what it is. Among equal ones the
+/// one that should be next.
+Work* Observer::find_message(const Connection& connection, int side,
+                             const std::vector<std::byte>& bytes, const Work& receive,
+                             std::uint32_t bits) {
+    const bool write = (bits & operation_mask) == status::operation_remote_rdma_write;
+    const bool immediate = (bits & status::immediate) != 0;
+    const queue::ControlSegment control = control_of(receive);
+    Work* next = nullptr;
+    Work* other = nullptr;
+    for (Work* message : connection.sent[side]) {
+        if (next == nullptr && !message->delivered) next = message;
+        const bool fits =
+            (message->kind == WorkKind::rdma_write) == write && message->immediate == immediate &&
+            (!immediate || message->number == control.immediate_data) &&
+            (write ? message->bytes.size() == control.length : message->bytes == bytes);
+        if (!fits) continue;
+        if (!message->delivered) return message;
+        other = message;
+    }
+    return other != nullptr ? other : next;
+}
+
+void Observer::deliver(Work& message, std::span<const std::byte> bytes) {
+    const Connection& connection = *message.connection;
+    const int side = connection.ends[0] == message.vi ? 0 : 1;
+    tell(Delivered{message.number, connection.channel_from(side), bytes});
+    message.delivered = true;
+    ++tally_.messages;
+    tally_.message_bytes += bytes.size();
+}
+
+void Observer::look_at_state(Vi& vi, Cause cause) {
+    const ViState now = vi.vi->state.load();
+    if (now == vi.state) return;
+    tell(StateChanged{vi.number, vi.state, now, cause});
+    vi.state = now;
+    if (now == ViState::connected || now == ViState::connect_pending) return;
+    if (vi.connection != nullptr) {
+        Connection& connection = *vi.connection;
+        connection.left[connection.ends[0] == &vi ? 0 : 1] = true;
+        vi.connection = nullptr;
+    }
+}
+
+void Observer::look_at_errors(Node& node) {
+    for (const engine::ErrorEvent& error : node.errors) {
+        if (error.code != engine::ErrorCode::connection_lost) continue;
+        const auto found = std::find_if(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
+            return vi->vi == error.vi && vi->generation == error.vi_generation;
+        });
+        if (found == node.vis.end()) continue;  // destroyed meanwhile
+        ++tally_.lost;
+        tell(Lost{(*found)->number});
+    }
+    node.errors.clear();
+}
+
+}  // namespace via::sim

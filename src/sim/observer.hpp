@@ -1,0 +1,64 @@
+// Looks at a node after anything may have happened there, finds out what did, and tells the
+// checkers. It sees what a program could see: memory, descriptors, states, errors. It never asks
+// the engine what it thinks.
+#pragma once
+
+#include <vector>
+
+#include "sim/checkers.hpp"
+#include "sim/model.hpp"
+
+namespace via::sim {
+
+/// What a run did, for its report.
+struct Tally {
+    std::uint64_t connections = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t message_bytes = 0;
+    std::uint64_t reads = 0;
+    std::uint64_t flushed = 0;
+    std::uint64_t errors = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t turns = 0;
+};
+
+class Observer {
+public:
+    Observer(Model& model, Checkers& checkers, const device::sim::VirtualClock& clock)
+        : model_(model), checkers_(checkers), clock_(clock) {}
+
+    void tell(const Happening& what) { checkers_.observe(clock_.now(), what); }
+    /// Looks at the node. `cause` is what concerned `vi`; nullptr: every VI of the node.
+    void look(Node& node, Cause cause, const Vi* vi);
+    void look(Node& node) { look(node, Cause::turn, nullptr); }
+
+    /// The NIC may write to the node's memory there.
+    std::uint64_t open(const Node& node, std::uint64_t begin, std::uint64_t length, bool remote);
+    /// Nothing comes to that target any more; its memory is free again.
+    void close_target(Node& node, std::size_t index);
+
+    const Tally& tally() const { return tally_; }
+
+private:
+    void join(Vi& vi);
+    void look_at_memory(Node& node);
+    void look_at_targets(Node& node);
+    void look_at_queue(Queue& queue);
+    void complete(Work& work, std::uint32_t status);
+    void receive(const Work& receive, std::uint32_t status);
+    void look_at_rest(const Work& receive, std::uint32_t status);
+    Work* find_message(const Connection& connection, int side, const std::vector<std::byte>& bytes,
+                       const Work& receive, std::uint32_t status);
+    void deliver(Work& message, std::span<const std::byte> bytes);
+    void look_at_state(Vi& vi, Cause cause);
+    void look_at_errors(Node& node);
+    void drop_targets(Node& node);
+    std::vector<std::byte> gather(const Work& work, std::uint64_t length) const;
+
+    Model& model_;
+    Checkers& checkers_;
+    const device::sim::VirtualClock& clock_;
+    Tally tally_;
+};
+
+}  // namespace via::sim

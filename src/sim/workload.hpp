@@ -1,0 +1,84 @@
+// What the programs of a world do: any call that a program may make, at random, with faults on
+// purpose where the parameters say so. It knows what each call must answer and tells the checkers.
+#pragma once
+
+#include <optional>
+
+#include "sim/observer.hpp"
+#include "sim/parameters.hpp"
+
+namespace via::sim {
+
+class Workload {
+public:
+    Workload(const Parameters& parameters, Model& model, Observer& observer,
+             const device::sim::VirtualClock& clock)
+        : parameters_(parameters), model_(model), observer_(observer), clock_(clock) {}
+
+    /// Regions and a completion queue or two, so that there is something to begin with.
+    void furnish(Node& node);
+    /// One action of the node's program. True: it closes its NIC, which the world does.
+    bool step(Node& node);
+
+    // The end of a run
+    void take_all(Node& node);
+    void disconnect_all(Node& node);
+    /// Answers and calls off what waits.
+    void decline_all(Node& node);
+    /// Gives everything back; each call must succeed.
+    void dismantle(Node& node);
+
+private:
+    // workload_connect.cpp
+    void make_vi(Node& node);
+    void destroy_vi(Node& node);
+    void destroy(Vi& vi);
+    void listen(Node& node);
+    void stop_listening(Node& node, std::size_t index);
+    void answer(Node& node);
+    void accept(Node& node, const Offer& offer);
+    void connect(Node& node);
+    void disconnect(Vi& vi);
+
+    // workload_memory.cpp
+    void change_memory(Node& node);
+    void add_region(Node& node);
+    void change_region(Node& node, Region& region);
+    void drop_region(Node& node, Region& region);
+    void forget_dead_regions(Node& node);
+    void change_queues(Node& node);
+
+    // workload_post.cpp
+    void post_receive(Vi& vi);
+    void post_send(Vi& vi);
+    void post_nonsense(Vi& vi);
+    bool give_pieces(Work& work, std::uint32_t length);
+    bool give_descriptor(Work& work);
+    bool give_target(Work& work, std::uint32_t length, queue::Segment& remote);
+    bool give_wrong_target(Work& work, queue::Segment& remote);
+    void post(Work& work, queue::ControlSegment control, const queue::Segment* remote,
+              std::uint32_t fault);
+    std::uint32_t spoil(Work& work, queue::ControlSegment& control,
+                        std::vector<queue::Segment>& segments);
+    void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
+    void give_back(Work& work);
+    void withdraw(Work& work);
+    void take(Node& node);
+    void take_from(Vi& vi, Queue& queue);
+    void take_by_queue(Node& node, std::uint64_t name);
+    void on_taken(Vi& vi, Queue& queue, void* descriptor);
+
+    Vi* any_vi(Node& node);
+    Vi* idle_vi(Node& node, const engine::RemoteAttributes* like);
+    Region* any_region(Node& node, memory::ProtectionTag vi_tag, bool write, bool read);
+    void expect(const char* what, Status got, Status expected) {
+        observer_.tell(Called{what, got, expected});
+    }
+
+    const Parameters& parameters_;
+    Model& model_;
+    Observer& observer_;
+    const device::sim::VirtualClock& clock_;
+};
+
+}  // namespace via::sim

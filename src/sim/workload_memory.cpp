@@ -1,0 +1,125 @@
+// Regions, tags and completion queues that come, change and go under traffic.
+#include <algorithm>
+
+#include "sim/workload.hpp"
+
+namespace via::sim {
+
+namespace {
+
+/// Does a posted, not completed descriptor use the region (VIPL 4.8)?
+bool in_use(const Node& node, const Region& region) {
+    const auto uses = [&](const Work* work) {
+        if (work->completed) return false;
+        return work->descriptor.region == &region ||
+               std::any_of(work->pieces.begin(), work->pieces.end(), [&](const Piece& piece) {
+                   return piece.region == &region && piece.length != 0;
+               });
+    };
+    return std::any_of(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
+        return std::any_of(vi->send.works.begin(), vi->send.works.end(), uses) ||
+               std::any_of(vi->receive.works.begin(), vi->receive.works.end(), uses);
+    });
+}
+
+}  // namespace
+
+Region* Workload::any_region(Node& node, memory::ProtectionTag vi_tag, bool write, bool read) {
+    std::vector<Region*> found;
+    for (auto& region : node.regions)
+        if (region->live && (!write || region->attributes.rdma_write) &&
+            (!read || region->attributes.rdma_read) &&
+            (vi_tag == memory::no_tag || vi_tag == region->attributes.tag))
+            found.push_back(region.get());
+    return found.empty() ? nullptr : found[node.random.below(found.size())];
+}
+
+void Workload::add_region(Node& node) {
+    const std::uint64_t length = node.random.between(1, 24) * 1024;
+    const auto block = node.arena.blocks().take(length);
+    if (!block) return;
+    memory::MemoryAttributes attributes;
+    attributes.rdma_write = node.random.chance(60);
+    attributes.rdma_read = node.random.chance(60);
+    if (!node.tags.empty() && node.random.chance(40)) attributes.tag = node.tags.front();
+    const auto handle = node.nic.register_memory(node.arena.address(*block), length, attributes);
+    expect("RegisterMem", handle ? Status::success : handle.error(), Status::success);
+    if (!handle) return node.arena.blocks().give_back(*block);
+    node.regions.push_back(std::make_unique<Region>(
+        Region{*handle, *block, length, attributes, Blocks(*block, length)}));
+    observer_.tell(Granted{node.number, *handle, *block, length, attributes});
+    observer_.look(node);
+}
+
+void Workload::change_region(Node& node, Region& region) {
+    // Only rights change: a tag that no longer fits would make faults of sound posts.
+    region.attributes.rdma_write = node.random.chance(60);
+    region.attributes.rdma_read = node.random.chance(60);
+    expect("SetMemAttributes", node.nic.with_turn([&] {
+        return node.nic.memory().change(region.handle, region.attributes);
+    }),
+           Status::success);
+    observer_.tell(
+        Granted{node.number, region.handle, region.begin, region.length, region.attributes});
+    observer_.look(node);
+}
+
+void Workload::drop_region(Node& node, Region& region) {
+    const Status got = node.nic.deregister(region.handle, node.arena.address(region.begin));
+    expect("DeregisterMem", got, in_use(node, region) ? Status::error_resource : Status::success);
+    if (got == Status::success) {
+        region.live = false;
+        // From now on nothing comes there any more.
+        for (std::size_t n = 0; n < node.targets.size();) {
+            if (node.targets[n]->region == &region) {
+                observer_.close_target(node, n);
+            } else {
+                ++n;
+            }
+        }
+        observer_.tell(Revoked{node.number, region.handle});
+    }
+    observer_.look(node);
+}
+
+/// The memory of a region that is gone is free when no descriptor holds a part of it any more.
+void Workload::forget_dead_regions(Node& node) {
+    for (auto& region : node.regions) {
+        if (region->live || !region->blocks.empty()) continue;
+        node.arena.blocks().give_back(region->begin);
+        region.reset();
+    }
+    std::erase(node.regions, nullptr);
+}
+
+void Workload::change_memory(Node& node) {
+    forget_dead_regions(node);
+    if (node.regions.empty() || node.random.chance(40)) return add_region(node);
+    Region& region = *node.regions[node.random.below(node.regions.size())];
+    if (!region.live) return;
+    if (node.random.chance(40)) return change_region(node, region);
+    drop_region(node, region);
+}
+
+void Workload::change_queues(Node& node) {
+    if (node.completion_queues.empty()) return;
+    const std::uint64_t name =
+        node.completion_queues[node.random.below(node.completion_queues.size())];
+    if (node.random.chance(20)) {
+        const bool bound = std::any_of(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
+            return vi->send.completions == name || vi->receive.completions == name;
+        });
+        expect("DestroyCQ", node.nic.destroy_completion_queue(name),
+               bound ? Status::error_resource : Status::success);
+        if (!bound) std::erase(node.completion_queues, name);
+    } else {
+        expect(
+            "ResizeCQ",
+            node.nic.resize_completion_queue(name, static_cast<std::uint32_t>(node.random.between(
+                                                       1, parameters_.queue_entries_max))),
+            Status::success);
+    }
+    observer_.look(node);
+}
+
+}  // namespace via::sim

@@ -1,0 +1,417 @@
+// Descriptors: posting sound and faulty ones, and taking them back.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "sim/workload.hpp"
+
+namespace via::sim {
+
+namespace control = queue::control;
+namespace status = queue::status;
+
+namespace {
+
+std::uint32_t operation_bits(WorkKind kind) {
+    switch (kind) {
+        case WorkKind::receive:
+            return status::operation_receive;
+        case WorkKind::send:
+            return status::operation_send;
+        case WorkKind::rdma_write:
+            return status::operation_rdma_write;
+        case WorkKind::rdma_read:
+            return status::operation_rdma_read;
+    }
+    return 0;
+}
+
+std::uint16_t control_bits(const Work& work) {
+    const std::uint16_t operation = work.kind == WorkKind::rdma_write  ? control::rdma_write
+                                    : work.kind == WorkKind::rdma_read ? control::rdma_read
+                                                                       : control::send_receive;
+    return static_cast<std::uint16_t>(operation | (work.immediate ? control::immediate : 0));
+}
+
+/// Bytes that name their message.
+std::vector<std::byte> content(const Work& work, std::uint32_t length) {
+    Random random(work.number * 0x9E3779B97F4A7C15ULL);
+    std::vector<std::byte> bytes(length);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
+    return bytes;
+}
+
+std::uint32_t draw_length(Random& random, std::uint32_t length_max) {
+    if (random.chance(30)) return static_cast<std::uint32_t>(random.below(17)) % (length_max + 1);
+    return static_cast<std::uint32_t>(random.below(length_max + 1ULL));
+}
+
+constexpr std::uint32_t wrong_handle = 0x80001234;  ///< bit 31 is never set (VIPL 1.11)
+
+}  // namespace
+
+// Memory of a descriptor --------------------------------------------------------------------------
+
+/// Cuts `length` bytes into pieces of the program's memory. False: there is no room.
+bool Workload::give_pieces(Work& work, std::uint32_t length) {
+    Node& node = *work.vi->node;
+    const auto count = node.random.between(length == 0 ? 0 : 1, parameters_.segments_max);
+    std::uint32_t left = length;
+    for (std::uint64_t n = 1; n <= count; ++n) {
+        const auto part =
+            static_cast<std::uint32_t>(n == count ? left : node.random.below(left + 1ULL));
+        Region* region = any_region(node, work.vi->attributes.tag, false, false);
+        if (region == nullptr) return false;
+        const auto skew = static_cast<std::uint32_t>(node.random.below(9));
+        const auto block = region->blocks.take(part + skew);
+        if (!block) return false;
+        work.pieces.push_back({region, *block, *block + skew, part});
+        left -= part;
+    }
+    return true;
+}
+
+bool Workload::give_descriptor(Work& work) {
+    Region* region = any_region(*work.vi->node, work.vi->attributes.tag, false, false);
+    if (region == nullptr) return false;
+    const auto length = static_cast<std::uint32_t>(queue::descriptor_length(
+        static_cast<std::uint32_t>(work.pieces.size() + 1)));  // one more for an address segment
+    const auto block = region->blocks.take(length);
+    if (!block) return false;
+    work.descriptor = {region, *block, *block, length};
+    return true;
+}
+
+void Workload::give_back(Work& work) {
+    for (const Piece& piece : work.pieces) piece.region->blocks.give_back(piece.block);
+    work.pieces.clear();
+    if (work.descriptor.region != nullptr)
+        work.descriptor.region->blocks.give_back(work.descriptor.block);
+    work.descriptor.region = nullptr;
+    if (work.read_from) work.read_from->region->blocks.give_back(work.read_from->block);
+    work.read_from.reset();
+}
+
+/// A place in the peer's memory that the operation may touch, and nobody else does meanwhile.
+bool Workload::give_target(Work& work, std::uint32_t length, queue::Segment& remote) {
+    Vi& vi = *work.vi;
+    Vi& there = *work.connection->ends[1 - work.connection->side_of(vi)];
+    Node& node = *there.node;
+    const bool write = work.kind == WorkKind::rdma_write;
+    if (!(write ? there.attributes.rdma_write : there.attributes.rdma_read)) return false;
+    if (!node.alive) return false;
+    Region* region = any_region(node, there.attributes.tag, write, !write);
+    if (region == nullptr) return false;
+    const auto skew = static_cast<std::uint32_t>(node.random.below(9));
+    const auto block = region->blocks.take(length + skew);
+    if (!block) return false;
+    auto target =
+        std::make_unique<Target>(Target{&work, &there, region, *block, *block + skew, length, 0});
+    remote = {node.arena.address(target->offset), region->handle, 0};
+    std::vector<std::byte> bytes = work.bytes;
+    if (write)  // so that its arrival is seen: every byte of it makes a difference
+        for (std::byte& byte : bytes) byte = ~byte;
+    node.arena.write(target->offset, bytes);
+    if (write) {
+        target->opened = observer_.open(node, target->offset, length, true);
+        node.targets.push_back(std::move(target));
+    } else {
+        work.read_from = std::move(target);
+    }
+    return true;
+}
+
+/// Somewhere it may not go: an invented handle, beyond the end, or memory without the right.
+bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
+    Vi& there = *work.connection->ends[1 - work.connection->side_of(*work.vi)];
+    Node& node = *there.node;
+    Random& random = work.vi->node->random;
+    const Region* region = any_region(node, memory::no_tag, false, false);
+    if (region == nullptr || work.bytes.empty()) return false;
+    remote = {node.arena.address(region->begin), region->handle, 0};
+    switch (random.below(3)) {
+        case 0:
+            remote.handle = wrong_handle;
+            return true;
+        case 1:
+            remote.address +=
+                region->length - std::min<std::uint64_t>(work.bytes.size() / 2, region->length - 1);
+            return true;
+        default:
+            // What can never become allowed: rights of regions change, these do not.
+            return !(work.kind == WorkKind::rdma_write ? there.attributes.rdma_write
+                                                       : there.attributes.rdma_read) ||
+                   (there.attributes.tag != memory::no_tag &&
+                    there.attributes.tag != region->attributes.tag);
+    }
+}
+
+/// It was not posted after all.
+void Workload::withdraw(Work& work) {
+    if (work.kind == WorkKind::rdma_write && work.connection != nullptr) {
+        Node& there = *work.connection->ends[1 - work.connection->side_of(*work.vi)]->node;
+        for (std::size_t n = 0; n < there.targets.size(); ++n) {
+            if (there.targets[n]->work != &work) continue;
+            observer_.close_target(there, n);
+            break;
+        }
+    }
+    give_back(work);
+}
+
+// Posting -----------------------------------------------------------------------------------------
+
+/// Makes the descriptor wrong in one way; returns the error it must complete with.
+std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
+                              std::vector<queue::Segment>& segments) {
+    Random& random = work.vi->node->random;
+    const bool receive = work.kind == WorkKind::receive;
+    for (std::size_t n = segments.size() - work.pieces.size(); n < segments.size(); ++n) {
+        if (segments[n].length == 0 || random.chance(50)) continue;
+        segments[n].handle = wrong_handle;
+        return status::protection_error;
+    }
+    if (!receive && random.chance(50)) {
+        segment.length += 1 + static_cast<std::uint32_t>(random.below(100));
+        return status::length_error;
+    }
+    segment.control |= static_cast<std::uint16_t>(0x10U << random.below(12));
+    return status::format_error;
+}
+
+/// Tells what begins with the post that just succeeded.
+void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote) {
+    Vi& vi = *work.vi;
+    Node& node = *vi.node;
+    const bool receive = work.kind == WorkKind::receive;
+    observer_.tell(Posted{work.number, vi.number, receive, operation_bits(work.kind), fault, state,
+                          vi.attributes.reliability});
+    // What the NIC may write of a descriptor (VIPL 4.9): Next and NextHandle, Status, and of a
+    // receive Length and ImmediateData.
+    const std::uint64_t at = work.descriptor.offset;
+    work.opened.push_back(observer_.open(node, at, 12, false));
+    work.opened.push_back(receive ? observer_.open(node, at + 20, 12, false)
+                                  : observer_.open(node, at + 28, 4, false));
+    if (receive || work.kind == WorkKind::rdma_read)
+        for (const Piece& piece : work.pieces)
+            work.opened.push_back(observer_.open(node, piece.offset, piece.length, false));
+    if (fault != 0 || work.connection == nullptr || receive) return;
+    Connection& connection = *work.connection;
+    const int side = connection.side_of(vi);
+    if (remote != nullptr) {
+        const Vi& there = *connection.ends[1 - side];
+        observer_.tell(RdmaAsked{work.number, there.number, there.node->number, remote->handle,
+                                 remote->address - there.node->arena.address(0), work.bytes.size(),
+                                 work.kind == WorkKind::rdma_write});
+    }
+    if (work.kind == WorkKind::rdma_read) return;
+    if (work.kind == WorkKind::rdma_write && !work.immediate && work.bytes.empty()) return;
+    observer_.tell(Sent{work.number, connection.channel_from(side), vi.vi->reliable(), work.bytes});
+    if (work.consumes_receive()) connection.sent[side].push_back(&work);
+}
+
+void Workload::post(Work& work, queue::ControlSegment segment, const queue::Segment* remote,
+                    std::uint32_t fault) {
+    Vi& vi = *work.vi;
+    Node& node = *vi.node;
+    Queue& queue = work.kind == WorkKind::receive ? vi.receive : vi.send;
+    std::vector<queue::Segment> segments;
+    if (remote != nullptr) segments.push_back(*remote);
+    for (const Piece& piece : work.pieces)
+        segments.push_back({node.arena.address(piece.offset), piece.region->handle, piece.length});
+    segment.segment_count = static_cast<std::uint16_t>(segments.size());
+    if (fault != 0) fault = spoil(work, segment, segments);
+    // An RDMA read of an unreliable VI is a fault by itself, found before others but FORMAT.
+    if (work.kind == WorkKind::rdma_read && !vi.vi->reliable()) fault = status::format_error;
+    const bool full = queue.works.size() >= parameters_.limits.descriptors_per_queue_max;
+    segment.status = !full && node.random.chance(50) ? status::done : 0;  // stale, or not
+    std::vector<std::byte> bytes(work.descriptor.length);
+    std::memcpy(bytes.data(), &segment, sizeof segment);
+    if (!segments.empty())
+        std::memcpy(bytes.data() + sizeof segment, segments.data(),
+                    segments.size() * sizeof(queue::Segment));
+    node.arena.write(work.descriptor.offset, bytes);
+
+    const ViState state = vi.state;
+    void* at = node.arena.at(work.descriptor.offset);
+    const Status got = work.kind == WorkKind::receive
+                           ? node.nic.post_receive(*vi.vi, at, work.descriptor.region->handle)
+                           : node.nic.post_send(*vi.vi, at, work.descriptor.region->handle);
+    expect(work.kind == WorkKind::receive ? "PostRecv" : "PostSend", got,
+           full ? Status::error_resource : Status::success);
+    if (got == Status::success) {
+        queue.works.push_back(&work);
+        node.by_descriptor[work.descriptor.offset] = &work;
+        begin(work, state, fault, remote);
+    }
+    observer_.look(node);
+    if (got != Status::success) withdraw(work);
+}
+
+void Workload::post_receive(Vi& vi) {
+    Random& random = vi.node->random;
+    if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
+    Work& work = model_.add_work(vi, WorkKind::receive);
+    // Large enough for anything, but for some.
+    const std::uint32_t length =
+        random.chance(parameters_.fault_percent)
+            ? draw_length(random, vi.attributes.transfer_length_max)
+            : vi.attributes.transfer_length_max + static_cast<std::uint32_t>(random.below(64));
+    if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
+    for (const Piece& piece : work.pieces) {
+        const auto there = vi.node->arena.bytes(piece.offset, piece.length);
+        work.bytes.insert(work.bytes.end(), there.begin(), there.end());
+    }
+    queue::ControlSegment segment{};
+    segment.length = static_cast<std::uint32_t>(random.next());  // no limit (VIPL 4.10)
+    segment.immediate_data = 0xDEAD;
+    if (random.chance(20)) segment.control = control::immediate;  // ignored (VIPL 4.9)
+    post(work, segment, nullptr, random.chance(parameters_.fault_percent / 2) ? 1 : 0);
+}
+
+void Workload::post_send(Vi& vi) {
+    Random& random = vi.node->random;
+    if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
+    if (vi.connection == nullptr && random.chance(70)) return;
+    const auto drawn = vi.connection == nullptr ? 0 : random.below(100);
+    const WorkKind kind = drawn < 55   ? WorkKind::send
+                          : drawn < 85 ? WorkKind::rdma_write
+                          : vi.vi->reliable() || random.chance(parameters_.fault_percent)
+                              ? WorkKind::rdma_read
+                              : WorkKind::send;
+    Work& work = model_.add_work(vi, kind);
+    work.connection = vi.connection;
+    work.immediate = kind != WorkKind::rdma_read && random.chance(40);
+    const std::uint32_t length = draw_length(random, vi.attributes.transfer_length_max);
+    if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
+    work.bytes = content(work, length);
+    const std::uint32_t fault = random.chance(parameters_.fault_percent) ? 1 : 0;
+    queue::Segment remote{};
+    if (kind != WorkKind::send) {
+        const bool wrong = random.chance(parameters_.fault_percent);
+        // Without room for it, or where it may not go: that is tried on purpose only.
+        if (fault != 0) {
+            remote = {0, wrong_handle, 0};
+        } else if (wrong ? !give_wrong_target(work, remote) : !give_target(work, length, remote)) {
+            return give_back(work);
+        }
+    }
+    if (kind != WorkKind::rdma_read) {
+        std::uint64_t at = 0;
+        for (const Piece& piece : work.pieces) {
+            vi.node->arena.write(piece.offset, std::span(work.bytes).subspan(at, piece.length));
+            at += piece.length;
+        }
+    }
+    queue::ControlSegment segment{};
+    segment.control = control_bits(work);
+    if (random.chance(10)) segment.control |= control::queue_fence;
+    segment.length = length;
+    segment.immediate_data = work.immediate ? work.number : 0xBEEF;
+    post(work, segment, kind == WorkKind::send ? nullptr : &remote, fault);
+}
+
+/// What no NIC can read is refused by the call (VIPL 4.12).
+void Workload::post_nonsense(Vi& vi) {
+    Node& node = *vi.node;
+    Region* region = any_region(node, memory::no_tag, false, false);
+    if (region == nullptr) return;
+    std::byte* at = node.arena.at(region->begin);
+    Status got{};
+    switch (node.random.below(3)) {
+        case 0:
+            got = node.nic.post_send(*vi.vi, at + 8, region->handle);
+            break;
+        case 1:
+            got = node.nic.post_receive(*vi.vi, at, wrong_handle);
+            break;
+        default:
+            got = node.nic.post_send(*vi.vi, at + region->length, region->handle);
+    }
+    expect("Post", got, Status::invalid_parameter);
+    observer_.look(node);
+}
+
+// Taking ------------------------------------------------------------------------------------------
+
+void Workload::on_taken(Vi& vi, Queue& queue, void* descriptor) {
+    Node& node = *vi.node;
+    const auto found = node.by_descriptor.find(node.arena.offset_of(descriptor));
+    const bool known = found != node.by_descriptor.end() && found->second->vi == &vi;
+    expect("Done's descriptor", known ? Status::success : Status::invalid_parameter,
+           Status::success);
+    if (!known) return;
+    Work& work = *found->second;
+    observer_.tell(Taken{work.number});
+    node.by_descriptor.erase(found);
+    std::erase(queue.works, &work);
+    give_back(work);
+}
+
+void Workload::take_from(Vi& vi, Queue& queue) {
+    engine::ViQueue& work = &queue == &vi.send ? vi.vi->send : vi.vi->receive;
+    void* descriptor = nullptr;
+    const Status got = vi.node->nic.done(work, descriptor);
+    observer_.look(*vi.node);
+    if (got == Status::descriptor_error && descriptor == nullptr) {
+        expect("Done on an empty queue", got,
+               queue.works.empty() ? Status::descriptor_error : Status::success);
+    } else if (descriptor != nullptr) {
+        on_taken(vi, queue, descriptor);
+    }
+}
+
+/// An entry promises that one Done succeeds (VIPL 4.15).
+void Workload::take_by_queue(Node& node, std::uint64_t name) {
+    queue::Completion completion;
+    const Status got = node.nic.completion_done(*node.nic.completion_queue(name), completion);
+    observer_.look(node);
+    if (got != Status::success) return;
+    const auto found = std::find_if(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
+        return ((std::uint64_t{vi->generation} << 16) | vi->vi->index) == completion.vi;
+    });
+    expect("CQDone's VI", found == node.vis.end() ? Status::invalid_parameter : Status::success,
+           Status::success);
+    if (found == node.vis.end()) return;
+    Vi& vi = **found;
+    Queue& queue = completion.receive ? vi.receive : vi.send;
+    expect("CQDone's queue", queue.completions == name ? Status::success : Status::no_match,
+           Status::success);
+    void* descriptor = nullptr;
+    node.nic.done(completion.receive ? vi.vi->receive : vi.vi->send, descriptor);
+    observer_.look(node);
+    expect("Done after CQDone", descriptor == nullptr ? Status::not_done : Status::success,
+           Status::success);
+    if (descriptor != nullptr) on_taken(vi, queue, descriptor);
+}
+
+void Workload::take(Node& node) {
+    const auto times = node.random.between(1, 8);
+    for (std::uint64_t n = 0; n < times; ++n) {
+        if (!node.completion_queues.empty() && node.random.chance(50)) {
+            take_by_queue(node,
+                          node.completion_queues[node.random.below(node.completion_queues.size())]);
+            continue;
+        }
+        Vi& vi = *any_vi(node);
+        Queue& queue = node.random.chance(50) ? vi.send : vi.receive;
+        if (queue.completions == 0) take_from(vi, queue);
+    }
+}
+
+void Workload::take_all(Node& node) {
+    const auto left = [&] {
+        std::size_t count = 0;
+        for (const Vi* vi : node.vis) count += vi->send.works.size() + vi->receive.works.size();
+        return count;
+    };
+    for (std::size_t before = ~std::size_t{0}; left() != 0 && left() != before;) {
+        before = left();
+        for (const std::uint64_t name : node.completion_queues) take_by_queue(node, name);
+        for (Vi* vi : node.vis)
+            for (Queue* queue : {&vi->send, &vi->receive})
+                if (queue->completions == 0) take_from(*vi, *queue);
+    }
+}
+
+}  // namespace via::sim

@@ -1,0 +1,67 @@
+// A world: several NICs on a simulated network, programs that use them at random, checkers that
+// watch. One seed decides everything; virtual time goes from event to event. The same seed gives
+// the same trace, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/checkers.hpp"
+#include "sim/observer.hpp"
+#include "sim/parameters.hpp"
+#include "sim/trace.hpp"
+#include "sim/workload.hpp"
+
+namespace via::sim {
+
+/// What a run found.
+struct Report {
+    std::string violation;  ///< the first one; empty: none
+    Time time{};            ///< at the end
+    std::uint64_t trace_hash = 0;
+    std::uint64_t trace_lines = 0;
+    Tally tally;
+
+    bool good() const { return violation.empty(); }
+};
+
+class World {
+public:
+    /// `frames`: the trace shows every frame too.
+    explicit World(const Parameters& parameters, bool frames = false);
+    ~World();
+
+    Trace& trace() { return trace_; }
+    /// Once. Ends at the first violation.
+    Report run();
+
+private:
+    Node& make_node(std::uint32_t host);
+    bool advance(bool working);
+    Time due(Node& node);
+    void take_turn(Node& node);
+    void take_step(Node& node);
+    void close(Node& node);
+    void work();
+    void rest();
+    void leave();
+    Duration patience() const;
+    bool at_rest();
+
+    Parameters parameters_;
+    bool frames_;
+    Random random_;
+    device::sim::VirtualClock clock_;
+    device::sim::FairWeather weather_;
+    device::sim::Fabric fabric_;
+    Trace trace_;
+    Checkers checkers_;
+    Model model_;
+    Observer observer_;
+    Workload workload_;
+    std::uint64_t turns_ = 0;
+    std::uint32_t steps_ = 0;
+};
+
+}  // namespace via::sim

@@ -1,0 +1,154 @@
+// The completion queue and the shared-memory ring: the real headers, a few entries, every
+// interleaving.
+
+#include <gtest/gtest.h>
+
+#include "checker.hpp"
+#include "device/shm/ring_reader.hpp"
+#include "device/shm/ring_writer.hpp"
+#include "queue/completion_queue.hpp"
+
+namespace via {
+namespace {
+
+using model::explore_all;
+using model::Program;
+
+struct Completions {
+    queue::CompletionQueue queue;
+    Atomic<int> popped[3]{};
+
+    Completions() { queue.prepare(2); }
+    void pop() {
+        queue::Completion completion;
+        if (queue.pop(completion)) popped[completion.vi].fetch_add(1, memory_order_relaxed);
+    }
+};
+
+TEST(CompletionQueue, an_entry_is_popped_once_by_two_threads) {
+    const Program<Completions> program{
+        "push, two pop",
+        {[](Completions& c) {
+             c.queue.push({0, false}, 1);
+             c.queue.push({1, true}, 1);
+         },
+         [](Completions& c) { c.pop(); }, [](Completions& c) { c.pop(); }},
+        [](Completions& c) {
+            c.pop();
+            c.pop();
+            VIA_MODEL_CHECK(c.popped[0].load() == 1 && c.popped[1].load() == 1);
+        }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+TEST(CompletionQueue, resize_loses_nothing_against_a_popper) {
+    const Program<Completions> program{
+        "resize against pop",
+        {[](Completions& c) {
+             c.queue.push({0, false}, 1);
+             c.queue.push({1, false}, 1);
+             c.queue.push({2, false}, 1);  // may have to wait
+             c.queue.resize(4);
+         },
+         [](Completions& c) { c.pop(); }},
+        [](Completions& c) {
+            for (int n = 0; n < 3; ++n) c.pop();
+            for (auto& count : c.popped) VIA_MODEL_CHECK(count.load() == 1);
+        }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// The ring with four slots; more frames than slots, so that room has to come back.
+struct Ring {
+    static constexpr std::uint32_t slots = 4;
+    static constexpr std::uint32_t arena_bytes = 4 * device::shm::payload_max;
+    device::shm::Slot ring[slots]{};
+    std::byte arena[64]{};  // frames here are small: none uses it
+    std::uint64_t shadow[slots]{};
+    Atomic<std::uint32_t> head{0};
+    Atomic<std::uint32_t> asleep{0};
+    Atomic<std::uint32_t> wakes{0};
+    device::shm::RingWriter writer;
+    device::shm::RingReader reader;
+    std::uint32_t received = 0;
+
+    Ring() {
+        writer.attach(ring, slots, arena, arena_bytes, shadow, &head);
+        reader.attach(ring, slots, arena, arena_bytes, &head);
+    }
+    bool send(std::uint8_t value) {
+        device::FrameSlot slot;
+        if (!writer.reserve(16, 8, slot)) {
+            VIA_MODEL_CHECK(writer.refresh() != device::shm::RingWriter::Refresh::lie);
+            if (!writer.reserve(16, 8, slot)) return false;
+        }
+        for (int n = 0; n < 3; ++n) {  // as one word: the slot's words are what the peer loads
+            auto& word = reinterpret_cast<Atomic<std::uint64_t>*>(slot.header)[n];
+            word.store(value, memory_order_relaxed);
+        }
+        writer.transmit();
+        return true;
+    }
+    bool receive() {
+        device::Frame frame;
+        if (reader.take(frame) != device::shm::RingReader::Take::frame) return false;
+        ++received;
+        VIA_MODEL_CHECK(frame.length == 24 && frame.payload == nullptr);
+        for (int n = 0; n < 24; n += 8)
+            VIA_MODEL_CHECK(static_cast<std::uint32_t>(frame.bytes[n]) == received);
+        reader.release();
+        reader.announce();
+        return true;
+    }
+};
+
+TEST(ShmRing, frames_arrive_whole_and_in_order_while_slots_are_reused) {
+    const Program<Ring> program{"five frames through four slots",
+                                {[](Ring& r) {
+                                     for (std::uint8_t n = 1; n <= 5;) {
+                                         if (r.send(n)) ++n;
+                                         else relax();
+                                     }
+                                 },
+                                 [](Ring& r) {
+                                     while (r.received != 2)
+                                         if (!r.receive()) relax();
+                                 }},
+                                [](Ring& r) {
+                                    while (r.receive()) {
+                                    }
+                                    VIA_MODEL_CHECK(r.received == 5);
+                                }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// The sleeper waits on the peer's wake word, which only the peer writes (Channel::wake,
+// ShmDevice::wake_words, HostAgent::lead).
+TEST(ShmRing, a_frame_wakes_who_sleeps_on_the_peers_word) {
+    const Program<Ring> program{"send against sleep",
+                                {[](Ring& r) {
+                                     VIA_MODEL_CHECK(r.send(1));
+                                     atomic_fence(memory_order_seq_cst);
+                                     if (r.asleep.load(memory_order_acquire) == 0) return;
+                                     r.wakes.store(1, memory_order_release);
+                                     model::futex_wake(r.wakes);
+                                 },
+                                 [](Ring& r) {
+                                     while (!r.receive()) {
+                                         const auto expected = r.wakes.load(memory_order_acquire);
+                                         r.asleep.store(1, memory_order_release);
+                                         atomic_fence(memory_order_seq_cst);
+                                         if (r.reader.pending()) continue;
+                                         model::futex_wait(r.wakes, expected);
+                                     }
+                                 }},
+                                [](Ring& r) { VIA_MODEL_CHECK(r.received == 1); }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+}  // namespace
+}  // namespace via

@@ -1,0 +1,199 @@
+// The turn and its doorbells (nic/turn_lock.hpp), the flush of a queue against its posters, and
+// waiting against progress: the hand-overs that must not lose anything.
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "checker.hpp"
+#include "nic/turn_lock.hpp"
+#include "queue/work_queue.hpp"
+
+namespace via {
+namespace {
+
+using model::explore_all;
+using model::Program;
+
+// Two programs' threads post on two VIs, or on one; whoever holds the turn does the work.
+struct Posting {
+    struct Item {
+        Atomic<bool> rung{false};
+        Item* next_rung = nullptr;
+        Atomic<int> posted{0};
+        model::Plain<int> handled{0};  // the turn guards it
+    };
+    nic::TurnLock lock;
+    nic::Doorbells<Item> bells;
+    Item items[2];
+
+    void post(int item) {
+        items[item].posted.fetch_add(1, memory_order_release);
+        bells.ring(items[item]);
+        if (lock.try_take()) hold();
+    }
+    /// Nic::end_turn()'s loop.
+    void hold() {
+        for (;;) {
+            bells.answer([](Item& item) { item.handled.set(item.posted.load(memory_order_acquire)); });
+            lock.release();
+            if (!bells.any() || !lock.try_take()) return;
+        }
+    }
+};
+
+TEST(Turn, no_post_is_stranded_between_two_posters) {
+    const Program<Posting> program{"two posters, two VIs",
+                                   {[](Posting& p) { p.post(0); }, [](Posting& p) { p.post(1); }},
+                                   [](Posting& p) {
+                                       VIA_MODEL_CHECK(p.items[0].handled.get() == 1);
+                                       VIA_MODEL_CHECK(p.items[1].handled.get() == 1);
+                                   }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+TEST(Turn, no_post_is_stranded_on_one_vi) {
+    const Program<Posting> program{
+        "two posters, one VI",
+        {[](Posting& p) { p.post(0); }, [](Posting& p) { p.post(0); }},
+        [](Posting& p) { VIA_MODEL_CHECK(p.items[0].handled.get() == 2); }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// A connection breaks while the program posts: what is posted is flushed, by the breaker or by the
+// poster itself (Nic::post, Engine::leave).
+struct Breaking {
+    nic::TurnLock turn;
+    queue::WorkQueue work;
+    Atomic<int> state{0};  // 1: error
+    alignas(64) queue::Descriptor descriptor{};
+
+    Breaking() { work.prepare(); }
+    void flush() {
+        while (work.has_outstanding()) {
+            if (!work.has_started()) work.start_next();
+            work.complete_oldest();
+        }
+    }
+    void post() {
+        bool at_once = false;
+        {
+            std::lock_guard guard(work.post_lock());
+            const queue::ControlSegment control{};
+            work.post(&descriptor, 1, control, nullptr, 0, 4);
+            at_once = state.load(memory_order_relaxed) == 1;
+        }
+        if (!at_once) return;
+        turn.take();
+        flush();
+        turn.release();
+    }
+    void leave() {
+        turn.take();
+        state.store(1, memory_order_release);
+        work.wait_for_posters();
+        flush();
+        turn.release();
+    }
+};
+
+TEST(Turn, a_post_that_races_with_the_end_of_its_connection_is_flushed) {
+    const Program<Breaking> program{"post against leave",
+                                    {[](Breaking& b) { b.post(); }, [](Breaking& b) { b.leave(); }},
+                                    [](Breaking& b) { VIA_MODEL_CHECK(!b.work.has_outstanding()); }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// A call waits for a completion that another thread's turn brings (HostAgent::wait, enlist,
+// wake_ready; Nic::end_turn).
+struct Waiting {
+    nic::TurnLock turn;
+    Atomic<std::uint32_t> attention{0};
+    Atomic<std::uint32_t> word{0};
+    Atomic<int> completed{0};
+
+    void complete() {
+        turn.take();
+        completed.store(1, memory_order_release);
+        turn.release();  // a full fence
+        if ((attention.load(memory_order_relaxed) & 1) == 0) return;
+        if (word.exchange(1) == 0) model::futex_wake(word);
+    }
+    void wait() {
+        attention.fetch_or(1);
+        atomic_fence_after_rmw();
+        for (;;) {
+            word.exchange(0);
+            if (turn.try_take()) turn.release();  // the poll before every look
+            if (completed.load(memory_order_acquire) == 1) return;
+            model::futex_wait(word, 0);
+        }
+    }
+};
+
+TEST(Turn, progress_wakes_who_waits_for_it) {
+    const Program<Waiting> program{"wait against completion",
+                                   {[](Waiting& w) { w.wait(); }, [](Waiting& w) { w.complete(); }},
+                                   [](Waiting& w) { VIA_MODEL_CHECK(w.completed.load() == 1); }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// The agent falls asleep while a message comes and the program polls once (HostAgent::take_over,
+// attend; ShmDevice::arm, notify). Somebody takes the message.
+struct Sleeping {
+    nic::TurnLock turn;
+    Atomic<std::uint32_t> attention{0};
+    Atomic<std::uint32_t> asleep{0};
+    Atomic<int> published{0};
+    model::Plain<int> taken{0};  // the turn guards it
+    model::EventFd handle;       // the peer's wake-up and the program's kick
+    bool kicked = false;
+
+    void turn_work() {
+        if (published.load(memory_order_acquire) == 1) taken.set(1);
+    }
+    void peer() {
+        published.store(1, memory_order_release);
+        atomic_fence(memory_order_seq_cst);
+        if (asleep.load(memory_order_acquire) != 0) handle.write();
+    }
+    void agent() {
+        for (;;) {
+            turn.take();
+            turn_work();
+            asleep.store(1, memory_order_release);
+            attention.fetch_or(2);
+            atomic_fence_after_rmw();
+            if (taken.get() == 1 || published.load(memory_order_acquire) == 1) {
+                turn_work();
+                turn.release();
+                return;
+            }
+            turn.release();
+            handle.read();
+        }
+    }
+    void program() {
+        if (!turn.try_take()) return;
+        turn_work();
+        turn.release();
+        if ((attention.load(memory_order_relaxed) & 2) == 0) return;
+        if ((attention.fetch_and(~2U) & 2) != 0) handle.write();
+    }
+};
+
+TEST(Turn, a_message_reaches_an_agent_that_falls_asleep) {
+    const Program<Sleeping> program{"sleep against message and poll",
+                                    {[](Sleeping& s) { s.agent(); }, [](Sleeping& s) { s.peer(); },
+                                     [](Sleeping& s) { s.program(); }},
+                                    [](Sleeping& s) { VIA_MODEL_CHECK(s.taken.get() == 1); }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+}  // namespace
+}  // namespace via
