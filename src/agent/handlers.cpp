@@ -28,6 +28,7 @@ constexpr const char* error_texts[] = {
 void HostAgent::report(const engine::ErrorEvent& event) {
     std::lock_guard guard(handler_mutex_);
     events_.push_back(event);
+    events_waiting_.fetch_add(1);
     handler_changed_.notify_all();
 }
 
@@ -38,6 +39,8 @@ void HostAgent::run_handlers() {
         if (handlers_stop_) return;
         const engine::ErrorEvent event = events_.front();
         events_.pop_front();
+        // The engine may have kept back what there was no room for.
+        if (events_waiting_.fetch_sub(1) == events_waiting_max) kick();
         const Handler handler = handler_;
         handler_running_ = true;
         guard.unlock();

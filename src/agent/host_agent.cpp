@@ -1,6 +1,7 @@
 #include "agent/host_agent.hpp"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -51,6 +52,7 @@ OpenResult HostAgent::open(HostAgentOptions options,
     const auto failed = [](const char* what) {
         return std::unexpected(OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
     };
+    set_yield_hook([] { sched_yield(); });
     agent->epoll_ = epoll_create1(EPOLL_CLOEXEC);
     if (agent->epoll_ < 0) return failed("cannot watch the NIC's descriptors (epoll_create1)");
     agent->kicks_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -239,8 +241,10 @@ void HostAgent::close() {
             wake(*waiter);
         no_waiters_.wait(guard, [this] { return waiters_.empty(); });
     }
-    kick();
-    if (progress_.joinable()) progress_.join();
+    if (progress_.joinable()) {
+        kick();
+        progress_.join();
+    }
     nic_.close();
     stop_handlers();
 }

@@ -50,6 +50,8 @@ public:
 
 private:
     enum class State : std::uint32_t { ticking, armed, parked };
+    /// A program whose handler does not keep up gets further errors later, none is lost.
+    static constexpr std::uint32_t events_waiting_max = 4096;
 
     /// One waiting call; lives on its stack.
     struct Waiter : ListLink {
@@ -61,6 +63,7 @@ private:
 
     // nic::Attendant
     void attend() override;
+    bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
 
     // host_agent.cpp: the progress thread
@@ -108,6 +111,7 @@ private:
     std::mutex handler_mutex_;
     std::condition_variable handler_changed_;
     std::deque<engine::ErrorEvent> events_;
+    Atomic<std::uint32_t> events_waiting_{0};  ///< how many there are
     Handler handler_{};
     bool handler_running_ = false;
     bool handlers_stop_ = false;

@@ -126,7 +126,7 @@ bool Engine::uses_region(memory::MemoryHandle handle) {
     return false;
 }
 
-bool Engine::take_event(ErrorEvent& event) {
+bool Engine::next_event(ErrorEvent& event) {
     event = {};
     if (!overrun_events_.empty()) {
         event.code = ErrorCode::vi_overrun;

@@ -144,9 +144,8 @@ public:
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
-    bool next_event(ErrorEvent& event) {
-        return (!eventful_.empty() || !overrun_events_.empty()) && take_event(event);
-    }
+    bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
+    bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
     /// Completions that wait for room in their queues enter.
@@ -188,8 +187,6 @@ private:
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
-
-    bool take_event(ErrorEvent& event);
 
     // connection.cpp
     void notify_peer(PathId path, const Notice& notice);

@@ -26,6 +26,9 @@ public:
     /// A turn made progress (completions, states, events) while somebody waits, or the program
     /// polls while the agent sleeps. Called without the turn, by whoever took it.
     virtual void attend() = 0;
+    /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
+    /// once per VI. Called under the turn.
+    virtual bool wants_reports() { return true; }
     /// An error for the program. Called under the turn: must not call back.
     virtual void report(const engine::ErrorEvent& event) = 0;
     /// The present moment; read only while a deadline is pending.

@@ -134,6 +134,7 @@ struct Node final : nic::Attendant {
     std::uint32_t host;  ///< its address; another NIC may have it after this one
     const device::sim::VirtualClock& clock;
     Counters counters{};
+    std::vector<Waiting> waiting;  ///< outlive the NIC, which knows them
     nic::Nic nic;
     Arena arena;
     Random random;
@@ -141,7 +142,6 @@ struct Node final : nic::Attendant {
     std::vector<memory::ProtectionTag> tags;
     std::vector<std::uint64_t> completion_queues;
     std::vector<Vi*> vis;
-    std::vector<Waiting> waiting;
     std::vector<Offer> offers;
     std::vector<engine::ErrorEvent> errors;
     std::vector<std::unique_ptr<Target>> targets;  ///< RDMA writes that come here

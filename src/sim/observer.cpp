@@ -36,10 +36,9 @@ void Observer::look(Node& node, Cause cause, const Vi* vi) {
     for (Vi* each : node.vis) join(*each);
     look_at_memory(node);
     look_at_targets(node);
-    for (Vi* each : node.vis) {
-        look_at_queue(each->receive);
-        look_at_queue(each->send);
-    }
+    for (Vi* each : node.vis) look_at_queue(each->receive);
+    deliver_landed(nullptr, 0, ~WorkNumber{0});
+    for (Vi* each : node.vis) look_at_queue(each->send);
     for (Vi* each : node.vis)
         look_at_state(*each, vi == nullptr || vi == each ? cause : Cause::turn);
     look_at_errors(node);
@@ -69,15 +68,30 @@ void Observer::look_at_memory(Node& node) {
 
 /// RDMA writes without immediate data announce themselves by their bytes alone.
 void Observer::look_at_targets(Node& node) {
-    for (std::size_t n = 0; n < node.targets.size();) {
-        Target& target = *node.targets[n];
-        if (!target.work->immediate && target.length != 0 && is_at(target, node.arena)) {
-            deliver(*target.work, node.arena.bytes(target.offset, target.length));
-            close_target(node, n);
-        } else {
-            ++n;
-        }
-    }
+    landed_.clear();
+    for (const auto& target : node.targets)
+        if (!target->work->immediate && target->length != 0 && is_at(*target, node.arena))
+            landed_.push_back(target.get());
+    std::sort(landed_.begin(), landed_.end(),
+              [](const Target* a, const Target* b) { return a->work->number < b->work->number; });
+}
+
+/// Tells of landed writes: of one connection those that were posted before a message that is about
+/// to be told of (they have to be there), or of all connections.
+void Observer::deliver_landed(const Connection* connection, int side, WorkNumber before) {
+    std::erase_if(landed_, [&](Target* target) {
+        Work& work = *target->work;
+        if (connection != nullptr &&
+            (work.connection != connection || connection->side_of(*work.vi) != side))
+            return false;
+        if (work.number >= before) return false;
+        Node& node = *target->vi->node;
+        deliver(work, node.arena.bytes(target->offset, target->length));
+        const auto found = std::find_if(node.targets.begin(), node.targets.end(),
+                                        [&](const auto& each) { return each.get() == target; });
+        close_target(node, static_cast<std::size_t>(found - node.targets.begin()));
+        return true;
+    });
 }
 
 void Observer::close_target(Node& node, std::size_t index) {
@@ -163,6 +177,7 @@ void Observer::receive(const Work& receive, std::uint32_t bits) {
     Work* message = find_message(connection, from, bytes, receive, bits);
     if (message == nullptr)
         return tell(Delivered{~WorkNumber{0}, connection.channel_from(from), bytes});
+    deliver_landed(&connection, from, message->number);
     if (message->kind == WorkKind::rdma_write) {
         // Its bytes stand in the target; the receive's own buffers must be as they were.
         for (std::size_t n = 0; n < vi.node->targets.size(); ++n) {

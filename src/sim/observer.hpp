@@ -43,6 +43,7 @@ private:
     void join(Vi& vi);
     void look_at_memory(Node& node);
     void look_at_targets(Node& node);
+    void deliver_landed(const Connection* connection, int side, WorkNumber before);
     void look_at_queue(Queue& queue);
     void complete(Work& work, std::uint32_t status);
     void receive(const Work& receive, std::uint32_t status);
@@ -58,6 +59,8 @@ private:
     Model& model_;
     Checkers& checkers_;
     const device::sim::VirtualClock& clock_;
+    /// RDMA writes whose bytes are there, found by this look and not told yet; by number.
+    std::vector<Target*> landed_;
     Tally tally_;
 };
 

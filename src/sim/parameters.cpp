@@ -52,7 +52,7 @@ const char* level_name(engine::Reliability reliability) {
 }  // namespace
 
 Parameters draw_parameters(std::uint64_t seed) {
-    Random random(seed * 0x9E3779B97F4A7C15ULL + 1);
+    Random random(Random(seed).next());  // neighbouring seeds shall have nothing in common
     Parameters p;
     p.seed = seed;
     p.nics = static_cast<std::uint32_t>(random.between(2, random.chance(50) ? 3 : 8));

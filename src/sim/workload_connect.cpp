@@ -168,7 +168,7 @@ void Workload::accept(Node& node, const Offer& offer) {
     if (status == Status::success || status == Status::timeout)
         std::erase_if(node.offers,
                       [&](const Offer& other) { return other.connection == offer.connection; });
-    observer_.look(node, Cause::accept, vi);
+    observer_.look(node, status == Status::success ? Cause::accept : Cause::turn, vi);
 }
 
 void Workload::connect(Node& node) {
@@ -191,7 +191,7 @@ void Workload::connect(Node& node) {
                   nanoseconds(static_cast<std::int64_t>(node.random.between(1'000, 2'000'000)));
     expect("ConnectRequest", node.nic.connect(*vi->vi, local, remote, deadline),
            idle ? Status::success : Status::invalid_state);
-    observer_.look(node, Cause::connect, vi);
+    observer_.look(node, idle ? Cause::connect : Cause::turn, vi);
 }
 
 void Workload::disconnect(Vi& vi) {

@@ -35,7 +35,7 @@ std::uint16_t control_bits(const Work& work) {
 
 /// Bytes that name their message.
 std::vector<std::byte> content(const Work& work, std::uint32_t length) {
-    Random random(work.number * 0x9E3779B97F4A7C15ULL);
+    Random random(Random(work.number).next());
     std::vector<std::byte> bytes(length);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
     return bytes;

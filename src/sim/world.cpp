@@ -11,7 +11,7 @@ namespace via::sim {
 World::World(const Parameters& parameters, bool frames)
     : parameters_(parameters),
       frames_(frames),
-      random_(parameters.seed ^ 0x5DEECE66DULL),
+      random_(~parameters.seed),
       weather_(random_.next(), parameters.weather),
       fabric_(clock_, weather_, parameters.fabric),
       checkers_(trace_),

@@ -159,11 +159,7 @@ VIPL_TEST(Vipl_4_18_a_kill_while_its_request_is_kept_waiting, processes) {
                           &connection));
         me.tell("victim", 'h');
         me.wait_for_end_of("victim");
-        const VIP_RETURN code = VipConnectAccept(connection, end.vi());
-        if (code == VIP_SUCCESS)  // the news of the death was not yet here
-            me.nic().wait_error(me, end.vi(), VIP_ERROR_CONN_LOST);
-        else
-            EXPECT_EQ(VIP_TIMEOUT, code);
+        expect_withdrawn(me, end, connection);
     });
 }
 

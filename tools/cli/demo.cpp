@@ -224,6 +224,9 @@ void print_table(const Outcome& outcome, const std::string& device) {
         "{} is better than the best of the three. cores: how near the two processors were;\n"
         "{}. Streams carry 1 byte for a message of 0.\n",
         device, probe_text(outcome));
+    if (outcome.out_of_time) {
+        fmt::print("-: not reached within {} s; the machine is busy.\n", measuring_seconds);
+    }
     if (noisy) {
         fmt::print(
             "noisy: other work left too few clean samples, the disturbed ones are in these "

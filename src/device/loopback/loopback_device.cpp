@@ -132,6 +132,7 @@ void LoopbackDevice::condemn(PathId path, const char* /*reason*/) {
 }
 
 bool LoopbackDevice::next_event(PathEvent& event) {
+    if (has_room()) waiting_for_room_ = false;  // a turn begins, which asks again if it must
     if (events_.empty()) return false;
     event = events_.front();
     events_.pop_front();

@@ -134,6 +134,21 @@ TEST(LoopbackDevice, full_ring_presses_back_until_released) {
     EXPECT_EQ(numbers_received(device, 8), (std::vector<int>{3, 4, 5, 6}));
 }
 
+/// Or an agent would take turns for ever when whoever waited has nothing to send any more.
+TEST(LoopbackDevice, room_that_came_is_told_until_the_next_turn) {
+    LoopbackDevice device(host(1), {64, 1});
+    ASSERT_TRUE(put(device, 1, 16, 64));
+    device.transmit(own_path);
+    device.set_waiting_for_room(own_path);
+    PathEvent event{};
+    EXPECT_FALSE(device.next_event(event));
+    numbers_received(device, 1);
+    EXPECT_TRUE(device.has_work());
+    EXPECT_TRUE(device.has_work());
+    EXPECT_FALSE(device.next_event(event));  // a turn begins
+    EXPECT_FALSE(device.has_work());
+}
+
 TEST(LoopbackDevice, abandoned_frames_are_never_sent) {
     LoopbackDevice device(host(1), {64, 2});
     ASSERT_TRUE(put(device, 1, 16, 1));

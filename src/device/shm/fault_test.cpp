@@ -390,8 +390,8 @@ TEST(ShmDescriptors, WhenTheyRunOutResolveAndOpenSaySo) {
     EXPECT_TRUE(turn_until({&node, &other}, [&] { return node.has(PathEventKind::resolved); }));
 }
 
-TEST(ShmDescriptors, ThousandPeersFitIntoAThousandDescriptorsTwice) {
-    // Two per peer of another process (socket, pidfd), one of the same: 400 peers at ulimit 1024.
+TEST(ShmDescriptors, FourHundredPeersOfTenProcessesFitIntoTheUsualLimit) {
+    // Two per peer: socket and pidfd. They do not grow with VIs.
     Directory directory;
     rlimit before{};
     ::getrlimit(RLIMIT_NOFILE, &before);

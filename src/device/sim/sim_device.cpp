@@ -141,6 +141,10 @@ void SimDevice::on_farewell(NodeId peer) {
 
 bool SimDevice::next_event(PathEvent& event) {
     settle();
+    // A turn begins, which asks again for room if it still wants it.
+    for (Path& path : paths_)
+        if (path.waiting_for_room && fabric_.has_room(node_, path.peer))
+            path.waiting_for_room = false;
     if (arrivals_.empty() || arrivals_.front().frame) return false;
     event = arrivals_.front().event;
     arrivals_.pop_front();

@@ -150,6 +150,9 @@ TEST(SimDevice, full_link_presses_back_until_the_credit_came_home) {
     ASSERT_TRUE(net.advance(*net.a));
     EXPECT_TRUE(net.a->has_work());
     EXPECT_EQ(net.a->next_deadline(), net.clock.now());
+    PathEvent event{};
+    EXPECT_FALSE(net.a->next_event(event));  // a turn begins, and asks again if it must
+    EXPECT_FALSE(net.a->has_work());
     EXPECT_TRUE(put(*net.a, 4, 100));
     net.a->abandon(0);
     while (net.advance(*net.a) && !net.a->next_deadline().is_never()) net.a->has_work();

@@ -175,6 +175,36 @@ VIP_RETURN request(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
     return code;
 }
 
+void expect_withdrawn(Role& role, End& end, VIP_CONN_HANDLE connection, Where where) {
+    const VIP_RETURN code = VipConnectAccept(connection, end.vi());
+    if (code == VIP_SUCCESS) {
+        end.nic().wait_error(role, end.vi(), VIP_ERROR_CONN_LOST, where);
+        end.disconnect(where);
+    } else {
+        require(code == VIP_TIMEOUT, std::string("TIMEOUT, not ") + name_of(code), where);
+    }
+    require(end.state(where) == VIP_STATE_IDLE, "the VI is idle", where);
+}
+
+void request_in_vain(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
+                     std::string_view holder, Where where) {
+    int timeouts = 0;
+    role.until(
+        [&] {
+            VIP_VI_ATTRIBUTES attributes;
+            const VIP_RETURN code =
+                VipConnectRequest(vi, local.net(), remote.net(), 200, &attributes);
+            require(code == VIP_TIMEOUT || code == VIP_NO_MATCH,
+                    std::string("a request that is not answered times out; got ") + name_of(code),
+                    where);
+            timeouts += code == VIP_TIMEOUT ? 1 : 0;
+            return role.was_told_by(holder, where);
+        },
+        "the holder has had the request", where);
+    role.hear<char>(holder, where);
+    require(timeouts > 0, "a request has timed out", where);
+}
+
 void End::disconnect(Where where) { must(VipDisconnect(vi_), "VipDisconnect", where); }
 
 // Posting -----------------------------------------------------------------------------------------

@@ -72,6 +72,10 @@ static bool is_readable(int fd, int timeout_ms) {
     return found > 0;
 }
 
+bool Role::was_told_by(std::string_view role, Where where) const {
+    return is_readable(line_to(role, where), 0);
+}
+
 void Role::receive_bytes(std::string_view role, void* bytes, std::size_t length, Where where) {
     const int fd = line_to(role, where);
     const std::string other(role);

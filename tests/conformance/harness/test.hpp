@@ -122,6 +122,8 @@ public:
         receive_bytes(role, &value, sizeof value, where);
         return value;
     }
+    /// Is there something to hear (or has that role ended)? Never waits.
+    bool was_told_by(std::string_view role, Where where = Where::current()) const;
     /// Waits until all roles are here.
     void meet(Where where = Where::current());
     /// The same with one other role.
