@@ -34,6 +34,7 @@ void HostAgent::report(const engine::ErrorEvent& event) {
 
 void HostAgent::run_handlers() {
     std::unique_lock guard(handler_mutex_);
+    handlers_id_ = std::this_thread::get_id();
     for (;;) {
         handler_changed_.wait(guard, [this] { return handlers_stop_ || !events_.empty(); });
         if (handlers_stop_) return;
@@ -59,7 +60,7 @@ void HostAgent::run_handlers() {
 Handler HostAgent::set_error_handler(Handler handler) {
     std::unique_lock guard(handler_mutex_);
     std::swap(handler, handler_);
-    if (std::this_thread::get_id() != handlers_.get_id())
+    if (std::this_thread::get_id() != handlers_id_)
         handler_changed_.wait(guard, [this] { return !handler_running_; });
     return handler;
 }

@@ -21,6 +21,9 @@ namespace {
 /// should not pay for a wake-up each.
 constexpr int idle_turns_before_sleep = 200;
 
+/// The progress thread's own turns need nobody to be woken for.
+thread_local bool is_progress_thread = false;
+
 /// Starts a thread that never runs a signal handler of the program.
 template <class Body>
 std::thread start_thread(Body body) {
@@ -71,11 +74,7 @@ OpenResult HostAgent::open(HostAgentOptions options,
     return agent;
 }
 
-HostAgent::~HostAgent() {
-    close();
-    if (epoll_ >= 0) ::close(epoll_);
-    if (kicks_ >= 0) ::close(kicks_);
-}
+HostAgent::~HostAgent() { close(); }
 
 Time HostAgent::now() {
     timespec now{};
@@ -92,6 +91,7 @@ bool HostAgent::watch(int descriptor) {
 
 /// Makes the progress thread look at the state anew. A full counter is awake enough.
 void HostAgent::kick() {
+    if (kicks_ < 0) return;  // closed: a late call of another thread
     const std::uint64_t one = 1;
     if (write(kicks_, &one, sizeof one) < 0 && errno != EAGAIN)
         log(0, "cannot wake the progress thread: %s", strerror(errno));
@@ -99,7 +99,7 @@ void HostAgent::kick() {
 
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
-    if ((attention & nic::Nic::agent_sleeps) != 0 && std::this_thread::get_id() != progress_.get_id() &&
+    if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
         (nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) != 0) {
         state_.store(State::ticking);
         if (nic_.try_take_turn()) {
@@ -111,9 +111,20 @@ void HostAgent::attend() {
     if ((attention & nic::Nic::somebody_waits) != 0) wake_ready();
 }
 
+void HostAgent::work_is_left() {
+    if (is_progress_thread) return;  // it goes on by itself
+    std::lock_guard guard(waiters_mutex_);
+    if (leader_ != nullptr) {
+        wake(*leader_);
+    } else {
+        kick();
+    }
+}
+
 // The progress thread -----------------------------------------------------------------------------
 
 void HostAgent::run() {
+    is_progress_thread = true;
     int timeout = 0;
     while (!closing_.load()) {
         epoll_event events[8];
@@ -158,6 +169,7 @@ void HostAgent::serve(bool devices_ready) {
     // The leader sleeps on words it knows; a new peer's is not among them.
     std::lock_guard guard(waiters_mutex_);
     if (leader_ != nullptr) wake(*leader_);
+    if (nic_.counters().get(Counter::paths_open) <= leader_peers_max) crowded_ = false;
 }
 
 int HostAgent::sleep_time(Time deadline) {
@@ -175,7 +187,9 @@ int HostAgent::settle() {
     }
     state_.store(State::ticking);
     const std::uint64_t polls = nic_.polls();
-    if (polls != std::exchange(polls_seen_, polls)) {
+    // A call that waits and does not lead depends on us: no period to lose.
+    const bool followed = (nic_.attention().load() & nic::Nic::somebody_waits) != 0;
+    if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
         return period;
     }
@@ -247,6 +261,9 @@ void HostAgent::close() {
     }
     nic_.close();
     stop_handlers();
+    statistics_->retire();
+    if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
+    if (kicks_ >= 0) ::close(std::exchange(kicks_, -1));
 }
 
 }  // namespace via::agent

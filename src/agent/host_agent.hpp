@@ -4,7 +4,7 @@
 //   ticking  the program polls; the agent looks once a period whether it still does
 //   armed    the program stood still for a period: peers wake the agent, which takes the turns
 //   parked   a call of the program waits and sleeps in the agent's place (the leader)
-// The program's polls take the agent out of armed and parked; see docs/design/progress.md.
+// The program's polls take the agent out of armed and parked; see docs/design/turn-and-wake-up.md.
 #pragma once
 
 #include <condition_variable>
@@ -53,6 +53,9 @@ private:
     /// A program whose handler does not keep up gets further errors later, none is lost.
     static constexpr std::uint32_t events_waiting_max = 4096;
 
+    /// Peers that a leader can sleep on: futex_waitv takes 128 words, one is the leader's own.
+    static constexpr std::size_t leader_peers_max = 127;
+
     /// One waiting call; lives on its stack.
     struct Waiter : ListLink {
         Condition condition;
@@ -63,6 +66,7 @@ private:
 
     // nic::Attendant
     void attend() override;
+    void work_is_left() override;
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
 
@@ -79,7 +83,8 @@ private:
     // waiting.cpp
     void wake(Waiter& waiter);
     void wake_ready();
-    bool lead(Waiter& waiter, Time deadline);
+    void lead(Waiter& waiter, Time deadline);
+    void step_down(bool crowded);
     void follow(Waiter& waiter, Time deadline);
     void enlist(Waiter& waiter);
     void discharge(Waiter& waiter);
@@ -106,6 +111,7 @@ private:
     List<Waiter> waiters_;
     Waiter* leader_ = nullptr;
     Atomic<bool> has_leader_{false};
+    bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC
     std::condition_variable no_waiters_;
 
     std::mutex handler_mutex_;
@@ -116,6 +122,7 @@ private:
     bool handler_running_ = false;
     bool handlers_stop_ = false;
     std::thread handlers_;
+    std::thread::id handlers_id_;  ///< also when the thread was detached
 };
 
 }  // namespace via::agent

@@ -120,6 +120,12 @@ std::expected<void, std::string> Statistics::listen(const std::string& directory
     return {};
 }
 
+void Statistics::retire() {
+    if (getpid() == owner_ && !path_.empty()) unlink(path_.c_str());
+    path_.clear();
+    for (File* file : {&file_, &listener_, &knocks_, &reserve_}) file->reset();
+}
+
 Statistics::~Statistics() {
     // A forked child has the descriptors, but neither the page nor a say in the name.
     if (getpid() != owner_) return;

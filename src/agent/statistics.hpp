@@ -40,6 +40,9 @@ public:
     Statistics& operator=(const Statistics&) = delete;
 
     Counters& counters() { return page_->counters; }
+    /// The NIC is closed: removes the socket and gives the descriptors back. The page stays, for a
+    /// late call that still counts.
+    void retire();
     /// Readable when somebody asks for the page. Stays the same.
     int descriptor() const { return knocks_.get(); }
     /// Answers all who ask now; without descriptors to spare it turns them away. Never blocks, and

@@ -18,8 +18,6 @@ namespace {
 
 /// Polls before a call goes to sleep: an answer that is on its way costs no wake-up.
 constexpr int polls_before_sleep = 100;
-/// futex_waitv's limit is 128 words, one is our own.
-constexpr std::size_t words_max = 127;
 
 timespec to_timespec(Time time) {
     return {time.ns / 1'000'000'000, time.ns % 1'000'000'000};
@@ -59,7 +57,7 @@ void HostAgent::wake_ready() {
 void HostAgent::enlist(Waiter& waiter) {
     std::lock_guard guard(waiters_mutex_);
     waiters_.push_back(waiter);
-    if (leader_ == nullptr) {
+    if (leader_ == nullptr && !crowded_) {
         leader_ = &waiter;
         has_leader_.store(true);
     }
@@ -74,7 +72,7 @@ void HostAgent::discharge(Waiter& waiter) {
         std::lock_guard guard(waiters_mutex_);
         List<Waiter>::remove(waiter);
         if (leader_ == &waiter) {
-            leader_ = waiters_.front();
+            leader_ = crowded_ ? nullptr : waiters_.front();
             has_leader_.store(leader_ != nullptr);
             if (leader_ != nullptr) wake(*leader_);
             agent_needed = leader_ == nullptr;
@@ -92,25 +90,38 @@ void HostAgent::discharge(Waiter& waiter) {
     }
 }
 
+/// There are more peers than words to sleep on, or not so many any more.
+void HostAgent::step_down(bool crowded) {
+    {
+        std::lock_guard guard(waiters_mutex_);
+        crowded_ = crowded;
+        leader_ = nullptr;
+        has_leader_.store(false);
+    }
+    state_.store(State::ticking);
+    kick();
+}
+
 /// Sleeps on everything that could make the waiter ready; returns when it should look again.
-/// False: there are more peers than words to sleep on, so the agent must serve the NIC.
-bool HostAgent::lead(Waiter& waiter, Time deadline) {
-    std::array<device::WakeWord, words_max> peers;
+void HostAgent::lead(Waiter& waiter, Time deadline) {
+    std::array<device::WakeWord, leader_peers_max> peers;
     std::size_t count = 0;
     nic_.take_turn();
+    const Time due = nic_.next_deadline();
+    if (!due.is_never() && now() >= due) nic_.service(now());  // the agent is parked for our sake
     nic_.arm(device::Sleep::on_words);
     for (auto& device : nic_.devices())
-        count += device->wake_words(std::span(peers).subspan(count < words_max ? count : words_max));
+        count += device->wake_words(std::span(peers).subspan(count < leader_peers_max ? count : leader_peers_max));
     atomic_fence(std::memory_order_seq_cst);
     const bool look_again =
-        count > words_max || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
+        count > leader_peers_max || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
     if (look_again) nic_.arm(device::Sleep::awake);
     deadline = earlier(deadline, nic_.next_deadline());
     nic_.end_turn();
-    if (count > words_max) return false;
-    if (look_again) return true;
+    if (count > leader_peers_max) return step_down(true);
+    if (look_again) return;
 
-    std::array<futex_waitv, words_max + 1> words;
+    std::array<futex_waitv, leader_peers_max + 1> words;
     words[0] = word_of(&waiter.word, 0, false);
     for (std::size_t n = 0; n < count; ++n)
         words[n + 1] = word_of(peers[n].address, peers[n].expected, true);
@@ -120,7 +131,6 @@ bool HostAgent::lead(Waiter& waiter, Time deadline) {
     nic_.counters().add(Counter::wakeups);
     nic_.arm(device::Sleep::awake);
     nic_.end_turn();
-    return true;
 }
 
 void HostAgent::follow(Waiter& waiter, Time deadline) {
@@ -149,7 +159,8 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
             std::lock_guard guard(waiters_mutex_);
             leads = leader_ == &waiter;
         }
-        if (!leads || !lead(waiter, deadline)) follow(waiter, deadline);
+        if (leads) lead(waiter, deadline);
+        else follow(waiter, deadline);
     }
     discharge(waiter);
     return result;

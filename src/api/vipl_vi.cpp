@@ -80,10 +80,8 @@ VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
         return answer(status);
     return answer(found.open->nic->with_turn([&] {
         if (!find_vi(handle)) return Status::invalid_parameter;
-        if (found.vi->state_now() != engine::ViState::idle) return Status::invalid_state;
         if (const Status status = check_tag(*found.open, wanted); status != Status::success) return status;
-        found.vi->attributes = wanted;
-        return Status::success;
+        return found.open->nic->engine().set_attributes(*found.vi, wanted);
     }));
 }
 

@@ -95,6 +95,7 @@ agent::OpenResult open_shm(const Opening& opening) {
     device::shm::ShmConfig config;
     config.directory = *directory;
     config.address = address_of_name(opening.host);
+    config.paths_max = NicLimits{}.paths_max;
     if (getrandom(&config.key, sizeof config.key, 0) != static_cast<ssize_t>(sizeof config.key))
         return std::unexpected(no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
     config.report = [](const std::string& text) { agent::log(1, "%s", text.c_str()); };

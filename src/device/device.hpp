@@ -129,7 +129,6 @@ public:
 
     /// Tells the peers how we sleep from now on (or that we are awake). After arming, the caller
     /// makes a full fence and looks once more with has_work() before it sleeps.
-    /// `blocked` paths: set_waiting_for_room() was called for them before.
     virtual void arm(Sleep sleep) = 0;
     /// The peer on `path` shall wake us when it has made room.
     virtual void set_waiting_for_room(PathId path) = 0;

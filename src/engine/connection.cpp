@@ -101,7 +101,6 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     wire::ConnectMessage message;
     if (header.flags != 0 || !read_message(payload, length, message))
         return hostile("a connection request that makes no sense");
-    if (path.notices.size() >= notices_max) return hostile("requests without end, answers not read");
     const Discriminator wanted = discriminator_of(message.remote_discriminator, message.remote_length);
     Listener* listener = listeners_.front();
     while (listener != nullptr && !(listener->discriminator == wanted)) listener = listeners_.next(*listener);

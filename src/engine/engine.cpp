@@ -1,5 +1,6 @@
 #include "engine/engine.hpp"
 
+#include <mutex>
 #include <new>
 
 #include "base/assert.hpp"
@@ -73,6 +74,13 @@ Status Engine::destroy_vi(Vi& vi) {
     --vi_count_;
     counters_.subtract(Counter::vis_open);
     ++progress_;
+    return Status::success;
+}
+
+Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    std::scoped_lock posters(vi.send.work.post_lock(), vi.receive.work.post_lock());
+    vi.attributes = attributes;
     return Status::success;
 }
 

@@ -83,6 +83,8 @@ public:
                           queue::CompletionQueue* receive_queue);
     /// invalid_state unless idle; error_resource while descriptors are posted or not taken.
     Status destroy_vi(Vi& vi);
+    /// An idle VI only; no post reads the attributes meanwhile.
+    Status set_attributes(Vi& vi, const ViAttributes& attributes);
     /// The VI at `index`, existing or not; nullptr beyond the table. Any thread.
     Vi* vi_at(std::uint32_t index) const {
         return index < limits_.vis_max

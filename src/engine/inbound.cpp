@@ -45,6 +45,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     }
     if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
     Path& path = path_at(id);
+    if (path.notices.size() >= notices_max) return hostile("it asks without end and reads no answer");
     switch (header.kind) {
         case wire::FrameKind::request: return on_request(path, header, payload, length);
         case wire::FrameKind::accept: return on_accept(path, header, payload, length);

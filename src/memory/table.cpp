@@ -76,9 +76,10 @@ void MemoryTable::resume(MemoryHandle handle) {
 }
 
 void MemoryTable::remove(MemoryHandle handle) {
-    VIA_ASSERT(find(handle) != nullptr && !live(handle));
+    Slot* const found = find(handle);
+    VIA_ASSERT(found != nullptr && found->handle.load(std::memory_order_relaxed) == 0);
     atomic_fence(std::memory_order_release);  // who sees the next region's fields sees this one gone
-    Slot& slot = *find(handle);
+    Slot& slot = *found;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     --regions_;
     if (slot.generation == handle_generation_max) return;  // retired: no handle ever repeats

@@ -8,6 +8,13 @@
 
 namespace via::nic {
 
+namespace {
+
+/// Segments that a post can read, VIPL's least (1.9).
+constexpr std::uint32_t segments_read_max = 252;
+
+}  // namespace
+
 Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
          std::uint32_t first_generation)
     : name_(std::move(name)),
@@ -21,6 +28,7 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
     for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
         completion_queues_[n].generation.store(first_generation & ~1U, std::memory_order_relaxed);
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
+    VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
 }
 
 Nic::~Nic() = default;
@@ -151,11 +159,13 @@ void Nic::end_turn(bool polling) {
         }
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
+        const bool left = work_left_ && !polling;
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
         const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
         if ((polling && (attention & agent_sleeps) != 0) ||
             (progress && (attention & somebody_waits) != 0))
             attendant_.attend();
+        if (left) attendant_.work_is_left();
         if (!doorbells_.any() || !lock_.try_take()) return;
         turn(now_if_needed());
     }
@@ -225,7 +235,7 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
         return Status::invalid_parameter;
     queue::Descriptor copy = *descriptor;  // the one read
     const queue::Segment* segments = copy.segments;
-    queue::Segment many[252];  // touched only by descriptors that need it
+    queue::Segment many[segments_read_max];  // touched only by descriptors that need it
     if (copy.control.segment_count > 2) [[unlikely]] {
         const std::uint32_t count = copy.control.segment_count;
         if (count > limits_.segments_per_descriptor_max) {

@@ -26,6 +26,8 @@ public:
     /// A turn made progress (completions, states, events) while somebody waits, or the program
     /// polls while the agent sleeps. Called without the turn, by whoever took it.
     virtual void attend() = 0;
+    /// Posted work is left that no poll of the program may come to continue. Called without the turn.
+    virtual void work_is_left() {}
     /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
     /// once per VI. Called under the turn.
     virtual bool wants_reports() { return true; }

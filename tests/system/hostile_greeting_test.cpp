@@ -89,7 +89,7 @@ const Lie lies[] = {
          attacker.say(bytes, sizeof bytes, {attacker.make_memory()});
      },
      "not a greeting"},
-    {"one_byte", [](Attacker& attacker) { attacker.say("x", 1); }, "too short"},
+    {"one_byte", [](Attacker& attacker) { attacker.say("x", 1); }, "first message is too short"},
     {"no_descriptor", [](Attacker& attacker) { attacker.greet(attacker.hello(), {}); },
      "exactly one descriptor"},
     {"two_descriptors",

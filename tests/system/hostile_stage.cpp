@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t open_seed = 1'000'001;
 constexpr std::uint64_t guard_seed = 1'000'002;
+constexpr double give_back_max_ms = 20'000;
 
 /// The victim's side of what attackers connect to.
 class EvilDoor {
@@ -136,6 +137,7 @@ void be_good_peer(Parent& parent) {
         require(!initiator.over(), "the good connection holds");
         require(nic.errors() == 0, "the good peer is told of no error: " + nic.error_text());
     }
+    parent.say("stopped");
     parent.expect("end");
 }
 const Role good_role("good-peer", be_good_peer);
@@ -155,6 +157,11 @@ HostileStage::HostileStage()
     good_.expect("connected");
     victim_.expect("ready");
     expect_undisturbed();
+    // The log's file stays open once something was logged.
+    const auto first = attacker();
+    require(first->dial() && first->say("x", 1), "something can be said");
+    expect_log("too short");
+    first->hear_the_end();
     before_ = Holdings::of(victim_.pid());
 }
 
@@ -202,7 +209,7 @@ void HostileStage::expect_given_back(Where where) {
     Holdings now;
     const double start = now_ms();
     do {
-        if (now_ms() - start > watchdog_ms)
+        if (now_ms() - start > give_back_max_ms)
             fail("before: " + before_.text() + ", now: " + now.text(), where);
         sched_yield();
         now = Holdings::of(victim_.pid());
@@ -217,9 +224,10 @@ void HostileStage::order(const std::string& command, Where where) {
 
 void HostileStage::end(Where where) {
     page().traffic.leave = 1;
+    good_.expect("stopped", where);
     victim_.say("end", where);
-    good_.say("end", where);
     victim_.join(where);
+    good_.say("end", where);
     good_.join(where);
 }
 
