@@ -56,7 +56,7 @@ Parameters draw_parameters(std::uint64_t seed) {
     Parameters p;
     p.seed = seed;
     p.nics = static_cast<std::uint32_t>(random.between(2, random.chance(50) ? 3 : 8));
-    p.steps = static_cast<std::uint32_t>(random.between(300, 1500));
+    p.steps = static_cast<std::uint32_t>(random.between(300, 3000));
     p.vis_max = static_cast<std::uint32_t>(random.between(1, 8));
     p.arena_length = 4096 * random.between(24, 64);
     if (random.chance(50)) {

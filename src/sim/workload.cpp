@@ -34,6 +34,10 @@ bool Workload::step(Node& node) {
         return false;
     };
     Vi* vi = any_vi(node);
+    // Most of what a program does concerns its connections.
+    if (vi != nullptr && vi->connection == nullptr && node.random.chance(80))
+        for (Vi* other : node.vis)
+            if (other->connection != nullptr && node.random.chance(50)) vi = other;
     if (is(w.make_vi) || vi == nullptr) {
         make_vi(node);
     } else if (is(w.destroy_vi)) {
@@ -67,7 +71,9 @@ void Workload::disconnect_all(Node& node) {
 }
 
 void Workload::dismantle(Node& node) {
-    while (!node.vis.empty()) destroy(*node.vis.back());
+    for (std::size_t n = node.vis.size(); n-- != 0;) destroy(*node.vis[n]);
+    expect("the last DestroyVi", node.vis.empty() ? Status::success : Status::error_resource,
+           Status::success);
     forget_dead_regions(node);
     for (auto& region : node.regions)
         if (region->live) drop_region(node, *region);

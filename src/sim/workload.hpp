@@ -37,6 +37,7 @@ private:
     void stop_listening(Node& node, std::size_t index);
     void answer(Node& node);
     void accept(Node& node, const Offer& offer);
+    NetAddress somewhere(Node& node);
     void connect(Node& node);
     void disconnect(Vi& vi);
 
@@ -61,6 +62,7 @@ private:
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
+    bool is_received(const Vi& vi);
     void give_back(Work& work);
     void withdraw(Work& work);
     void take(Node& node);

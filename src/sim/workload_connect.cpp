@@ -171,14 +171,36 @@ void Workload::accept(Node& node, const Offer& offer) {
     observer_.look(node, status == Status::success ? Cause::accept : Cause::turn, vi);
 }
 
+/// Mostly where somebody listens.
+NetAddress Workload::somewhere(Node& node) {
+    NetAddress address;
+    address.discriminator = ear(node.random.below(ears));
+    if (node.random.chance(3)) {
+        address.host = address_of_host(200);
+        return address;
+    }
+    std::vector<const Waiting*> waiting;
+    std::vector<std::uint32_t> hosts;
+    for (const auto& other : model_.nodes)
+        for (const Waiting& each : other->waiting) {
+            waiting.push_back(&each);
+            hosts.push_back(other->host);
+        }
+    if (waiting.empty() || node.random.chance(10)) {
+        const auto other = node.random.below(model_.nodes.size());
+        address.host = address_of_host(model_.nodes[other]->host);
+        return address;
+    }
+    const auto index = node.random.below(waiting.size());
+    address.host = address_of_host(hosts[index]);
+    address.discriminator = waiting[index]->listener->discriminator;
+    return address;
+}
+
 void Workload::connect(Node& node) {
     Vi* vi = node.random.chance(90) ? idle_vi(node, nullptr) : any_vi(node);
     if (vi == nullptr) return;
-    const Node& other = *model_.nodes[node.random.below(model_.nodes.size())];
-    const bool nowhere = node.random.chance(3);
-    NetAddress remote;
-    remote.host = address_of_host(nowhere ? 200 : other.host);
-    remote.discriminator = ear(node.random.below(ears));
+    NetAddress remote = somewhere(node);
     const bool idle = vi->state == ViState::idle;
     if (idle) ++vi->attempt;
     NetAddress local;

@@ -269,6 +269,18 @@ void Workload::post_receive(Vi& vi) {
     post(work, segment, nullptr, random.chance(parameters_.fault_percent / 2) ? 1 : 0);
 }
 
+/// Has the peer a receive for one more message?
+bool Workload::is_received(const Vi& vi) {
+    const Connection& connection = *vi.connection;
+    const int side = connection.side_of(vi);
+    const Vi& there = *connection.ends[1 - side];
+    const auto waiting = std::count_if(there.receive.works.begin(), there.receive.works.end(),
+                                       [](const Work* work) { return !work->completed; });
+    const auto coming = std::count_if(connection.sent[side].begin(), connection.sent[side].end(),
+                                      [](const Work* work) { return !work->delivered; });
+    return waiting > coming;
+}
+
 void Workload::post_send(Vi& vi) {
     Random& random = vi.node->random;
     if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
@@ -282,6 +294,10 @@ void Workload::post_send(Vi& vi) {
     Work& work = model_.add_work(vi, kind);
     work.connection = vi.connection;
     work.immediate = kind != WorkKind::rdma_read && random.chance(40);
+    // A message that finds no receive ends a reliable connection: not too often.
+    if (work.consumes_receive() && work.connection != nullptr && !is_received(vi) &&
+        !random.chance(parameters_.fault_percent))
+        return;
     const std::uint32_t length = draw_length(random, vi.attributes.transfer_length_max);
     if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
     work.bytes = content(work, length);

@@ -90,12 +90,12 @@ void World::take_turn(Node& node) {
     const nic::Turn turn = node.nic.turn(clock_.now());
     node.nic.end_turn();
     ++turns_;
-    // A burst that was begun is finished, in each direction.
-    const std::uint32_t burst = std::min(parameters_.limits.turn_frames_max, 16U);
-    observer_.tell(TurnDone{node.number, turn.frames,
-                            2 * (parameters_.limits.turn_frames_max + burst), bytes() - before,
-                            2 * (parameters_.limits.turn_bytes_max +
-                                 std::uint64_t{burst} * parameters_.fabric.payload_max)});
+    // A burst that was begun is finished.
+    constexpr std::uint32_t burst = 16;
+    observer_.tell(TurnDone{node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1,
+                            bytes() - before,
+                            parameters_.limits.turn_bytes_max +
+                                std::uint64_t{burst} * parameters_.fabric.payload_max});
     observer_.look(node);
     node.not_before =
         clock_.now() +
@@ -118,6 +118,7 @@ void World::close(Node& node) {
     workload_.decline_all(node);
     node.nic.close();
     observer_.look(node, Cause::disconnect, nullptr);
+    workload_.disconnect_all(node);  // receives of VIs that never were connected
     workload_.take_all(node);
     workload_.dismantle(node);
     node.alive = false;

@@ -241,6 +241,29 @@ TEST(Waiting, futex_wakes_as_many_as_asked) {
     EXPECT_TRUE(fails(explore(program(1)), "deadlock"));
 }
 
+TEST(Waiting, the_woken_sees_what_its_waker_saw_but_needs_an_acquire_for_plain_data) {
+    struct Told {
+        Atomic<std::uint32_t> word{0}, value{0};
+        Plain<int> data;
+    };
+    const auto program = [](bool plain) {
+        return Program<Told>{"woken",
+                             {[=](Told& t) {
+                                  if (futex_wait(t.word, 0) != Wake::woken) return;
+                                  VIA_MODEL_CHECK(t.value.load(relaxed) == 1);
+                                  if (plain) t.data.get();
+                              },
+                              [](Told& t) {
+                                  t.data.set(1);
+                                  t.value.store(1, relaxed);
+                                  t.word.store(1, release);
+                                  futex_wake(t.word);
+                              }}};
+    };
+    EXPECT_TRUE(passes(explore_all(program(false))));
+    EXPECT_TRUE(fails(explore(program(true)), "data race"));
+}
+
 TEST(Waiting, eventfd_counts) {
     struct Counted {
         EventFd event;

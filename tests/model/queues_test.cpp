@@ -43,19 +43,19 @@ TEST(CompletionQueue, an_entry_is_popped_once_by_two_threads) {
 }
 
 TEST(CompletionQueue, resize_loses_nothing_against_a_popper) {
-    const Program<Completions> program{
-        "resize against pop",
-        {[](Completions& c) {
-             c.queue.push({0, false}, 1);
-             c.queue.push({1, false}, 1);
-             c.queue.push({2, false}, 1);  // may have to wait
-             c.queue.resize(4);
-         },
-         [](Completions& c) { c.pop(); }},
-        [](Completions& c) {
-            for (int n = 0; n < 3; ++n) c.pop();
-            for (auto& count : c.popped) VIA_MODEL_CHECK(count.load() == 1);
-        }};
+    const Program<Completions> program{"resize against pop",
+                                       {[](Completions& c) {
+                                            c.queue.push({0, false}, 1);
+                                            c.queue.push({1, false}, 1);
+                                            c.queue.push({2, false}, 1);  // may have to wait
+                                            c.queue.resize(4);
+                                        },
+                                        [](Completions& c) { c.pop(); }},
+                                       [](Completions& c) {
+                                           for (int n = 0; n < 3; ++n) c.pop();
+                                           for (auto& count : c.popped)
+                                               VIA_MODEL_CHECK(count.load() == 1);
+                                       }};
     const auto result = explore_all(program);
     EXPECT_TRUE(result.passed()) << result.report();
 }
@@ -108,8 +108,10 @@ TEST(ShmRing, frames_arrive_whole_and_in_order_while_slots_are_reused) {
     const Program<Ring> program{"five frames through four slots",
                                 {[](Ring& r) {
                                      for (std::uint8_t n = 1; n <= 5;) {
-                                         if (r.send(n)) ++n;
-                                         else relax();
+                                         if (r.send(n))
+                                             ++n;
+                                         else
+                                             relax();
                                      }
                                  },
                                  [](Ring& r) {

@@ -205,6 +205,22 @@ void compare_many(unsigned seed, unsigned count, unsigned threads, unsigned inst
                 static_cast<unsigned long long>(totals.full));
 }
 
+// A rare one: what a spinning thread watches decides when it goes on.
+TEST(Reduction, kept_program) {
+    constexpr auto relaxed = memory_order_relaxed;
+    const auto make = [](What what, unsigned variable, unsigned value) {
+        return Instruction{what, variable, value, memory_order_acquire, relaxed};
+    };
+    const std::vector<Thread> threads{
+        {make(What::store, 1, 1), make(What::store, 0, 2)},
+        {make(What::spin_a_little, 0, 0), make(What::spin_a_little, 0, 0), make(What::store, 0, 2),
+         make(What::load, 1, 0)}};
+    Totals totals;
+    for (const Memory memory : {Memory::sc, Memory::tso, Memory::weak})
+        compare(threads, {.memory = memory}, totals);
+    EXPECT_EQ(totals.passed, 3u);
+}
+
 TEST(Reduction, two_threads) { compare_many(1, 400, 2, 6, 0); }
 TEST(Reduction, two_threads_with_surprises) { compare_many(2, 300, 2, 5, 1); }
 TEST(Reduction, three_threads) { compare_many(3, 100, 3, 6, 0); }

@@ -35,7 +35,8 @@ struct Posting {
     /// Nic::end_turn()'s loop.
     void hold() {
         for (;;) {
-            bells.answer([](Item& item) { item.handled.set(item.posted.load(memory_order_acquire)); });
+            bells.answer(
+                [](Item& item) { item.handled.set(item.posted.load(memory_order_acquire)); });
             lock.release();
             if (!bells.any() || !lock.try_take()) return;
         }
@@ -100,9 +101,10 @@ struct Breaking {
 };
 
 TEST(Turn, a_post_that_races_with_the_end_of_its_connection_is_flushed) {
-    const Program<Breaking> program{"post against leave",
-                                    {[](Breaking& b) { b.post(); }, [](Breaking& b) { b.leave(); }},
-                                    [](Breaking& b) { VIA_MODEL_CHECK(!b.work.has_outstanding()); }};
+    const Program<Breaking> program{
+        "post against leave",
+        {[](Breaking& b) { b.post(); }, [](Breaking& b) { b.leave(); }},
+        [](Breaking& b) { VIA_MODEL_CHECK(!b.work.has_outstanding()); }};
     const auto result = explore_all(program);
     EXPECT_TRUE(result.passed()) << result.report();
 }

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -123,7 +124,10 @@ std::vector<std::byte> Attacker::hear() {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t length = recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+    ssize_t length = 0;
+    // Who closes without having read all leaves one such error before what it said.
+    do length = recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == ECONNRESET);
     bytes.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
     const cmsghdr* attached = length > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
     if (attached != nullptr) {

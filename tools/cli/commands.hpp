@@ -21,6 +21,7 @@ struct InfoOptions {
 struct StatOptions {
     int pid = 0;            // 0: all processes of this user
     double interval_s = 0;  // 0: once
+    bool all = false;       // also counters that are zero
     bool json = false;
 };
 

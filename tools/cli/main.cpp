@@ -19,6 +19,7 @@ void add_stat(CLI::App& app, StatOptions& options) {
     stat->add_option("pid", options.pid, "Only this process")->check(CLI::PositiveNumber);
     stat->add_option("--interval", options.interval_s, "Again every so many seconds")
         ->check(CLI::Range(0.1, 86400.0));
+    stat->add_flag("--all", options.all, "Also counters that are zero");
     stat->add_flag("--json", options.json, "One JSON object a line");
 }
 

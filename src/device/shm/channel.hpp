@@ -27,7 +27,8 @@ struct Introduction {
     bool accepted = false;  ///< the peer came to us
 };
 
-class Channel {
+/// Aligned, so that the channels of two devices in one process do not share a line.
+class alignas(128) Channel {
 public:
     enum class State : std::uint8_t {
         opening,  ///< its first event is not taken yet; no frames

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/random.hpp"
@@ -323,6 +324,41 @@ TEST(ShmRing, WriterNeverReadsItsSharedMemoryBack) {
         const std::uint64_t first = ring.memory[(position - 1) & 7].words[0].load();
         ASSERT_EQ(static_cast<std::uint32_t>(first), position);
     }
+}
+
+TEST(ShmRing, TwoThreadsAgree) {
+    Ring ring(16);
+    constexpr unsigned frames = 100000;
+    const auto size_of = [](unsigned i) { return i % 5 == 0 ? i * 7 % 6000 : i % 33; };
+    std::thread sender([&] {
+        for (unsigned i = 0; i < frames; ++i) {
+            for (unsigned spins = 0; !ring.send(24, size_of(i), i); ++spins) {
+                if (spins > 50) std::this_thread::yield();
+            }
+            ring.writer.transmit();
+        }
+    });
+    for (unsigned i = 0; i < frames; ++i) {
+        for (unsigned spins = 0; !ring.reader.pending(); ++spins) {
+            if (ring.reader.unannounced()) ring.reader.announce();
+            if (spins > 50) std::this_thread::yield();
+        }
+        ring.expect(24, size_of(i), i);
+        ring.reader.release();
+        if (ring.reader.announce_due()) ring.reader.announce();
+    }
+    sender.join();
+}
+
+TEST(ShmRing, HostileReadsShowTheSecondReadOfADecision) {
+    Atomic<std::uint32_t> location{5};
+    peer_decision();
+    EXPECT_EQ(peer_load(location, memory_order_relaxed), 5U);
+#ifdef VIA_HOSTILE_READS
+    EXPECT_EQ(peer_load(location, memory_order_relaxed), ~5U);
+#endif
+    peer_decision();
+    EXPECT_EQ(peer_load(location, memory_order_relaxed), 5U);
 }
 
 TEST(ShmRing, AClosedWriterHasNoRoom) {

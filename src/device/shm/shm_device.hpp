@@ -36,7 +36,8 @@ struct ShmConfig {
     System* system = nullptr;                  ///< nullptr: the real one
 };
 
-class ShmDevice final : public Device {
+/// Aligned, so that the polls of two devices in one process do not share a line.
+class alignas(128) ShmDevice final : public Device {
 public:
     /// The error says what failed, why and what to do. Makes system calls.
     static std::expected<std::unique_ptr<ShmDevice>, std::string> open(const ShmConfig& config);

@@ -1,0 +1,66 @@
+// One JSON object a line, built member by member.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace via::cli {
+
+class JsonLine {
+public:
+    explicit JsonLine(std::string_view schema) { text("schema", schema); }
+
+    JsonLine& text(std::string_view name, std::string_view value) {
+        return raw(name, '"' + escaped(value) + '"');
+    }
+    template <class Number>
+    JsonLine& number(std::string_view name, Number value) {
+        return raw(name, fmt::format("{}", value));
+    }
+    JsonLine& boolean(std::string_view name, bool value) {
+        return raw(name, value ? "true" : "false");
+    }
+    JsonLine& null(std::string_view name) { return raw(name, "null"); }
+    /// Members until close() belong to an object called `name`.
+    JsonLine& open(std::string_view name) {
+        raw(name, "{");
+        first_ = true;
+        ++depth_;
+        return *this;
+    }
+    JsonLine& close() {
+        line_ += '}';
+        first_ = false;
+        --depth_;
+        return *this;
+    }
+    /// The whole line, with its end.
+    std::string line() const { return line_ + std::string(depth_ + 1, '}') + '\n'; }
+
+private:
+    static std::string escaped(std::string_view text) {
+        std::string safe;
+        for (const char c : text) {
+            if (c == '"' || c == '\\') safe += '\\';
+            if (static_cast<unsigned char>(c) < 0x20) {
+                safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+            } else {
+                safe += c;
+            }
+        }
+        return safe;
+    }
+    JsonLine& raw(std::string_view name, std::string_view value) {
+        if (!first_) line_ += ',';
+        first_ = false;
+        line_ += fmt::format("\"{}\":{}", name, value);
+        return *this;
+    }
+    std::string line_ = "{";
+    bool first_ = true;
+    std::size_t depth_ = 0;
+};
+
+}  // namespace via::cli

@@ -1,0 +1,155 @@
+// `via stat`: the live counters of this user's running processes, read from outside.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "agent/directory.hpp"
+#include "agent/statistics.hpp"
+#include "commands.hpp"
+#include "json.hpp"
+
+namespace via::cli {
+
+namespace {
+
+using agent::StatisticsView;
+using Values = std::vector<std::uint64_t>;
+
+/// Tells NICs apart from one look to the next: process, opened at, name, and among equals the nth.
+using Identity = std::tuple<int, std::uint64_t, std::string, unsigned>;
+
+/// What one look found of one NIC. Read once; the page may change meanwhile.
+struct Sample {
+    std::string program;
+    Values values;
+    double at_s;
+};
+using Samples = std::map<Identity, Sample>;
+
+double now_s() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+Samples take_samples(const std::string& directory, int pid) {
+    Samples samples;
+    for (const StatisticsView& view : agent::find_statistics(directory)) {
+        if (pid != 0 && view.process() != pid) continue;
+        Sample sample{view.program(), Values(counter_count), now_s()};
+        for (std::uint32_t n = 0; n < counter_count; ++n)
+            sample.values[n] = view.counters().get(static_cast<Counter>(n));
+        unsigned nth = 0;
+        const auto identity = [&] {
+            return Identity{view.process(), view.opened_at(), view.nic_name(), nth};
+        };
+        while (samples.contains(identity())) ++nth;
+        samples.emplace(identity(), std::move(sample));
+    }
+    return samples;
+}
+
+/// A number of things that are there now, not a count of what happened.
+bool is_gauge(std::uint32_t counter) {
+    return std::string_view(counter_name(counter)).ends_with("_open");
+}
+
+std::string rate_of(const Sample& sample, const Sample* before, std::uint32_t counter) {
+    if (before == nullptr || is_gauge(counter)) return "";
+    const std::uint64_t more = sample.values[counter] - before->values[counter];
+    const double seconds = sample.at_s - before->at_s;
+    if (more == 0 || seconds <= 0 || sample.values[counter] < before->values[counter]) return "";
+    return fmt::format("{:.0f}/s", static_cast<double>(more) / seconds);
+}
+
+std::string age_of(std::uint64_t opened_at) {
+    const std::int64_t age_s = time(nullptr) - static_cast<std::int64_t>(opened_at);
+    if (age_s < 120) return fmt::format("{} s", std::max<std::int64_t>(age_s, 0));
+    if (age_s < 7200) return fmt::format("{} min", age_s / 60);
+    return fmt::format("{} h", age_s / 3600);
+}
+
+void print_table(const Identity& identity, const Sample& sample, const Sample* before, bool all) {
+    const auto& [pid, opened_at, nic, nth] = identity;
+    fmt::print("process {} ({}), NIC {}, open for {}\n", pid, sample.program, nic,
+               age_of(opened_at));
+    bool any = false;
+    for (std::uint32_t n = 0; n < counter_count; ++n) {
+        if (sample.values[n] == 0 && !all) continue;
+        any = true;
+        const std::string rate = rate_of(sample, before, n);
+        fmt::print("  {:<26}{:>20}", counter_name(n), sample.values[n]);
+        if (before != nullptr) fmt::print("{:>16}", rate);
+        fmt::print("  {}\n", counter_text(n));
+    }
+    if (!any) fmt::print("  nothing has happened yet: all counters are zero\n");
+}
+
+void print_json(const Identity& identity, const Sample& sample) {
+    const auto& [pid, opened_at, nic, nth] = identity;
+    JsonLine line("via-stat-1");
+    line.number("pid", pid).text("program", sample.program).text("nic", nic);
+    line.number("opened_at", opened_at).open("counters");
+    for (std::uint32_t n = 0; n < counter_count; ++n)
+        line.number(counter_name(n), sample.values[n]);
+    fmt::print("{}", line.line());
+}
+
+void print_samples(const Samples& samples, const Samples& before, const StatOptions& options) {
+    bool first = true;
+    for (const auto& [identity, sample] : samples) {
+        if (options.json) {
+            print_json(identity, sample);
+            continue;
+        }
+        if (!first) fmt::print("\n");
+        first = false;
+        const auto former = before.find(identity);
+        print_table(identity, sample, former == before.end() ? nullptr : &former->second,
+                    options.all);
+    }
+}
+
+void sleep_for(double seconds) {
+    timespec left{};
+    left.tv_sec = static_cast<time_t>(seconds);
+    left.tv_nsec = static_cast<long>((seconds - static_cast<double>(left.tv_sec)) * 1e9);
+    while (nanosleep(&left, &left) != 0) continue;
+}
+
+std::string nothing_found(const StatOptions& options, const std::string& directory) {
+    const std::string where = options.pid != 0 ? fmt::format("process {} of yours has", options.pid)
+                                               : std::string("no process of yours has");
+    return fmt::format("{} {} open on this host (looked in {})\n", where,
+                       options.pid != 0 ? "no NIC" : "a NIC", directory);
+}
+
+}  // namespace
+
+int run_stat(const StatOptions& options) {
+    const auto directory = agent::host_directory();
+    if (!directory) {
+        fmt::print(stderr, "via stat: {}\n", directory.error());
+        return exit_failed;
+    }
+    Samples before;
+    for (;;) {
+        Samples samples = take_samples(*directory, options.pid);
+        if (samples.empty()) fmt::print(stderr, "{}", nothing_found(options, *directory));
+        print_samples(samples, before, options);
+        std::fflush(stdout);
+        // Waiting for the first process makes sense; for one that was named and is gone, it does
+        // not.
+        if (options.pid != 0 && samples.empty()) return exit_failed;
+        if (options.interval_s <= 0) return exit_good;
+        before = std::move(samples);
+        sleep_for(options.interval_s);
+        if (!options.json) fmt::print("\n");
+    }
+}
+
+}  // namespace via::cli

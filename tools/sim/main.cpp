@@ -1,0 +1,144 @@
+// via-sim: runs simulated worlds, one per seed, and says what the checkers found.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/world.hpp"
+
+namespace {
+
+using via::sim::Parameters;
+using via::sim::Report;
+using via::sim::World;
+
+struct Options {
+    std::uint64_t seed = 0;
+    std::uint64_t seeds = 1;
+    std::uint32_t nics = 0;
+    std::uint32_t steps = 0;
+    std::string trace;
+    bool frames = false;
+    bool twice = false;
+    bool quiet = false;
+};
+
+struct Total {
+    std::uint64_t worlds = 0;
+    std::vector<std::uint64_t> bad;
+    via::sim::Tally tally;
+
+    void add(const Report& report) {
+        ++worlds;
+        tally.connections += report.tally.connections;
+        tally.messages += report.tally.messages;
+        tally.message_bytes += report.tally.message_bytes;
+        tally.reads += report.tally.reads;
+        tally.flushed += report.tally.flushed;
+        tally.errors += report.tally.errors;
+        tally.lost += report.tally.lost;
+        tally.turns += report.tally.turns;
+    }
+};
+
+struct FileCloser {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+Report run_world(const Options& options, const Parameters& parameters, std::FILE* trace) {
+    World world(parameters, options.frames);
+    if (trace != nullptr)
+        world.trace().set_sink(
+            [trace](std::string_view line) { std::fwrite(line.data(), 1, line.size(), trace); });
+    return world.run();
+}
+
+/// What to type to see it again.
+std::string repetition(const Options& options, std::uint64_t seed) {
+    std::string text = fmt::format("./dev sim --seed {}", seed);
+    if (options.nics != 0) text += fmt::format(" --nics {}", options.nics);
+    if (options.steps != 0) text += fmt::format(" --steps {}", options.steps);
+    return text + (options.frames ? " --frames" : "");
+}
+
+bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
+    Parameters parameters = via::sim::draw_parameters(seed);
+    if (options.nics != 0) parameters.nics = options.nics;
+    if (options.steps != 0) parameters.steps = options.steps;
+    Report report = run_world(options, parameters, trace);
+    if (options.twice && report.good()) {
+        const Report again = run_world(options, parameters, nullptr);
+        if (again.trace_hash != report.trace_hash || again.trace_lines != report.trace_lines)
+            report.violation = "repetition: the same seed gave another trace";
+    }
+    total.add(report);
+    if (!options.quiet || !report.good())
+        fmt::print(
+            "seed {} {} {}: {:.3f} ms, {} turns, {} connections, {} messages, {} reads, "
+            "trace {:016x}\n",
+            seed, to_text(parameters), report.good() ? "good" : "BAD",
+            static_cast<double>(report.time.ns) / 1e6, report.tally.turns, report.tally.connections,
+            report.tally.messages, report.tally.reads, report.trace_hash);
+    if (report.good()) return true;
+    total.bad.push_back(seed);
+    fmt::print("  violation of {}\n  again, with a trace: {} --trace FILE\n", report.violation,
+               repetition(options, seed));
+    return false;
+}
+
+int run(const Options& options) {
+    File trace;
+    if (!options.trace.empty()) {
+        trace.reset(std::fopen(options.trace.c_str(), "w"));
+        if (!trace) {
+            fmt::print(stderr, "via-sim: cannot write {}\n", options.trace);
+            return 2;
+        }
+    }
+    Total total;
+    for (std::uint64_t n = 0; n < options.seeds; ++n) {
+        run_seed(options, options.seed + n, trace.get(), total);
+        std::fflush(stdout);
+    }
+    fmt::print(
+        "{} worlds, seeds {} to {}: {} bad; {} turns, {} connections ({} lost), {} messages of "
+        "{} bytes, {} reads, {} descriptors flushed, {} with errors\n",
+        total.worlds, options.seed, options.seed + options.seeds - 1, total.bad.size(),
+        total.tally.turns, total.tally.connections, total.tally.lost, total.tally.messages,
+        total.tally.message_bytes, total.tally.reads, total.tally.flushed, total.tally.errors);
+    for (const std::uint64_t seed : total.bad)
+        fmt::print("repeat: {}\n", repetition(options, seed));
+    return total.bad.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    options.seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                                              std::chrono::seconds(1));
+    CLI::App app{
+        "Runs simulated worlds of several NICs under virtual time, one per seed, and checks "
+        "what happens in them. The same seed gives the same run."};
+    app.add_option("--seed", options.seed, "the first seed (default: from the clock)");
+    app.add_option("--seeds", options.seeds, "how many worlds, with seeds one after another (1)")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    app.add_option("--nics", options.nics, "NICs in the world, instead of a drawn number")
+        ->check(CLI::Range(1, 64));
+    app.add_option("--steps", options.steps, "steps of the programs, instead of a drawn number")
+        ->check(CLI::Range(1, 1'000'000));
+    app.add_option("--trace", options.trace, "write every event to this file, a line each");
+    app.add_flag("--frames", options.frames, "show every frame in the trace too");
+    app.add_flag("--twice", options.twice, "run each world twice and compare the traces");
+    app.add_flag("--quiet", options.quiet, "print bad worlds and the total only");
+    app.footer(
+        "Exit code: 0 all good, 1 a violation (the seed and how to repeat it are printed), "
+        "2 a file could not be written.");
+    CLI11_PARSE(app, argc, argv);
+    return run(options);
+}
