@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -23,7 +24,9 @@ namespace fs = std::filesystem;
 
 bool readable(int descriptor, int timeout_ms = 0) {
     pollfd polled{descriptor, POLLIN, 0};
-    return poll(&polled, 1, timeout_ms) == 1;
+    const int count = poll(&polled, 1, timeout_ms);
+    EXPECT_GE(count, 0) << strerror(errno);
+    return count == 1;
 }
 
 /// Answers whenever somebody asks, as the progress thread does.
@@ -185,6 +188,28 @@ TEST(Statistics, AForkedChildRemovesNothing) {
     EXPECT_EQ(find_statistics(folder.path()).size(), 1U);
 }
 
+TEST(Statistics, ARetiredOneIsNotFoundButStillCounts) {
+    TemporaryFolder folder;
+    const int before = open_descriptors();
+    auto statistics = Statistics::open(folder.path(), "shm");
+    ASSERT_TRUE(statistics);
+    std::vector<StatisticsView> views;
+    {
+        Answering answering([&] { (*statistics)->answer(); }, (*statistics)->descriptor());
+        views = find_statistics(folder.path());
+    }
+    ASSERT_EQ(views.size(), 1U);
+    (*statistics)->retire();
+    EXPECT_TRUE(names_in(folder.path()).empty());
+    EXPECT_EQ(open_descriptors(), before);
+    (*statistics)->counters().add(Counter::sends);
+    EXPECT_EQ(views[0].counters().get(Counter::sends), 1U) << "late calls still count";
+    (*statistics)->retire();
+    EXPECT_TRUE(find_statistics(folder.path()).empty());
+    statistics->reset();
+    EXPECT_EQ(open_descriptors(), before);
+}
+
 TEST(Statistics, PathsLongerThanAnAddressWork) {
     TemporaryFolder folder;
     std::string path = folder.path();
@@ -321,7 +346,8 @@ TEST(Statistics, WithoutEvenTheReserveCallersWaitAndNobodySpins) {
     ASSERT_TRUE(early.valid());
     const int before = open_descriptors();
     {
-        const DescriptorLimit none(0);  // what the reserve gives up cannot be had again
+        // What the reserve gives up cannot be had again. (Below 1, poll itself would fail.)
+        const DescriptorLimit none(1);
         for (int n = 0; n < 3; ++n) {
             (*statistics)->answer();
             EXPECT_FALSE(readable((*statistics)->descriptor())) << "the caller would spin";

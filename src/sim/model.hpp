@@ -37,6 +37,7 @@ struct Piece {
     std::uint64_t block;   ///< to be given back
     std::uint64_t offset;  ///< in the arena
     std::uint32_t length;
+    bool named = true;  ///< the descriptor names the region's handle
 };
 
 /// Memory of another node that an RDMA operation goes to, ours alone while it is under way.

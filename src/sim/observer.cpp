@@ -215,19 +215,24 @@ Work* Observer::find_message(const Connection& connection, int side,
     const bool write = (bits & operation_mask) == status::operation_remote_rdma_write;
     const bool immediate = (bits & status::immediate) != 0;
     const queue::ControlSegment control = control_of(receive);
-    Work* next = nullptr;
-    Work* other = nullptr;
+    Work* next = nullptr;   // undelivered, behind all that were delivered
+    Work* found = nullptr;  // the first of those that fits
+    Work* other = nullptr;  // one that fits and was delivered or passed over
     for (Work* message : connection.sent[side]) {
-        if (next == nullptr && !message->delivered) next = message;
         const bool fits =
             (message->kind == WorkKind::rdma_write) == write && message->immediate == immediate &&
             (!immediate || message->number == control.immediate_data) &&
             (write ? message->bytes.size() == control.length : message->bytes == bytes);
-        if (!fits) continue;
-        if (!message->delivered) return message;
-        other = message;
+        if (message->delivered) {
+            if (found != nullptr) other = found;
+            next = found = nullptr;
+            if (fits) other = message;
+        } else {
+            if (next == nullptr) next = message;
+            if (found == nullptr && fits) found = message;
+        }
     }
-    return other != nullptr ? other : next;
+    return found != nullptr ? found : other != nullptr ? other : next;
 }
 
 void Observer::deliver(Work& message, std::span<const std::byte> bytes) {
@@ -243,6 +248,16 @@ void Observer::look_at_state(Vi& vi, Cause cause) {
     const ViState now = vi.vi->state.load();
     if (now == vi.state) return;
     tell(StateChanged{vi.number, vi.state, now, cause});
+    if (vi.state == ViState::connect_pending && now == ViState::idle) {
+        // How a request may end (VIPL 3, 4.20).
+        const Status status = vi.vi->connect_status;
+        const bool possible = cause == Cause::disconnect
+                                  ? status == Status::invalid_state
+                                  : status == Status::reject || status == Status::no_match ||
+                                        status == Status::timeout ||
+                                        status == Status::not_reachable;
+        tell(Called{"a request at its end", status, possible ? status : Status::success});
+    }
     vi.state = now;
     if (now == ViState::connected || now == ViState::connect_pending) return;
     if (vi.connection != nullptr) {

@@ -1,5 +1,6 @@
 #include "sim/parameters.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/random.hpp"
@@ -25,9 +26,9 @@ Weights draw_weights(Random& random) {
     weights.make_vi = draw_weight(random, 6);
     weights.destroy_vi = random.chance(70) ? draw_weight(random, 2) : 0;
     weights.listen = draw_weight(random, 6);
-    weights.answer = draw_weight(random, 12);
-    weights.connect = draw_weight(random, 8);
-    weights.disconnect = random.chance(80) ? draw_weight(random, 2) : 0;
+    weights.answer = draw_weight(random, 20);
+    weights.connect = draw_weight(random, 12);
+    weights.disconnect = random.chance(80) ? 1 : 0;
     weights.post_receive = draw_weight(random, 30);
     weights.post_send = draw_weight(random, 30);
     weights.take = draw_weight(random, 30);
@@ -56,9 +57,9 @@ Parameters draw_parameters(std::uint64_t seed) {
     Parameters p;
     p.seed = seed;
     p.nics = static_cast<std::uint32_t>(random.between(2, random.chance(50) ? 3 : 8));
-    p.steps = static_cast<std::uint32_t>(random.between(300, 3000));
-    p.vis_max = static_cast<std::uint32_t>(random.between(1, 8));
-    p.arena_length = 4096 * random.between(24, 64);
+    p.steps = static_cast<std::uint32_t>(random.between(500, 4000));
+    p.vis_max = static_cast<std::uint32_t>(random.between(1, 6));
+    p.arena_length = 4096 * random.between(32, 128);
     if (random.chance(50)) {
         p.refuse_percent = static_cast<std::uint32_t>(random.between(1, 70));
         p.short_percent = static_cast<std::uint32_t>(random.between(1, 70));
@@ -68,10 +69,6 @@ Parameters draw_parameters(std::uint64_t seed) {
     p.queue_entries_max = draw_scaled(random, 1, 64);
     p.step_max = nanoseconds(static_cast<std::int64_t>(random.between(200, 20'000)));
     p.turn_delay_max = nanoseconds(static_cast<std::int64_t>(random.between(50, 5'000)));
-    const auto profiles = random.between(1, 3);
-    for (std::uint64_t n = 0; n < profiles; ++n)
-        p.profiles.push_back({static_cast<engine::Reliability>(1U << random.below(3)),
-                              draw_scaled(random, 16, 9000)});
     p.weights = draw_weights(random);
     p.limits.descriptors_per_queue_max = random.chance(50) ? draw_scaled(random, 2, 64) : 1024;
     p.limits.turn_frames_max = draw_scaled(random, 1, 64);
@@ -79,8 +76,18 @@ Parameters draw_parameters(std::uint64_t seed) {
     p.limits.vis_max = 1024;
     p.limits.completion_queues_max = 64;
     p.limits.paths_max = 64;
-    p.fabric.payload_max = draw_scaled(random, 160, 4096);
+    p.fabric.payload_max = static_cast<std::uint32_t>(
+        random.chance(50) ? random.between(160, 400) : random.between(160, 4096));
     p.fabric.frames_max = draw_scaled(random, 1, 64);
+    const auto profiles = random.between(1, 3);
+    for (std::uint64_t n = 0; n < profiles; ++n) {
+        // Few bytes, or up to 16 frames; some dozens of them fit into the memory.
+        const std::uint64_t long_max =
+            std::min<std::uint64_t>(16ULL * p.fabric.payload_max, p.arena_length / 32);
+        const auto length_max = static_cast<std::uint32_t>(
+            random.chance(30) ? random.between(1, 64) : random.between(64, long_max));
+        p.profiles.push_back({static_cast<engine::Reliability>(1U << random.below(3)), length_max});
+    }
     p.weather.delay_min = nanoseconds(static_cast<std::int64_t>(random.between(1, 2'000)));
     p.weather.delay_max =
         p.weather.delay_min + nanoseconds(static_cast<std::int64_t>(random.below(50'000)));

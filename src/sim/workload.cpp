@@ -12,7 +12,7 @@ void Workload::furnish(Node& node) {
     if (node.random.chance(50))
         node.tags.push_back(
             node.nic.with_turn([&] { return node.nic.memory().create_tag().value(); }));
-    for (int n = 0; n < 4; ++n) add_region(node);
+    for (int n = 0; n < 6; ++n) add_region(node);
     const auto queues = node.random.below(3);
     for (std::uint64_t n = 0; n < queues; ++n)
         node.completion_queues.push_back(

@@ -103,8 +103,10 @@ void Workload::stop_listening(Node& node, std::size_t index) {
         std::memcpy(&offer.vi, listener.remote.bytes.data(), 4);
         std::memcpy(&offer.attempt, listener.remote.bytes.data() + 4, 4);
         const Vi* asking = model_.vi(offer.vi);
-        const bool known = asking != nullptr && listener.remote.length == 8 &&
-                           listener.remote_host == address_of_host(asking->node->host);
+        // A requester that has died meanwhile has no address any more.
+        const bool known =
+            asking != nullptr && listener.remote.length == 8 &&
+            (listener.remote_host == address_of_host(asking->node->host) || !asking->node->alive);
         expect("ConnectWait's address", known ? Status::success : Status::invalid_parameter,
                Status::success);
         node.offers.push_back(offer);
@@ -183,6 +185,7 @@ NetAddress Workload::somewhere(Node& node) {
     std::vector<std::uint32_t> hosts;
     for (const auto& other : model_.nodes)
         for (const Waiting& each : other->waiting) {
+            if (each.listener->given.load()) continue;
             waiting.push_back(&each);
             hosts.push_back(other->host);
         }

@@ -13,7 +13,7 @@ bool in_use(const Node& node, const Region& region) {
         if (work->completed) return false;
         return work->descriptor.region == &region ||
                std::any_of(work->pieces.begin(), work->pieces.end(), [&](const Piece& piece) {
-                   return piece.region == &region && piece.length != 0;
+                   return piece.region == &region && piece.named && piece.length != 0;
                });
     };
     return std::any_of(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
@@ -35,7 +35,7 @@ Region* Workload::any_region(Node& node, memory::ProtectionTag vi_tag, bool writ
 }
 
 void Workload::add_region(Node& node) {
-    const std::uint64_t length = node.random.between(1, 24) * 1024;
+    const std::uint64_t length = node.random.between(1, 64) * 1024;
     const auto block = node.arena.blocks().take(length);
     if (!block) return;
     memory::MemoryAttributes attributes;

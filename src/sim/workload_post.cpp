@@ -85,8 +85,12 @@ bool Workload::give_descriptor(Work& work) {
 void Workload::give_back(Work& work) {
     for (const Piece& piece : work.pieces) piece.region->blocks.give_back(piece.block);
     work.pieces.clear();
-    if (work.descriptor.region != nullptr)
+    if (work.descriptor.region != nullptr) {
+        // No address may stay behind: whether a later byte differs from it would be chance.
+        work.vi->node->arena.write(work.descriptor.offset,
+                                   std::vector<std::byte>(work.descriptor.length));
         work.descriptor.region->blocks.give_back(work.descriptor.block);
+    }
     work.descriptor.region = nullptr;
     if (work.read_from) work.read_from->region->blocks.give_back(work.read_from->block);
     work.read_from.reset();
@@ -166,9 +170,11 @@ std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
                               std::vector<queue::Segment>& segments) {
     Random& random = work.vi->node->random;
     const bool receive = work.kind == WorkKind::receive;
-    for (std::size_t n = segments.size() - work.pieces.size(); n < segments.size(); ++n) {
-        if (segments[n].length == 0 || random.chance(50)) continue;
-        segments[n].handle = wrong_handle;
+    const std::size_t first = segments.size() - work.pieces.size();
+    for (std::size_t n = 0; n < work.pieces.size(); ++n) {
+        if (work.pieces[n].length == 0 || random.chance(50)) continue;
+        work.pieces[n].named = false;
+        segments[first + n].handle = wrong_handle;
         return status::protection_error;
     }
     if (!receive && random.chance(50)) {
@@ -251,6 +257,7 @@ void Workload::post(Work& work, queue::ControlSegment segment, const queue::Segm
 void Workload::post_receive(Vi& vi) {
     Random& random = vi.node->random;
     if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
+    if (vi.connection == nullptr && vi.receive.works.size() >= 12 && random.chance(95)) return;
     Work& work = model_.add_work(vi, WorkKind::receive);
     // Large enough for anything, but for some.
     const std::uint32_t length =
@@ -284,7 +291,7 @@ bool Workload::is_received(const Vi& vi) {
 void Workload::post_send(Vi& vi) {
     Random& random = vi.node->random;
     if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
-    if (vi.connection == nullptr && random.chance(70)) return;
+    if (vi.connection == nullptr && random.chance(95)) return;
     const auto drawn = vi.connection == nullptr ? 0 : random.below(100);
     const WorkKind kind = drawn < 55   ? WorkKind::send
                           : drawn < 85 ? WorkKind::rdma_write

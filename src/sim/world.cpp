@@ -92,10 +92,9 @@ void World::take_turn(Node& node) {
     ++turns_;
     // A burst that was begun is finished.
     constexpr std::uint32_t burst = 16;
-    observer_.tell(TurnDone{node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1,
-                            bytes() - before,
-                            parameters_.limits.turn_bytes_max +
-                                std::uint64_t{burst} * parameters_.fabric.payload_max});
+    observer_.tell(TurnDone{
+        node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1, bytes() - before,
+        parameters_.limits.turn_bytes_max + std::uint64_t{burst} * parameters_.fabric.payload_max});
     observer_.look(node);
     node.not_before =
         clock_.now() +

@@ -166,8 +166,7 @@ VIPL_TEST(Vipl_4_13_done_never_blocks_behind_a_wait_of_another_thread, nothing) 
         });
         me.until([&] { return begun.load(); }, "the thread is about to wait");
         VIP_DESCRIPTOR* descriptor = nullptr;
-        for (int n = 0; n < 1000; ++n)
-            EXPECT_EQ(VIP_NOT_DONE, VipRecvDone(end.vi(), &descriptor));
+        for (int n = 0; n < 1000; ++n) EXPECT_EQ(VIP_NOT_DONE, VipRecvDone(end.vi(), &descriptor));
         me.tell("client", 'g');
         waiter.join();
         EXPECT_EQ(posted[0], waited);
@@ -274,8 +273,8 @@ std::map<VIP_VI_HANDLE, std::size_t> take_entries(Role& me, Cq& cq, std::size_t 
             me.until([&] { return cq.done(entry); }, "there is an entry");
         }
         VIP_DESCRIPTOR* descriptor = nullptr;
-        const VIP_RETURN code = entry.receive ? VipRecvDone(entry.vi, &descriptor)
-                                              : VipSendDone(entry.vi, &descriptor);
+        const VIP_RETURN code =
+            entry.receive ? VipRecvDone(entry.vi, &descriptor) : VipSendDone(entry.vi, &descriptor);
         require(code == VIP_SUCCESS, "one Done for an entry succeeds at once");
         ++taken[entry.vi];
     }

@@ -152,8 +152,9 @@ VIPL_TEST(Vipl_4_20_only_the_whole_remote_discriminator_matches, nothing) {
             Address wrong(server.host(), near);
             // Our own discriminator takes no part, even if it is the right one.
             Address own = me.nic().address(name);
-            EXPECT_EQ(VIP_NO_MATCH, VipConnectRequest(end.vi(), own.net(), wrong.net(),
-                                                      patience_ms, &attributes)) << near;
+            EXPECT_EQ(VIP_NO_MATCH,
+                      VipConnectRequest(end.vi(), own.net(), wrong.net(), patience_ms, &attributes))
+                << near;
         }
         EXPECT_EQ(VIP_SUCCESS, ask(me, end, server));
         me.meet();
@@ -197,8 +198,8 @@ VIPL_TEST(Vipl_4_20_no_such_host_is_not_reachable, nothing) {
         Address own = me.nic().address("client");
         Address nowhere({"\xC0\x00\x02\x01\x00\x01", 6}, me.discriminator("x"));  // RFC 5737
         VIP_VI_ATTRIBUTES attributes;
-        EXPECT_EQ(VIP_NOT_REACHABLE, VipConnectRequest(end.vi(), own.net(), nowhere.net(),
-                                                       patience_ms, &attributes));
+        EXPECT_EQ(VIP_NOT_REACHABLE,
+                  VipConnectRequest(end.vi(), own.net(), nowhere.net(), patience_ms, &attributes));
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
     });
 }

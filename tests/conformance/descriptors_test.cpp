@@ -13,7 +13,7 @@ VIPL_TEST(Vipl_4_9_misaligned_descriptors_are_refused, nothing) {
     test.role("only", [](Role& me) {
         End end(me);
         const Piece room = end.take(256);
-        for (const std::size_t offset : {1, 2, 4, 8, 16, 32, 48, 63}) {
+        for (const std::size_t offset : {1U, 2U, 4U, 8U, 16U, 32U, 48U, 63U}) {
             // Filled where it is aligned, moved as bytes.
             VIP_DESCRIPTOR filled;
             make_send(&filled, {});
@@ -325,12 +325,12 @@ VIPL_TEST(Vipl_4_11_a_receive_learns_length_and_immediate_data_only_when_it_came
         EXPECT_TRUE(has_status(descriptors[0], VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE));
         EXPECT_EQ(0x11111111U, descriptors[0]->CS.ImmediateData);
         EXPECT_EQ(10U, descriptors[0]->CS.Length);
-        EXPECT_TRUE(has_status(descriptors[1], VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE |
-                                                   VIP_STATUS_IMMEDIATE));
+        EXPECT_TRUE(has_status(descriptors[1],
+                               VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_IMMEDIATE));
         EXPECT_EQ(0x22222222U, descriptors[1]->CS.ImmediateData);
         EXPECT_EQ(20U, descriptors[1]->CS.Length);
-        EXPECT_TRUE(has_status(descriptors[2], VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE |
-                                                   VIP_STATUS_IMMEDIATE));
+        EXPECT_TRUE(has_status(descriptors[2],
+                               VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_IMMEDIATE));
         EXPECT_EQ(0U, descriptors[2]->CS.ImmediateData);
         EXPECT_EQ(0U, descriptors[2]->CS.Length);
     });
@@ -551,8 +551,10 @@ VIPL_TEST(Vipl_4_12_a_full_queue_is_error_resource_and_loses_nothing, nothing) {
             VIP_DESCRIPTOR* descriptor = end.memory().descriptor();
             make_receive(descriptor, {});
             code = VipPostRecv(end.vi(), descriptor, end.memory().handle());
-            if (code == VIP_SUCCESS) posted.push_back(descriptor);
-            else EXPECT_EQ(VIP_ERROR_RESOURCE, code);
+            if (code == VIP_SUCCESS)
+                posted.push_back(descriptor);
+            else
+                EXPECT_EQ(VIP_ERROR_RESOURCE, code);
         }
         EXPECT_GE(posted.size(), me.nic().attributes().MaxDescriptorsPerQueue);
         end.accept("client");

@@ -144,8 +144,7 @@ VIPL_TEST(Vipl_4_4_a_handler_may_call_vipl, own_nics) {
             make_receive(descriptor, {});
             OK(VipPostRecv(vi, descriptor, memory.handle()));
             attributes.EnableRdmaWrite = VIP_FALSE;
-            OK(request(me, vi, me.nic().address("tested"), me.hear<Address>("other"),
-                       &attributes));
+            OK(request(me, vi, me.nic().address("tested"), me.hear<Address>("other"), &attributes));
             me.tell("other", 'b');
             me.until([&] { return undertaker.finished.load(); }, "the handler has finished");
             EXPECT_TRUE(flushed(descriptor));

@@ -272,9 +272,8 @@ VIPL_TEST(Vipl_2_invented_tags_are_refused, nothing) {
             EXPECT_EQ(VIP_INVALID_PTAG,
                       VipRegisterMem(nic, objects.memory.base(), 64, &memory, &out.memory))
                 << handle;
-            EXPECT_EQ(VIP_INVALID_PTAG,
-                      VipSetMemAttributes(nic, objects.memory.base(), objects.memory.handle(),
-                                          &memory))
+            EXPECT_EQ(VIP_INVALID_PTAG, VipSetMemAttributes(nic, objects.memory.base(),
+                                                            objects.memory.handle(), &memory))
                 << handle;
             EXPECT_TRUE(out.intact()) << handle;
         }
@@ -290,18 +289,18 @@ VIPL_TEST(Vipl_2_invented_memory_handles_are_refused, nothing) {
             handles.push_back(objects.memory.handle() ^ (VIP_MEM_HANDLE{1} << bit));
         for (const VIP_MEM_HANDLE handle : handles) {
             Outs out;
-            EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipDeregisterMem(nic, objects.memory.base(), handle)) << handle;
+            EXPECT_EQ(VIP_INVALID_PARAMETER, VipDeregisterMem(nic, objects.memory.base(), handle))
+                << handle;
             EXPECT_EQ(VIP_INVALID_PARAMETER,
                       VipQueryMem(nic, objects.memory.base(), handle, &out.memory_attributes))
                 << handle;
-            EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipSetMemAttributes(nic, objects.memory.base(), handle,
-                                          &objects.memory_attributes)) << handle;
-            EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipPostSend(objects.vi, objects.descriptor, handle)) << handle;
-            EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipPostRecv(objects.vi, objects.descriptor, handle)) << handle;
+            EXPECT_EQ(VIP_INVALID_PARAMETER, VipSetMemAttributes(nic, objects.memory.base(), handle,
+                                                                 &objects.memory_attributes))
+                << handle;
+            EXPECT_EQ(VIP_INVALID_PARAMETER, VipPostSend(objects.vi, objects.descriptor, handle))
+                << handle;
+            EXPECT_EQ(VIP_INVALID_PARAMETER, VipPostRecv(objects.vi, objects.descriptor, handle))
+                << handle;
             EXPECT_TRUE(out.intact());
         }
     });
@@ -440,14 +439,15 @@ VIPL_TEST(Vipl_2_addresses_with_impossible_lengths_are_refused, nothing) {
             bad.net()->DiscriminatorLen = static_cast<VIP_UINT16>(length);
             EXPECT_EQ(VIP_INVALID_PARAMETER,
                       VipConnectWait(me.nic().handle(), bad.net(), 100, out.net(),
-                                     &out.vi_attributes, &out.connection)) << length;
+                                     &out.vi_attributes, &out.connection))
+                << length;
             Address remote = good;
             EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipConnectRequest(end.vi(), remote.net(), bad.net(), 100,
-                                        &out.vi_attributes)) << length;
+                      VipConnectRequest(end.vi(), remote.net(), bad.net(), 100, &out.vi_attributes))
+                << length;
             EXPECT_EQ(VIP_INVALID_PARAMETER,
-                      VipConnectRequest(end.vi(), bad.net(), remote.net(), 100,
-                                        &out.vi_attributes)) << length;
+                      VipConnectRequest(end.vi(), bad.net(), remote.net(), 100, &out.vi_attributes))
+                << length;
         }
         EXPECT_TRUE(out.intact());
         EXPECT_EQ(VIP_STATE_IDLE, end.state());

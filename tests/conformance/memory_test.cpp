@@ -102,10 +102,9 @@ VIPL_TEST(Vipl_4_6_any_address_and_length_works_exact_to_the_byte, nothing) {
         std::size_t from, length;  // within a region from 1000 to 1037
         bool allowed;
     };
-    static constexpr Case cases[] = {{1000, 37, true},  {1000, 1, true},  {1036, 1, true},
-                                     {999, 1, false},   {999, 38, false}, {1000, 38, false},
-                                     {1037, 1, false},  {1036, 2, false}, {0, 16, false},
-                                     {1001, 36, true}};
+    static constexpr Case cases[] = {
+        {1000, 37, true},  {1000, 1, true},  {1036, 1, true},  {999, 1, false}, {999, 38, false},
+        {1000, 38, false}, {1037, 1, false}, {1036, 2, false}, {0, 16, false},  {1001, 36, true}};
     test.role("server", [](Role& me) {
         End end(me, {.level = VIP_SERVICE_UNRELIABLE});
         std::vector<Piece> rooms;
@@ -128,11 +127,10 @@ VIPL_TEST(Vipl_4_6_any_address_and_length_works_exact_to_the_byte, nothing) {
         for (const Case& one : cases) {
             SCOPED_TRACE(testing::Message() << one.length << " bytes from " << one.from);
             end.send(all.part(one.from, one.length).with_handle(exact));
-            const VIP_DESCRIPTOR* sent =
-                end.sent(one.allowed ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
-            EXPECT_TRUE(has_status(sent, one.allowed ? VIP_STATUS_DONE
-                                                     : VIP_STATUS_DONE |
-                                                           VIP_STATUS_PROTECTION_ERROR));
+            const VIP_DESCRIPTOR* sent = end.sent(one.allowed ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
+            EXPECT_TRUE(has_status(sent, one.allowed
+                                             ? VIP_STATUS_DONE
+                                             : VIP_STATUS_DONE | VIP_STATUS_PROTECTION_ERROR));
         }
         me.wait_for_end_of("server");
         OK(VipDeregisterMem(me.nic().handle(), all.data + 1000, exact));
@@ -301,8 +299,8 @@ VIPL_TEST(Vipl_4_8_a_tag_in_use_cannot_go, nothing) {
         const VIP_NIC_HANDLE nic = me.nic().handle();
         const VIP_PROTECTION_HANDLE tag = new_tag(me.nic());
         char bytes[64];
-        const VIP_MEM_HANDLE memory = enter(me.nic(), bytes, sizeof bytes,
-                                            rights(false, false, tag));
+        const VIP_MEM_HANDLE memory =
+            enter(me.nic(), bytes, sizeof bytes, rights(false, false, tag));
         EXPECT_EQ(VIP_ERROR_RESOURCE, VipDestroyPtag(nic, tag)) << "a region has it";
         OK(VipDeregisterMem(nic, bytes, memory));
         VIP_VI_ATTRIBUTES attributes = vi_attributes();
@@ -419,8 +417,7 @@ VIPL_TEST(Vipl_4_8_nothing_is_written_after_deregistering_in_the_midst_of_rdma, 
             end.connect("server");
             const auto target = me.hear<Target>("server");
             std::vector<VIP_DESCRIPTOR*> descriptors;
-            for (int count = 0; count < 8; ++count)
-                descriptors.push_back(end.write(target, data));
+            for (int count = 0; count < 8; ++count) descriptors.push_back(end.write(target, data));
             VIP_RETURN code = VIP_SUCCESS;
             while (code == VIP_SUCCESS) {
                 VIP_DESCRIPTOR* done = nullptr;

@@ -245,8 +245,7 @@ VIPL_TEST(Vipl_4_5_an_address_leads_back_to_a_name, nothing) {
         Address own = me.nic().address("");
         char name[256];
         VIP_ULONG length = sizeof name;
-        ASSERT_EQ(VIP_SUCCESS,
-                  VipNSGetHostByAddr(me.nic().handle(), own.net(), name, &length));
+        ASSERT_EQ(VIP_SUCCESS, VipNSGetHostByAddr(me.nic().handle(), own.net(), name, &length));
         ASSERT_LE(length, sizeof name);
         EXPECT_EQ(length, std::strlen(name) + 1);
         Address found;
@@ -255,8 +254,7 @@ VIPL_TEST(Vipl_4_5_an_address_leads_back_to_a_name, nothing) {
 
         std::memset(name, '#', sizeof name);
         VIP_ULONG one = 1;
-        EXPECT_EQ(VIP_ERROR_RESOURCE,
-                  VipNSGetHostByAddr(me.nic().handle(), own.net(), name, &one));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, VipNSGetHostByAddr(me.nic().handle(), own.net(), name, &one));
         EXPECT_EQ(length, one) << "the room that is needed";
         EXPECT_EQ('#', name[1]);
 
@@ -273,8 +271,8 @@ VIPL_TEST(Vipl_2_management_information_of_an_unknown_type_is_refused, nothing) 
         EXPECT_EQ(VIP_INVALID_PARAMETER, VipQuerySystemManagementInfo(me.nic().handle(), 0, &list));
         EXPECT_EQ(VIP_INVALID_PARAMETER,
                   VipQuerySystemManagementInfo(me.nic().handle(), 4711, &list));
-        EXPECT_EQ(VIP_INVALID_PARAMETER, VipQuerySystemManagementInfo(
-                                             me.nic().handle(), VIP_SMI_AUTODISCOVERY, nullptr));
+        EXPECT_EQ(VIP_INVALID_PARAMETER,
+                  VipQuerySystemManagementInfo(me.nic().handle(), VIP_SMI_AUTODISCOVERY, nullptr));
     });
 }
 

@@ -60,9 +60,8 @@ VIPL_TEST(Vipl_4_18_after_the_peer_parted_the_rest_is_flushed_in_order_with_cq_e
             const VIP_DESCRIPTOR* descriptor =
                 end.received(n < 7 ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
             EXPECT_EQ(receives[static_cast<std::size_t>(n)], descriptor);
-            EXPECT_TRUE(has_status(descriptor,
-                                   VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE |
-                                       (n < 7 ? 0U : VIP_STATUS_DESC_FLUSHED_ERROR)));
+            EXPECT_TRUE(has_status(descriptor, VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE |
+                                                   (n < 7 ? 0U : VIP_STATUS_DESC_FLUSHED_ERROR)));
         }
         Cq::Entry none;
         EXPECT_FALSE(cq.done(none));
@@ -253,8 +252,7 @@ VIPL_TEST(Vipl_4_21_accepting_a_requester_that_has_closed_is_a_timeout, own_nics
         const auto holder = me.hear<Address>("holder");
         {
             Thread asker(me, [&] {
-                EXPECT_NE(VIP_SUCCESS,
-                          request(me, vi, nic.address("asker"), holder, &attributes));
+                EXPECT_NE(VIP_SUCCESS, request(me, vi, nic.address("asker"), holder, &attributes));
             });
             me.hear<char>("holder");  // it has the request
             nic.close();

@@ -66,8 +66,7 @@ void survive_with_delivered_messages(Role& me) {
     End end(me, {.receive_cq = &cq});
     std::vector<VIP_DESCRIPTOR*> posted;
     std::vector<Piece> rooms;
-    for (int n = 0; n < 8; ++n)
-        posted.push_back(end.receive(rooms.emplace_back(end.take(1000))));
+    for (int n = 0; n < 8; ++n) posted.push_back(end.receive(rooms.emplace_back(end.take(1000))));
     end.accept("victim");
     // A thread waits for ever, and wakes when the peer dies.
     Thread waiter(me, [&] {
@@ -450,7 +449,7 @@ VIPL_TEST(Vipl_4_3_in_a_forked_child_every_call_is_invalid_state_and_disturbs_no
     });
 }
 
-// A signal handler's restart flag and interrupted calls must not show ------------------------------
+// Signals -----------------------------------------------------------------------------------------
 
 void ignore(int) {}
 

@@ -220,8 +220,8 @@ enum class Operation { write, read };
 void offer(Role& me, VIP_RELIABILITY_LEVEL level, Operation operation) {
     for (const Refusal& refusal : refusals) {
         SCOPED_TRACE(refusal.name);
-        End end(me, {.level = level, .rdma_write = refusal.vi_allows,
-                     .rdma_read = refusal.vi_allows});
+        End end(me,
+                {.level = level, .rdma_write = refusal.vi_allows, .rdma_read = refusal.vi_allows});
         Memory region(me.nic(), 200, rights(refusal.region_allows, refusal.region_allows));
         const Piece all = region.take(200, 1);
         fill_with(all, 9);
@@ -235,8 +235,9 @@ void offer(Role& me, VIP_RELIABILITY_LEVEL level, Operation operation) {
         } else {
             end.wait_state(VIP_STATE_ERROR);
         }
-        me.nic().wait_error(me, end.vi(), operation == Operation::write ? VIP_ERROR_RDMAW_PROT
-                                                                        : VIP_ERROR_RDMAR_PROT);
+        me.nic().wait_error(
+            me, end.vi(),
+            operation == Operation::write ? VIP_ERROR_RDMAW_PROT : VIP_ERROR_RDMAR_PROT);
         EXPECT_TRUE(holds_only(all, 9));
         me.meet();
     }
@@ -271,8 +272,8 @@ VIPL_TEST(Vipl_4_25_a_refused_rdma_write_with_reliable_reception_fails_the_sende
             const VIP_DESCRIPTOR* write = end.write(target, end.filled(64, 1));
             const VIP_DESCRIPTOR* behind = end.send(Pieces{});
             EXPECT_EQ(write, end.sent(VIP_DESCRIPTOR_ERROR));
-            EXPECT_TRUE(has_status(write, VIP_STATUS_DONE | VIP_STATUS_RDMA_PROT_ERROR |
-                                              VIP_STATUS_OP_RDMA_WRITE));
+            EXPECT_TRUE(has_status(
+                write, VIP_STATUS_DONE | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_OP_RDMA_WRITE));
             EXPECT_EQ(behind, end.sent(VIP_DESCRIPTOR_ERROR));
             EXPECT_TRUE(flushed(behind));
             EXPECT_EQ(VIP_STATE_ERROR, end.state());
@@ -319,8 +320,8 @@ VIPL_TEST(Vipl_4_25_a_refused_rdma_read_fails_its_descriptor_and_breaks_the_conn
                 end.connect("target");
                 const VIP_DESCRIPTOR* read = end.read(me.hear<Target>("target"), room);
                 EXPECT_EQ(read, end.sent(VIP_DESCRIPTOR_ERROR));
-                EXPECT_TRUE(has_status(read, VIP_STATUS_DONE | VIP_STATUS_RDMA_PROT_ERROR |
-                                                 VIP_STATUS_OP_RDMA_READ));
+                EXPECT_TRUE(has_status(
+                    read, VIP_STATUS_DONE | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_OP_RDMA_READ));
                 EXPECT_TRUE(holds_only(room, 5));
                 EXPECT_EQ(VIP_STATE_ERROR, end.state());
                 me.meet();

@@ -106,8 +106,7 @@ VIPL_TEST(Vipl_4_25_unreliable_without_receive_drops_the_message_and_stays_conne
     test.role("receiver", [](Role& me) {
         End end(me, {.level = VIP_SERVICE_UNRELIABLE});
         end.accept("sender");
-        const VIP_ERROR_DESCRIPTOR error =
-            me.nic().wait_error(me, end.vi(), VIP_ERROR_RECVQ_EMPTY);
+        const VIP_ERROR_DESCRIPTOR error = me.nic().wait_error(me, end.vi(), VIP_ERROR_RECVQ_EMPTY);
         EXPECT_EQ(VIP_RESOURCE_VI, error.ResourceCode);
         EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
         end.expect("sender", 1);  // and not one of those that were dropped
@@ -168,8 +167,8 @@ VIPL_TEST(Vipl_4_25_reliable_reception_fails_the_second_of_two_when_one_receive_
         const VIP_DESCRIPTOR* guilty = end.write({}, Pieces{}, VIP_CONTROL_IMMEDIATE, 5);
         EXPECT_EQ(good, end.sent());
         EXPECT_EQ(guilty, end.sent(VIP_DESCRIPTOR_ERROR));
-        EXPECT_TRUE(has_status(guilty, VIP_STATUS_DONE | VIP_STATUS_REMOTE_DESC_ERROR |
-                                           VIP_STATUS_OP_RDMA_WRITE));
+        EXPECT_TRUE(has_status(
+            guilty, VIP_STATUS_DONE | VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_OP_RDMA_WRITE));
         me.meet();
     });
 }
@@ -209,8 +208,8 @@ VIPL_TEST(Vipl_4_25_reliable_delivery_tells_the_error_at_most_once_and_flushes_t
             broken = true;
             if (flushed(descriptor)) continue;
             ++errors;
-            EXPECT_TRUE(failed_with(descriptor,
-                                    VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_TRANSPORT_ERROR));
+            EXPECT_TRUE(
+                failed_with(descriptor, VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_TRANSPORT_ERROR));
         }
         EXPECT_LE(errors, 1);
         me.meet();

@@ -41,8 +41,8 @@ VIP_CONN_HANDLE take_request(Role& me, std::string_view from) {
 
 VIP_DESCRIPTOR* done_at_once(End& end, bool receive) {
     VIP_DESCRIPTOR* descriptor = nullptr;
-    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, receive ? VipRecvDone(end.vi(), &descriptor)
-                                            : VipSendDone(end.vi(), &descriptor));
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR,
+              receive ? VipRecvDone(end.vi(), &descriptor) : VipSendDone(end.vi(), &descriptor));
     return descriptor;
 }
 
@@ -80,7 +80,8 @@ VIPL_TEST(Vipl_3_none_create_refuses_attributes_that_the_nic_does_not_have, noth
         constexpr VIP_RELIABILITY_LEVEL none[] = {0, 3, 5, 6, 7, 8, 0xFFFF};
         for (const VIP_RELIABILITY_LEVEL level : none)
             EXPECT_EQ(VIP_INVALID_RELIABILITY_LEVEL,
-                      created_with([=](auto& a) { a.ReliabilityLevel = level; })) << level;
+                      created_with([=](auto& a) { a.ReliabilityLevel = level; }))
+                << level;
         const VIP_ULONG longest = me.nic().attributes().MaxTransferSize;
         EXPECT_EQ(VIP_SUCCESS, created_with([=](auto& a) { a.MaxTransferSize = longest; }));
         if (longest < 0x7FFFFFFF) {  // else it is what an int can tell (VIPL 1.9)
@@ -282,8 +283,8 @@ VIPL_TEST(Vipl_3_connected_disconnect_flushes_here_and_breaks_there, nothing) {
         me.meet();
         EXPECT_EQ(VIP_SUCCESS, VipDisconnect(end.vi()));
         for (const VIP_DESCRIPTOR* receive : receives)  // before the call returned
-            EXPECT_TRUE(has_status(receive, VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR |
-                                                VIP_STATUS_OP_RECEIVE));
+            EXPECT_TRUE(has_status(
+                receive, VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_OP_RECEIVE));
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
         for (const VIP_DESCRIPTOR* receive : receives) EXPECT_EQ(receive, done_at_once(end, true));
         me.meet();
@@ -373,7 +374,8 @@ VIPL_TEST(Vipl_3_connected_a_fatal_error_on_a_reliable_vi_leads_to_error, nothin
     constexpr VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_RELIABLE_DELIVERY,
                                                 VIP_SERVICE_RELIABLE_RECEPTION};
     for (const VIP_RELIABILITY_LEVEL level : levels) {
-        const std::string suffix = level == VIP_SERVICE_RELIABLE_DELIVERY ? "delivery" : "reception";
+        const std::string suffix =
+            level == VIP_SERVICE_RELIABLE_DELIVERY ? "delivery" : "reception";
         test.role("sender " + suffix, [=](Role& me) {
             End end(me, {.level = level});
             end.connect("receiver " + suffix);

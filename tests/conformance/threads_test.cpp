@@ -78,9 +78,9 @@ VIPL_TEST(Vipl_4_26_two_threads_post_to_both_queues_of_one_vi_at_once, nothing) 
             VIP_DESCRIPTOR* grant = credit.memory().descriptor();
             for (VIP_UINT32 n = 0; n < messages; ++n) {
                 VIP_DESCRIPTOR* descriptor = end.received();
-                require(descriptor == receives[n % (2 * window)] &&
-                            descriptor->CS.ImmediateData == n,
-                        "everything comes in order");
+                require(
+                    descriptor == receives[n % (2 * window)] && descriptor->CS.ImmediateData == n,
+                    "everything comes in order");
                 end.post_receive(descriptor);
                 if (n % window != window - 1) continue;
                 make_send(grant, {});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -15,12 +16,14 @@ namespace system_test {
 namespace {
 
 constexpr const char* door = "door";
-constexpr std::uint64_t round_trips = 20'000;
-/// A machine with other things to do takes the processor away, and then somebody has to be woken;
-/// one run out of these must show what it is like undisturbed.
-constexpr int attempts = 8;
-/// For the agent that looks once a millisecond whether the program still polls, and a few wakes.
-constexpr std::uint64_t calls_per_message_inverse = 20;
+constexpr double attempt_ms = 1000;
+constexpr std::uint64_t round_trips_min = 100;
+/// A machine with other things to do takes processors away, and then somebody has to be woken: an
+/// attempt counts when that happened to fewer than one message in twenty.
+constexpr int attempts = 10;
+constexpr double disturbed_per_message_max = 0.05;
+/// For the agent that looks once a millisecond whether the program still polls.
+constexpr double calls_per_message_max = 0.05;
 
 /// Argument 0: "accept" or "request". Plays ping-pong, polling, for ever; counts in the page.
 void be_player(Parent& parent) {
@@ -63,9 +66,23 @@ const Role player_role("player", be_player);
 /// Traces all threads of a process and counts their system calls.
 class CallCounter {
 public:
+    explicit CallCounter(Child& process) : process_(process) {}
+    /// Ends the process. Each traced thread must be reaped, or its process never can.
+    ~CallCounter() {
+        process_.signal(SIGKILL);
+        for (const pid_t thread : threads_) {
+            int status = 0;
+            while (thread != process_.pid() && waitpid(thread, &status, __WALL) == thread &&
+                   WIFSTOPPED(status)) {
+            }
+        }
+    }
+    CallCounter(const CallCounter&) = delete;
+    CallCounter& operator=(const CallCounter&) = delete;
+
     /// False: not allowed here.
-    bool attach(pid_t process) {
-        const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+    bool attach() {
+        const std::string tasks = "/proc/" + std::to_string(process_.pid()) + "/task";
         for (const auto& task : std::filesystem::directory_iterator(tasks)) {
             const auto thread = static_cast<pid_t>(std::stol(task.path().filename().string()));
             if (ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) return false;
@@ -74,16 +91,18 @@ public:
         }
         return true;
     }
-    /// Lets them run until `done`; afterwards call count() and kill the process.
+    /// Lets the threads run until `done`.
     template <class Done>
     void run_until(Done done) {
-        until("the traced process gets that far", [&] {
+        const double start = now_ms();
+        while (!done()) {
+            require(now_ms() - start < watchdog_ms, "the traced process gets that far");
             for (const pid_t thread : threads_) follow(thread);
-            return done();
-        });
+            usleep(100);  // leaves the processors to those that we watch
+        }
     }
     void reset() { stops_ = 0; }
-    std::uint64_t count() const { return stops_ / 2; }  // entry and exit
+    double count() const { return static_cast<double>(stops_) / 2; }  // entry and exit
 
 private:
     void follow(pid_t thread) {
@@ -95,12 +114,26 @@ private:
         ptrace(PTRACE_SYSCALL, thread, nullptr, signal);
     }
 
+    Child& process_;
     std::vector<pid_t> threads_;
     std::uint64_t stops_ = 0;
 };
 
-/// System calls per message of a process that answers or begins; negative: ptrace is not allowed.
-double calls_per_message(bool of_the_one_that_begins) {
+/// How often a process had to leave its processor to another one.
+double displaced(const Child& child) {
+    const std::string process = "/proc/" + std::to_string(child.pid());
+    return static_cast<double>(
+        read_number(process + "/status", "nonvoluntary_ctxt_switches"));
+}
+
+struct Measure {
+    bool traced = false;         ///< ptrace is allowed
+    double calls_per_message = 0;
+    double disturbed_per_message = 0;
+};
+
+/// System calls per message of the process that begins or the one that answers.
+Measure measure(bool of_the_one_that_begins) {
     Host host;
     Child answering("player", {.arguments = {"accept"}});
     Child beginning("player", {.arguments = {"request"}});
@@ -108,29 +141,37 @@ double calls_per_message(bool of_the_one_that_begins) {
     beginning.expect("connected");
     Child& traced = of_the_one_that_begins ? beginning : answering;
     const auto& count = traced.shared<TrafficPage>().done;
-    CallCounter counter;
-    if (!counter.attach(traced.pid())) return -1;
-    const std::uint64_t warm = count + 1000;
+    CallCounter counter(traced);
+    if (!counter.attach()) return {};
+    const std::uint64_t warm = count + round_trips_min;
     counter.run_until([&] { return count >= warm; });
     counter.reset();
     const std::uint64_t from = count;
-    counter.run_until([&] { return count >= from + round_trips; });
+    const double displaced_before = displaced(answering) + displaced(beginning);
+    const double start = now_ms();
+    counter.run_until(
+        [&] { return count >= from + round_trips_min && now_ms() - start >= attempt_ms; });
     const auto messages = static_cast<double>(2 * (count - from));
-    return static_cast<double>(counter.count()) / messages;
+    return {true, counter.count() / messages,
+            (displaced(answering) + displaced(beginning) - displaced_before) / messages};
 }
 
 class Polling : public testing::TestWithParam<bool> {};
 
 TEST_P(Polling, MakesNoSystemCallPerMessage) {
     double least = 1e9;
-    for (int attempt = 0; attempt < attempts && least > 1.0 / calls_per_message_inverse;
-         ++attempt) {
-        const double calls = calls_per_message(GetParam());
-        if (calls < 0) GTEST_SKIP() << "ptrace is not allowed here";
-        std::printf("%.5f system calls per message\n", calls);
-        least = std::min(least, calls);
+    bool undisturbed = false;
+    for (int attempt = 0; attempt < attempts && least > calls_per_message_max; ++attempt) {
+        const Measure found = measure(GetParam());
+        if (!found.traced) GTEST_SKIP() << "ptrace is not allowed here";
+        std::printf("%.5f system calls per message, %.5f times disturbed\n",
+                    found.calls_per_message, found.disturbed_per_message);
+        if (found.disturbed_per_message <= disturbed_per_message_max) undisturbed = true;
+        least = std::min(least, found.calls_per_message);
     }
-    EXPECT_LE(least, 1.0 / calls_per_message_inverse);
+    if (!undisturbed && least > calls_per_message_max)
+        GTEST_SKIP() << "the machine is too busy to tell";
+    EXPECT_LE(least, calls_per_message_max);
 }
 
 INSTANTIATE_TEST_SUITE_P(The, Polling, testing::Bool(), [](const auto& begins) {

@@ -27,6 +27,12 @@ public:
         for (std::size_t at = 0; at < memory_.bytes(); at += 4096) memory_.data()[at] = {};
         vis_.reserve(vis);
     }
+    /// Afterwards nothing is posted in the memory, which goes before the NIC does.
+    ~ManyEnds() {
+        for (const VIP_VI_HANDLE vi : vis_) VipDisconnect(vi);
+    }
+    ManyEnds(const ManyEnds&) = delete;
+    ManyEnds& operator=(const ManyEnds&) = delete;
 
     /// One more VI, connected by the call given.
     template <class Connect>

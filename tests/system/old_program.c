@@ -5,7 +5,8 @@
  *
  *     old_program server|client NIC HOST NAME
  *
- * NAME is the discriminator; HOST is looked up by the name service. Exit status 0: all was right. */
+ * NAME is the discriminator; HOST is looked up by the name service. Exit status 0: all was right.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@
 #define WORDS (SIZE / sizeof(VIP_UINT32))
 
 /* One region holds all: room to align, DEPTH receives, DEPTH sends, their buffers, the target. */
-static char area[VIP_DESCRIPTOR_ALIGNMENT + 2 * DEPTH * sizeof(VIP_DESCRIPTOR) +
-                 2 * DEPTH * SIZE + SIZE];
+static char
+    area[VIP_DESCRIPTOR_ALIGNMENT + 2 * DEPTH * sizeof(VIP_DESCRIPTOR) + 2 * DEPTH * SIZE + SIZE];
 static VIP_DESCRIPTOR *recvs, *sends;
 static char *recv_buffers, *send_buffers;
 static VIP_UINT32* target;

@@ -1,4 +1,4 @@
-# Runs the old program as server and client, two processes at once: a pipeline of cmake is just that.
+# Runs the old program as server and client at once: a pipeline of processes is just that.
 # cmake -DPROGRAM=... -DNIC=shm -P old_program.cmake
 cmake_host_system_information(RESULT host QUERY HOSTNAME)
 string(RANDOM LENGTH 16 name)  # no other run may answer

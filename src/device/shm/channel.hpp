@@ -22,7 +22,7 @@ struct Introduction {
     Descriptor socket;
     Descriptor process;  ///< the peer's pidfd; invalid: our own process, or none to be had
     HostAddress address;
-    std::string name;    ///< of the peer's NIC; empty: unknown, or claimed but not proven
+    std::string name;  ///< of the peer's NIC; empty: unknown, or claimed but not proven
     std::int32_t pid = 0;
     bool accepted = false;  ///< the peer came to us
 };
@@ -33,16 +33,16 @@ public:
     enum class State : std::uint8_t {
         opening,  ///< its first event is not taken yet; no frames
         live,
-        ended,    ///< no more frames; its down event is not taken yet
+        ended,  ///< no more frames; its down event is not taken yet
     };
 
     Channel(PathId own_path, Introduction introduction);
 
     /// Tells the peer how we sleep.
-    void set_sleep_word(std::uint32_t word) {
-        own_->asleep.store(word, memory_order_release);
-    }
+    void set_sleep_word(std::uint32_t word) { own_->asleep.store(word, memory_order_release); }
+    /// Stores only what changes: who polls for room would take the line from the peer each time.
     void set_waiting(bool waiting) {
+        if (waiting == waiting_for_room) return;
         own_->waiting.store(waiting ? 1 : 0, memory_order_release);
         waiting_for_room = waiting;
     }
@@ -66,12 +66,12 @@ public:
     // What the polling path touches, receiving first, then sending.
     alignas(64) RingReader reader;
     PathId path;
-    std::uint32_t live_index = 0;   ///< where the device's list of live channels has it
+    std::uint32_t live_index = 0;  ///< where the device's list of live channels has it
     State state = State::opening;
-    bool departing = false;         ///< the peer is gone; what it had published is still delivered
-    bool taken = false;             ///< in the device's list of channels with unreleased frames
-    bool touched = false;           ///< in the device's list of channels to notify
-    bool has_sent = false;          ///< frames were published since the last notify()
+    bool departing = false;  ///< the peer is gone; what it had published is still delivered
+    bool taken = false;      ///< in the device's list of channels with unreleased frames
+    bool touched = false;    ///< in the device's list of channels to notify
+    bool has_sent = false;   ///< frames were published since the last notify()
     bool waiting_for_room = false;
     Channel* next_taken = nullptr;
     Channel* next_touched = nullptr;
@@ -79,25 +79,25 @@ public:
 private:
     Control* own_;
     const Control* peer_;
-    std::uint32_t woken_word_ = 0;   ///< the peer's sleep that we have ended already
+    std::uint32_t woken_word_ = 0;  ///< the peer's sleep that we have ended already
 
 public:
-    std::uint32_t drain_from = 0;    ///< reader position when the peer went
+    std::uint32_t drain_from = 0;  ///< reader position when the peer went
     alignas(64) RingWriter writer;
 
     // For service() only.
-    std::uint32_t serial = 0;          ///< tells it from earlier users of the path
-    std::string end_reason;            ///< condemned: why
-    std::uint32_t wakes_useless = 0;   ///< in this window
+    std::uint32_t serial = 0;         ///< tells it from earlier users of the path
+    std::string end_reason;           ///< condemned: why
+    std::uint32_t wakes_useless = 0;  ///< in this window
     Time wake_window_end{};
-    std::uint32_t idle_mark = 0;       ///< writer position when last looked at
+    std::uint32_t idle_mark = 0;  ///< writer position when last looked at
     Duration idle_pause{};
     Time idle_deadline = Time::never();
     Introduction peer_info;
 
 private:
-    std::uint32_t wakes_ = 0;        ///< our wakes word; shared memory is never read back
-    std::uint32_t seen_wakes_ = 0;   ///< the peer's wakes word, last time
+    std::uint32_t wakes_ = 0;       ///< our wakes word; shared memory is never read back
+    std::uint32_t seen_wakes_ = 0;  ///< the peer's wakes word, last time
     std::uint32_t seen_position_ = 0;
     std::uint32_t seen_room_ = 0;
     std::unique_ptr<std::uint64_t[]> shadow_;

@@ -21,15 +21,22 @@ using Outcome = std::expected<T, Failure>;
 
 inline const char* advice_for(int error) {
     switch (error) {
-        case EMFILE: return "raise the limit on open files (ulimit -n) or close something";
-        case ENFILE: return "the machine is out of open files (fs.file-max)";
+        case EMFILE:
+            return "raise the limit on open files (ulimit -n) or close something";
+        case ENFILE:
+            return "the machine is out of open files (fs.file-max)";
         case ENOMEM:
-        case ENOBUFS: return "free memory, or raise the memory limit or vm.max_map_count";
-        case ENOSPC: return "free space, or raise fs.epoll.max_user_watches";
+        case ENOBUFS:
+            return "free memory, or raise the memory limit or vm.max_map_count";
+        case ENOSPC:
+            return "free space, or raise fs.epoll.max_user_watches";
         case EACCES:
-        case EPERM: return "check the owner and the permissions of the directory";
-        case ENOENT: return "make sure that the directory and /proc exist";
-        default: return "see the system's log";
+        case EPERM:
+            return "check the owner and the permissions of the directory";
+        case ENOENT:
+            return "make sure that the directory and /proc exist";
+        default:
+            return "see the system's log";
     }
 }
 

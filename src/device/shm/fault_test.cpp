@@ -1,10 +1,7 @@
 // Every system call made to fail once, each time with every error it may have.
-#include <cerrno>
 #include <gtest/gtest.h>
-#include <linux/futex.h>
-#include <map>
 #include <sys/resource.h>
-#include <sys/syscall.h>
+#include <cerrno>
 
 #include "device/shm/test_support.hpp"
 
@@ -12,38 +9,79 @@ namespace via::device::shm::test {
 namespace {
 
 enum class Call {
-    memfd_create, ftruncate, add_seals, get_seals, fstat, file_system_type, mmap, madvise, open,
-    duplicate, flock, getdents, symlinkat, readlinkat, faccessat, unlinkat, rename_new, socket,
-    bind, listen, accept, connect, sendmsg, recvmsg, getsockopt, pidfd_open, kill, poll_input,
-    epoll_create, epoll_ctl, epoll_wait, futex_wake,
+    memfd_create,
+    ftruncate,
+    add_seals,
+    get_seals,
+    fstat,
+    file_system_type,
+    mmap,
+    madvise,
+    open,
+    duplicate,
+    flock,
+    getdents,
+    symlinkat,
+    readlinkat,
+    faccessat,
+    unlinkat,
+    rename_new,
+    socket,
+    bind,
+    listen,
+    accept,
+    connect,
+    sendmsg,
+    recvmsg,
+    getsockopt,
+    pidfd_open,
+    kill,
+    poll_input,
+    epoll_create,
+    epoll_ctl,
+    epoll_wait,
+    futex_wake,
     count_
 };
 
 const char* const call_names[] = {
-    "memfd_create", "ftruncate", "add_seals", "get_seals", "fstat", "file_system_type", "mmap",
-    "madvise", "open", "duplicate", "flock", "getdents", "symlinkat", "readlinkat", "faccessat",
-    "unlinkat", "rename_new", "socket", "bind", "listen", "accept", "connect", "sendmsg", "recvmsg",
-    "getsockopt", "pidfd_open", "kill", "poll_input", "epoll_create", "epoll_ctl", "epoll_wait",
-    "futex_wake"};
+    "memfd_create", "ftruncate",  "add_seals", "get_seals",  "fstat",        "file_system_type",
+    "mmap",         "madvise",    "open",      "duplicate",  "flock",        "getdents",
+    "symlinkat",    "readlinkat", "faccessat", "unlinkat",   "rename_new",   "socket",
+    "bind",         "listen",     "accept",    "connect",    "sendmsg",      "recvmsg",
+    "getsockopt",   "pidfd_open", "kill",      "poll_input", "epoll_create", "epoll_ctl",
+    "epoll_wait",   "futex_wake"};
 
 std::vector<int> errors_of(Call call) {
     switch (call) {
         case Call::memfd_create:
         case Call::open:
         case Call::duplicate:
-        case Call::pidfd_open: return {EMFILE, ENFILE, ENOMEM, EINVAL};
+        case Call::pidfd_open:
+            return {EMFILE, ENFILE, ENOMEM, EINVAL};
         case Call::socket:
-        case Call::epoll_create: return {EMFILE, ENFILE, ENOMEM};
-        case Call::accept: return {EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR, ECONNABORTED};
-        case Call::connect: return {EAGAIN, EINTR, ENOMEM, EACCES, ECONNREFUSED};
-        case Call::sendmsg: return {EAGAIN, EINTR, ENOMEM, ENOBUFS, ETOOMANYREFS, EPIPE};
-        case Call::recvmsg: return {EAGAIN, EINTR, ENOMEM, ECONNRESET};
-        case Call::epoll_wait: return {EINTR, ENOMEM};
-        case Call::epoll_ctl: return {ENOMEM, ENOSPC};
-        case Call::getsockopt: return {ENOPROTOOPT, EMFILE, EINVAL};
-        case Call::flock: return {EINTR, EWOULDBLOCK, ENOLCK};
-        case Call::kill: return {EPERM, ESRCH};
-        default: return {ENOMEM, EINTR, EACCES};
+        case Call::epoll_create:
+            return {EMFILE, ENFILE, ENOMEM};
+        case Call::accept:
+            return {EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR, ECONNABORTED};
+        case Call::connect:
+            return {EAGAIN, EINTR, ENOMEM, EACCES, ECONNREFUSED};
+        case Call::sendmsg:
+            return {EAGAIN, EINTR, ENOMEM, ENOBUFS, ETOOMANYREFS, EPIPE};
+        case Call::recvmsg:
+            return {EAGAIN, EINTR, ENOMEM, ECONNRESET};
+        case Call::epoll_wait:
+            return {EINTR, ENOMEM};
+        case Call::epoll_ctl:
+            return {ENOMEM, ENOSPC};
+        case Call::getsockopt:
+            return {ENOPROTOOPT, EMFILE, EINVAL};
+        case Call::flock:
+            return {EINTR, EWOULDBLOCK, ENOLCK};
+        case Call::kill:
+            return {EPERM, ESRCH};
+        default:
+            return {ENOMEM, EINTR, EACCES};
     }
 }
 
@@ -56,10 +94,8 @@ public:
     bool injected = false;
     unsigned counts[static_cast<int>(Call::count_)] = {};
 
-#define VIA_FAULTY(result, name, bad, parameters, arguments)       \
-    result name parameters override {                              \
-        return fails(Call::name) ? bad : System::name arguments;   \
-    }
+#define VIA_FAULTY(result, name, bad, parameters, arguments) \
+    result name parameters override { return fails(Call::name) ? bad : System::name arguments; }
     VIA_FAULTY(int, memfd_create, -1, (const char* n, unsigned f), (n, f))
     VIA_FAULTY(int, ftruncate, -1, (int f, off_t l), (f, l))
     VIA_FAULTY(int, add_seals, -1, (int f, int s), (f, s))
@@ -85,8 +121,7 @@ public:
     VIA_FAULTY(int, connect, -1, (int f, const sockaddr* a, socklen_t l), (f, a, l))
     VIA_FAULTY(ssize_t, sendmsg, -1, (int f, const msghdr* m, int g), (f, m, g))
     VIA_FAULTY(ssize_t, recvmsg, -1, (int f, msghdr* m, int g), (f, m, g))
-    VIA_FAULTY(int, getsockopt, -1, (int f, int l, int o, void* v, socklen_t* n),
-               (f, l, o, v, n))
+    VIA_FAULTY(int, getsockopt, -1, (int f, int l, int o, void* v, socklen_t* n), (f, l, o, v, n))
     VIA_FAULTY(int, pidfd_open, -1, (pid_t p), (p))
     VIA_FAULTY(int, kill, -1, (pid_t p, int s), (p, s))
     VIA_FAULTY(int, poll_input, -1, (int f), (f))
@@ -271,8 +306,8 @@ TEST_F(ShmFaults, EachCallFailsOnceAndNothingLeaks) {
     for (int call = 0; call < static_cast<int>(Call::count_); ++call) {
         for (unsigned at = 1; at <= whole.counts[call]; ++at) {
             for (const int error : errors_of(static_cast<Call>(call))) {
-                const std::string what = std::string(call_names[call]) + " #" +
-                                         std::to_string(at) + " " + strerrorname_np(error);
+                const std::string what = std::string(call_names[call]) + " #" + std::to_string(at) +
+                                         " " + strerrorname_np(error);
                 Faulty system;
                 system.failing = static_cast<Call>(call);
                 system.at = at;
@@ -414,9 +449,8 @@ TEST(ShmDescriptors, FourHundredPeersOfTenProcessesFitIntoTheUsualLimit) {
                     (*nodes.back())->resolve(address_of("x"), 1);
                 }
                 for (auto& each : nodes) {
-                    if (!turn_until({each.get()}, [&] {
-                            return each->has(PathEventKind::resolved);
-                        })) {
+                    if (!turn_until({each.get()},
+                                    [&] { return each->has(PathEventKind::resolved); })) {
                         return false;
                     }
                 }

@@ -15,7 +15,9 @@ namespace {
 
 Breakdown from(const Failure& failed) { return {failed.status, failed.text}; }
 
-std::unexpected<Breakdown> nobody_there() { return std::unexpected(Breakdown{Status::no_match, {}}); }
+std::unexpected<Breakdown> nobody_there() {
+    return std::unexpected(Breakdown{Status::no_match, {}});
+}
 
 }  // namespace
 
@@ -53,9 +55,12 @@ Handshake::Step Handshake::advance(const Rendezvous& rendezvous, const Layout& l
 Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& layout,
                                    const HostAddress& address) {
     switch (rendezvous.connect(socket(), target_)) {
-        case Rendezvous::Reach::connected: break;
-        case Rendezvous::Reach::busy: return Progress::again;
-        case Rendezvous::Reach::gone: return nobody_there();
+        case Rendezvous::Reach::connected:
+            break;
+        case Rendezvous::Reach::busy:
+            return Progress::again;
+        case Rendezvous::Reach::gone:
+            return nobody_there();
         case Rendezvous::Reach::failed:
             return std::unexpected(from(failure("cannot connect to " + target_, errno).error()));
     }
@@ -96,7 +101,8 @@ std::expected<void, Breakdown> Handshake::watch_process() {
         fd = system_->pidfd_open(introduction_.pid);
         if (fd < 0 && errno == ESRCH) return nobody_there();
         if (fd < 0) {
-            return std::unexpected(from(failure("cannot watch the peer (pidfd_open)", errno).error()));
+            return std::unexpected(
+                from(failure("cannot watch the peer (pidfd_open)", errno).error()));
         }
     }
     introduction_.process = Descriptor(*system_, fd);
@@ -140,10 +146,9 @@ Handshake::Step Handshake::consider(std::span<const std::byte> message,
     if (!hello) {
         const Unwelcome& why = hello.error();
         if (!why.by_peer) return std::unexpected(turn_away(why.reason, why.text));
-        return std::unexpected(Breakdown{to_status(why.reason),
-                                         "shm: the peer refused us (" +
-                                             std::string(to_string(why.reason)) +
-                                             "): " + why.text});
+        return std::unexpected(Breakdown{
+            to_status(why.reason),
+            "shm: the peer refused us (" + std::string(to_string(why.reason)) + "): " + why.text});
     }
     if (descriptors.size() != 1) {
         return std::unexpected(

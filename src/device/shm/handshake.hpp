@@ -26,9 +26,9 @@ struct Breakdown {
 class Handshake {
 public:
     enum class Progress : std::uint8_t {
-        waiting,      ///< for the peer's greeting: the socket will be readable
-        again,        ///< the peer's queue is full: try again a little later
-        introduced,   ///< introduction() is complete
+        waiting,     ///< for the peer's greeting: the socket will be readable
+        again,       ///< the peer's queue is full: try again a little later
+        introduced,  ///< introduction() is complete
     };
     using Step = std::expected<Progress, Breakdown>;
 
@@ -53,7 +53,7 @@ public:
     std::vector<std::uint64_t> cookies;  ///< of all resolve() calls that wait for this one
     Time deadline = Time::never();       ///< never: service() has not seen it yet
     Time retry = Time::never();
-    bool watched = false;                ///< the device's epoll knows the socket
+    bool watched = false;  ///< the device's epoll knows the socket
 
 private:
     explicit Handshake(System& system) : system_(&system) {}

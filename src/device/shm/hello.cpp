@@ -23,9 +23,8 @@ Farewell make_farewell(MessageKind kind, std::uint32_t reason, std::string_view 
 
 /// A peer's words are shown to people: nothing but printable ASCII.
 std::string farewell_text(const Farewell& message) {
-    std::string text(message.text, message.text_length < Farewell::text_max
-                                       ? message.text_length
-                                       : Farewell::text_max);
+    std::string text(message.text, message.text_length < Farewell::text_max ? message.text_length
+                                                                            : Farewell::text_max);
     for (char& c : text) {
         if (c < ' ' || c > '~') c = '?';
     }
@@ -57,15 +56,24 @@ std::string number_pair(const char* what, std::uint64_t theirs, std::uint64_t ou
 
 const char* to_string(Refusal refusal) {
     switch (refusal) {
-        case Refusal::protocol: return "not a greeting of this protocol";
-        case Refusal::version: return "another version";
-        case Refusal::features: return "features that do not fit";
-        case Refusal::sizes: return "sizes that do not fit";
-        case Refusal::address: return "another NIC address";
-        case Refusal::user: return "another user";
-        case Refusal::memory: return "unacceptable shared memory";
-        case Refusal::resources: return "no room for another peer";
-        case Refusal::count_: break;
+        case Refusal::protocol:
+            return "not a greeting of this protocol";
+        case Refusal::version:
+            return "another version";
+        case Refusal::features:
+            return "features that do not fit";
+        case Refusal::sizes:
+            return "sizes that do not fit";
+        case Refusal::address:
+            return "another NIC address";
+        case Refusal::user:
+            return "another user";
+        case Refusal::memory:
+            return "unacceptable shared memory";
+        case Refusal::resources:
+            return "no room for another peer";
+        case Refusal::count_:
+            break;
     }
     return "unknown reason";
 }
@@ -95,7 +103,9 @@ Farewell make_refusal(Refusal reason, std::string_view text) {
     return make_farewell(MessageKind::refusal, static_cast<std::uint32_t>(reason), text);
 }
 
-Farewell make_goodbye(std::string_view text) { return make_farewell(MessageKind::goodbye, 0, text); }
+Farewell make_goodbye(std::string_view text) {
+    return make_farewell(MessageKind::goodbye, 0, text);
+}
 
 std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
                                             const HostAddress& ours) {
@@ -129,16 +139,15 @@ std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
         return std::unexpected(bad(Refusal::sizes, "its ring or arena size is out of bounds"));
     }
     if (hello.payload_max != payload_max || hello.header_max != header_max) {
-        return std::unexpected(bad(
-            Refusal::sizes, number_pair("its frames carry", hello.payload_max, payload_max)));
+        return std::unexpected(
+            bad(Refusal::sizes, number_pair("its frames carry", hello.payload_max, payload_max)));
     }
     if (hello.address_length != ours.length ||
         std::memcmp(hello.address, ours.bytes.data(), ours.length) != 0) {
         return std::unexpected(bad(Refusal::address, "it has another NIC address"));
     }
     int pid = 0;
-    if (hello.name_length > nic_name_max ||
-        !parse_nic_name({hello.name, hello.name_length}, pid)) {
+    if (hello.name_length > nic_name_max || !parse_nic_name({hello.name, hello.name_length}, pid)) {
         return std::unexpected(bad(Refusal::protocol, "its name is malformed"));
     }
     return hello;

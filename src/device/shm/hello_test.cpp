@@ -1,5 +1,5 @@
-#include <cstring>
 #include <gtest/gtest.h>
+#include <cstring>
 
 #include "base/random.hpp"
 #include "device/shm/hello.hpp"
@@ -14,9 +14,7 @@ HostAddress address_of(std::uint8_t last) {
     return address;
 }
 
-Hello good() {
-    return make_hello({1024, 1U << 20}, address_of(1), make_nic_name(77, 0xABCDEF));
-}
+Hello good() { return make_hello({1024, 1U << 20}, address_of(1), make_nic_name(77, 0xABCDEF)); }
 
 std::expected<Hello, Unwelcome> check(const Hello& hello) {
     return check_hello(std::as_bytes(std::span(&hello, 1)), address_of(1));

@@ -75,7 +75,11 @@ TEST_F(ShmHostile, LiesInTheGreetingAreRefusedByName) {
         {[](Hello& h) { h.address[0] = 1; }, Refusal::address},
         {[](Hello& h) { h.name[0] = '/'; }, Refusal::protocol},
         // One that fits the bounds, but not the memory.
-        {[](Hello& h) { h.ring_slots *= 2; h.memory_bytes += 65536; }, Refusal::memory},
+        {[](Hello& h) {
+             h.ring_slots *= 2;
+             h.memory_bytes += 65536;
+         },
+         Refusal::memory},
     };
     for (const Lie& lie : lies) {
         Liar liar(directory);
@@ -289,8 +293,8 @@ TEST_F(ShmHostile, NonsenseInTheSleepWordCostsNothing) {
 }
 
 TEST_F(ShmHostile, NonsenseOnTheSocketEndsTheConnection) {
-    for (const std::size_t length : {std::size_t{2}, std::size_t{100}, sizeof(Farewell),
-                                     sizeof(Hello), std::size_t{100000}}) {
+    for (const std::size_t length :
+         {std::size_t{2}, std::size_t{100}, sizeof(Farewell), sizeof(Hello), std::size_t{100000}}) {
         node.events.clear();
         node.reports.clear();
         Liar liar(directory);
@@ -410,8 +414,8 @@ TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
             if (random.chance(50)) {  // plausible slots, so that more than the stamp is looked at
                 const auto position = static_cast<std::uint32_t>(random.below(16));
                 liar.ring()[position].words[arena_word].store(random.next() & 0x3FFF'000F'FFC0);
-                publish(liar, position, random.chance(50) ? random.below(58)
-                                                          : random.below(42) << 16 | 0xFFFF);
+                publish(liar, position,
+                        random.chance(50) ? random.below(58) : random.below(42) << 16 | 0xFFFF);
             }
         };
         for (int step = 0; step < 50 && !node.has(PathEventKind::down); ++step) {
@@ -428,8 +432,8 @@ TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
                 ASSERT_LE(sum, 255U * payload_max);
             }
             node->release();
-            if (random.chance(30)) send(*node, path, 24, static_cast<std::uint32_t>(
-                                            random.below(8193)), 1);
+            if (random.chance(30))
+                send(*node, path, 24, static_cast<std::uint32_t>(random.below(8193)), 1);
             node->set_waiting_for_room(path);
             node->arm(random.chance(50) ? Sleep::on_handle : Sleep::on_words);
             WakeWord words[2];

@@ -19,8 +19,8 @@ constexpr std::uint32_t channel_version = 1;
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
 
-constexpr std::uint32_t header_max = 40;          ///< bytes of header beside a payload in the arena
-constexpr std::uint32_t payload_max = 8192;       ///< bytes; tunable, both sides must agree
+constexpr std::uint32_t header_max = 40;     ///< bytes of header beside a payload in the arena
+constexpr std::uint32_t payload_max = 8192;  ///< bytes; tunable, both sides must agree
 constexpr std::uint32_t stream_length_min = 2048;  ///< bytes; from here past the cache
 
 /// One frame. words[0]: stamp (low half), then 16 bits inline length or arena_marker, then 16 bits
@@ -44,10 +44,10 @@ struct Control {
     Atomic<std::uint32_t> features;
     Atomic<std::uint32_t> ring_slots;
     Atomic<std::uint32_t> arena_bytes;
-    alignas(128) Atomic<std::uint32_t> head;     ///< slots of the peer's ring that we gave back
-    alignas(128) Atomic<std::uint32_t> asleep;   ///< a sleep word (wake.hpp)
-    Atomic<std::uint32_t> waiting;               ///< 1: wake us when you have given back room
-    alignas(128) Atomic<std::uint32_t> wakes;    ///< futex word, counts how often we woke the peer
+    alignas(128) Atomic<std::uint32_t> head;    ///< slots of the peer's ring that we gave back
+    alignas(128) Atomic<std::uint32_t> asleep;  ///< a sleep word (wake.hpp)
+    Atomic<std::uint32_t> waiting;              ///< 1: wake us when you have given back room
+    alignas(128) Atomic<std::uint32_t> wakes;   ///< futex word, counts how often we woke the peer
 };
 
 /// Sizes of one side's memory. The arena begins on 64 KiB so that it can be given back by pages

@@ -1,9 +1,9 @@
 #include "device/shm/memory.hpp"
 
-#include <cstdio>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <cstdio>
 #include <utility>
 
 #include "device/shm/peer_load.hpp"
@@ -19,8 +19,8 @@ namespace {
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::unexpected<Failure> not_acceptable(const char* why) {
-    return std::unexpected(Failure{Status::not_reachable,
-                                   std::string("shm: the peer's memory is refused: ") + why});
+    return std::unexpected(
+        Failure{Status::not_reachable, std::string("shm: the peer's memory is refused: ") + why});
 }
 
 int create_memfd(System& system) {

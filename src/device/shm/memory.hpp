@@ -38,9 +38,7 @@ public:
     static Outcome<OwnMemory> create(System& system, const Layout& layout);
 
     Control& control() const { return *reinterpret_cast<Control*>(mapping_.data()); }
-    Slot* ring() const {
-        return reinterpret_cast<Slot*>(mapping_.data() + Layout::ring_offset);
-    }
+    Slot* ring() const { return reinterpret_cast<Slot*>(mapping_.data() + Layout::ring_offset); }
     std::byte* arena() const { return mapping_.data() + layout_.arena_offset(); }
     const Layout& layout() const { return layout_; }
 

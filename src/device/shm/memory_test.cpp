@@ -27,8 +27,8 @@ TEST(ShmMemory, WhatIsCreatedIsAcceptedAndShared) {
 TEST(ShmMemory, ThePeersDescriptorCannotBeMappedForWriting) {
     auto own = OwnMemory::create(System::real(), layout);
     ASSERT_TRUE(own);
-    void* at = ::mmap(nullptr, layout.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
-                      own->descriptor(), 0);
+    void* at =
+        ::mmap(nullptr, layout.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, own->descriptor(), 0);
     EXPECT_EQ(at, MAP_FAILED);
     EXPECT_EQ(errno, EACCES);
     at = ::mmap(nullptr, layout.bytes(), PROT_READ, MAP_SHARED, own->descriptor(), 0);
@@ -82,9 +82,8 @@ TEST(ShmMemory, LessThanSealedIsRefused) {
 
 TEST(ShmMemory, AnotherSizeIsRefused) {
     Directory directory;
-    for (const std::size_t bytes :
-         {std::size_t{1}, std::size_t{4096}, layout.bytes() - 1, layout.bytes() + 1,
-          2 * layout.bytes()}) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, layout.bytes() - 1,
+                                    layout.bytes() + 1, 2 * layout.bytes()}) {
         Liar liar(directory);
         Liar::MemoryOptions options;
         options.bytes = bytes;
@@ -107,8 +106,7 @@ TEST(ShmMemory, ForeignDescriptorsAreRefused) {
 
 TEST(ShmMemory, HugePagesAreRefused) {
     const Layout huge{1U << 16, 1U << 26};  // whatever its size is, it has to be refused
-    const int fd =
-        ::memfd_create("via-huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    const int fd = ::memfd_create("via-huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
     if (fd < 0) GTEST_SKIP() << "no huge pages here";
     ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
     const auto peer = PeerMemory::map(System::real(), fd, huge);

@@ -64,8 +64,6 @@ void say_goodbye(System& system, int socket, std::string_view text) {
     send_message(system, socket, std::as_bytes(std::span(&goodbye, 1)));
 }
 
-bool means_gone(int error) {
-    return error == ECONNRESET || error == EPIPE || error == ENOTCONN;
-}
+bool means_gone(int error) { return error == ECONNRESET || error == EPIPE || error == ENOTCONN; }
 
 }  // namespace via::device::shm

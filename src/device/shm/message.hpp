@@ -38,8 +38,7 @@ private:
 };
 
 /// Without waiting. `descriptor` is attached unless negative. errno, or 0.
-int send_message(System& system, int socket, std::span<const std::byte> bytes,
-                 int descriptor = -1);
+int send_message(System& system, int socket, std::span<const std::byte> bytes, int descriptor = -1);
 
 /// Tells the peer why it is left. If that cannot be sent, the closed socket says enough.
 void say_goodbye(System& system, int socket, std::string_view text);

@@ -1,10 +1,10 @@
 #include "device/shm/rendezvous.hpp"
 
-#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/un.h>
+#include <cstring>
 
 #include "device/shm/hello.hpp"
 
@@ -140,12 +140,17 @@ Rendezvous::Reach Rendezvous::connect(int socket, const std::string& name) const
     }
     while (system_.connect(socket, generic(address), sizeof address) < 0) {
         switch (errno) {
-            case EINTR: continue;
-            case EISCONN: return Reach::connected;
-            case EAGAIN: return Reach::busy;
+            case EINTR:
+                continue;
+            case EISCONN:
+                return Reach::connected;
+            case EAGAIN:
+                return Reach::busy;
             case ECONNREFUSED:
-            case ENOENT: return Reach::gone;
-            default: return Reach::failed;
+            case ENOENT:
+                return Reach::gone;
+            default:
+                return Reach::failed;
         }
     }
     return Reach::connected;
@@ -165,7 +170,8 @@ bool Rendezvous::is_dead(const std::string& name) const {
     // A forked child may still hold the socket of an owner that has ended.
     ucred owner{};
     socklen_t length = sizeof owner;
-    if (system_.getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) < 0) return false;
+    if (system_.getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) < 0)
+        return false;
     return owner.pid > 0 && process_ended(owner.pid);
 }
 
@@ -199,8 +205,9 @@ Outcome<void> Rendezvous::take_name(const std::string& link) {
         if (owner == name_) return {};
         if (!owner.empty() && !is_dead(owner)) {
             return refuse(Status::error_resource,
-                          "shm: " + owner + " listens to this discriminator already; choose "
-                          "another one or end that process");
+                          "shm: " + owner +
+                              " listens to this discriminator already; choose "
+                              "another one or end that process");
         }
         remove_dead_link(link, owner);
     }
@@ -230,8 +237,7 @@ void Rendezvous::unlisten(const Discriminator& discriminator) {
 
 void Rendezvous::remove_leftovers() {
     // A descriptor of its own: reading moves its position.
-    Descriptor listing(system_,
-                       system_.open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Descriptor listing(system_, system_.open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!listing.valid()) return;  // cleaning up is a courtesy; the next opener does it
     std::map<std::string, bool, std::less<>> dead;
     alignas(8) char buffer[4096];

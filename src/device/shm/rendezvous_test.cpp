@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <algorithm>
 
 #include "device/shm/rendezvous.hpp"
 #include "device/shm/test_support.hpp"

@@ -1,6 +1,6 @@
+#include <gtest/gtest.h>
 #include <algorithm>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <memory>
 #include <thread>
 #include <vector>

@@ -49,7 +49,8 @@ public:
 
     /// Lends room for one frame out of what is known to be free; false: refresh() and try again.
     bool reserve(std::uint32_t header_length, std::uint32_t payload_length, FrameSlot& slot) {
-        if (reserved_ - head_ >= slots_) [[unlikely]] return false;
+        if (reserved_ - head_ >= slots_) [[unlikely]]
+            return false;
         const std::uint32_t index = reserved_ & (slots_ - 1);
         std::byte* bytes = reinterpret_cast<std::byte*>(&ring_[index].words[1]);
         const std::uint32_t length = header_length + payload_length;

@@ -19,15 +19,18 @@ constexpr std::size_t fair_share = 16;
 bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                         FrameSlot& slot) {
     Channel& channel = *table_[path];
-    if (channel.writer.reserve(header_length, payload_length, slot)) [[likely]] return true;
+    if (channel.writer.reserve(header_length, payload_length, slot)) [[likely]]
+        return true;
     return reserve_slow(channel, header_length, payload_length, slot);
 }
 
 bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
                              std::uint32_t payload_length, FrameSlot& slot) {
     switch (channel.writer.refresh()) {
-        case RingWriter::Refresh::same: return false;
-        case RingWriter::Refresh::moved: break;
+        case RingWriter::Refresh::same:
+            return false;
+        case RingWriter::Refresh::moved:
+            break;
         case RingWriter::Refresh::lie:
             condemn(channel, "it gave back frames that were never sent");
             return false;
@@ -68,7 +71,8 @@ std::uint32_t ShmDevice::notify() {
 /// waits for.
 void ShmDevice::wake(Channel& channel, bool sent, std::uint32_t& calls) {
     const std::uint32_t word = channel.peer_sleep_word();
-    if (sleep_kind(word) == Sleep::awake) [[likely]] return;
+    if (sleep_kind(word) == Sleep::awake) [[likely]]
+        return;
     if (channel.state == Channel::State::ended || channel.departing) return;
     if (!sent && !channel.peer_waits_for_room()) return;
     if (channel.wake(system_, word, calls)) return;

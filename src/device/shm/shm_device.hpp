@@ -20,20 +20,20 @@ namespace via::device::shm {
 struct ShmConfig {
     /// Exists, mode 0700, ours; private to the host (boot id, network namespace) and NIC name.
     std::string directory;
-    HostAddress address;                       ///< the same for all NICs of the directory
-    std::uint64_t key = 0;                     ///< random: tells the NICs of one process apart
-    std::uint32_t ring_slots = 1024;           ///< power of two, 64 bytes each, per peer
-    std::uint32_t arena_bytes = 1U << 20;      ///< power of two, per peer, given back when idle
-    std::uint32_t paths_max = 4096;            ///< peers
-    std::uint32_t paths_per_process_max = 64;  ///< of these, come from one process
-    std::uint32_t handshakes_max = 64;         ///< peers that came and have not greeted yet
+    HostAddress address;                          ///< the same for all NICs of the directory
+    std::uint64_t key = 0;                        ///< random: tells the NICs of one process apart
+    std::uint32_t ring_slots = 1024;              ///< power of two, 64 bytes each, per peer
+    std::uint32_t arena_bytes = 1U << 20;         ///< power of two, per peer, given back when idle
+    std::uint32_t paths_max = 4096;               ///< peers
+    std::uint32_t paths_per_process_max = 64;     ///< of these, come from one process
+    std::uint32_t handshakes_max = 64;            ///< peers that came and have not greeted yet
     std::uint32_t wakeups_per_second_max = 1000;  ///< by one peer, with nothing to show
     Duration handshake_timeout = seconds(5);
     Duration arena_idle_after = seconds(1);
     /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
     /// with the turn, from any of the device's calls; may be empty.
     std::function<void(const std::string&)> report;
-    System* system = nullptr;                  ///< nullptr: the real one
+    System* system = nullptr;  ///< nullptr: the real one
 };
 
 /// Aligned, so that the polls of two devices in one process do not share a line.
@@ -93,48 +93,50 @@ private:
     void end(Channel& channel);
     void destroy(Channel& channel);
 
-    // shm_service.cpp: peers come and go
-    void report(const std::string& text);
-    static std::string describe(const Channel& channel);
-    void dispatch(const epoll_event& event);
-    void accept_peers();
-    bool accept_failed(int error);
-    int turn_one_away();
-    void pause_accepting();
-    void resume_accepting();
-    void admit(Descriptor socket);
-    bool is_crowded(std::int32_t pid) const;
-    void drop_oldest_handshake();
+    // shm_connect.cpp: peers are found and let in
+    void push_unresolved(std::uint64_t cookie, Status status);
+    Channel* find_channel(const std::string& name) const;
     void run_handshake(std::uint32_t id);
     void fail_handshake(Handshakes::iterator at, const Breakdown& why);
     void finish_handshake(Handshakes::iterator at);
     bool watch(Handshake& handshake, PathId path, std::uint32_t serial);
+    void expire_handshakes();
+    void accept_peers();
+    void admit(Descriptor socket);
+    bool is_crowded(std::int32_t pid) const;
+    void drop_oldest_handshake();
+    bool accept_failed(int error);
+    int turn_one_away();
+    void pause_accepting();
+    void resume_accepting();
+
+    // shm_service.cpp: peers that are there
+    void report(const std::string& text);
+    static std::string describe(const Channel& channel);
     bool watch(int fd, std::uint64_t key, int operation);
     void unwatch(int fd);
-    void expire_handshakes();
+    void dispatch(const epoll_event& event);
     void read_socket(Channel& channel);
     void depart(Channel& channel);
     void look_after(Channel& channel);
     void give_back_arena(Channel& channel);
-    Channel* find_channel(const std::string& name) const;
-    void push_unresolved(std::uint64_t cookie, Status status);
 
     // The polling path's.
-    std::vector<Channel*> live_;     ///< in no order
-    std::size_t cursor_ = 0;         ///< where in live_ the next receive() begins
-    Channel* taken_ = nullptr;       ///< channels with unreleased frames
-    Channel* touched_ = nullptr;     ///< channels to notify
+    std::vector<Channel*> live_;                   ///< in no order
+    std::size_t cursor_ = 0;                       ///< where in live_ the next receive() begins
+    Channel* taken_ = nullptr;                     ///< channels with unreleased frames
+    Channel* touched_ = nullptr;                   ///< channels to notify
     std::vector<std::unique_ptr<Channel>> table_;  ///< by path
-    std::vector<Channel*> ended_;    ///< their down events are not taken yet
-    std::deque<PathEvent> events_;   ///< all but down
-    bool wake_again_ = false;        ///< a wake-up failed for want of memory: service() repeats it
+    std::vector<Channel*> ended_;                  ///< their down events are not taken yet
+    std::deque<PathEvent> events_;                 ///< all but down
+    bool wake_again_ = false;  ///< a wake-up failed for want of memory: service() repeats it
 
     std::vector<PathId> free_paths_;
-    std::uint32_t serial_ = 0;       ///< tells later users of a path, and handshakes, apart
+    std::uint32_t serial_ = 0;  ///< tells later users of a path, and handshakes, apart
     Handshakes handshakes_;
     std::uint32_t sleep_count_ = 0;
     Sleep sleep_ = Sleep::awake;
-    Time now_{};                     ///< of the last service()
+    Time now_{};  ///< of the last service()
     Time idle_deadline_ = Time::never();
     Time accept_deadline_ = Time::never();
     bool short_of_descriptors_ = false;
@@ -145,7 +147,7 @@ private:
     Capabilities capabilities_;
     Layout layout_;
     Descriptor epoll_;
-    Descriptor reserve_;             ///< given up to turn away a peer when descriptors run out
+    Descriptor reserve_;  ///< given up to turn away a peer when descriptors run out
     std::unique_ptr<Rendezvous> rendezvous_;
 };
 

@@ -1,6 +1,5 @@
 #include "device/shm/system.hpp"
 
-#include <cstdio>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
@@ -12,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <cstdio>
 
 namespace via::device::shm {
 
@@ -55,9 +55,7 @@ int System::rename_new(int directory, const char* from, const char* to) {
     return ::renameat2(directory, from, directory, to, RENAME_NOREPLACE);
 }
 
-int System::socket() {
-    return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
+int System::socket() { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 int System::bind(int fd, const sockaddr* address, socklen_t length) {
     return ::bind(fd, address, length);
 }
@@ -77,9 +75,7 @@ int System::getsockopt(int fd, int level, int option, void* value, socklen_t* le
     return ::getsockopt(fd, level, option, value, length);
 }
 
-int System::pidfd_open(pid_t pid) {
-    return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-}
+int System::pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 int System::kill(pid_t pid, int signal) { return ::kill(pid, signal); }
 int System::poll_input(int fd) {
     pollfd entry{fd, POLLIN, 0};

@@ -2,12 +2,12 @@
 // The methods behave as the calls of the same name: -1 (or MAP_FAILED) and errno on failure.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <cstddef>
+#include <cstdint>
 
 namespace via::device::shm {
 

@@ -1,24 +1,24 @@
 // For this folder's tests only: directories, devices that turn, a peer that may lie.
 #pragma once
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <dirent.h>
-#include <fcntl.h>
 #include <fstream>
 #include <functional>
-#include <gtest/gtest.h>
 #include <memory>
 #include <optional>
-#include <poll.h>
 #include <string>
-#include <sys/mman.h>
-#include <sys/file.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "device/shm/message.hpp"
@@ -149,15 +149,13 @@ public:
 
     Layout layout{1024, 1U << 20};
     int socket = -1;
-    std::byte* memory = nullptr;          ///< ours, writable
+    std::byte* memory = nullptr;  ///< ours, writable
     const std::byte* node_memory = nullptr;
     int node_memory_fd = -1;
 
     Control& control() const { return *reinterpret_cast<Control*>(memory); }
     Slot* ring() const { return reinterpret_cast<Slot*>(memory + Layout::ring_offset); }
-    const Control& node_control() const {
-        return *reinterpret_cast<const Control*>(node_memory);
-    }
+    const Control& node_control() const { return *reinterpret_cast<const Control*>(node_memory); }
 
 private:
     std::string directory_;
@@ -191,7 +189,6 @@ private:
 // ---------------------------------------------------------------- definitions
 
 inline std::vector<std::string> Directory::names() const { return list_directory(path); }
-
 
 inline std::vector<std::string> list_directory(const std::string& path) {
     std::vector<std::string> names;
@@ -302,7 +299,7 @@ inline std::vector<std::byte> contents(std::uint32_t length, unsigned seed) {
 }
 
 inline bool send(ShmDevice& device, PathId path, std::uint32_t header, std::uint32_t payload,
-          unsigned seed) {
+                 unsigned seed) {
     FrameSlot slot;
     if (!device.reserve(path, header, payload, slot)) return false;
     std::memcpy(slot.header, contents(header, seed).data(), header);
@@ -311,8 +308,8 @@ inline bool send(ShmDevice& device, PathId path, std::uint32_t header, std::uint
     return true;
 }
 
-inline ::testing::AssertionResult holds(const Frame& frame, std::uint32_t header, std::uint32_t payload,
-                                 unsigned seed) {
+inline ::testing::AssertionResult holds(const Frame& frame, std::uint32_t header,
+                                        std::uint32_t payload, unsigned seed) {
     const bool separate = frame.payload != nullptr;
     const std::uint32_t length = separate ? header : header + payload;
     if (frame.length != length) {
@@ -332,7 +329,7 @@ inline ::testing::AssertionResult holds(const Frame& frame, std::uint32_t header
 }
 
 inline void expect_passes(Node& from, PathId out, Node& to, PathId in, std::uint32_t header,
-                   std::uint32_t payload, unsigned seed) {
+                          std::uint32_t payload, unsigned seed) {
     ASSERT_TRUE(send(*from, out, header, payload, seed)) << header << "+" << payload;
     Frame frames[4];
     ASSERT_EQ(to->receive(frames), 1U) << header << "+" << payload;
@@ -397,11 +394,12 @@ inline bool Liar::send_bytes(const void* bytes, std::size_t length, std::vector<
         attached->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
         std::memcpy(CMSG_DATA(attached), descriptors.data(), sizeof(int) * descriptors.size());
     }
-    return ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           static_cast<ssize_t>(length);
+    return ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(length);
 }
 
-inline bool Liar::enter(const std::string& name) { return connect(name) && greet(hello(), make_memory()); }
+inline bool Liar::enter(const std::string& name) {
+    return connect(name) && greet(hello(), make_memory());
+}
 
 inline std::vector<std::byte> Liar::hear() {
     std::vector<std::byte> bytes(message_max);

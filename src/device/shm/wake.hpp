@@ -20,9 +20,12 @@ constexpr std::uint32_t sleep_word(Sleep kind, std::uint32_t count) {
 /// A word with an unknown kind says awake: who writes nonsense is not woken.
 constexpr Sleep sleep_kind(std::uint32_t word) {
     switch (word & 3) {
-        case static_cast<std::uint32_t>(Sleep::on_handle): return Sleep::on_handle;
-        case static_cast<std::uint32_t>(Sleep::on_words): return Sleep::on_words;
-        default: return Sleep::awake;
+        case static_cast<std::uint32_t>(Sleep::on_handle):
+            return Sleep::on_handle;
+        case static_cast<std::uint32_t>(Sleep::on_words):
+            return Sleep::on_words;
+        default:
+            return Sleep::awake;
     }
 }
 

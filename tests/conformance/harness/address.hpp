@@ -15,15 +15,11 @@ namespace conformance {
 template <std::size_t Bytes>
 class AddressRoom {
 public:
-    AddressRoom() {
-        std::memset(room_, guard, sizeof room_);
-    }
+    AddressRoom() { std::memset(room_, guard, sizeof room_); }
     VIP_NET_ADDRESS* net() { return reinterpret_cast<VIP_NET_ADDRESS*>(room_); }
     const VIP_NET_ADDRESS* net() const { return reinterpret_cast<const VIP_NET_ADDRESS*>(room_); }
     std::string_view host() const { return bytes(4, host_length()); }
-    std::string_view discriminator() const {
-        return bytes(4 + host_length(), field(2));
-    }
+    std::string_view discriminator() const { return bytes(4 + host_length(), field(2)); }
     std::size_t length() const { return 4 + host_length() + field(2); }
     /// Has nothing beyond the first `length` bytes been written?
     bool intact_beyond(std::size_t length) const {

@@ -15,21 +15,31 @@ const char* pick(const std::array<const char*, Count>& names, unsigned index) {
 }  // namespace
 
 const char* name_of(VIP_RETURN code) {
-    static constexpr std::array names{
-        "VIP_SUCCESS",         "VIP_NOT_DONE",         "VIP_INVALID_PARAMETER",
-        "VIP_ERROR_RESOURCE",  "VIP_TIMEOUT",          "VIP_REJECT",
-        "VIP_INVALID_RELIABILITY_LEVEL",               "VIP_INVALID_MTU",
-        "VIP_INVALID_QOS",     "VIP_INVALID_PTAG",     "VIP_INVALID_RDMAREAD",
-        "VIP_DESCRIPTOR_ERROR", "VIP_INVALID_STATE",   "VIP_ERROR_NAMESERVICE",
-        "VIP_NO_MATCH",        "VIP_NOT_REACHABLE",    "VIP_ERROR_NOT_SUPPORTED"};
+    static constexpr std::array names{"VIP_SUCCESS",
+                                      "VIP_NOT_DONE",
+                                      "VIP_INVALID_PARAMETER",
+                                      "VIP_ERROR_RESOURCE",
+                                      "VIP_TIMEOUT",
+                                      "VIP_REJECT",
+                                      "VIP_INVALID_RELIABILITY_LEVEL",
+                                      "VIP_INVALID_MTU",
+                                      "VIP_INVALID_QOS",
+                                      "VIP_INVALID_PTAG",
+                                      "VIP_INVALID_RDMAREAD",
+                                      "VIP_DESCRIPTOR_ERROR",
+                                      "VIP_INVALID_STATE",
+                                      "VIP_ERROR_NAMESERVICE",
+                                      "VIP_NO_MATCH",
+                                      "VIP_NOT_REACHABLE",
+                                      "VIP_ERROR_NOT_SUPPORTED"};
     return pick(names, static_cast<unsigned>(code));
 }
 
 const char* name_of(VIP_ERROR_CODE code) {
     static constexpr std::array names{
-        "VIP_ERROR_POST_DESC",   "VIP_ERROR_CONN_LOST",   "VIP_ERROR_RECVQ_EMPTY",
-        "VIP_ERROR_VI_OVERRUN",  "VIP_ERROR_RDMAW_PROT",  "VIP_ERROR_RDMAW_DATA",
-        "VIP_ERROR_RDMAW_ABORT", "VIP_ERROR_RDMAR_PROT",  "VIP_ERROR_COMP_PROT",
+        "VIP_ERROR_POST_DESC",      "VIP_ERROR_CONN_LOST",   "VIP_ERROR_RECVQ_EMPTY",
+        "VIP_ERROR_VI_OVERRUN",     "VIP_ERROR_RDMAW_PROT",  "VIP_ERROR_RDMAW_DATA",
+        "VIP_ERROR_RDMAW_ABORT",    "VIP_ERROR_RDMAR_PROT",  "VIP_ERROR_COMP_PROT",
         "VIP_ERROR_RDMA_TRANSPORT", "VIP_ERROR_CATASTROPHIC"};
     return pick(names, static_cast<unsigned>(code));
 }
@@ -93,8 +103,8 @@ testing::AssertionResult flushed(const VIP_DESCRIPTOR* descriptor) {
     if ((status & VIP_STATUS_DONE) != 0 &&
         (status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_DESC_FLUSHED_ERROR)
         return testing::AssertionSuccess();
-    return testing::AssertionFailure() << "Status is " << status_text(status)
-                                       << ", expected DONE and DESC_FLUSHED alone";
+    return testing::AssertionFailure()
+           << "Status is " << status_text(status) << ", expected DONE and DESC_FLUSHED alone";
 }
 
 }  // namespace conformance

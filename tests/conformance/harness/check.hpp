@@ -1,5 +1,5 @@
-// Assertions of the conformance tests. Soft ones are GoogleTest's EXPECT_...; OK() and require() end
-// the role by throwing, so that helpers may return values.
+// Assertions of the conformance tests. Soft ones are GoogleTest's EXPECT_...; OK() and require()
+// end the role by throwing, so that helpers may return values.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -45,8 +45,7 @@ VIP_VI_ATTRIBUTES Wants::attributes() const {
     attributes.Ptag = tag;
     attributes.EnableRdmaWrite = rdma_write ? VIP_TRUE : VIP_FALSE;
     // No NIC need support reads on unreliable VIs (VIPL 1.9).
-    attributes.EnableRdmaRead =
-        rdma_read && level != VIP_SERVICE_UNRELIABLE ? VIP_TRUE : VIP_FALSE;
+    attributes.EnableRdmaRead = rdma_read && level != VIP_SERVICE_UNRELIABLE ? VIP_TRUE : VIP_FALSE;
     return attributes;
 }
 
@@ -300,8 +299,8 @@ void End::expect(std::string_view peer, int word, Where where) {
     require(received(VIP_SUCCESS, where) == descriptor, "the word is what was received", where);
     int got = 0;
     std::memcpy(&got, piece.data, sizeof got);
-    require(got == word && descriptor->CS.Length == sizeof word, "the word is the one that was said",
-            where);
+    require(got == word && descriptor->CS.Length == sizeof word,
+            "the word is the one that was said", where);
 }
 
 }  // namespace conformance

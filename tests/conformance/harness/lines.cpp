@@ -87,8 +87,8 @@ void Role::receive_bytes(std::string_view role, void* bytes, std::size_t length,
     const ssize_t got = recv(fd, bytes, length, MSG_TRUNC);
     if (got <= 0) throw Abandoned{where, "role " + other + " has ended"};
     require(got == static_cast<ssize_t>(length),
-            "role " + other + " tells what is expected: " + std::to_string(length) + " bytes, not " +
-                std::to_string(got),
+            "role " + other + " tells what is expected: " + std::to_string(length) +
+                " bytes, not " + std::to_string(got),
             where);
 }
 

@@ -87,9 +87,8 @@ Piece Memory::take(std::size_t bytes, std::size_t alignment, Where where) {
 }
 
 VIP_DESCRIPTOR* Memory::descriptor(std::size_t segments, Where where) {
-    const std::size_t bytes =
-        std::max(sizeof(VIP_DESCRIPTOR),
-                 sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DATA_SEGMENT));
+    const std::size_t bytes = std::max(
+        sizeof(VIP_DESCRIPTOR), sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DATA_SEGMENT));
     return reinterpret_cast<VIP_DESCRIPTOR*>(take(bytes, 64, where).data);
 }
 

@@ -27,7 +27,8 @@ private:
     std::vector<VIP_ERROR_DESCRIPTOR> errors_;
 };
 
-/// A NIC handle; closed with the object, unless close() was called. Its error handler fills errors().
+/// A NIC handle; closed with the object, unless close() was called. Its error handler fills
+/// errors().
 class Nic {
 public:
     explicit Nic(const std::string& device_name, Where where = Where::current());

@@ -50,7 +50,10 @@ private:
 class Child {
 public:
     Child(const RolePlan& plan, pid_t pid, int pipe)
-        : plan_(plan), pid_(pid), pipe_(pipe), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+        : plan_(plan),
+          pid_(pid),
+          pipe_(pipe),
+          pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
     ~Child() {
         close(pipe_);
         if (pidfd_ >= 0) close(pidfd_);
@@ -210,13 +213,12 @@ private:
 }  // namespace
 
 const std::vector<Stage*>& stages() {
-    static const std::vector<Stage*> all = [] {
+    static const auto& all = *new auto([] {  // reachable to the very end
         std::vector<Stage*> found;
         for (const std::string& medium : media())
-            if (is_between_processes(medium))
-                found.push_back(new Processes(medium));  // for the whole run
+            if (is_between_processes(medium)) found.push_back(new Processes(medium));
         return found;
-    }();
+    }());
     return all;
 }
 

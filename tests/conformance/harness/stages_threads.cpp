@@ -107,18 +107,14 @@ public:
 }  // namespace
 
 const std::vector<Stage*>& stages() {
-    static const std::vector<Stage*> all = [] {
+    static const auto& all = *new auto([] {  // reachable to the very end
         std::vector<Stage*> found;
         for (const std::string& medium : media()) {
-            if (medium == "loopback") {
-                static Loopback loopback;
-                found.push_back(&loopback);
-            } else if (is_between_processes(medium)) {
-                found.push_back(new Threads(medium));  // for the whole run
-            }
+            if (medium == "loopback") found.push_back(new Loopback);
+            if (is_between_processes(medium)) found.push_back(new Threads(medium));
         }
         return found;
-    }();
+    }());
     return all;
 }
 

@@ -71,10 +71,10 @@ void Role::Patience::pause() {
     role_.stage_.pause();
     ++pauses_;
     // By turns, time is virtual: a number of pauses says more than this machine's clock.
-    const bool over = role_.stage_.by_turns()
-                          ? pauses_ > patience_ms
-                          : pauses_ % 64 == 0 &&
-                                now_ms() - started_ms_ > static_cast<long>(patience_ms);
+    const bool over =
+        role_.stage_.by_turns()
+            ? pauses_ > patience_ms
+            : pauses_ % 64 == 0 && now_ms() - started_ms_ > static_cast<long>(patience_ms);
     if (over) fail(std::string("waited in vain until ") + what_, where_);
 }
 

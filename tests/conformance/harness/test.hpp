@@ -1,5 +1,5 @@
-// A conformance test is a list of roles. It is written once and runs on every stage (stage.hpp) that
-// has what the test needs, as test "<stage>.<name>".
+// A conformance test is a list of roles. It is written once and runs on every stage (stage.hpp)
+// that has what the test needs, as test "<stage>.<name>".
 //
 //     VIPL_TEST(Vipl_4_11_length_says_what_arrived, nothing) {
 //         test.role("server", [](Role& me) { ... me.tell("client", value); ... });
@@ -175,8 +175,8 @@ public:
 
 }  // namespace conformance
 
-#define VIPL_TEST(name, needs)                                                                \
-    static void name(::conformance::Test& test);                                              \
-    static const ::conformance::Registered registered_##name(#name, name, (needs),            \
+#define VIPL_TEST(name, needs)                                                                 \
+    static void name(::conformance::Test& test);                                               \
+    static const ::conformance::Registered registered_##name(#name, name, (needs),             \
                                                              std::source_location::current()); \
     static void name(::conformance::Test& test)

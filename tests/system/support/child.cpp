@@ -164,8 +164,10 @@ void Child::join(Where where) {
     const int status = reap(pid_);
     pid_ = -1;
     if (status == 0) return;
-    while (ready()) hear(where);  // throws with what the child had to say, or its end
-    fail("the child ended with status " + std::to_string(status), where);
+    const std::string how = WIFSIGNALED(status)
+                                ? "was killed by signal " + std::to_string(WTERMSIG(status))
+                                : "ended with status " + std::to_string(WEXITSTATUS(status));
+    fail("a child " + how, where);
 }
 
 int reap(pid_t pid) {
