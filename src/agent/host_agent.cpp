@@ -169,7 +169,8 @@ void HostAgent::serve(bool devices_ready) {
     // The leader sleeps on words it knows; a new peer's is not among them.
     std::lock_guard guard(waiters_mutex_);
     if (leader_ != nullptr) wake(*leader_);
-    if (nic_.counters().get(Counter::paths_open) <= leader_peers_max) crowded_ = false;
+    if (!no_leaders_.load() && nic_.counters().get(Counter::paths_open) <= leader_peers_max)
+        crowded_ = false;
 }
 
 int HostAgent::sleep_time(Time deadline) {

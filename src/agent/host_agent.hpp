@@ -111,6 +111,7 @@ private:
     List<Waiter> waiters_;
     Waiter* leader_ = nullptr;
     Atomic<bool> has_leader_{false};
+    Atomic<bool> no_leaders_{false};  ///< the kernel has no futex_waitv for us
     bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC
     std::condition_variable no_waiters_;
 

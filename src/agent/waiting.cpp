@@ -23,13 +23,25 @@ timespec to_timespec(Time time) {
     return {time.ns / 1'000'000'000, time.ns % 1'000'000'000};
 }
 
-/// Sleeps until a word changes, somebody wakes it, or the deadline. Any return is "look again".
-void sleep_on(futex_waitv* words, unsigned count, Time deadline) {
+/// Sleeps until a word changes, somebody wakes it, or the deadline. False: the kernel does not let
+/// us (older than 5.16, or a filter forbids it).
+bool sleep_on(futex_waitv* words, unsigned count, Time deadline) {
     const timespec until = to_timespec(deadline);
-    const long result = syscall(SYS_futex_waitv, words, count, 0, deadline.is_never() ? nullptr : &until,
-                                CLOCK_MONOTONIC);
+    const long result = syscall(SYS_futex_waitv, words, count, 0,
+                                deadline.is_never() ? nullptr : &until, CLOCK_MONOTONIC);
+    if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return true;
+    log(1, "calls that wait need two wake-ups here: no futex_waitv: %s", strerror(errno));
+    return false;
+}
+
+/// The same on one private word, with the call that every kernel has.
+void sleep_on_own(const Atomic<std::uint32_t>& word, Time deadline) {
+    const timespec until = to_timespec(deadline);
+    const long result =
+        syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0,
+                deadline.is_never() ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
     if (result < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
-        log(0, "cannot sleep (futex_waitv): %s", strerror(errno));
+        log(0, "cannot sleep (futex): %s", strerror(errno));
 }
 
 futex_waitv word_of(const void* address, std::uint32_t expected, bool shared) {
@@ -125,18 +137,18 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     words[0] = word_of(&waiter.word, 0, false);
     for (std::size_t n = 0; n < count; ++n)
         words[n + 1] = word_of(peers[n].address, peers[n].expected, true);
-    sleep_on(words.data(), static_cast<unsigned>(count) + 1, deadline);
+    const bool slept = sleep_on(words.data(), static_cast<unsigned>(count) + 1, deadline);
 
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
     nic_.arm(device::Sleep::awake);
     nic_.end_turn();
+    if (slept) return;
+    no_leaders_.store(true);
+    step_down(true);
 }
 
-void HostAgent::follow(Waiter& waiter, Time deadline) {
-    futex_waitv word = word_of(&waiter.word, 0, false);
-    sleep_on(&word, 1, deadline);
-}
+void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }
 
 bool HostAgent::wait(const Condition& condition, Time deadline) {
     const auto ready = [&] { return condition.ready(condition.subject); };

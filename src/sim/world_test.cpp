@@ -1,0 +1,71 @@
+#include "sim/world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace via::sim {
+namespace {
+
+Report run(std::uint64_t seed, bool frames, std::string* text = nullptr) {
+    World world(draw_parameters(seed), frames);
+    if (text != nullptr)
+        world.trace().set_sink([text](std::string_view line) { text->append(line); });
+    return world.run();
+}
+
+TEST(World, the_same_seed_gives_the_same_trace_byte_for_byte) {
+    for (const std::uint64_t seed : {1ULL, 2ULL, 77ULL, ~0ULL}) {
+        std::string first;
+        std::string second;
+        const Report one = run(seed, true, &first);
+        // Other memory is at other places: addresses must not show.
+        std::vector<std::unique_ptr<std::byte[]>> elsewhere;
+        for (std::size_t n = 1; n < 300; ++n)
+            elsewhere.push_back(std::make_unique<std::byte[]>(n * 37));
+        const Report two = run(seed, true, &second);
+        EXPECT_GT(first.size(), 10'000U);
+        EXPECT_TRUE(first == second) << "seed " << seed;
+        EXPECT_EQ(one.trace_hash, two.trace_hash);
+        EXPECT_EQ(one.trace_lines, two.trace_lines);
+    }
+}
+
+TEST(World, another_seed_gives_another_trace) {
+    EXPECT_NE(run(1, false).trace_hash, run(2, false).trace_hash);
+}
+
+TEST(World, the_trace_hash_covers_every_line) {
+    Trace one;
+    Trace two;
+    for (int n = 0; n < 10; ++n) {
+        one.line(Time{n}, "event %d", n);
+        two.line(Time{n}, "event %d", n == 5 ? 6 : n);
+    }
+    EXPECT_NE(one.hash(), two.hash());
+    EXPECT_EQ(one.lines(), 10U);
+}
+
+TEST(World, worlds_of_many_kinds_are_good) {
+    Tally sum;
+    for (std::uint64_t seed = 1000; seed < 1025; ++seed) {
+        const Report report = run(seed, false);
+        EXPECT_TRUE(report.good()) << report.violation << "\nagain: ./dev sim --seed " << seed;
+        sum.connections += report.tally.connections;
+        sum.messages += report.tally.messages;
+        sum.reads += report.tally.reads;
+        sum.errors += report.tally.errors;
+        sum.lost += report.tally.lost;
+    }
+    // They did something.
+    EXPECT_GT(sum.connections, 100U);
+    EXPECT_GT(sum.messages, 1000U);
+    EXPECT_GT(sum.reads, 100U);
+    EXPECT_GT(sum.errors, 50U);
+    EXPECT_GT(sum.lost, 50U);
+}
+
+}  // namespace
+}  // namespace via::sim
