@@ -113,12 +113,18 @@ void HostAgent::attend() {
 
 void HostAgent::work_is_left() {
     if (is_progress_thread) return;  // it goes on by itself
-    std::lock_guard guard(waiters_mutex_);
-    if (leader_ != nullptr) {
-        wake(*leader_);
-    } else {
-        kick();
+    {
+        std::lock_guard guard(waiters_mutex_);
+        if (leader_ != nullptr) return wake(*leader_);
     }
+    // While it ticks it sees within a period that the program stands still.
+    if ((nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) == 0) return;
+    state_.store(State::ticking);
+    kick();
+}
+
+void HostAgent::refused(const char* why) {
+    log(1, "NIC %s: a connection is ended, its peer sent %s", nic_.name().c_str(), why);
 }
 
 // The progress thread -----------------------------------------------------------------------------

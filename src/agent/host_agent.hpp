@@ -60,6 +60,7 @@ private:
     struct Waiter : ListLink {
         Condition condition;
         Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
+        int looks = 0;  ///< as leader: 0 before the first sleep, 1 after it, 2 devices were served
     };
 
     HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics);
@@ -67,6 +68,7 @@ private:
     // nic::Attendant
     void attend() override;
     void work_is_left() override;
+    void refused(const char* why) override;
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
 

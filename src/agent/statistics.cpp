@@ -1,6 +1,9 @@
 #include "agent/statistics.hpp"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -83,7 +86,28 @@ std::expected<void, std::string> Statistics::make_page(const std::string& nic_na
     return {};
 }
 
+namespace {
+
+/// What killed processes left behind; nobody else would remove it until somebody looks.
+void remove_dead_sockets(const std::string& directory) {
+    DIR* folder = opendir(directory.c_str());
+    if (folder == nullptr) return;  // the caller's own use of it says what is wrong
+    while (const dirent* entry = readdir(folder)) {
+        const std::string_view name = entry->d_name;
+        for (const std::string_view prefix : {std::string_view(socket_prefix), std::string_view(unready_prefix)}) {
+            if (!name.starts_with(prefix)) continue;
+            const int process = atoi(entry->d_name + prefix.size());
+            if (process > 0 && kill(process, 0) < 0 && errno == ESRCH) unlinkat(dirfd(folder), entry->d_name, 0);
+            break;
+        }
+    }
+    closedir(folder);
+}
+
+}  // namespace
+
 std::expected<void, std::string> Statistics::listen(const std::string& directory) {
+    remove_dead_sockets(directory);
     std::uint64_t number = 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return failure("cannot get a random number (getrandom)", errno);

@@ -18,6 +18,8 @@ namespace {
 
 /// Polls before a call goes to sleep: an answer that is on its way costs no wake-up.
 constexpr int polls_before_sleep = 100;
+/// A leader that slept so long looks after the devices once, then sleeps for good.
+constexpr Duration before_long_sleep = milliseconds(10);
 
 timespec to_timespec(Time time) {
     return {time.ns / 1'000'000'000, time.ns % 1'000'000'000};
@@ -120,7 +122,11 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     std::size_t count = 0;
     nic_.take_turn();
     const Time due = nic_.next_deadline();
-    if (!due.is_never() && now() >= due) nic_.service(now());  // the agent is parked for our sake
+    // The agent is parked for our sake: its duties are ours. One look before a long sleep.
+    if (waiter.looks == 1 || (!due.is_never() && now() >= due)) {
+        if (waiter.looks == 1) waiter.looks = 2;
+        nic_.service(now());
+    }
     nic_.arm(device::Sleep::on_words);
     for (auto& device : nic_.devices())
         count += device->wake_words(std::span(peers).subspan(count < leader_peers_max ? count : leader_peers_max));
@@ -129,6 +135,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         count > leader_peers_max || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
     if (look_again) nic_.arm(device::Sleep::awake);
     deadline = earlier(deadline, nic_.next_deadline());
+    if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
     nic_.end_turn();
     if (count > leader_peers_max) return step_down(true);
     if (look_again) return;
@@ -139,6 +146,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         words[n + 1] = word_of(peers[n].address, peers[n].expected, true);
     const bool slept = sleep_on(words.data(), static_cast<unsigned>(count) + 1, deadline);
 
+    if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
     nic_.arm(device::Sleep::awake);

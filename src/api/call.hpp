@@ -31,7 +31,7 @@ inline bool tag_of(const OpenNic& open, VIP_PROTECTION_HANDLE handle, memory::Pr
         return true;
     }
     tag = name_of(handle);
-    return is_kind(handle, Kind::tag) && nic_index(handle) == open.index;
+    return is_kind(handle, Kind::tag) && nic_index(handle) == open.index && tag != memory::no_tag;
 }
 
 inline VIP_PROTECTION_HANDLE handle_of_tag(const OpenNic& open, memory::ProtectionTag tag) {

@@ -22,7 +22,7 @@ struct Owned {
 constexpr std::size_t closed_kept = 16;
 
 struct Table {
-    std::mutex mutex;
+    SpinLock lock;  // for a few instructions: nobody blocks holding it
     std::unique_ptr<Owned> owned[nics_max];
     std::deque<std::unique_ptr<Owned>> closed;
     std::uint32_t next = 0;
@@ -37,7 +37,7 @@ Table& table() {
 bool close_slot(std::uint32_t index, std::uint64_t generation, bool any) {
     std::unique_ptr<Owned> owned;
     {
-        std::lock_guard guard(table().mutex);
+        std::lock_guard guard(table().lock);
         std::unique_ptr<Owned>& slot = table().owned[index];
         if (!slot || (!any && slot->open.generation != generation)) return false;
         open_nics[index].store(nullptr, std::memory_order_release);
@@ -45,7 +45,7 @@ bool close_slot(std::uint32_t index, std::uint64_t generation, bool any) {
     }
     owned->agent->close();
     std::unique_ptr<Owned> oldest;  // destroyed without the lock
-    std::lock_guard guard(table().mutex);
+    std::lock_guard guard(table().lock);
     table().closed.push_back(std::move(owned));
     if (table().closed.size() > closed_kept) {
         oldest = std::move(table().closed.front());
@@ -71,7 +71,7 @@ OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation
     static const int at_exit = std::atexit(close_all);
     if (at_exit != 0) agent::log(1, "cannot close NICs at exit: the next one to open cleans up");
     auto owned = std::make_unique<Owned>();
-    std::lock_guard guard(table().mutex);
+    std::lock_guard guard(table().lock);
     for (std::uint32_t tried = 0; tried < nics_max; ++tried) {
         const std::uint32_t index = table().next;
         table().next = (index + 1) % nics_max;

@@ -130,8 +130,9 @@ VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERRO
     return VIP_SUCCESS;
 }
 
-VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG, VIP_PVOID info) {
+VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG type, VIP_PVOID info) {
     VIA_REFUSE_CHILD();
-    if (find_nic(handle) == nullptr || info == nullptr) return VIP_INVALID_PARAMETER;
+    if (find_nic(handle) == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
+        return VIP_INVALID_PARAMETER;
     return VIP_ERROR_NOT_SUPPORTED;
 }

@@ -15,7 +15,7 @@
 #include "api/open.hpp"
 #include "device/loopback/loopback_device.hpp"
 #include "device/shm/shm_device.hpp"
-//SIM #include "sim/host/sim_agent.hpp"
+#include "sim/host/sim_agent.hpp"
 
 namespace via {
 
@@ -125,7 +125,7 @@ agent::OpenResult api::open_by_name(std::string_view name, std::uint32_t first_g
     }
     if (medium == "shm") return open_shm(opening);
     if (medium == "loopback") return open_loopback(opening);
-    //SIM if (medium == "sim" && !opening.host.empty()) return sim::open_sim(opening.host, first_generation);
+    if (medium == "sim" && !opening.host.empty()) return sim::open_sim(opening.host, first_generation);
     return std::unexpected(bad_name(name, "unknown medium"));
 }
 

@@ -28,6 +28,7 @@ struct Capabilities {
     std::uint32_t stream_length_min;  ///< payloads at least this long are best stored past the cache
     bool lossless;                    ///< a transmitted frame arrives while the peer's NIC lives
     bool ordered;                     ///< frames of a path arrive in the order of transmission
+    bool silent = false;              ///< nobody wakes us for frames: we sent them to ourselves
 };
 
 /// A received frame. `header` is private memory that nobody else can change, and holds every byte

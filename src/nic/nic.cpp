@@ -33,7 +33,10 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
 
 Nic::~Nic() = default;
 
-void Nic::add_device(std::unique_ptr<device::Device> device) { devices_.push_back(std::move(device)); }
+void Nic::add_device(std::unique_ptr<device::Device> device) {
+    silent_ = silent_ || device->capabilities().silent;
+    devices_.push_back(std::move(device));
+}
 
 // The turn ----------------------------------------------------------------------------------------
 
@@ -79,6 +82,7 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
             bytes += frame.length + frame.payload_length;
             const engine::FrameVerdict verdict = engine_.on_frame(
                 id, {frame.bytes, frame.length, frame.payload, frame.payload_length});
+            if (verdict == engine::FrameVerdict::refused) attendant_.refused(engine_.last_refusal());
             if (verdict != engine::FrameVerdict::hostile) continue;
             paths_[id].condemned = true;
             device.condemn(frame.path, engine_.last_refusal());
@@ -159,7 +163,7 @@ void Nic::end_turn(bool polling) {
         }
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
-        const bool left = work_left_ && !polling;
+        const bool left = (work_left_ && !polling) || (silent_ && has_work());
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
         const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
         if ((polling && (attention & agent_sleeps) != 0) ||

@@ -28,6 +28,8 @@ public:
     virtual void attend() = 0;
     /// Posted work is left that no poll of the program may come to continue. Called without the turn.
     virtual void work_is_left() {}
+    /// A peer's message broke a rule and its connection ended. Called under the turn.
+    virtual void refused(const char* /*why*/) {}
     /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
     /// once per VI. Called under the turn.
     virtual bool wants_reports() { return true; }
@@ -192,6 +194,7 @@ private:
     std::deque<std::uint32_t> free_completion_queues_;
     device::Sleep armed_ = device::Sleep::awake;
     bool work_left_ = false;
+    bool silent_ = false;           ///< some device's frames come without a wake-up
     bool published_ = false;        ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};

@@ -11,10 +11,8 @@ void CheckLiveness::observe(const Event& event) {
                        stopped_ = event.time;
                        bound_ = e.bound;
                    },
-                   [this, &event](const Emptied&) {
-                       check_sends(event.time);
-                       emptied_ = true;
-                   },
+                   [this, &event](const Rested&) { check_sends(event.time); },
+                   [this](const Emptied&) { emptied_ = true; },
                    ignore,
                },
                event.what);

@@ -28,7 +28,7 @@ void CheckState::observe(const Event& event) {
         violate("work %u was posted where nothing can be sent, and not flushed at once",
                 to_be_flushed_.begin()->first);
     std::visit(Overloaded{
-                   [this](const ViMade& e) { vis_[e.vi] = {}; },
+                   [this](const ViMade& e) { vis_[e.vi]; },
                    [this](const StateChanged& e) { on_changed(e); },
                    [this](const Lost& e) { on_lost(e); },
                    [this](const Called& e) {
@@ -49,6 +49,10 @@ void CheckState::on_changed(const StateChanged& changed) {
         violate("VI %u went from %s to %s (known as %s)", changed.vi, to_text(changed.from),
                 to_text(changed.to), to_text(vi.state));
     vi.state = changed.to;
+    if ((changed.to == ViState::error || changed.cause == Cause::disconnect) &&
+        !vi.outstanding.empty())
+        violate("VI %u is in state %s, and work %u was not flushed", changed.vi,
+                to_text(changed.to), *vi.outstanding.begin());
     if (changed.to == ViState::connected || changed.from == ViState::connect_pending)
         vi.lost_told = false;
 }
@@ -62,12 +66,18 @@ void CheckState::on_lost(const Lost& lost) {
 }
 
 void CheckState::on_posted(const Event& event, const Posted& posted) {
+    vis_[posted.vi].outstanding.insert(posted.work);
+    works_[posted.work] = posted.vi;
     const bool nowhere_to_go =
         posted.receive ? posted.state == ViState::error : posted.state != ViState::connected;
     if (nowhere_to_go) to_be_flushed_.emplace(posted.work, event.time);
 }
 
 void CheckState::on_completed(const Completed& completed) {
+    if (const auto work = works_.find(completed.work); work != works_.end()) {
+        vis_[work->second].outstanding.erase(completed.work);
+        works_.erase(work);
+    }
     if (to_be_flushed_.erase(completed.work) != 0 &&
         (completed.status & queue::status::error_mask) != queue::status::flushed)
         violate("work %u was posted where nothing can be sent, and completed with status %x",

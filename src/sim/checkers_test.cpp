@@ -344,6 +344,24 @@ TEST(CheckState, posts_that_go_nowhere_are_flushed_at_once) {
     EXPECT_GOOD(verdict<CheckState>({receive, Stopped{}}));
 }
 
+TEST(CheckState, nothing_is_left_posted_on_a_vi_that_broke_or_was_disconnected) {
+    Posted receive = posted_receive(1);
+    receive.vi = 5;
+    const auto up = change(idle, connected, Cause::accept);
+    const Completed flushed{1, done | status::operation_receive | status::flushed, false};
+    EXPECT_BITES((verdict<CheckState>(
+                     {made(false, false), up, receive, change(connected, error, Cause::turn)})),
+                 "work 1 was not flushed");
+    EXPECT_BITES((verdict<CheckState>({made(false, false), up, receive,
+                                       change(connected, idle, Cause::disconnect)})),
+                 "work 1 was not flushed");
+    EXPECT_GOOD(verdict<CheckState>(
+        {made(false, false), up, receive, flushed, change(connected, error, Cause::turn)}));
+    // A refused request leaves the receives where they are.
+    EXPECT_GOOD(verdict<CheckState>({made(false, false), change(idle, pending, Cause::connect),
+                                     receive, change(pending, idle, Cause::turn)}));
+}
+
 TEST(CheckState, calls_answer_what_they_must) {
     EXPECT_GOOD(verdict<CheckState>({Called{"X", Status::timeout, Status::timeout}}));
     EXPECT_BITES((verdict<CheckState>({Called{"X", Status::timeout, Status::success}})),
@@ -368,8 +386,10 @@ TEST(CheckLiveness, everything_ends_in_time) {
     EXPECT_GOOD(run(Time{110}, true));
     EXPECT_BITES(run(Time{111}, true), "work 1 is still under way");
     EXPECT_BITES(run(Time{110}, false), "work 2 was not flushed");
-    EXPECT_BITES((verdict<CheckLiveness>({posted_send(1), Stopped{nanoseconds(1000)}, Emptied{}})),
+    EXPECT_BITES((verdict<CheckLiveness>({posted_send(1), Stopped{nanoseconds(1000)}, Rested{}})),
                  "work 1 is still under way");
+    EXPECT_GOOD(verdict<CheckLiveness>({posted_send(1), Stopped{nanoseconds(1000)},
+                                        Completed{1, done, true}, Rested{}, Emptied{}}));
     EXPECT_BITES((verdict<CheckLiveness>({Stopped{nanoseconds(1000)}})), "did not come to its end");
 }
 

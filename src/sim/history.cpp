@@ -111,6 +111,7 @@ std::string to_text(const Happening& what) {
             [](const Stopped& e) {
                 return print("stopped bound=%lld", static_cast<long long>(e.bound.ns));
             },
+            [](const Rested&) { return print("rested"); },
             [](const Emptied&) { return print("emptied"); },
         },
         what);

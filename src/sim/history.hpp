@@ -149,12 +149,14 @@ struct TurnDone {
 struct Stopped {
     Duration bound;
 };
+/// Nothing will happen any more by itself.
+struct Rested {};
 /// Everything was disconnected; nothing may be left.
 struct Emptied {};
 
 using Happening = std::variant<Granted, Revoked, Opened, Closed, Changed, ViMade, StateChanged,
                                Lost, Called, Posted, Completed, Taken, Sent, Delivered, RdmaAsked,
-                               Quiet, TurnDone, Stopped, Emptied>;
+                               Quiet, TurnDone, Stopped, Rested, Emptied>;
 
 struct Event {
     Time time;

@@ -64,6 +64,7 @@ struct Work {
     std::vector<std::byte> bytes;
     bool immediate = false;
     Connection* connection = nullptr;  ///< on which it was posted
+    int side = 0;                      ///< of the poster
     std::unique_ptr<Target> read_from;
     std::vector<std::uint64_t> opened;
     bool completed = false;
@@ -75,15 +76,16 @@ struct Work {
     std::uint64_t length() const;
 };
 
-/// Of the two ends, 0 asked and 1 accepted.
+/// Of the two ends, 0 asked and 1 accepted. It may be one VI that accepts what itself has
+/// withdrawn.
 struct Connection {
     std::uint32_t number;
     Vi* ends[2];
     std::vector<Work*> sent[2];  ///< by each end, those that consume a receive
     bool joined[2] = {false, true};
     bool left[2] = {false, false};
+    bool trouble = false;  ///< something was done that may break it
 
-    int side_of(const Vi& vi) const { return ends[0] == &vi ? 0 : 1; }
     ChannelNumber channel_from(int side) const {
         return number * 2 + static_cast<ChannelNumber>(side);
     }
@@ -103,8 +105,10 @@ struct Vi {
     ViState state = ViState::idle;
     std::uint32_t attempt = 0;  ///< counts its requests
     Connection* connection = nullptr;
+    int side = 0;  ///< its end of the connection
     Queue send;
     Queue receive;
+    bool trouble = false;  ///< a receive was posted that cannot take every message
     bool alive = true;
 };
 

@@ -57,6 +57,7 @@ void Observer::join(Vi& vi) {
             Called{"a connection that nobody accepted", Status::success, Status::invalid_state});
     connection->joined[0] = true;
     vi.connection = connection;
+    vi.side = 0;
     ++tally_.connections;
 }
 
@@ -81,8 +82,7 @@ void Observer::look_at_targets(Node& node) {
 void Observer::deliver_landed(const Connection* connection, int side, WorkNumber before) {
     std::erase_if(landed_, [&](Target* target) {
         Work& work = *target->work;
-        if (connection != nullptr &&
-            (work.connection != connection || connection->side_of(*work.vi) != side))
+        if (connection != nullptr && (work.connection != connection || work.side != side))
             return false;
         if (work.number >= before) return false;
         Node& node = *target->vi->node;
@@ -106,7 +106,7 @@ void Observer::drop_targets(Node& node) {
     for (std::size_t n = 0; n < node.targets.size();) {
         const Target& target = *node.targets[n];
         const Connection& connection = *target.work->connection;
-        const int there = &*connection.ends[0] == target.vi ? 0 : 1;
+        const int there = 1 - target.work->side;
         const bool may_still_join = there == 0 && !connection.joined[0] &&
                                     target.vi->state == ViState::connect_pending &&
                                     model_.accepted(*target.vi) == &connection;
@@ -170,7 +170,7 @@ void Observer::receive(const Work& receive, std::uint32_t bits) {
         return tell(
             Called{"a receive on a VI without connection", Status::success, Status::invalid_state});
     const Connection& connection = *vi.connection;
-    const int from = 1 - connection.side_of(vi);
+    const int from = 1 - vi.side;
     const std::uint32_t length = control_of(receive).length;
     std::vector<std::byte> bytes;
     if ((bits & operation_mask) == status::operation_receive) bytes = gather(receive, length);
@@ -237,8 +237,7 @@ Work* Observer::find_message(const Connection& connection, int side,
 
 void Observer::deliver(Work& message, std::span<const std::byte> bytes) {
     const Connection& connection = *message.connection;
-    const int side = connection.ends[0] == message.vi ? 0 : 1;
-    tell(Delivered{message.number, connection.channel_from(side), bytes});
+    tell(Delivered{message.number, connection.channel_from(message.side), bytes});
     message.delivered = true;
     ++tally_.messages;
     tally_.message_bytes += bytes.size();
@@ -262,9 +261,17 @@ void Observer::look_at_state(Vi& vi, Cause cause) {
     if (now == ViState::connected || now == ViState::connect_pending) return;
     if (vi.connection != nullptr) {
         Connection& connection = *vi.connection;
-        connection.left[connection.ends[0] == &vi ? 0 : 1] = true;
+        const int side = vi.side;
+        const Vi& there = *connection.ends[1 - side];
+        const bool explained = connection.left[1 - side] || connection.trouble || vi.trouble ||
+                               there.trouble || !connection.joined[1 - side];
+        if (now == ViState::error && !explained)
+            tell(Called{"a connection that broke without a cause", Status::error_resource,
+                        Status::success});
+        connection.left[side] = true;
         vi.connection = nullptr;
     }
+    if (now == ViState::error || cause == Cause::disconnect) vi.trouble = false;  // all flushed
 }
 
 void Observer::look_at_errors(Node& node) {

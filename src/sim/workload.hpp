@@ -47,6 +47,7 @@ private:
     void change_region(Node& node, Region& region);
     void drop_region(Node& node, Region& region);
     void forget_dead_regions(Node& node);
+    void trouble(const Region& region);
     void change_queues(Node& node);
 
     // workload_post.cpp
@@ -56,6 +57,7 @@ private:
     bool give_pieces(Work& work, std::uint32_t length);
     bool give_descriptor(Work& work);
     bool give_target(Work& work, std::uint32_t length, queue::Segment& remote);
+    static bool is_forbidden(const Work& work);
     bool give_wrong_target(Work& work, queue::Segment& remote);
     void post(Work& work, queue::ControlSegment control, const queue::Segment* remote,
               std::uint32_t fault);

@@ -166,6 +166,7 @@ void Workload::accept(Node& node, const Offer& offer) {
         Connection& connection = model_.add_connection(asking, *vi);
         asking.attempt = present;
         vi->connection = &connection;
+        vi->side = 1;
     }
     if (status == Status::success || status == Status::timeout)
         std::erase_if(node.offers,

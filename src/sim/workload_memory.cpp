@@ -24,6 +24,18 @@ bool in_use(const Node& node, const Region& region) {
 
 }  // namespace
 
+/// RDMA that is under way to the region may be refused from now on.
+void Workload::trouble(const Region& region) {
+    for (auto& node : model_.nodes) {
+        for (auto& target : node->targets)
+            if (target->region == &region) target->work->connection->trouble = true;
+        for (Vi* vi : node->vis)
+            for (Work* work : vi->send.works)
+                if (work->read_from && work->read_from->region == &region)
+                    work->connection->trouble = true;
+    }
+}
+
 Region* Workload::any_region(Node& node, memory::ProtectionTag vi_tag, bool write, bool read) {
     std::vector<Region*> found;
     for (auto& region : node.regions)
@@ -52,6 +64,7 @@ void Workload::add_region(Node& node) {
 }
 
 void Workload::change_region(Node& node, Region& region) {
+    trouble(region);
     // Only rights change: a tag that no longer fits would make faults of sound posts.
     region.attributes.rdma_write = node.random.chance(60);
     region.attributes.rdma_read = node.random.chance(60);
@@ -65,6 +78,7 @@ void Workload::change_region(Node& node, Region& region) {
 }
 
 void Workload::drop_region(Node& node, Region& region) {
+    trouble(region);
     const Status got = node.nic.deregister(region.handle, node.arena.address(region.begin));
     expect("DeregisterMem", got, in_use(node, region) ? Status::error_resource : Status::success);
     if (got == Status::success) {

@@ -98,12 +98,10 @@ void Workload::give_back(Work& work) {
 
 /// A place in the peer's memory that the operation may touch, and nobody else does meanwhile.
 bool Workload::give_target(Work& work, std::uint32_t length, queue::Segment& remote) {
-    Vi& vi = *work.vi;
-    Vi& there = *work.connection->ends[1 - work.connection->side_of(vi)];
+    Vi& there = *work.connection->ends[1 - work.side];
     Node& node = *there.node;
     const bool write = work.kind == WorkKind::rdma_write;
-    if (!(write ? there.attributes.rdma_write : there.attributes.rdma_read)) return false;
-    if (!node.alive) return false;
+    if (is_forbidden(work) || !node.alive) return false;
     Region* region = any_region(node, there.attributes.tag, write, !write);
     if (region == nullptr) return false;
     const auto skew = static_cast<std::uint32_t>(node.random.below(9));
@@ -125,15 +123,23 @@ bool Workload::give_target(Work& work, std::uint32_t length, queue::Segment& rem
     return true;
 }
 
+/// The VI at the other end never allows it.
+bool Workload::is_forbidden(const Work& work) {
+    if (work.connection == nullptr) return false;
+    const Vi& there = *work.connection->ends[1 - work.side];
+    return !(work.kind == WorkKind::rdma_write ? there.attributes.rdma_write
+                                               : there.attributes.rdma_read);
+}
+
 /// Somewhere it may not go: an invented handle, beyond the end, or memory without the right.
 bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
-    Vi& there = *work.connection->ends[1 - work.connection->side_of(*work.vi)];
+    Vi& there = *work.connection->ends[1 - work.side];
     Node& node = *there.node;
     Random& random = work.vi->node->random;
     const Region* region = any_region(node, memory::no_tag, false, false);
     if (region == nullptr || work.bytes.empty()) return false;
     remote = {node.arena.address(region->begin), region->handle, 0};
-    switch (random.below(3)) {
+    switch (is_forbidden(work) ? 2 : random.below(3)) {
         case 0:
             remote.handle = wrong_handle;
             return true;
@@ -143,17 +149,15 @@ bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
             return true;
         default:
             // What can never become allowed: rights of regions change, these do not.
-            return !(work.kind == WorkKind::rdma_write ? there.attributes.rdma_write
-                                                       : there.attributes.rdma_read) ||
-                   (there.attributes.tag != memory::no_tag &&
-                    there.attributes.tag != region->attributes.tag);
+            return is_forbidden(work) || (there.attributes.tag != memory::no_tag &&
+                                          there.attributes.tag != region->attributes.tag);
     }
 }
 
 /// It was not posted after all.
 void Workload::withdraw(Work& work) {
     if (work.kind == WorkKind::rdma_write && work.connection != nullptr) {
-        Node& there = *work.connection->ends[1 - work.connection->side_of(*work.vi)]->node;
+        Node& there = *work.connection->ends[1 - work.side]->node;
         for (std::size_t n = 0; n < there.targets.size(); ++n) {
             if (there.targets[n]->work != &work) continue;
             observer_.close_target(there, n);
@@ -203,7 +207,7 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
             work.opened.push_back(observer_.open(node, piece.offset, piece.length, false));
     if (fault != 0 || work.connection == nullptr || receive) return;
     Connection& connection = *work.connection;
-    const int side = connection.side_of(vi);
+    const int side = work.side;
     if (remote != nullptr) {
         const Vi& there = *connection.ends[1 - side];
         observer_.tell(RdmaAsked{work.number, there.number, there.node->number, remote->handle,
@@ -229,6 +233,10 @@ void Workload::post(Work& work, queue::ControlSegment segment, const queue::Segm
     if (fault != 0) fault = spoil(work, segment, segments);
     // An RDMA read of an unreliable VI is a fault by itself, found before others but FORMAT.
     if (work.kind == WorkKind::rdma_read && !vi.vi->reliable()) fault = status::format_error;
+    if (fault != 0) {
+        vi.trouble = true;
+        if (vi.connection != nullptr) vi.connection->trouble = true;
+    }
     const bool full = queue.works.size() >= parameters_.limits.descriptors_per_queue_max;
     segment.status = !full && node.random.chance(50) ? status::done : 0;  // stale, or not
     std::vector<std::byte> bytes(work.descriptor.length);
@@ -260,10 +268,14 @@ void Workload::post_receive(Vi& vi) {
     if (vi.connection == nullptr && vi.receive.works.size() >= 12 && random.chance(95)) return;
     Work& work = model_.add_work(vi, WorkKind::receive);
     // Large enough for anything, but for some.
+    const bool small = random.chance(parameters_.fault_percent);
     const std::uint32_t length =
-        random.chance(parameters_.fault_percent)
-            ? draw_length(random, vi.attributes.transfer_length_max)
-            : vi.attributes.transfer_length_max + static_cast<std::uint32_t>(random.below(64));
+        small ? draw_length(random, vi.attributes.transfer_length_max)
+              : vi.attributes.transfer_length_max + static_cast<std::uint32_t>(random.below(64));
+    if (small) {
+        vi.trouble = true;
+        if (vi.connection != nullptr) vi.connection->trouble = true;
+    }
     if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
     for (const Piece& piece : work.pieces) {
         const auto there = vi.node->arena.bytes(piece.offset, piece.length);
@@ -279,7 +291,7 @@ void Workload::post_receive(Vi& vi) {
 /// Has the peer a receive for one more message?
 bool Workload::is_received(const Vi& vi) {
     const Connection& connection = *vi.connection;
-    const int side = connection.side_of(vi);
+    const int side = vi.side;
     const Vi& there = *connection.ends[1 - side];
     const auto waiting = std::count_if(there.receive.works.begin(), there.receive.works.end(),
                                        [](const Work* work) { return !work->completed; });
@@ -300,18 +312,22 @@ void Workload::post_send(Vi& vi) {
                               : WorkKind::send;
     Work& work = model_.add_work(vi, kind);
     work.connection = vi.connection;
+    work.side = vi.side;
     work.immediate = kind != WorkKind::rdma_read && random.chance(40);
     // A message that finds no receive ends a reliable connection: not too often.
-    if (work.consumes_receive() && work.connection != nullptr && !is_received(vi) &&
-        !random.chance(parameters_.fault_percent))
-        return;
+    if (work.consumes_receive() && work.connection != nullptr && !is_received(vi)) {
+        if (!random.chance(parameters_.fault_percent)) return;
+        vi.connection->trouble = true;
+    }
     const std::uint32_t length = draw_length(random, vi.attributes.transfer_length_max);
     if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
     work.bytes = content(work, length);
     const std::uint32_t fault = random.chance(parameters_.fault_percent) ? 1 : 0;
     queue::Segment remote{};
     if (kind != WorkKind::send) {
-        const bool wrong = random.chance(parameters_.fault_percent);
+        // A VI that allows no RDMA at all is tried out more often.
+        const bool wrong = random.chance(parameters_.fault_percent * (is_forbidden(work) ? 5 : 1));
+        if (wrong && vi.connection != nullptr) vi.connection->trouble = true;
         // Without room for it, or where it may not go: that is tried on purpose only.
         if (fault != 0) {
             remote = {0, wrong_handle, 0};

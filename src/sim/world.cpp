@@ -160,7 +160,14 @@ void World::rest() {
     }
     if (!checkers_.failed() && !at_rest())
         observer_.tell(Called{"a world without work", Status::not_done, Status::success});
+    observer_.tell(Rested{});
+    for (const auto& node : model_.nodes)  // everybody is honest
+        if (node->counters.get(Counter::frames_refused) != 0)
+            observer_.tell(Called{"frames of honest peers", Status::reject, Status::success});
     for (const Connection& connection : model_.connections()) {
+        if (connection.joined[0] && connection.left[0] != connection.left[1])
+            observer_.tell(Called{"the other end of a connection that is over", Status::not_done,
+                                  Status::success});
         if (!connection.joined[0] || connection.left[0] || connection.left[1]) continue;
         observer_.tell(Quiet{connection.channel_from(0)});
         observer_.tell(Quiet{connection.channel_from(1)});

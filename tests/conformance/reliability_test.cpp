@@ -102,10 +102,15 @@ VIPL_TEST(Vipl_4_25_unreliable_loses_nothing_on_an_idle_network, nothing) {
 
 // No receive posted -------------------------------------------------------------------------------
 
-VIPL_TEST(Vipl_4_25_unreliable_without_receive_drops_the_message_and_stays_connected, nothing) {
+VIPL_TEST(Vipl_4_25_unreliable_without_receive_drops_the_message_and_stays_connected,
+          polls_memory) {
     test.role("receiver", [](Role& me) {
         End end(me, {.level = VIP_SERVICE_UNRELIABLE});
+        const Piece mark = end.take(4);
         end.accept("sender");
+        me.tell("sender", Target(mark));
+        me.until([&] { return __atomic_load_n(mark.data, __ATOMIC_ACQUIRE) != std::byte{0}; },
+                 "what was written behind the messages shows");
         const VIP_ERROR_DESCRIPTOR error = me.nic().wait_error(me, end.vi(), VIP_ERROR_RECVQ_EMPTY);
         EXPECT_EQ(VIP_RESOURCE_VI, error.ResourceCode);
         EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
@@ -120,6 +125,8 @@ VIPL_TEST(Vipl_4_25_unreliable_without_receive_drops_the_message_and_stays_conne
             EXPECT_EQ(send, end.sent());
             EXPECT_TRUE(has_status(send, VIP_STATUS_DONE));
         }
+        end.write(me.hear<Target>("receiver"), end.filled(4, 1));
+        end.sent();
         EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
         end.say("receiver", 1);
         me.meet();

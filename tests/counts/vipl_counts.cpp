@@ -169,8 +169,7 @@ using Pass = void (*)(World&, std::uint64_t);
 }  // namespace
 
 /// callgrind counts only within this function.
-extern "C" __attribute__((noinline)) void counted_phase(World& world, Pass pass,
-                                                        std::uint64_t from) {
+VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
     for (unsigned n = 0; n < messages_counted; ++n) pass(world, from + n);
 }
 

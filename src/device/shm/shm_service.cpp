@@ -210,6 +210,13 @@ void ShmDevice::give_back_arena(Channel& channel) {
 Time ShmDevice::next_deadline() const {
     Time deadline = earlier(idle_deadline_, accept_deadline_);
     if (wake_again_) deadline = earlier(deadline, now_ + wake_pause);
+    for (const Channel* channel : live_) {
+        // An arena that service() has not seen in use: it starts the clock, at once.
+        if (channel->writer.arena_used() && channel->idle_deadline.is_never() &&
+            !channel->departing) {
+            deadline = now_;
+        }
+    }
     for (const auto& [id, handshake] : handshakes_) {
         // One that service() has not seen yet gets its deadline there: at once.
         const Time due = handshake.deadline.is_never() ? now_ : handshake.deadline;

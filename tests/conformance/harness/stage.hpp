@@ -43,6 +43,8 @@ public:
     virtual std::thread start_thread(std::function<void()> act) { return std::thread(act); }
     /// Lets other threads of the test run for a moment.
     virtual void pause();
+    /// Time as this stage's patience counts it.
+    virtual long now_ms() const;
     /// True when other roles run only while this one pauses or waits in VIPL.
     virtual bool by_turns() const { return false; }
 };

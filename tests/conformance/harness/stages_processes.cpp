@@ -26,6 +26,9 @@ constexpr std::chrono::seconds watchdog{100};
 /// What the others have left once something has failed.
 constexpr std::chrono::seconds grace{15};
 
+/// Exit status of a role that has reported failures.
+constexpr int failed_status = 1;
+
 /// In a child: sends every failed assertion to the parent, as "file\0line\0text\0".
 class Reporter : public testing::EmptyTestEventListener {
 public:
@@ -75,6 +78,7 @@ public:
         int failures = 0;
         for (std::string file, line, text; take_record(file, line, text); ++failures)
             ADD_FAILURE_AT(file.c_str(), std::atoi(line.c_str())) << text;
+        failures_ += failures;
         return failures;
     }
 
@@ -90,6 +94,8 @@ public:
         if (killed && WIFSIGNALED(status) && WTERMSIG(status) == planned.code) return true;
         const int code = planned.kind == Ending::Kind::exits ? planned.code : 0;
         if (!killed && WIFEXITED(status) && WEXITSTATUS(status) == code) return true;
+        if (failures_ > 0 && WIFEXITED(status) && WEXITSTATUS(status) == failed_status)
+            return false;
         ADD_FAILURE() << "role " << plan_.name
                       << (WIFSIGNALED(status) ? " was killed by signal " : " exited with status ")
                       << (WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -114,6 +120,7 @@ private:
     int pipe_;
     int pidfd_;
     std::string reports_;
+    int failures_ = 0;
     bool ended_ = false;
 };
 
@@ -161,7 +168,7 @@ private:
         if (act_out(plan, *this, lines, index) && plan.ending.kind != Ending::Kind::returns)
             ADD_FAILURE() << "role " << plan.name << " returned, which it should not";
         // The whole way out, so that what the library does at exit is seen, too.
-        std::exit(testing::Test::HasFailure() ? 1 : 0);
+        std::exit(testing::Test::HasFailure() ? failed_status : 0);
     }
 
     static void attend(std::vector<std::unique_ptr<Child>>& children) {

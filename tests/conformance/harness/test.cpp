@@ -12,11 +12,6 @@ namespace conformance {
 
 namespace {
 
-long now_ms() {
-    using namespace std::chrono;
-    return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
-}
-
 /// GoogleTest's side of a test on one stage.
 class OnStage : public testing::Test {
 public:
@@ -65,17 +60,13 @@ bool act_out(const RolePlan& plan, Stage& stage, Lines& lines, std::size_t index
 // Waiting -----------------------------------------------------------------------------------------
 
 Role::Patience::Patience(Role& role, const char* what, Where where)
-    : role_(role), what_(what), where_(where), started_ms_(now_ms()) {}
+    : role_(role), what_(what), where_(where), started_ms_(role.stage_.now_ms()) {}
 
 void Role::Patience::pause() {
     role_.stage_.pause();
-    ++pauses_;
-    // By turns, time is virtual: a number of pauses says more than this machine's clock.
-    const bool over =
-        role_.stage_.by_turns()
-            ? pauses_ > patience_ms
-            : pauses_ % 64 == 0 && now_ms() - started_ms_ > static_cast<long>(patience_ms);
-    if (over) fail(std::string("waited in vain until ") + what_, where_);
+    if (++pauses_ % 64 != 0) return;
+    if (role_.stage_.now_ms() - started_ms_ > static_cast<long>(patience_ms))
+        fail(std::string("waited in vain until ") + what_, where_);
 }
 
 std::string Stage::host_name(const std::string&) const {
@@ -85,6 +76,11 @@ std::string Stage::host_name(const std::string&) const {
 }
 
 void Stage::pause() { sched_yield(); }
+
+long Stage::now_ms() const {
+    using namespace std::chrono;
+    return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
 
 std::shared_ptr<Nic> Stage::open_nic(Role& role) {
     return std::make_shared<Nic>(role.device_name());

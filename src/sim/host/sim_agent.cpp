@@ -1,0 +1,338 @@
+#include "sim/host/sim_agent.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "device/sim/sim_device.hpp"
+
+namespace via::sim {
+
+namespace {
+
+constexpr std::size_t hosts_max = 250;
+constexpr std::uint16_t default_port = 9741;
+/// What a poll without progress costs: programs that only poll must see time pass. It grows while
+/// nothing happens, so that long waits by polling do not take for ever.
+constexpr Duration poll_time_first = nanoseconds(200);
+constexpr Duration poll_time_last = microseconds(50);
+/// Errors kept for a handler that does not come to run; the engine keeps the rest.
+constexpr std::size_t events_max = 256;
+
+/// VIPL's names (1.6), for errors that no handler of the program takes.
+constexpr const char* error_names[] = {"POST_DESC",  "CONN_LOST",      "RECVQ_EMPTY", "VI_OVERRUN",
+                                       "RDMAW_PROT", "RDMAW_DATA",     "RDMAW_ABORT", "RDMAR_PROT",
+                                       "COMP_PROT",  "RDMA_TRANSPORT", "CATASTROPHIC"};
+
+bool is_never_ready(const void*) { return false; }
+bool is_true(const void* subject) { return *static_cast<const bool*>(subject); }
+bool is_zero(const void* subject) { return *static_cast<const unsigned*>(subject) == 0; }
+
+/// The world of the process: its network, its hosts and the NICs that are open there. Never
+/// destroyed: threads of the program may call until the very end.
+class HostWorld final : public Clockwork {
+public:
+    static HostWorld& instance() {
+        static HostWorld& world = *new HostWorld;
+        return world;
+    }
+
+    Time now() const override { return network_->clock.now(); }
+    void settle() override {
+        for (bool again = true; again;) {
+            again = false;
+            for (SimAgent* agent : agents_) again |= agent->turn_if_due();
+        }
+    }
+    Time next() override {
+        Time moment = Time::never();
+        for (SimAgent* agent : agents_) moment = earlier(moment, agent->next_deadline());
+        return moment;
+    }
+    void advance_to(Time moment) override { network_->clock.advance_to(moment); }
+
+    /// What a pause lets pass: little, but more and more while nothing happens.
+    Duration pause_time() {
+        std::uint64_t progress = 0;
+        for (SimAgent* agent : agents_) progress += agent->nic().engine().progress();
+        if (std::exchange(progress_seen_, progress) != progress) pause_time_ = poll_time_first;
+        return std::exchange(pause_time_, std::min(pause_time_ * 2, poll_time_last));
+    }
+
+    bool restart(std::uint64_t seed) {
+        if (!agents_.empty() || !baton_.is_alone()) return false;
+        network_ = std::make_unique<Network>(seed);
+        hosts_.clear();
+        progress_seen_ = 0;
+        pause_time_ = poll_time_first;
+        return true;
+    }
+
+    Baton& baton() { return baton_; }
+    device::sim::Fabric& fabric() { return network_->fabric; }
+    std::vector<SimAgent*>& agents() { return agents_; }
+    std::vector<std::string>& hosts() { return hosts_; }
+
+    /// The host's number; hosts_max: there is none and none may be added.
+    std::size_t number_of(std::string_view host, bool add) {
+        const auto found = std::find(hosts_.begin(), hosts_.end(), host);
+        const auto number = static_cast<std::size_t>(found - hosts_.begin());
+        if (found != hosts_.end()) return number;
+        if (!add || hosts_.size() == hosts_max) return hosts_max;
+        hosts_.emplace_back(host);
+        return number;
+    }
+    static HostAddress address_of(std::size_t number) {
+        HostAddress address;
+        address.length = 6;
+        address.bytes = {10,
+                         0,
+                         0,
+                         static_cast<std::uint8_t>(number + 1),
+                         default_port >> 8,
+                         default_port & 0xFF};
+        return address;
+    }
+
+private:
+    struct Network {
+        explicit Network(std::uint64_t seed) : weather(seed, {}), fabric(clock, weather, {}) {}
+        device::sim::VirtualClock clock;
+        device::sim::FairWeather weather;
+        device::sim::Fabric fabric;
+    };
+
+    HostWorld() : network_(std::make_unique<Network>(1)), baton_(*this) {}
+
+    std::unique_ptr<Network> network_;
+    Baton baton_;
+    std::vector<SimAgent*> agents_;  ///< in order of opening
+    std::vector<std::string> hosts_;
+    std::uint64_t progress_seen_ = 0;
+    Duration pause_time_ = poll_time_first;
+};
+
+HostWorld& world() { return HostWorld::instance(); }
+Baton& baton() { return world().baton(); }
+
+}  // namespace
+
+// The calls of baton.hpp --------------------------------------------------------------------------
+
+Place enlist(std::string_view name) { return baton().enlist(name); }
+void join(Place place) { baton().join(place); }
+void leave() { baton().leave(false); }
+Time now() { return world().now(); }
+
+void pause() {
+    baton().join_unless_member();
+    baton().wait({is_never_ready, nullptr}, world().now() + world().pause_time(), nullptr,
+                 "a pause");
+}
+
+Away::Away() : name_(baton().my_name()), was_member_(baton().is_member()) {
+    if (was_member_) baton().leave(true);
+}
+Away::~Away() {
+    if (was_member_) baton().come_back(name_);
+}
+
+// Opening and closing -----------------------------------------------------------------------------
+
+agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation) {
+    baton().join_unless_member();
+    const std::size_t number = world().number_of(host, true);
+    if (number == hosts_max)
+        return std::unexpected(
+            agent::OpenError{Status::error_resource,
+                             "the simulated network has 250 hosts already; use one of them"});
+    auto agent = std::make_unique<SimAgent>(std::string(host), HostWorld::address_of(number),
+                                            first_generation);
+    if (!agent->start())
+        return std::unexpected(agent::OpenError{Status::error_resource,
+                                                "the system gives no thread for error handlers"});
+    return agent;
+}
+
+bool restart(std::uint64_t seed) {
+    baton().join_unless_member();
+    return world().restart(seed);
+}
+
+void add_host(std::string_view host) {
+    baton().join_unless_member();
+    const std::size_t number = world().number_of(host, true);
+    VIA_ASSERT(number < hosts_max);
+}
+
+SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation)
+    : host_(std::move(host)),
+      address_(address),
+      nic_("sim:" + host_, NicLimits{}, counters_, *this, first_generation) {
+    auto device = std::make_unique<device::sim::SimDevice>(world().fabric(), address_);
+    payload_max_ = device->capabilities().payload_max;
+    nic_.add_device(std::move(device));
+    // Every poll is heard of, and every progress: that is when time may pass.
+    nic_.attention().store(nic::Nic::agent_sleeps | nic::Nic::somebody_waits);
+    handlers_->nic_name = nic_.name();
+    world().agents().push_back(this);
+}
+
+SimAgent::~SimAgent() {
+    if (!closed_) close();
+}
+
+bool SimAgent::start() {
+    const Place place = baton().enlist("the error handlers of NIC " + nic_.name(), true);
+    try {
+        handler_thread_ = std::thread(run_handlers, handlers_, place);
+    } catch (const std::system_error&) {
+        baton().dismiss(place);
+        handlers_->ended = true;
+        return false;
+    }
+    return true;
+}
+
+void SimAgent::close() {
+    baton().join_unless_member();
+    if (closed_) return;
+    closed_ = true;
+    // Who waits for this NIC comes back with the news.
+    baton().wait({is_zero, &waiting_}, Time::never(), nullptr, "calls on a NIC that closes");
+    nic_.close();
+    std::erase(world().agents(), this);
+    handlers_->stop = true;
+    if (handler_thread_.joinable() && handlers_->thread != std::this_thread::get_id()) {
+        baton().wait({is_true, &handlers_->ended}, Time::never(), nullptr,
+                     "an error handler's end");
+        handler_thread_.join();
+    } else if (handler_thread_.joinable()) {
+        handler_thread_.detach();  // it closes its own NIC and ends when its handler returns
+    }
+}
+
+// Time and waiting --------------------------------------------------------------------------------
+
+Time SimAgent::now() { return world().now(); }
+
+bool SimAgent::wait(const agent::Condition& condition, Time deadline) {
+    baton().join_unless_member();
+    if (closed_ || condition.ready(condition.subject)) return condition.ready(condition.subject);
+    ++waiting_;
+    const bool ready = baton().wait(condition, deadline, &closed_, "NIC " + nic_.name());
+    --waiting_;
+    return ready;
+}
+
+bool SimAgent::turn_if_due() {
+    const Time deadline = nic_.next_deadline();
+    if (!nic_.has_work() && (deadline.is_never() || deadline > world().now())) return false;
+    nic_.take_turn();
+    nic_.counters().add(Counter::agent_turns);
+    nic_.turn(world().now());
+    nic_.end_turn();
+    return true;
+}
+
+Time SimAgent::next_deadline() { return nic_.next_deadline(); }
+
+/// After a poll, or progress. A poll that found nothing costs time and lets the others run: a
+/// program may wait by polling alone.
+void SimAgent::attend() {
+    if (Baton::is_settling()) return;
+    const std::uint64_t polls = nic_.polls();
+    const std::uint64_t progress = nic_.engine().progress();
+    const bool polled = std::exchange(polls_seen_, polls) != polls;
+    const bool moved = std::exchange(progress_seen_, progress) != progress;
+    if (moved || !polled) {
+        poll_time_ = poll_time_first;
+        return;
+    }
+    const Duration cost = poll_time_;
+    poll_time_ = std::min(std::max(poll_time_ * 2, poll_time_first), poll_time_last);
+    baton().wait({is_never_ready, nullptr}, world().now() + cost, nullptr, "a poll");
+}
+
+// Handlers ----------------------------------------------------------------------------------------
+
+bool SimAgent::wants_reports() {
+    const std::lock_guard lock(handlers_->mutex);
+    return handlers_->events.size() < events_max;
+}
+
+void SimAgent::report(const engine::ErrorEvent& event) {
+    const std::lock_guard lock(handlers_->mutex);
+    handlers_->events.push_back(event);
+}
+
+/// A thread of the library that takes part like any other; a handler runs with the baton and no
+/// lock.
+void SimAgent::run_handlers(const std::shared_ptr<Handlers>& handlers, Place place) {
+    baton().join(place);
+    handlers->thread = std::this_thread::get_id();
+    const auto has_something = [](const void* subject) {
+        auto& state = *static_cast<Handlers*>(const_cast<void*>(subject));
+        const std::lock_guard lock(state.mutex);
+        return state.stop || !state.events.empty();
+    };
+    const std::string what = "errors of NIC " + handlers->nic_name;
+    for (;;) {
+        baton().wait({has_something, handlers.get()}, Time::never(), nullptr, what);
+        engine::ErrorEvent event;
+        {
+            const std::lock_guard lock(handlers->mutex);
+            if (handlers->stop) break;
+            event = handlers->events.front();
+            handlers->events.pop_front();
+        }
+        const agent::Handler handler = handlers->handler;
+        handlers->running = true;
+        if (handler.run != nullptr) {
+            handler.run(handler.context, event);
+        } else {
+            std::fprintf(stderr, "openvia: NIC %s, VI %u: %s\n", handlers->nic_name.c_str(),
+                         event.vi == nullptr ? 0 : event.vi->index,
+                         error_names[static_cast<std::size_t>(event.code)]);
+        }
+        handlers->running = false;
+    }
+    handlers->ended = true;
+    baton().leave(false);
+}
+
+agent::Handler SimAgent::set_error_handler(agent::Handler handler) {
+    baton().join_unless_member();
+    std::swap(handler, handlers_->handler);
+    const auto is_quiet = [](const void* subject) {
+        return !static_cast<const Handlers*>(subject)->running;
+    };
+    if (handlers_->thread != std::this_thread::get_id() && !handlers_->ended)
+        baton().wait({is_quiet, handlers_.get()}, Time::never(), nullptr, "an error handler");
+    return handler;
+}
+
+// Names -------------------------------------------------------------------------------------------
+
+Status SimAgent::resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) {
+    baton().join_unless_member();
+    const std::size_t number = world().number_of(name == "localhost" ? host_ : name, false);
+    if (number == hosts_max || index != 0) return Status::error_name_service;
+    address = HostWorld::address_of(number);
+    return Status::success;
+}
+
+Status SimAgent::host_name(const HostAddress& address, std::string& name) {
+    baton().join_unless_member();
+    for (std::size_t number = 0; number < world().hosts().size(); ++number) {
+        if (!(HostWorld::address_of(number) == address)) continue;
+        name = world().hosts()[number];
+        return Status::success;
+    }
+    return Status::error_name_service;
+}
+
+}  // namespace via::sim

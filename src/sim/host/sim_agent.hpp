@@ -1,0 +1,84 @@
+// Agents of simulated NICs, for programs that use vipl.h: "sim:HOST" opens a NIC on host HOST of a
+// world that the whole process shares. Waiting moves virtual time on (baton.hpp).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "agent/agent.hpp"
+#include "base/counters.hpp"
+#include "sim/host/baton.hpp"
+
+namespace via::sim {
+
+/// Opens a NIC on that host of the process's world. Hosts get the addresses 10.0.0.1, 10.0.0.2 and
+/// so on, port 9741, in the order in which they are named first. Several NICs of one host are like
+/// several processes: a discriminator belongs to one of them at a time.
+/// error_resource: 250 hosts were named already, or no thread can be started.
+agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation);
+/// Begins a new world: time 0, no hosts, delays drawn from `seed`; so a test does not depend on
+/// what ran before it. False: somebody else takes part, or has a NIC open.
+bool restart(std::uint64_t seed);
+/// Names a host before anybody opens a NIC there, so that its address can be asked for.
+void add_host(std::string_view host);
+
+class SimAgent final : public agent::Agent, private nic::Attendant {
+public:
+    SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation);
+    ~SimAgent() override;
+    /// Starts the thread for handlers. False: the system gives none.
+    bool start();
+
+    nic::Nic& nic() override { return nic_; }
+    Time now() override;
+    const HostAddress& address() const override { return address_; }
+    std::uint32_t payload_max() const override { return payload_max_; }
+    bool wait(const agent::Condition& condition, Time deadline) override;
+    agent::Handler set_error_handler(agent::Handler handler) override;
+    Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
+    Status host_name(const HostAddress& address, std::string& name) override;
+    void close() override;
+
+    // The world's, with the baton
+    /// One turn if one is due.
+    bool turn_if_due();
+    Time next_deadline();
+
+private:
+    /// What the thread for handlers needs; it may outlive the agent when it closed that itself.
+    struct Handlers {
+        std::mutex mutex;
+        std::deque<engine::ErrorEvent> events;
+        agent::Handler handler{};
+        std::string nic_name;
+        std::thread::id thread;
+        bool running = false;
+        bool stop = false;
+        bool ended = false;
+    };
+    static void run_handlers(const std::shared_ptr<Handlers>& handlers, Place place);
+
+    void attend() override;
+    bool wants_reports() override;
+    void report(const engine::ErrorEvent& event) override;
+
+    std::string host_;
+    HostAddress address_;
+    Counters counters_{};
+    nic::Nic nic_;
+    std::uint32_t payload_max_;
+    bool closed_ = false;
+    unsigned waiting_ = 0;  ///< calls within wait()
+    std::uint64_t polls_seen_ = 0;
+    std::uint64_t progress_seen_ = 0;
+    Duration poll_time_{};  ///< what the next poll without progress costs
+    std::shared_ptr<Handlers> handlers_ = std::make_shared<Handlers>();
+    std::thread handler_thread_;
+};
+
+}  // namespace via::sim
