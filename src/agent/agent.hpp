@@ -46,7 +46,8 @@ public:
     /// former one is not running, unless it is the caller.
     virtual Handler set_error_handler(Handler handler) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service.
-    virtual Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) = 0;
+    virtual Status resolve_host(std::string_view name, std::uint32_t index,
+                                HostAddress& address) = 0;
     virtual Status host_name(const HostAddress& address, std::string& name) = 0;
     /// After this every wait() has returned or returns at once; handlers have ended, but for one
     /// that is calling. The NIC's connections are closed and the peers know.

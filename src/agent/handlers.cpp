@@ -48,7 +48,8 @@ void HostAgent::run_handlers() {
         if (handler.run != nullptr) {
             handler.run(handler.context, event);
         } else {
-            log(1, "NIC %s, VI %u: %s", nic_.name().c_str(), event.vi == nullptr ? 0 : event.vi->index,
+            log(1, "NIC %s, VI %u: %s", nic_.name().c_str(),
+                event.vi == nullptr ? 0 : event.vi->index,
                 error_texts[static_cast<std::size_t>(event.code)]);
         }
         guard.lock();

@@ -43,7 +43,8 @@ std::thread start_thread(Body body) {
 HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics)
     : options_(std::move(options)),
       statistics_(std::move(statistics)),
-      nic_(options_.name, options_.limits, statistics_->counters(), *this, options_.first_generation) {}
+      nic_(options_.name, options_.limits, statistics_->counters(), *this,
+           options_.first_generation) {}
 
 OpenResult HostAgent::open(HostAgentOptions options,
                            std::vector<std::unique_ptr<device::Device>> devices,
@@ -53,7 +54,8 @@ OpenResult HostAgent::open(HostAgentOptions options,
     agent->address_ = agent->nic_.devices().front()->address();
     agent->payload_max_ = agent->nic_.devices().front()->capabilities().payload_max;
     const auto failed = [](const char* what) {
-        return std::unexpected(OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
+        return std::unexpected(
+            OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
     };
     set_yield_hook([] { sched_yield(); });
     agent->epoll_ = epoll_create1(EPOLL_CLOEXEC);
@@ -68,8 +70,9 @@ OpenResult HostAgent::open(HostAgentOptions options,
         agent->progress_ = start_thread([raw = agent.get()] { raw->run(); });
         agent->handlers_ = start_thread([raw = agent.get()] { raw->run_handlers(); });
     } catch (const std::system_error& error) {
-        return std::unexpected(OpenError{Status::error_resource,
-                                         std::string("cannot start the NIC's threads: ") + error.what()});
+        return std::unexpected(
+            OpenError{Status::error_resource,
+                      std::string("cannot start the NIC's threads: ") + error.what()});
     }
     return agent;
 }
@@ -136,7 +139,8 @@ void HostAgent::run() {
         epoll_event events[8];
         const int count = epoll_wait(epoll_, events, 8, timeout);
         if (count < 0 && errno != EINTR) {
-            log(0, "NIC %s: the progress thread cannot wait: %s", nic_.name().c_str(), strerror(errno));
+            log(0, "NIC %s: the progress thread cannot wait: %s", nic_.name().c_str(),
+                strerror(errno));
             return;
         }
         bool devices_ready = false;
@@ -179,6 +183,14 @@ void HostAgent::serve(bool devices_ready) {
         crowded_ = false;
 }
 
+/// The program polls, but what needs system calls is ours.
+void HostAgent::serve_deadlines() {
+    if (!nic_.try_take_turn()) return;  // the next period will do
+    const Time due = nic_.next_deadline();
+    if (!due.is_never() && now() >= due) nic_.service(now());
+    nic_.end_turn();
+}
+
 int HostAgent::sleep_time(Time deadline) {
     if (deadline.is_never()) return -1;
     const std::int64_t left = (deadline - now()).ns;
@@ -198,6 +210,7 @@ int HostAgent::settle() {
     const bool followed = (nic_.attention().load() & nic::Nic::somebody_waits) != 0;
     if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
+        serve_deadlines();
         return period;
     }
     return take_over();
@@ -206,7 +219,9 @@ int HostAgent::settle() {
 /// The program stood still for a period: do what is left, then sleep until somebody wakes us.
 int HostAgent::take_over() {
     const std::uint64_t polls = nic_.polls();
-    const auto overtaken = [&] { return nic_.polls() != polls || has_leader_.load() || closing_.load(); };
+    const auto overtaken = [&] {
+        return nic_.polls() != polls || has_leader_.load() || closing_.load();
+    };
     // After work more may follow: a stream of messages should not pay for a wake-up each.
     for (int idle = busy_ ? 0 : idle_turns_before_sleep; idle <= idle_turns_before_sleep; ++idle) {
         nic_.take_turn();

@@ -23,11 +23,11 @@
 namespace via::agent {
 
 struct HostAgentOptions {
-    std::string name;               ///< what was opened
+    std::string name;                     ///< what was opened
     std::vector<std::string> host_names;  ///< names of the own host
     Duration period = milliseconds(1);    ///< of looking whether the program still polls
     NicLimits limits;
-    std::uint32_t first_generation = 0;   ///< of handles; differs between NICs
+    std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
 };
 
 class HostAgent final : public Agent, private nic::Attendant {
@@ -80,6 +80,7 @@ private:
     /// Decides how to sleep; returns the time in milliseconds for epoll_wait (-1: for ever).
     int settle();
     int take_over();
+    void serve_deadlines();
     void serve(bool devices_ready);
 
     // waiting.cpp

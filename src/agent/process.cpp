@@ -85,7 +85,8 @@ void log(int level, const char* format, ...) {
                                names[level < 2 ? level : 2]);
     va_list arguments;
     va_start(arguments, format);
-    length += std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format, arguments);
+    length += std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format,
+                             arguments);
     va_end(arguments);
     if (length > static_cast<int>(sizeof line) - 48) length = static_cast<int>(sizeof line) - 48;
     if (left_out != 0)

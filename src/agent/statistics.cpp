@@ -94,10 +94,12 @@ void remove_dead_sockets(const std::string& directory) {
     if (folder == nullptr) return;  // the caller's own use of it says what is wrong
     while (const dirent* entry = readdir(folder)) {
         const std::string_view name = entry->d_name;
-        for (const std::string_view prefix : {std::string_view(socket_prefix), std::string_view(unready_prefix)}) {
+        for (const std::string_view prefix :
+             {std::string_view(socket_prefix), std::string_view(unready_prefix)}) {
             if (!name.starts_with(prefix)) continue;
             const int process = atoi(entry->d_name + prefix.size());
-            if (process > 0 && kill(process, 0) < 0 && errno == ESRCH) unlinkat(dirfd(folder), entry->d_name, 0);
+            if (process > 0 && kill(process, 0) < 0 && errno == ESRCH)
+                unlinkat(dirfd(folder), entry->d_name, 0);
             break;
         }
     }

@@ -21,9 +21,7 @@ constexpr int polls_before_sleep = 100;
 /// A leader that slept so long looks after the devices once, then sleeps for good.
 constexpr Duration before_long_sleep = milliseconds(10);
 
-timespec to_timespec(Time time) {
-    return {time.ns / 1'000'000'000, time.ns % 1'000'000'000};
-}
+timespec to_timespec(Time time) { return {time.ns / 1'000'000'000, time.ns % 1'000'000'000}; }
 
 /// Sleeps until a word changes, somebody wakes it, or the deadline. False: the kernel does not let
 /// us (older than 5.16, or a filter forbids it).
@@ -129,10 +127,11 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     }
     nic_.arm(device::Sleep::on_words);
     for (auto& device : nic_.devices())
-        count += device->wake_words(std::span(peers).subspan(count < leader_peers_max ? count : leader_peers_max));
+        count += device->wake_words(
+            std::span(peers).subspan(count < leader_peers_max ? count : leader_peers_max));
     atomic_fence(std::memory_order_seq_cst);
-    const bool look_again =
-        count > leader_peers_max || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
+    const bool look_again = count > leader_peers_max || nic_.has_work() ||
+                            waiter.condition.ready(waiter.condition.subject);
     if (look_again) nic_.arm(device::Sleep::awake);
     deadline = earlier(deadline, nic_.next_deadline());
     if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
@@ -179,8 +178,10 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
             std::lock_guard guard(waiters_mutex_);
             leads = leader_ == &waiter;
         }
-        if (leads) lead(waiter, deadline);
-        else follow(waiter, deadline);
+        if (leads)
+            lead(waiter, deadline);
+        else
+            follow(waiter, deadline);
     }
     discharge(waiter);
     return result;

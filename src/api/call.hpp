@@ -38,7 +38,8 @@ inline VIP_PROTECTION_HANDLE handle_of_tag(const OpenNic& open, memory::Protecti
     return tag == memory::no_tag ? nullptr : make_handle(Kind::tag, open.index, tag);
 }
 
-inline void write_attributes(const OpenNic& open, const engine::ViAttributes& from, VIP_VI_ATTRIBUTES& to) {
+inline void write_attributes(const OpenNic& open, const engine::ViAttributes& from,
+                             VIP_VI_ATTRIBUTES& to) {
     to.ReliabilityLevel = static_cast<VIP_RELIABILITY_LEVEL>(from.reliability);
     to.MaxTransferSize = from.transfer_length_max;
     to.QoS = reinterpret_cast<VIP_QOS>(from.qos);

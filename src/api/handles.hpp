@@ -63,7 +63,8 @@ inline FoundVi find_vi(const void* handle) {
     if (open == nullptr) return {};
     const std::uint64_t name = name_of(handle);
     engine::Vi* vi = open->nic->engine().vi_at(static_cast<std::uint32_t>(name & 0xFFFF));
-    const bool alive = vi != nullptr && vi->generation.load(std::memory_order_acquire) == name >> 16 &&
+    const bool alive = vi != nullptr &&
+                       vi->generation.load(std::memory_order_acquire) == name >> 16 &&
                        (name >> 16 & 1) != 0;
     return alive ? FoundVi{open, vi} : FoundVi{};
 }

@@ -51,8 +51,8 @@ VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
     const FoundQueue found = find_queue(handle);
     if (!found || entries == 0 || entries > found.open->nic->limits().completion_queue_entries_max)
         return VIP_INVALID_PARAMETER;
-    return answer(
-        found.open->nic->resize_completion_queue(name_of(handle), static_cast<std::uint32_t>(entries)));
+    return answer(found.open->nic->resize_completion_queue(name_of(handle),
+                                                           static_cast<std::uint32_t>(entries)));
 }
 
 VIA_VIPL via_VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {

@@ -24,7 +24,8 @@ bool read_address(const VIP_NET_ADDRESS& from, NetAddress& to, bool local) {
 }
 
 /// Writes exactly the bytes that the two lengths say, no more (VIPL 4.19).
-void write_address(const HostAddress& host, const Discriminator& discriminator, VIP_NET_ADDRESS& to) {
+void write_address(const HostAddress& host, const Discriminator& discriminator,
+                   VIP_NET_ADDRESS& to) {
     to.HostAddressLen = host.length;
     to.DiscriminatorLen = discriminator.length;
     VIP_UINT8* bytes = to.HostAddress;
@@ -32,10 +33,13 @@ void write_address(const HostAddress& host, const Discriminator& discriminator, 
     std::memcpy(bytes + host.length, discriminator.bytes.data(), discriminator.length);
 }
 
-bool is_given(const void* subject) { return static_cast<const engine::Listener*>(subject)->given.load(); }
+bool is_given(const void* subject) {
+    return static_cast<const engine::Listener*>(subject)->given.load();
+}
 
 bool is_decided(const void* subject) {
-    return static_cast<const engine::Vi*>(subject)->state.load() != engine::ViState::connect_pending;
+    return static_cast<const engine::Vi*>(subject)->state.load() !=
+           engine::ViState::connect_pending;
 }
 
 }  // namespace
@@ -53,7 +57,8 @@ VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_U
     engine::Listener listener;
     listener.discriminator = address.discriminator;
     const Time deadline = deadline_of(*open->agent, timeout);
-    if (const Status status = open->nic->listen(listener); status != Status::success) return answer(status);
+    if (const Status status = open->nic->listen(listener); status != Status::success)
+        return answer(status);
     open->agent->wait({is_given, &listener}, deadline);
     const bool given = open->nic->unlisten(listener);
     if (!given) return find_nic(handle) == nullptr ? VIP_INVALID_STATE : VIP_TIMEOUT;
@@ -78,18 +83,22 @@ VIA_VIPL via_VipConnectReject(VIP_CONN_HANDLE connection) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic_of(connection, Kind::connection);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(open->nic->with_turn([&] { return open->nic->engine().reject(name_of(connection)); }));
+    return answer(
+        open->nic->with_turn([&] { return open->nic->engine().reject(name_of(connection)); }));
 }
 
-VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
-                               VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes) {
+VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
+                               VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
+                               VIP_VI_ATTRIBUTES* remote_attributes) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
-    if (!found || local == nullptr || remote == nullptr || remote_attributes == nullptr || timeout == 0)
+    if (!found || local == nullptr || remote == nullptr || remote_attributes == nullptr ||
+        timeout == 0)
         return VIP_INVALID_PARAMETER;
     NetAddress from;
     NetAddress to;
-    if (!read_address(*local, from, true) || !read_address(*remote, to, false)) return VIP_INVALID_PARAMETER;
+    if (!read_address(*local, from, true) || !read_address(*remote, to, false))
+        return VIP_INVALID_PARAMETER;
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
     const Status status = found.open->nic->connect(*found.vi, from, to, deadline);
@@ -102,7 +111,8 @@ VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP
     return answer(found.open->nic->with_turn([&] {
         if (!find_vi(handle)) return Status::invalid_state;
         const Status outcome = found.vi->connect_status;
-        if (outcome == Status::success) write_attributes(*found.open, found.vi->remote, *remote_attributes);
+        if (outcome == Status::success)
+            write_attributes(*found.open, found.vi->remote, *remote_attributes);
         return outcome;
     }));
 }
@@ -118,10 +128,11 @@ VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
     }));
 }
 
-// Peer to peer (VIPL 4.22) --------------------------------------------------------------------------
+// Peer to peer (VIPL 4.22)
+// --------------------------------------------------------------------------
 
-VIA_VIPL via_VipConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
-                                   VIP_ULONG) {
+VIA_VIPL via_VipConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
+                                   VIP_NET_ADDRESS* remote, VIP_ULONG) {
     VIA_REFUSE_CHILD();
     if (!find_vi(handle) || local == nullptr || remote == nullptr) return VIP_INVALID_PARAMETER;
     return VIP_ERROR_NOT_SUPPORTED;

@@ -41,14 +41,16 @@ VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG
 
 }  // namespace
 
-VIA_VIPL via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory_handle) {
+VIA_VIPL via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                         VIP_MEM_HANDLE memory_handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->post_send(*found.vi, descriptor, memory_handle));
 }
 
-VIA_VIPL via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory_handle) {
+VIA_VIPL via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                         VIP_MEM_HANDLE memory_handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
@@ -83,7 +85,8 @@ VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR
     return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
 }
 
-// Notify (VIPL 4.17) comes with the next order --------------------------------------------------------
+// Notify (VIPL 4.17) comes with the next order
+// --------------------------------------------------------
 
 VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
     VIA_REFUSE_CHILD();

@@ -6,7 +6,8 @@ using namespace via::api;
 
 namespace {
 
-Status read_attributes(const OpenNic& open, const VIP_MEM_ATTRIBUTES* from, memory::MemoryAttributes& to) {
+Status read_attributes(const OpenNic& open, const VIP_MEM_ATTRIBUTES* from,
+                       memory::MemoryAttributes& to) {
     to = {};
     if (from == nullptr) return Status::success;  // the default tag, no RDMA
     if (!tag_of(open, from->Ptag, to.tag)) return Status::invalid_ptag;
@@ -33,15 +34,17 @@ VIA_VIPL via_VipDestroyPtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE tag_han
     memory::ProtectionTag tag = memory::no_tag;
     if (open == nullptr || tag_handle == nullptr || !tag_of(*open, tag_handle, tag))
         return VIP_INVALID_PARAMETER;
-    return answer(open->nic->with_turn(
-        [&] { return open->nic->memory().destroy_tag(tag, open->nic->engine().vis_with_tag(tag)); }));
+    return answer(open->nic->with_turn([&] {
+        return open->nic->memory().destroy_tag(tag, open->nic->engine().vis_with_tag(tag));
+    }));
 }
 
 VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG length,
                             VIP_MEM_ATTRIBUTES* attributes, VIP_MEM_HANDLE* memory_handle) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
-    if (open == nullptr || memory_handle == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
+    if (open == nullptr || memory_handle == nullptr || address == nullptr)
+        return VIP_INVALID_PARAMETER;
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
@@ -51,15 +54,16 @@ VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG 
     return VIP_SUCCESS;
 }
 
-VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle) {
+VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address,
+                              VIP_MEM_HANDLE memory_handle) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
     return answer(open->nic->deregister(memory_handle, bits_of(address)));
 }
 
-VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
-                                 VIP_MEM_ATTRIBUTES* attributes) {
+VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
+                                 VIP_MEM_HANDLE memory_handle, VIP_MEM_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;

@@ -6,7 +6,8 @@ using namespace via::api;
 
 namespace {
 
-Status read_attributes(const OpenNic& open, const VIP_VI_ATTRIBUTES& from, engine::ViAttributes& to) {
+Status read_attributes(const OpenNic& open, const VIP_VI_ATTRIBUTES& from,
+                       engine::ViAttributes& to) {
     const VIP_RELIABILITY_LEVEL level = from.ReliabilityLevel;
     if (level != VIP_SERVICE_UNRELIABLE && level != VIP_SERVICE_RELIABLE_DELIVERY &&
         level != VIP_SERVICE_RELIABLE_RECEPTION)
@@ -41,20 +42,24 @@ bool queue_of(const OpenNic& open, VIP_CQ_HANDLE handle, queue::CompletionQueue*
 
 }  // namespace
 
-VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, VIP_CQ_HANDLE send_queue,
-                         VIP_CQ_HANDLE receive_queue, VIP_VI_HANDLE* vi_handle) {
+VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
+                         VIP_CQ_HANDLE send_queue, VIP_CQ_HANDLE receive_queue,
+                         VIP_VI_HANDLE* vi_handle) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
-    if (open == nullptr || attributes == nullptr || vi_handle == nullptr) return VIP_INVALID_PARAMETER;
+    if (open == nullptr || attributes == nullptr || vi_handle == nullptr)
+        return VIP_INVALID_PARAMETER;
     engine::ViAttributes wanted;
-    if (const Status status = read_attributes(*open, *attributes, wanted); status != Status::success)
+    if (const Status status = read_attributes(*open, *attributes, wanted);
+        status != Status::success)
         return answer(status);
     return answer(open->nic->with_turn([&] {
         queue::CompletionQueue* send = nullptr;
         queue::CompletionQueue* receive = nullptr;
         if (!queue_of(*open, send_queue, send) || !queue_of(*open, receive_queue, receive))
             return Status::invalid_parameter;
-        if (const Status status = check_tag(*open, wanted); status != Status::success) return status;
+        if (const Status status = check_tag(*open, wanted); status != Status::success)
+            return status;
         const auto vi = open->nic->engine().create_vi(wanted, send, receive);
         if (!vi) return vi.error();
         *vi_handle = make_handle(Kind::vi, open->index, vi_name(**vi));
@@ -67,7 +72,8 @@ VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->with_turn([&] {
-        return find_vi(handle) ? found.open->nic->engine().destroy_vi(*found.vi) : Status::invalid_parameter;
+        return find_vi(handle) ? found.open->nic->engine().destroy_vi(*found.vi)
+                               : Status::invalid_parameter;
     }));
 }
 
@@ -76,11 +82,13 @@ VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     engine::ViAttributes wanted;
-    if (const Status status = read_attributes(*found.open, *attributes, wanted); status != Status::success)
+    if (const Status status = read_attributes(*found.open, *attributes, wanted);
+        status != Status::success)
         return answer(status);
     return answer(found.open->nic->with_turn([&] {
         if (!find_vi(handle)) return Status::invalid_parameter;
-        if (const Status status = check_tag(*found.open, wanted); status != Status::success) return status;
+        if (const Status status = check_tag(*found.open, wanted); status != Status::success)
+            return status;
         return found.open->nic->engine().set_attributes(*found.vi, wanted);
     }));
 }

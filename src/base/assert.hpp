@@ -8,5 +8,6 @@ namespace via {
 
 }  // namespace via
 
-#define VIA_ASSERT(condition) \
-    (__builtin_expect(!!(condition), 1) ? (void)0 : ::via::assert_failed(#condition, __FILE__, __LINE__))
+#define VIA_ASSERT(condition)                     \
+    (__builtin_expect(!!(condition), 1) ? (void)0 \
+                                        : ::via::assert_failed(#condition, __FILE__, __LINE__))

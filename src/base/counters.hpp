@@ -9,31 +9,31 @@
 namespace via {
 
 // name, what it counts
-#define VIA_COUNTERS(X)                                                     \
-    X(polls, "turns taken by the program's own calls")                      \
-    X(agent_turns, "turns taken by the progress thread")                    \
-    X(frames_sent, "frames handed to a device")                             \
-    X(frames_received, "frames taken from a device")                        \
-    X(bytes_sent, "payload bytes handed to a device")                       \
-    X(bytes_received, "payload bytes placed")                               \
-    X(sends, "sends completed without error")                               \
-    X(receives, "receives completed without error")                         \
-    X(rdma_writes, "RDMA writes completed without error")                   \
-    X(rdma_reads, "RDMA reads completed without error")                     \
-    X(descriptors_flushed, "descriptors flushed")                           \
-    X(descriptors_failed, "descriptors completed with an error of their own") \
-    X(connections_made, "connections made")                                 \
+#define VIA_COUNTERS(X)                                                             \
+    X(polls, "turns taken by the program's own calls")                              \
+    X(agent_turns, "turns taken by the progress thread")                            \
+    X(frames_sent, "frames handed to a device")                                     \
+    X(frames_received, "frames taken from a device")                                \
+    X(bytes_sent, "payload bytes handed to a device")                               \
+    X(bytes_received, "payload bytes placed")                                       \
+    X(sends, "sends completed without error")                                       \
+    X(receives, "receives completed without error")                                 \
+    X(rdma_writes, "RDMA writes completed without error")                           \
+    X(rdma_reads, "RDMA reads completed without error")                             \
+    X(descriptors_flushed, "descriptors flushed")                                   \
+    X(descriptors_failed, "descriptors completed with an error of their own")       \
+    X(connections_made, "connections made")                                         \
     X(connections_lost, "connections lost: the peer left, died or broke the rules") \
-    X(requests_refused, "connection requests answered with no match or reject") \
-    X(receive_queue_empty, "messages that found no receive posted")         \
-    X(rdma_refused, "RDMA requests of peers refused by the protection table") \
-    X(frames_refused, "frames of peers that failed a check")                \
-    X(back_pressure, "times a device had no room")                          \
-    X(completion_queue_overruns, "times a completion queue became full")    \
-    X(peers_woken, "wake-up calls made to sleeping peers")                  \
-    X(wakeups, "times the progress thread or a waiting call woke up")       \
-    X(vis_open, "VIs that exist now")                                       \
-    X(regions_open, "memory regions registered now")                        \
+    X(requests_refused, "connection requests answered with no match or reject")     \
+    X(receive_queue_empty, "messages that found no receive posted")                 \
+    X(rdma_refused, "RDMA requests of peers refused by the protection table")       \
+    X(frames_refused, "frames of peers that failed a check")                        \
+    X(back_pressure, "times a device had no room")                                  \
+    X(completion_queue_overruns, "times a completion queue became full")            \
+    X(peers_woken, "wake-up calls made to sleeping peers")                          \
+    X(wakeups, "times the progress thread or a waiting call woke up")               \
+    X(vis_open, "VIs that exist now")                                               \
+    X(regions_open, "memory regions registered now")                                \
     X(paths_open, "paths to other NICs now")
 
 enum class Counter : std::uint32_t {

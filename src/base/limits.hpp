@@ -14,13 +14,13 @@ struct NicLimits {
     std::uint32_t regions_max = 1U << 20;
     std::uint32_t descriptors_per_queue_max = 1024;
     std::uint32_t segments_per_descriptor_max = 252;
-    std::uint32_t transfer_length_max = 1U << 30;     ///< bytes in one message
-    std::uint32_t discriminator_length_max = 64;      ///< bytes
-    std::uint32_t connections_waiting_max = 1024;     ///< requests handed to ConnectWait, unanswered
-    std::uint32_t reads_in_flight_max = 8;            ///< RDMA reads outstanding per VI and direction
-    std::uint32_t paths_max = 4096;                   ///< peer NICs
-    std::uint32_t turn_frames_max = 64;               ///< frames received or sent in one turn
-    std::uint32_t turn_bytes_max = 256 * 1024;        ///< payload bytes moved in one turn
+    std::uint32_t transfer_length_max = 1U << 30;  ///< bytes in one message
+    std::uint32_t discriminator_length_max = 64;   ///< bytes
+    std::uint32_t connections_waiting_max = 1024;  ///< requests handed to ConnectWait, unanswered
+    std::uint32_t reads_in_flight_max = 8;         ///< RDMA reads outstanding per VI and direction
+    std::uint32_t paths_max = 4096;                ///< peer NICs
+    std::uint32_t turn_frames_max = 64;            ///< frames received or sent in one turn
+    std::uint32_t turn_bytes_max = 256 * 1024;     ///< payload bytes moved in one turn
 };
 
 }  // namespace via

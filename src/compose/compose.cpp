@@ -47,14 +47,16 @@ HostAddress address_of_name(std::string_view name) {
     std::uint32_t hash = 2166136261U;  // FNV-1a
     for (const char letter : name) hash = (hash ^ static_cast<std::uint8_t>(letter)) * 16777619U;
     return ipv4_address({127, static_cast<std::uint8_t>(1 + hash % 254),
-                         static_cast<std::uint8_t>(hash >> 8), static_cast<std::uint8_t>(hash >> 16)});
+                         static_cast<std::uint8_t>(hash >> 8),
+                         static_cast<std::uint8_t>(hash >> 16)});
 }
 
 /// Letters, digits, dots, dashes: what a host name and a file name both can be.
 bool is_plain(std::string_view name) {
     if (name.empty() || name.size() > name_length_max || name.front() == '.' || name.front() == '-')
         return false;
-    return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") ==
+    return name.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") ==
            std::string_view::npos;
 }
 
@@ -97,7 +99,8 @@ agent::OpenResult open_shm(const Opening& opening) {
     config.address = address_of_name(opening.host);
     config.paths_max = NicLimits{}.paths_max;
     if (getrandom(&config.key, sizeof config.key, 0) != static_cast<ssize_t>(sizeof config.key))
-        return std::unexpected(no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
+        return std::unexpected(
+            no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
     config.report = [](const std::string& text) { agent::log(1, "%s", text.c_str()); };
     auto device = device::shm::ShmDevice::open(config);
     if (!device) return std::unexpected(no_resource(device.error()));
@@ -107,9 +110,9 @@ agent::OpenResult open_shm(const Opening& opening) {
 agent::OpenResult open_loopback(const Opening& opening) {
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    return open_host(opening,
-                     std::make_unique<device::loopback::LoopbackDevice>(address_of_name(opening.host)),
-                     *host);
+    return open_host(
+        opening, std::make_unique<device::loopback::LoopbackDevice>(address_of_name(opening.host)),
+        *host);
 }
 
 }  // namespace
@@ -121,11 +124,13 @@ agent::OpenResult api::open_by_name(std::string_view name, std::uint32_t first_g
     if (colon != std::string_view::npos) {
         opening.host = name.substr(colon + 1);
         if (!is_plain(opening.host))
-            return std::unexpected(bad_name(name, "the part behind the colon is 1 to 40 letters, digits, '.', '-', '_'"));
+            return std::unexpected(bad_name(
+                name, "the part behind the colon is 1 to 40 letters, digits, '.', '-', '_'"));
     }
     if (medium == "shm") return open_shm(opening);
     if (medium == "loopback") return open_loopback(opening);
-    if (medium == "sim" && !opening.host.empty()) return sim::open_sim(opening.host, first_generation);
+    if (medium == "sim" && !opening.host.empty())
+        return sim::open_sim(opening.host, first_generation);
     return std::unexpected(bad_name(name, "unknown medium"));
 }
 

@@ -23,12 +23,13 @@ namespace via::device {
 using PathId = std::uint32_t;
 
 struct Capabilities {
-    std::uint32_t payload_max;        ///< payload bytes one frame can carry
-    std::uint32_t header_max;         ///< header bytes one frame can carry
-    std::uint32_t stream_length_min;  ///< payloads at least this long are best stored past the cache
-    bool lossless;                    ///< a transmitted frame arrives while the peer's NIC lives
-    bool ordered;                     ///< frames of a path arrive in the order of transmission
-    bool silent = false;              ///< nobody wakes us for frames: we sent them to ourselves
+    std::uint32_t payload_max;  ///< payload bytes one frame can carry
+    std::uint32_t header_max;   ///< header bytes one frame can carry
+    std::uint32_t
+        stream_length_min;  ///< payloads at least this long are best stored past the cache
+    bool lossless;          ///< a transmitted frame arrives while the peer's NIC lives
+    bool ordered;           ///< frames of a path arrive in the order of transmission
+    bool silent = false;    ///< nobody wakes us for frames: we sent them to ourselves
 };
 
 /// A received frame. `header` is private memory that nobody else can change, and holds every byte
@@ -38,9 +39,9 @@ struct Capabilities {
 struct Frame {
     static constexpr std::size_t inline_max = 64;
     PathId path = 0;
-    std::uint32_t length = 0;               ///< bytes in `bytes` that the peer sent (header first)
-    const std::byte* payload = nullptr;     ///< separate payload, or nullptr: it follows the header
-    std::uint32_t payload_length = 0;       ///< of the separate payload
+    std::uint32_t length = 0;            ///< bytes in `bytes` that the peer sent (header first)
+    const std::byte* payload = nullptr;  ///< separate payload, or nullptr: it follows the header
+    std::uint32_t payload_length = 0;    ///< of the separate payload
     alignas(8) std::byte bytes[inline_max];  ///< header, and behind it a small payload
 };
 

@@ -6,14 +6,16 @@ namespace {
 
 /// Sums the data segments from `first` on; a protection fault when one may not be touched.
 std::uint32_t check_segments(const CheckContext& context, const queue::ControlSegment& control,
-                             const queue::Segment* segments, std::uint32_t first, std::uint64_t& sum) {
+                             const queue::Segment* segments, std::uint32_t first,
+                             std::uint64_t& sum) {
     sum = 0;
     for (std::uint32_t index = first; index < control.segment_count; ++index) {
         const queue::Segment& segment = segments[index];
         sum += segment.length;
         // A segment of no bytes touches nothing.
-        if (segment.length != 0 && !context.memory.check(segment.handle, segment.address, segment.length,
-                                                         context.tag, memory::Access::local))
+        if (segment.length != 0 &&
+            !context.memory.check(segment.handle, segment.address, segment.length, context.tag,
+                                  memory::Access::local))
             return queue::status::protection_error;
     }
     return 0;
@@ -25,8 +27,9 @@ std::uint32_t check_send(const CheckContext& context, const queue::ControlSegmen
                          const queue::Segment* segments) {
     const std::uint16_t operation = control.control & queue::control::operation_mask;
     const bool remote = operation != queue::control::send_receive;
-    if ((control.control & queue::control::reserved) != 0 || operation == queue::control::operation_mask ||
-        control.reserved != 0 || (remote && control.segment_count == 0))
+    if ((control.control & queue::control::reserved) != 0 ||
+        operation == queue::control::operation_mask || control.reserved != 0 ||
+        (remote && control.segment_count == 0))
         return queue::status::format_error;
     if (operation == queue::control::rdma_read &&
         (!context.rdma_read_allowed || (control.control & queue::control::immediate) != 0))
@@ -34,14 +37,16 @@ std::uint32_t check_send(const CheckContext& context, const queue::ControlSegmen
     std::uint64_t sum = 0;
     if (const std::uint32_t fault = check_segments(context, control, segments, remote ? 1 : 0, sum))
         return fault;
-    if (sum != control.length || sum > context.transfer_length_max) return queue::status::length_error;
+    if (sum != control.length || sum > context.transfer_length_max)
+        return queue::status::length_error;
     return 0;
 }
 
 std::uint32_t check_receive(const CheckContext& context, const queue::ControlSegment& control,
                             const queue::Segment* segments, std::uint32_t& capacity) {
     // IMMEDIATE may be left over from a former use (VIPL 4.9).
-    const std::uint16_t bits = control.control & static_cast<std::uint16_t>(~queue::control::immediate);
+    const std::uint16_t bits =
+        control.control & static_cast<std::uint16_t>(~queue::control::immediate);
     capacity = 0;
     if (bits != 0 || control.reserved != 0) return queue::status::format_error;
     std::uint64_t sum = 0;

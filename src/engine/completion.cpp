@@ -7,9 +7,12 @@ namespace {
 
 std::uint32_t operation_bits(const queue::WorkEntry& entry) {
     switch (entry.control & queue::control::operation_mask) {
-        case queue::control::rdma_write: return queue::status::operation_rdma_write;
-        case queue::control::rdma_read: return queue::status::operation_rdma_read;
-        default: return queue::status::operation_send;
+        case queue::control::rdma_write:
+            return queue::status::operation_rdma_write;
+        case queue::control::rdma_read:
+            return queue::status::operation_rdma_read;
+        default:
+            return queue::status::operation_send;
     }
 }
 
@@ -82,9 +85,14 @@ void Engine::drain_sends(Vi& vi) {
         if ((entry.status & queue::status::done) == 0) return;
         if ((entry.status & queue::status::error_mask) == 0) {
             switch (entry.control & queue::control::operation_mask) {
-                case queue::control::rdma_write: counters_.add(Counter::rdma_writes); break;
-                case queue::control::rdma_read: counters_.add(Counter::rdma_reads); break;
-                default: counters_.add(Counter::sends);
+                case queue::control::rdma_write:
+                    counters_.add(Counter::rdma_writes);
+                    break;
+                case queue::control::rdma_read:
+                    counters_.add(Counter::rdma_reads);
+                    break;
+                default:
+                    counters_.add(Counter::sends);
             }
         }
         complete(vi, vi.send, entry.status | operation_bits(entry));
@@ -99,7 +107,8 @@ void Engine::flush_queue(Vi& vi, ViQueue& queue) {
             receive ? queue::status::operation_receive : operation_bits(entry);
         // What was decided before the end keeps its own outcome.
         const bool decided = queue.work.has_started() && (entry.status & queue::status::done) != 0;
-        if (receive && (entry.status & queue::status::error_mask) != 0) ++vi.receive_faults_completed;
+        if (receive && (entry.status & queue::status::error_mask) != 0)
+            ++vi.receive_faults_completed;
         complete(vi, queue, (decided ? entry.status : queue::status::flushed) | operation);
     }
 }

@@ -33,8 +33,8 @@ bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMes
     std::memcpy(&message, payload, sizeof message);
     const std::uint16_t level = message.reliability;
     return (level == 1 || level == 2 || level == 4) && message.rdma_write_enabled <= 1 &&
-           message.rdma_read_enabled <= 1 && message.local_length <= 64 && message.remote_length <= 64 &&
-           message.reserved == 0 && message.reserved_end == 0;
+           message.rdma_read_enabled <= 1 && message.local_length <= 64 &&
+           message.remote_length <= 64 && message.reserved == 0 && message.reserved_end == 0;
 }
 
 }  // namespace
@@ -85,7 +85,8 @@ Engine::Connection* Engine::connection_of(std::uint64_t connection) {
     const auto index = static_cast<std::uint32_t>(connection & ((1U << connection_index_bits) - 1));
     if (index >= connections_.size()) return nullptr;
     Connection& slot = connections_[index];
-    return slot.stage != Connection::Stage::free && slot.generation == connection >> connection_index_bits
+    return slot.stage != Connection::Stage::free &&
+                   slot.generation == connection >> connection_index_bits
                ? &slot
                : nullptr;
 }
@@ -101,9 +102,11 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     wire::ConnectMessage message;
     if (header.flags != 0 || !read_message(payload, length, message))
         return hostile("a connection request that makes no sense");
-    const Discriminator wanted = discriminator_of(message.remote_discriminator, message.remote_length);
+    const Discriminator wanted =
+        discriminator_of(message.remote_discriminator, message.remote_length);
     Listener* listener = listeners_.front();
-    while (listener != nullptr && !(listener->discriminator == wanted)) listener = listeners_.next(*listener);
+    while (listener != nullptr && !(listener->discriminator == wanted))
+        listener = listeners_.next(*listener);
     const auto refuse = [&] {
         counters_.add(Counter::requests_refused);
         notify_peer(path.id, wire::FrameKind::refuse, message.vi, 0,
@@ -111,9 +114,9 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
         return FrameVerdict::taken;
     };
     if (listener == nullptr) return refuse();
-    auto slot = std::find_if(connections_.begin(), connections_.end(), [](const Connection& connection) {
-        return connection.stage == Connection::Stage::free;
-    });
+    auto slot = std::find_if(
+        connections_.begin(), connections_.end(),
+        [](const Connection& connection) { return connection.stage == Connection::Stage::free; });
     if (slot == connections_.end()) {
         if (connections_.size() == limits_.connections_waiting_max) return refuse();
         slot = connections_.emplace(connections_.end());
@@ -179,7 +182,8 @@ Status Engine::reject(std::uint64_t connection) {
 
 // Requesting --------------------------------------------------------------------------------------
 
-Status Engine::begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline) {
+Status Engine::begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                             Time deadline) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     vi.local_address = local;
     vi.remote_address = remote;
@@ -264,9 +268,10 @@ FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header) {
     if (vi == nullptr || vi->number() != header.vi || vi->path != path.id ||
         vi->state_now() != ViState::connect_pending)
         return FrameVerdict::stale;
-    connect_failed(*vi, header.immediate_or_code == static_cast<std::uint32_t>(wire::RefuseCode::no_match)
-                            ? Status::no_match
-                            : Status::reject);
+    connect_failed(
+        *vi, header.immediate_or_code == static_cast<std::uint32_t>(wire::RefuseCode::no_match)
+                 ? Status::no_match
+                 : Status::reject);
     return FrameVerdict::taken;
 }
 
@@ -299,7 +304,8 @@ void Engine::leave(Vi& vi, ViState state) {
 void Engine::disconnect(Vi& vi) {
     const ViState state = vi.state_now();
     const PathId path = vi.path;
-    if (state == ViState::connected) notify_peer(path, wire::FrameKind::disconnect, vi.remote_number);
+    if (state == ViState::connected)
+        notify_peer(path, wire::FrameKind::disconnect, vi.remote_number);
     if (state == ViState::connect_pending && path != no_path)
         notify_peer(path, wire::FrameKind::withdraw, 0, vi.number());
     leave(vi, ViState::idle);

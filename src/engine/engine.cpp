@@ -13,7 +13,8 @@ Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& c
       memory_(memory),
       counters_(counters),
       first_generation_(first_generation & ~1U),
-      vi_table_(std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)) {
+      vi_table_(
+          std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)) {
     VIA_ASSERT(limits.vis_max <= 1U << 16);
     VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
     emitted_.reserve(limits.turn_frames_max);
@@ -56,7 +57,8 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
     vi.receive.completions = receive_queue;
     vi.connect_status = Status::success;
     vi.state.store(ViState::idle, std::memory_order_relaxed);
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_release);
     ++vi_count_;
     counters_.add(Counter::vis_open);
     return &vi;
@@ -65,7 +67,8 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
 Status Engine::destroy_vi(Vi& vi) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_release);
     List<Vi, EventLink>::remove_if_linked(vi);
     vi.events = 0;
     vi.send.work.reset();
@@ -88,7 +91,8 @@ std::uint32_t Engine::vis_with_tag(memory::ProtectionTag tag) const {
     std::uint32_t count = 0;
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         const Vi& vi = *vi_at(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 && vi.attributes.tag == tag) ++count;
+        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 && vi.attributes.tag == tag)
+            ++count;
     }
     return count;
 }

@@ -25,12 +25,12 @@ namespace via::engine {
 /// again with unlisten() before it ends.
 struct Listener : ListLink {
     Discriminator discriminator;
-    Atomic<bool> given{false};     ///< a request was given to this listener: what follows is set
+    Atomic<bool> given{false};  ///< a request was given to this listener: what follows is set
     std::uint64_t connection = 0;
     PathId path = no_path;
-    Discriminator remote;          ///< the requester's own discriminator
-    HostAddress remote_host;       ///< where its NIC is; filled in by the NIC
-    RemoteAttributes attributes;   ///< of the requester's VI
+    Discriminator remote;         ///< the requester's own discriminator
+    HostAddress remote_host;      ///< where its NIC is; filled in by the NIC
+    RemoteAttributes attributes;  ///< of the requester's VI
 };
 
 /// What the next frame of a path needs of the device.
@@ -90,8 +90,8 @@ public:
         return index < limits_.vis_max
                    ? vi_table_[index / vis_per_chunk].load(std::memory_order_acquire) == nullptr
                          ? nullptr
-                         : &vi_table_[index / vis_per_chunk].load(std::memory_order_relaxed)
-                                [index % vis_per_chunk]
+                         : &vi_table_[index / vis_per_chunk].load(
+                               std::memory_order_relaxed)[index % vis_per_chunk]
                    : nullptr;
     }
     std::uint32_t vi_count() const { return vi_count_; }
@@ -275,7 +275,7 @@ private:
     List<Vi, EventLink> eventful_;
     std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
     std::deque<queue::CompletionQueue*> overrun_events_;
-    std::vector<Vi*> emitted_;  ///< VIs whose sends may complete once published
+    std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     std::uint32_t pending_ = 0;

@@ -45,24 +45,36 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     }
     if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
     Path& path = path_at(id);
-    if (path.notices.size() >= notices_max) return hostile("it asks without end and reads no answer");
+    if (path.notices.size() >= notices_max)
+        return hostile("it asks without end and reads no answer");
     switch (header.kind) {
-        case wire::FrameKind::request: return on_request(path, header, payload, length);
-        case wire::FrameKind::accept: return on_accept(path, header, payload, length);
-        case wire::FrameKind::refuse: return on_refuse(path, header);
-        case wire::FrameKind::withdraw: return on_withdraw(path, header);
-        case wire::FrameKind::disconnect: return on_disconnect(path, header);
-        default: break;
+        case wire::FrameKind::request:
+            return on_request(path, header, payload, length);
+        case wire::FrameKind::accept:
+            return on_accept(path, header, payload, length);
+        case wire::FrameKind::refuse:
+            return on_refuse(path, header);
+        case wire::FrameKind::withdraw:
+            return on_withdraw(path, header);
+        case wire::FrameKind::disconnect:
+            return on_disconnect(path, header);
+        default:
+            break;
     }
     Vi* vi = connected_vi(id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
     switch (header.kind) {
         case wire::FrameKind::send:
-        case wire::FrameKind::rdma_write: return on_message(*vi, header, payload, length);
-        case wire::FrameKind::read_request: return on_read_request(*vi, header, length);
-        case wire::FrameKind::read_reply: return on_read_reply(*vi, header, payload, length);
-        case wire::FrameKind::ack: return on_ack(*vi, header);
-        default: return on_nak(*vi, header);
+        case wire::FrameKind::rdma_write:
+            return on_message(*vi, header, payload, length);
+        case wire::FrameKind::read_request:
+            return on_read_request(*vi, header, length);
+        case wire::FrameKind::read_reply:
+            return on_read_reply(*vi, header, payload, length);
+        case wire::FrameKind::ack:
+            return on_ack(*vi, header);
+        default:
+            return on_nak(*vi, header);
     }
 }
 
@@ -75,7 +87,8 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
     const bool extent = header.has(wire::flag::extent);
     const std::uint64_t total = extent ? header.message_length : length;
     const std::uint64_t offset = extent ? header.offset : 0;
-    if (header.message != vi.expected_message) return break_rule(vi, header, "a message out of sequence");
+    if (header.message != vi.expected_message)
+        return break_rule(vi, header, "a message out of sequence");
     if (first == vi.placing || (!first && header.kind != vi.placing_kind))
         return break_rule(vi, header, "a message that begins within another");
     if (offset != (first ? 0 : vi.placed) || (!first && total != vi.placing_length))
@@ -91,7 +104,8 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
-    if (const FrameVerdict verdict = check_sequence(vi, header, length); verdict != FrameVerdict::taken)
+    if (const FrameVerdict verdict = check_sequence(vi, header, length);
+        verdict != FrameVerdict::taken)
         return verdict;
     const bool send = header.kind == wire::FrameKind::send;
     if (header.has(wire::flag::first)) {
@@ -99,8 +113,8 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
         vi.discarding = false;
         vi.placing_kind = header.kind;
         vi.placed = 0;
-        vi.placing_length =
-            header.has(wire::flag::extent) ? header.message_length : static_cast<std::uint32_t>(length);
+        vi.placing_length = header.has(wire::flag::extent) ? header.message_length
+                                                           : static_cast<std::uint32_t>(length);
         vi.target_address = header.remote_address;
         vi.target_handle = header.remote_handle;
         if (send) {
@@ -133,7 +147,8 @@ bool Engine::match_receive(Vi& vi) {
     work.start_next();
     if (fits) return true;
     vi.discarding = true;
-    complete_receive(vi, queue::status::length_error | queue::status::operation_receive, 0, nullptr);
+    complete_receive(vi, queue::status::length_error | queue::status::operation_receive, 0,
+                     nullptr);
     return false;
 }
 
@@ -142,8 +157,8 @@ bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length
     if (header.has(wire::flag::first)) {
         if (!vi.attributes.rdma_write) return false;
         if (vi.placing_length != 0 &&
-            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length, vi.attributes.tag,
-                           memory::Access::remote_write))
+            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length,
+                           vi.attributes.tag, memory::Access::remote_write))
             return false;
     }
     return length == 0 || memory_.check(vi.target_handle, vi.target_address + vi.placed, length,
@@ -194,10 +209,12 @@ FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
 
 /// The message cannot be taken (VIPL 4.25): an unreliable VI drops it and stays connected, a
 /// reliable one breaks and tells the sender.
-void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event) {
+void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code,
+                            ErrorCode event) {
     // A receive that was there and failed told the program already.
     const bool told = vi.discarding && event == ErrorCode::receive_queue_empty;
-    if (event == ErrorCode::receive_queue_empty && !told) counters_.add(Counter::receive_queue_empty);
+    if (event == ErrorCode::receive_queue_empty && !told)
+        counters_.add(Counter::receive_queue_empty);
     if (!told) report(vi, event);
     vi.discarding = true;
     if (vi.reliable() && vi.state_now() == ViState::connected)
@@ -213,7 +230,8 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
         header.read_number != header.message || !vi.reliable() ||
         header.message_length > vi.attributes.transfer_length_max)
         return break_rule(vi, header, "a read request that makes no sense");
-    if (vi.reads_count == Vi::reads_max) return break_rule(vi, header, "more reads at once than agreed");
+    if (vi.reads_count == Vi::reads_max)
+        return break_rule(vi, header, "more reads at once than agreed");
     if (!vi.attributes.rdma_read ||
         (header.message_length != 0 &&
          !memory_.check(header.remote_handle, header.remote_address, header.message_length,
@@ -237,8 +255,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
         return (entry.control & queue::control::operation_mask) == queue::control::rdma_read &&
                (entry.status & queue::status::done) == 0;
     };
-    while (at.position() != work.current().position() && !is_waiting_read(at.cell()))
-        at.pass();
+    while (at.position() != work.current().position() && !is_waiting_read(at.cell())) at.pass();
     if (at.position() == work.current().position())
         return break_rule(vi, header, "an answer to no read");
     queue::WorkEntry& entry = at.cell();

@@ -35,7 +35,9 @@ void Engine::on_doorbell(Vi& vi) {
             flush_queue(vi, vi.send);
             complete_faulty_receives(vi);
             return;
-        case ViState::error: flush(vi); return;
+        case ViState::error:
+            flush(vi);
+            return;
     }
 }
 
@@ -100,7 +102,8 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
             return true;
         default:
             next_length_ = std::min(entry.length - vi.cut, path.payload_max);
-            shape = {next_length_ == entry.length ? wire::header_length_base : wire::header_length_extent,
+            shape = {next_length_ == entry.length ? wire::header_length_base
+                                                  : wire::header_length_extent,
                      next_length_};
             return true;
     }
@@ -118,11 +121,12 @@ bool Engine::message_may_start(Vi& vi) {
             if (vi.state_now() != ViState::connected) return false;
             continue;
         }
-        if (vi.reads_in_flight != 0 &&
-            ((entry.control & queue::control::queue_fence) != 0 ||
-             (operation == queue::control::rdma_read && vi.reads_in_flight == limits_.reads_in_flight_max)))
+        if (vi.reads_in_flight != 0 && ((entry.control & queue::control::queue_fence) != 0 ||
+                                        (operation == queue::control::rdma_read &&
+                                         vi.reads_in_flight == limits_.reads_in_flight_max)))
             return false;
-        vi.gather = queue::ByteWalk(work.current(), operation == queue::control::send_receive ? 0 : 1);
+        vi.gather =
+            queue::ByteWalk(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
     }
     return false;
@@ -141,13 +145,19 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     if (next_ == Piece::notice) return emit_notice(path, room);
     Vi& vi = *path.active.front();
     switch (next_) {
-        case Piece::ack: emit_ack(vi, room); break;
-        case Piece::read_reply: emit_read_reply(vi, room); break;
-        default: emit_message(vi, room);
+        case Piece::ack:
+            emit_ack(vi, room);
+            break;
+        case Piece::read_reply:
+            emit_read_reply(vi, room);
+            break;
+        default:
+            emit_message(vi, room);
     }
     // In turn; what has nothing left goes at once.
     if (static_cast<ActiveLink&>(vi).linked()) path.active.pop_front();
-    const bool more = vi.cut != 0 || vi.ack_due || vi.reads_count != 0 || vi.send.work.has_current();
+    const bool more =
+        vi.cut != 0 || vi.ack_due || vi.reads_count != 0 || vi.send.work.has_current();
     if (more && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
@@ -222,15 +232,15 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
 void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
     // The region may have been deregistered since the request was granted.
-    const bool allowed =
-        memory_.check(read.handle, read.address, read.length, vi.attributes.tag, memory::Access::remote_read);
+    const bool allowed = memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
+                                       memory::Access::remote_read);
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;
     header.message = read.number;
-    header.flags = static_cast<std::uint8_t>(wire::flag::extent | wire::flag::remote |
-                                             (read.done == 0 ? wire::flag::first : 0) |
-                                             (read.done + next_length_ == read.length ? wire::flag::last : 0));
+    header.flags = static_cast<std::uint8_t>(
+        wire::flag::extent | wire::flag::remote | (read.done == 0 ? wire::flag::first : 0) |
+        (read.done + next_length_ == read.length ? wire::flag::last : 0));
     header.message_length = read.length;
     header.offset = read.done;
     header.read_number = read.number;
@@ -247,8 +257,8 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
         return;
     }
     wire::emit(header, room.header);
-    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done, next_length_,
-                   room.stream);
+    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done,
+                   next_length_, room.stream);
     counters_.add(Counter::bytes_sent, next_length_);
     read.done += next_length_;
     vi.reply_next = false;

@@ -66,18 +66,18 @@ struct EventLink : ListLink {};
 struct Vi : ActiveLink, EventLink {
     // Any thread --------------------------------------------------------------------------------
     Atomic<ViState> state{ViState::idle};
-    Atomic<bool> rung{false};        ///< stands in the NIC's doorbell list
-    Vi* next_rung = nullptr;         ///< the doorbell list
+    Atomic<bool> rung{false};                 ///< stands in the NIC's doorbell list
+    Vi* next_rung = nullptr;                  ///< the doorbell list
     Atomic<std::uint32_t> receive_faults{0};  ///< receives posted with a fault, ever
-    std::uint32_t index = 0;         ///< place in the NIC's table; constant
-    Atomic<std::uint32_t> generation{0};  ///< of the VI handle; odd: exists
+    std::uint32_t index = 0;                  ///< place in the NIC's table; constant
+    Atomic<std::uint32_t> generation{0};      ///< of the VI handle; odd: exists
 
     // The turn ----------------------------------------------------------------------------------
     ViAttributes attributes;
     RemoteAttributes remote;
     ViQueue send;
     ViQueue receive;
-    std::uint32_t epoch = 0;         ///< counts connections, so that old frames miss
+    std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss
     PathId path = no_path;
     std::uint32_t remote_number = 0;
     Status connect_status = Status::success;  ///< outcome of the last request
@@ -87,16 +87,16 @@ struct Vi : ActiveLink, EventLink {
 
     // Outbound: the message being cut, and what the peer has of us
     std::uint32_t next_message = 0;
-    std::uint32_t cut = 0;                 ///< bytes of the current message emitted
+    std::uint32_t cut = 0;  ///< bytes of the current message emitted
     queue::ByteWalk gather;
-    std::uint32_t acked_message = 0;       ///< every message below was acknowledged
+    std::uint32_t acked_message = 0;  ///< every message below was acknowledged
     std::uint32_t reads_in_flight = 0;
     bool ack_due = false;
-    bool reply_next = false;               ///< alternates read replies with own messages
+    bool reply_next = false;  ///< alternates read replies with own messages
 
     // Inbound: the message being placed
-    bool placing = false;                  ///< between first and last frame
-    bool discarding = false;               ///< its rest is not wanted
+    bool placing = false;     ///< between first and last frame
+    bool discarding = false;  ///< its rest is not wanted
     wire::FrameKind placing_kind{};
     std::uint32_t expected_message = 0;
     std::uint32_t receive_faults_completed = 0;
@@ -121,7 +121,7 @@ struct Vi : ActiveLink, EventLink {
     std::uint32_t reads_first = 0;
     std::uint32_t reads_count = 0;
 
-    std::uint32_t events = 0;              ///< bit per ErrorCode, to be reported
+    std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported
     queue::Descriptor* fault_descriptor = nullptr;
 
     bool reliable() const { return attributes.reliability != Reliability::unreliable; }

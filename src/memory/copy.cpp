@@ -33,8 +33,9 @@ void store_word(std::byte* target, const std::byte* source, std::size_t tail) {
             __atomic_store_n(reinterpret_cast<std::uint16_t*>(target), word, __ATOMIC_RELAXED);
             return;
         }
-        default: __atomic_store_n(reinterpret_cast<unsigned char*>(target),
-                                  *reinterpret_cast<const unsigned char*>(source), __ATOMIC_RELAXED);
+        default:
+            __atomic_store_n(reinterpret_cast<unsigned char*>(target),
+                             *reinterpret_cast<const unsigned char*>(source), __ATOMIC_RELAXED);
     }
 }
 
@@ -61,9 +62,8 @@ __attribute__((target("avx2"))) void stream_avx2(std::byte* to, const std::byte*
                                                  std::size_t lines) {
     for (; lines != 0; --lines, to += line, from += line)
         for (std::size_t part = 0; part < line; part += 32)
-            _mm256_stream_si256(
-                reinterpret_cast<__m256i*>(to + part),
-                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + part)));
+            _mm256_stream_si256(reinterpret_cast<__m256i*>(to + part),
+                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + part)));
 }
 
 void stream_sse2(std::byte* to, const std::byte* from, std::size_t lines) {

@@ -40,7 +40,8 @@ std::uint32_t MemoryTable::take_slot() {
 
 Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t length,
                                       const MemoryAttributes& attributes) {
-    if (length == 0 || address + length < address) return std::unexpected(Status::invalid_parameter);
+    if (length == 0 || address + length < address)
+        return std::unexpected(Status::invalid_parameter);
     if (attributes.tag != no_tag && !is_tag(attributes.tag))
         return std::unexpected(Status::invalid_ptag);
     const std::uint32_t index = take_slot();
@@ -78,7 +79,8 @@ void MemoryTable::resume(MemoryHandle handle) {
 void MemoryTable::remove(MemoryHandle handle) {
     Slot* const found = find(handle);
     VIA_ASSERT(found != nullptr && found->handle.load(std::memory_order_relaxed) == 0);
-    atomic_fence(std::memory_order_release);  // who sees the next region's fields sees this one gone
+    atomic_fence(
+        std::memory_order_release);  // who sees the next region's fields sees this one gone
     Slot& slot = *found;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     --regions_;

@@ -52,8 +52,8 @@ public:
     /// May a VI with `vi_tag` touch [address, address + length) of `handle` this way? Exact to the
     /// byte. A VI without a tag may use memory of any tag (VIPL 4.7). Length 0 asks for the handle
     /// and the tag only, anywhere within or at the end of the region.
-    bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length, ProtectionTag vi_tag,
-               Access access) const {
+    bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
+               ProtectionTag vi_tag, Access access) const {
         const Slot* slot = find(handle);
         if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return false;
         const std::uint64_t begin = slot->begin.load(std::memory_order_relaxed);
@@ -108,7 +108,9 @@ private:
     Slot* find(MemoryHandle handle) {
         return const_cast<Slot*>(static_cast<const MemoryTable*>(this)->find(handle));
     }
-    Slot& slot_at(std::uint32_t index) { return storage_[index >> chunk_bits][index & (chunk_slots - 1)]; }
+    Slot& slot_at(std::uint32_t index) {
+        return storage_[index >> chunk_bits][index & (chunk_slots - 1)];
+    }
     std::uint32_t take_slot();
     void count_tag(ProtectionTag tag, int change);
 

@@ -5,12 +5,15 @@
 
 namespace via::nic {
 
-Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline) {
+Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
+                    Time deadline) {
     return with_turn([&] {
         const Status status = engine_.begin_connect(vi, local, remote, deadline);
         if (status != Status::success) return status;
-        if (devices_.empty()) engine_.connect_failed(vi, Status::not_reachable);
-        else devices_.front()->resolve(remote, vi.number());
+        if (devices_.empty())
+            engine_.connect_failed(vi, Status::not_reachable);
+        else
+            devices_.front()->resolve(remote, vi.number());
         return Status::success;
     });
 }
@@ -57,7 +60,8 @@ Result<std::uint64_t> Nic::create_completion_queue(std::uint32_t entries) {
         const std::uint32_t index = free_completion_queues_.front();
         CompletionQueueSlot& slot = completion_queues_[index];
         if (!slot.queue) slot.queue.reset(new (std::nothrow) queue::CompletionQueue);
-        if (!slot.queue || !slot.queue->prepare(entries)) return std::unexpected(Status::error_resource);
+        if (!slot.queue || !slot.queue->prepare(entries))
+            return std::unexpected(Status::error_resource);
         free_completion_queues_.pop_front();
         const std::uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
         slot.generation.store(generation, std::memory_order_release);
@@ -95,7 +99,8 @@ Status Nic::destroy_completion_queue(std::uint64_t name) {
 }
 
 Status Nic::resize_completion_queue(std::uint64_t name, std::uint32_t entries) {
-    if (entries == 0 || entries > limits_.completion_queue_entries_max) return Status::invalid_parameter;
+    if (entries == 0 || entries > limits_.completion_queue_entries_max)
+        return Status::invalid_parameter;
     return with_turn([&] {
         queue::CompletionQueue* queue = completion_queue(name);
         if (queue == nullptr) return Status::invalid_parameter;

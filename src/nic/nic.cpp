@@ -23,8 +23,7 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
       attendant_(attendant),
       memory_(limits.regions_max, limits.protection_tags_max),
       engine_(limits, memory_, counters, first_generation),
-      completion_queues_(
-          std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)) {
+      completion_queues_(std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)) {
     for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
         completion_queues_[n].generation.store(first_generation & ~1U, std::memory_order_relaxed);
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
@@ -82,7 +81,8 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
             bytes += frame.length + frame.payload_length;
             const engine::FrameVerdict verdict = engine_.on_frame(
                 id, {frame.bytes, frame.length, frame.payload, frame.payload_length});
-            if (verdict == engine::FrameVerdict::refused) attendant_.refused(engine_.last_refusal());
+            if (verdict == engine::FrameVerdict::refused)
+                attendant_.refused(engine_.last_refusal());
             if (verdict != engine::FrameVerdict::hostile) continue;
             paths_[id].condemned = true;
             device.condemn(frame.path, engine_.last_refusal());
@@ -157,9 +157,11 @@ void Nic::end_turn(bool polling) {
             attendant_.report(event);
         if (published_) {
             published_ = false;
-            atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what we published
+            atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what
+                                                      // we published
             for (auto& device : devices_)
-                if (const std::uint32_t calls = device->notify()) counters_.add(Counter::peers_woken, calls);
+                if (const std::uint32_t calls = device->notify())
+                    counters_.add(Counter::peers_woken, calls);
         }
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
@@ -198,7 +200,8 @@ Time Nic::next_deadline() const {
 
 bool Nic::has_work() {
     if (doorbells_.any() || work_left_) return true;
-    return std::any_of(devices_.begin(), devices_.end(), [](auto& device) { return device->has_work(); });
+    return std::any_of(devices_.begin(), devices_.end(),
+                       [](auto& device) { return device->has_work(); });
 }
 
 void Nic::arm(device::Sleep sleep) {
@@ -233,7 +236,8 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    if (address == nullptr || at % queue::descriptor_alignment != 0) return Status::invalid_parameter;
+    if (address == nullptr || at % queue::descriptor_alignment != 0)
+        return Status::invalid_parameter;
     std::lock_guard guard(work.post_lock());
     if (!memory_.check(handle, at, sizeof(queue::Descriptor), tag, memory::Access::local))
         return Status::invalid_parameter;
@@ -244,20 +248,23 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
         const std::uint32_t count = copy.control.segment_count;
         if (count > limits_.segments_per_descriptor_max) {
             segments = nullptr;
-        } else if (memory_.check(handle, at, queue::descriptor_length(count), tag, memory::Access::local)) {
+        } else if (memory_.check(handle, at, queue::descriptor_length(count), tag,
+                                 memory::Access::local)) {
             segments = std::copy_n(descriptor->segments, count, many) - count;
         } else {
             return Status::invalid_parameter;
         }
     }
-    const engine::CheckContext context{memory_, tag, vi.attributes.transfer_length_max, vi.reliable()};
+    const engine::CheckContext context{memory_, tag, vi.attributes.transfer_length_max,
+                                       vi.reliable()};
     std::uint32_t fault = queue::status::format_error;
     if (segments != nullptr)
-        fault = receive ? engine::check_receive(context, copy.control, segments, copy.control.length)
-                        : engine::check_send(context, copy.control, segments);
+        fault = receive
+                    ? engine::check_receive(context, copy.control, segments, copy.control.length)
+                    : engine::check_send(context, copy.control, segments);
     if (receive && fault != 0) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
-    const Status status =
-        work.post(descriptor, handle, copy.control, segments, fault, limits_.descriptors_per_queue_max);
+    const Status status = work.post(descriptor, handle, copy.control, segments, fault,
+                                    limits_.descriptors_per_queue_max);
     if (status == Status::success) {
         // Read under post_lock(): a VI that breaks now waits for us and flushes what we posted.
         const engine::ViState state = vi.state.load(std::memory_order_relaxed);
@@ -314,15 +321,18 @@ Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
     }
     descriptor = taken.descriptor;
     if (!found) return empty ? Status::descriptor_error : Status::not_done;
-    return (taken.status & queue::status::error_mask) != 0 ? Status::descriptor_error : Status::success;
+    return (taken.status & queue::status::error_mask) != 0 ? Status::descriptor_error
+                                                           : Status::success;
 }
 
 Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& completion) {
     for (int tries = 0;;) {
         while (queue.pop(completion)) {
-            const engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
+            const engine::Vi* vi =
+                engine_.vi_at(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
             // Entries of a destroyed VI are gone (VIPL 4.16).
-            if (vi != nullptr && vi->generation.load(std::memory_order_acquire) == completion.vi >> 16)
+            if (vi != nullptr &&
+                vi->generation.load(std::memory_order_acquire) == completion.vi >> 16)
                 return Status::success;
         }
         if (++tries == 2) return Status::not_done;

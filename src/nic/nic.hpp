@@ -26,7 +26,8 @@ public:
     /// A turn made progress (completions, states, events) while somebody waits, or the program
     /// polls while the agent sleeps. Called without the turn, by whoever took it.
     virtual void attend() = 0;
-    /// Posted work is left that no poll of the program may come to continue. Called without the turn.
+    /// Posted work is left that no poll of the program may come to continue. Called without the
+    /// turn.
     virtual void work_is_left() {}
     /// A peer's message broke a rule and its connection ended. Called under the turn.
     virtual void refused(const char* /*why*/) {}
@@ -101,7 +102,8 @@ public:
     /// Something was left to do when the last turn ended (bound or back-pressure without sleep).
     bool work_left() const { return work_left_; }
 
-    // Waiting and sleeping (the agent's side) -------------------------------------------------------
+    // Waiting and sleeping (the agent's side)
+    // -------------------------------------------------------
     /// Bits of attention(): set by the agent before a full fence and a last look at the work.
     static constexpr std::uint32_t somebody_waits = 1;
     static constexpr std::uint32_t agent_sleeps = 2;
@@ -118,7 +120,8 @@ public:
     /// NIC without devices. The caller makes sure that nobody waits.
     void close();
 
-    // Data path (any thread) ------------------------------------------------------------------------
+    // Data path (any thread)
+    // ------------------------------------------------------------------------
     /// VIPL 4.9 to 4.12. `descriptor` is the program's; invalid_parameter for what cannot be read.
     Status post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
     Status post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
@@ -128,9 +131,11 @@ public:
     /// success or not_done. `completion.vi` is the VI handle's number.
     Status completion_done(queue::CompletionQueue& queue, queue::Completion& completion);
 
-    // Control (waits for the turn) --------------------------------------------------------------------
+    // Control (waits for the turn)
+    // --------------------------------------------------------------------
     /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
-    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline);
+    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
+                   Time deadline);
     /// Registers with engine and devices. error_resource: the discriminator is another process's.
     Status listen(engine::Listener& listener);
     /// True when a request had been given to the listener already.
@@ -194,8 +199,8 @@ private:
     std::deque<std::uint32_t> free_completion_queues_;
     device::Sleep armed_ = device::Sleep::awake;
     bool work_left_ = false;
-    bool silent_ = false;           ///< some device's frames come without a wake-up
-    bool published_ = false;        ///< this turn published something others may sleep for
+    bool silent_ = false;     ///< some device's frames come without a wake-up
+    bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};
     Time deadline_ = Time::never();  ///< next_deadline() after the last call that could bring one

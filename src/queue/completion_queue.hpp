@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <deque>
+#include <memory>
 
 #include "base/atomic.hpp"
 #include "base/status.hpp"

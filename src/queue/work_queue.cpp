@@ -87,7 +87,8 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
     if (count > 0) entry.segments[0] = segments[0];
     if (count > 1) entry.segments[1] = segments[1];
     for (std::uint32_t index = 2; index < count; index += segments_per_cell) {
-        const std::uint32_t here = count - index < segments_per_cell ? count - index : segments_per_cell;
+        const std::uint32_t here =
+            count - index < segments_per_cell ? count - index : segments_per_cell;
         std::memcpy(static_cast<void*>(&next_cell()), segments + index, here * sizeof(Segment));
     }
     ++posted_count_;
@@ -123,7 +124,8 @@ bool WorkQueue::take(Taken& taken, bool& empty) {
 bool WorkQueue::head_is_written() {
     std::lock_guard guard(take_lock_);
     return posted_.load(std::memory_order_acquire) != head_.position() &&
-           (__atomic_load_n(&head_.cell().descriptor->control.status, __ATOMIC_ACQUIRE) & status::done) != 0;
+           (__atomic_load_n(&head_.cell().descriptor->control.status, __ATOMIC_ACQUIRE) &
+            status::done) != 0;
 }
 
 }  // namespace via::queue

@@ -20,15 +20,15 @@ namespace via::queue {
 
 /// The library's own copy of a posted descriptor; the program's may change, this does not.
 struct alignas(64) WorkEntry {
-    Descriptor* descriptor;            ///< the program's, for writing the outcome back
-    memory::MemoryHandle handle;       ///< region that holds it
+    Descriptor* descriptor;       ///< the program's, for writing the outcome back
+    memory::MemoryHandle handle;  ///< region that holds it
     std::uint16_t segment_count;
     std::uint16_t control;
     std::uint32_t length;
     std::uint32_t immediate_data;
-    std::uint32_t status;              ///< fault found by the post; later the final status
-    std::uint32_t message;             ///< message number, once the NIC has started it
-    Segment segments[2];               ///< the others are in the cells that follow
+    std::uint32_t status;   ///< fault found by the post; later the final status
+    std::uint32_t message;  ///< message number, once the NIC has started it
+    Segment segments[2];    ///< the others are in the cells that follow
 };
 static_assert(sizeof(WorkEntry) == 64);
 
@@ -73,7 +73,8 @@ public:
 private:
     friend class WorkQueue;
     Chunk* chunk() const {
-        return reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(cell_) & ~(sizeof(Chunk) - 1));
+        return reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(cell_) &
+                                        ~(sizeof(Chunk) - 1));
     }
     /// From behind a chunk's last cell to the next chunk, which is linked before anything in it is
     /// posted.
@@ -136,8 +137,9 @@ public:
         post_lock_.lock();
         post_lock_.unlock();
     }
-    /// Copies a descriptor into an entry and publishes it; the caller holds post_lock(). `fault` is stored for the NIC to complete with; segments == nullptr: none.
-    /// error_resource: `descriptors_max` are outstanding, or no memory.
+    /// Copies a descriptor into an entry and publishes it; the caller holds post_lock(). `fault` is
+    /// stored for the NIC to complete with; segments == nullptr: none. error_resource:
+    /// `descriptors_max` are outstanding, or no memory.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
 
@@ -145,8 +147,12 @@ public:
     /// First entry not completed, and the next one to work on (never behind it).
     Cursor& oldest() { return oldest_; }
     Cursor& current() { return current_; }
-    bool has_current() const { return current_.position() != posted_.load(std::memory_order_acquire); }
-    bool has_outstanding() const { return oldest_.position() != posted_.load(std::memory_order_acquire); }
+    bool has_current() const {
+        return current_.position() != posted_.load(std::memory_order_acquire);
+    }
+    bool has_outstanding() const {
+        return oldest_.position() != posted_.load(std::memory_order_acquire);
+    }
     bool has_started() const { return oldest_.position() != current_.position(); }
     /// Lets current() go to the next entry.
     void start_next() { current_.pass(); }
@@ -167,7 +173,9 @@ public:
     }
 
     /// Descriptors completed and taken so far, for the completion queue's book-keeping.
-    std::uint32_t completed_count() const { return completed_count_.load(std::memory_order_acquire); }
+    std::uint32_t completed_count() const {
+        return completed_count_.load(std::memory_order_acquire);
+    }
     std::uint32_t taken_count() const { return taken_count_.load(std::memory_order_acquire); }
     /// Posted position; an entry walk from oldest() ends here (deregistration looks for users).
     std::uint32_t posted() const { return posted_.load(std::memory_order_acquire); }

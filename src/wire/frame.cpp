@@ -65,28 +65,35 @@ ParseError parse(const std::byte* bytes, std::size_t length, Header& header) {
 
 const char* to_string(ParseError error) {
     switch (error) {
-        case ParseError::none: return "none";
-        case ParseError::truncated: return "shorter than its header";
-        case ParseError::version: return "of an unknown protocol version";
-        case ParseError::kind: return "of an unknown kind";
-        case ParseError::flags: return "with impossible flags";
+        case ParseError::none:
+            return "none";
+        case ParseError::truncated:
+            return "shorter than its header";
+        case ParseError::version:
+            return "of an unknown protocol version";
+        case ParseError::kind:
+            return "of an unknown kind";
+        case ParseError::flags:
+            return "with impossible flags";
     }
     return "unknown";
 }
 
 std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size) {
     if (size == 0) return 0;
-    constexpr const char* kinds[] = {"?",          "request",      "accept",     "refuse",
-                                     "withdraw",   "disconnect",   "send",       "rdma_write",
-                                     "read_request", "read_reply", "ack",        "nak"};
+    constexpr const char* kinds[] = {
+        "?",    "request",    "accept",       "refuse",     "withdraw", "disconnect",
+        "send", "rdma_write", "read_request", "read_reply", "ack",      "nak"};
     const auto kind = static_cast<std::uint8_t>(header.kind);
-    int n = std::snprintf(text, size, "%s%s%s vi=%u message=%u length=%zu",
-                          kinds[kind <= frame_kind_max ? kind : 0],
-                          header.has(flag::first) ? " first" : "",
-                          header.has(flag::last) ? " last" : "", header.vi, header.message,
-                          payload_length);
-    const auto used = [&] { return static_cast<std::size_t>(n) < size ? static_cast<std::size_t>(n) : size; };
-    if (header.has(flag::immediate) || header.kind == FrameKind::refuse || header.kind == FrameKind::nak)
+    int n = std::snprintf(
+        text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],
+        header.has(flag::first) ? " first" : "", header.has(flag::last) ? " last" : "", header.vi,
+        header.message, payload_length);
+    const auto used = [&] {
+        return static_cast<std::size_t>(n) < size ? static_cast<std::size_t>(n) : size;
+    };
+    if (header.has(flag::immediate) || header.kind == FrameKind::refuse ||
+        header.kind == FrameKind::nak)
         n += std::snprintf(text + used(), size - used(), " %s=%u",
                            header.has(flag::immediate) ? "immediate" : "code",
                            header.immediate_or_code);

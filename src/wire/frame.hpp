@@ -82,18 +82,18 @@ const char* to_string(ParseError error);
 
 /// Payload of request and accept. Fixed length, checked by the engine value by value.
 struct ConnectMessage {
-    std::uint32_t vi;                ///< the sender's VI number
+    std::uint32_t vi;  ///< the sender's VI number
     std::uint32_t transfer_length_max;
-    std::uint16_t reliability;       ///< VIPL's bit
+    std::uint16_t reliability;  ///< VIPL's bit
     std::uint8_t rdma_write_enabled;
     std::uint8_t rdma_read_enabled;
-    std::uint32_t reserved;          ///< zero
+    std::uint32_t reserved;  ///< zero
     std::uint64_t qos;
-    std::uint16_t local_length;      ///< of the requester's discriminator
-    std::uint16_t remote_length;     ///< of the discriminator asked for
+    std::uint16_t local_length;   ///< of the requester's discriminator
+    std::uint16_t remote_length;  ///< of the discriminator asked for
     std::uint8_t local_discriminator[64];
     std::uint8_t remote_discriminator[64];
-    std::uint32_t reserved_end;      ///< zero
+    std::uint32_t reserved_end;  ///< zero
 };
 static_assert(sizeof(ConnectMessage) == 160);
 

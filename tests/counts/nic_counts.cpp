@@ -102,8 +102,8 @@ private:
                 "one can ask for a connection");
         while (!listener.given.load()) nic_.poll();
         require(nic_.unlisten(listener), "the request is there");
-        const Status accepted = nic_.with_turn(
-            [&] { return nic_.engine().accept(listener.connection, *receiver_); });
+        const Status accepted =
+            nic_.with_turn([&] { return nic_.engine().accept(listener.connection, *receiver_); });
         require(accepted == Status::success, "it is accepted");
         while (sender_->state.load() == engine::ViState::connect_pending) nic_.poll();
         require(sender_->state.load() == engine::ViState::connected, "both are connected");
@@ -129,7 +129,8 @@ private:
 
 }  // namespace
 
-// The single calls -----------------------------------------------------------------------------------
+// The single calls
+// -----------------------------------------------------------------------------------
 
 VIA_MEASURED Status measured_nic_post_receive(World& world) {
     return world.nic().post_receive(world.receiver(), &world.room().receive, world.handle());
@@ -150,7 +151,8 @@ VIA_MEASURED Status measured_nic_nothing_completed(World& world, queue::Completi
     return world.nic().completion_done(world.completions(), completion);
 }
 
-// A whole message: both ends, all calls --------------------------------------------------------------
+// A whole message: both ends, all calls
+// --------------------------------------------------------------
 
 VIA_MEASURED bool measured_nic_message(World& world) {
     void* descriptor = nullptr;

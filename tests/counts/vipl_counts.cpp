@@ -119,9 +119,8 @@ VIA_MEASURED bool measured_vipl_message(World& world) {
 }
 
 VIA_MEASURED bool measured_vipl_message_through_queue(World& world) {
-    bool right =
-        VipPostRecv(world.receiver, &world.room.receive, world.handle) == VIP_SUCCESS &&
-        VipPostSend(world.sender, &world.room.send, world.handle) == VIP_SUCCESS;
+    bool right = VipPostRecv(world.receiver, &world.room.receive, world.handle) == VIP_SUCCESS &&
+                 VipPostSend(world.sender, &world.room.send, world.handle) == VIP_SUCCESS;
     for (int entries = 0; right && entries < 2; ++entries) {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive = VIP_FALSE;

@@ -47,7 +47,10 @@ public:
     }
     ~World() {
         for (engine::Vi* vi : vis_)
-            nic_.with_turn([&] { nic_.engine().disconnect(*vi); return 0; });
+            nic_.with_turn([&] {
+                nic_.engine().disconnect(*vi);
+                return 0;
+            });
         take_all();
         fuzz::require(posted_ == taken_, "every descriptor comes back, once");
         arena_->check();
@@ -55,10 +58,14 @@ public:
 
     void step(fuzz::Input& input) {
         const std::uint8_t what = input.byte();
-        if (what < 200) post(input, what);
-        else if (what < 240) take_all();
-        else if (what < 248) nic_.poll();
-        else connect();
+        if (what < 200)
+            post(input, what);
+        else if (what < 240)
+            take_all();
+        else if (what < 248)
+            nic_.poll();
+        else
+            connect();
         arena_->check();
     }
 
@@ -74,13 +81,15 @@ private:
         limits.descriptors_per_queue_max = 16;
         return limits;
     }
-    memory::MemoryHandle add(void* at, std::size_t bytes, memory::ProtectionTag tag,
-                             bool remote) {
+    memory::MemoryHandle add(void* at, std::size_t bytes, memory::ProtectionTag tag, bool remote) {
         return *nic_.register_memory(fuzz::address_of(at), bytes, {tag, remote, remote});
     }
     void connect() {
         for (engine::Vi* vi : vis_)
-            nic_.with_turn([&] { nic_.engine().disconnect(*vi); return 0; });
+            nic_.with_turn([&] {
+                nic_.engine().disconnect(*vi);
+                return 0;
+            });
         take_all();
         engine::Listener listener;
         listener.discriminator.length = 1;
@@ -98,19 +107,28 @@ private:
     std::uint64_t pick_address(fuzz::Input& input) {
         const std::uint64_t offset = input.half();
         switch (input.byte() % 8) {
-            case 0: return fuzz::address_of(arena_->secret.data()) + offset % 4096;
-            case 1: return fuzz::address_of(arena_->open.data()) + offset % 5000;
-            case 2: return input.wide();
-            case 3: return fuzz::address_of(arena_.get()) + offset;
-            default: return fuzz::address_of(arena_->buffer.data()) + offset % 20500;
+            case 0:
+                return fuzz::address_of(arena_->secret.data()) + offset % 4096;
+            case 1:
+                return fuzz::address_of(arena_->open.data()) + offset % 5000;
+            case 2:
+                return input.wide();
+            case 3:
+                return fuzz::address_of(arena_.get()) + offset;
+            default:
+                return fuzz::address_of(arena_->buffer.data()) + offset % 20500;
         }
     }
     memory::MemoryHandle pick_handle(fuzz::Input& input) {
         switch (input.byte() % 8) {
-            case 0: return secret_;
-            case 1: return open_;
-            case 2: return input.word();
-            default: return buffer_;  // not the descriptors' own: what is received would change them
+            case 0:
+                return secret_;
+            case 1:
+                return open_;
+            case 2:
+                return input.word();
+            default:
+                return buffer_;  // not the descriptors' own: what is received would change them
         }
     }
 

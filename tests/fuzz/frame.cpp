@@ -31,8 +31,10 @@ public:
     const HostAddress& address() const override { return address_; }
 
     void resolve(const NetAddress&, std::uint64_t cookie) override {
-        if (up_) events_.push_back({device::PathEventKind::resolved, 0, Status::success, cookie});
-        else events_.push_back({device::PathEventKind::unresolved, 0, Status::no_match, cookie});
+        if (up_)
+            events_.push_back({device::PathEventKind::resolved, 0, Status::success, cookie});
+        else
+            events_.push_back({device::PathEventKind::unresolved, 0, Status::no_match, cookie});
     }
     Status listen(const Discriminator&) override { return Status::success; }
     void unlisten(const Discriminator&) override {}
@@ -130,9 +132,9 @@ private:
     }
     void look_at(const Sent& sent) {
         wire::Header header;
-        fuzz::require(wire::parse(sent.header.get(), sent.header_length, header) ==
-                          wire::ParseError::none,
-                      "what the NIC sends can be parsed");
+        fuzz::require(
+            wire::parse(sent.header.get(), sent.header_length, header) == wire::ParseError::none,
+            "what the NIC sends can be parsed");
         fuzz::require(!fuzz::betrays(sent.payload.get(), sent.payload_length),
                       "the secret stays where it is");
         if (header.kind == wire::FrameKind::read_request) last_read_ = header.read_number;
@@ -187,33 +189,43 @@ public:
             // One of them completes into a queue that is soon full.
             queue::CompletionQueue* queue =
                 level == engine::Reliability::reception ? completions_ : nullptr;
-            vis_.push_back(nic_.with_turn(
-                [&] { return *nic_.engine().create_vi(attributes, queue, queue); }));
+            vis_.push_back(
+                nic_.with_turn([&] { return *nic_.engine().create_vi(attributes, queue, queue); }));
         }
         // The last one stays idle at first.
         for (unsigned vi = 0; vi + 1 < vis; ++vi) connect(vi);
     }
     ~World() {
         for (engine::Vi* vi : vis_)
-            nic_.with_turn([&] { nic_.engine().disconnect(*vi); return 0; });
+            nic_.with_turn([&] {
+                nic_.engine().disconnect(*vi);
+                return 0;
+            });
         take_all();
         fuzz::require(posted_ == taken_, "every descriptor comes back, once");
         for (engine::Vi* vi : vis_)
-            fuzz::require(nic_.with_turn([&] { return nic_.engine().destroy_vi(*vi); }) ==
-                              Status::success,
-                          "nothing is left on the VIs");
+            fuzz::require(
+                nic_.with_turn([&] { return nic_.engine().destroy_vi(*vi); }) == Status::success,
+                "nothing is left on the VIs");
         arena_->check();
     }
 
     void step(fuzz::Input& input) {
         const std::uint8_t what = input.byte();
-        if (what < 160) send_frame(input);
-        else if (what < 170) send_bytes(input);
-        else if (what < 185) post_receive(input);
-        else if (what < 205) post_send(input);
-        else if (what < 215) take_all();
-        else if (what < 225) device_->give_room(input.byte() % 16);
-        else control(input, what);
+        if (what < 160)
+            send_frame(input);
+        else if (what < 170)
+            send_bytes(input);
+        else if (what < 185)
+            post_receive(input);
+        else if (what < 205)
+            post_send(input);
+        else if (what < 215)
+            take_all();
+        else if (what < 225)
+            device_->give_room(input.byte() % 16);
+        else
+            control(input, what);
         nic_.poll();
         if (++steps_ % 16 == 0) arena_->check();
     }
@@ -229,8 +241,7 @@ private:
         return limits;
     }
     memory::MemoryHandle add(void* at, std::size_t bytes, bool remote) {
-        return *nic_.register_memory(fuzz::address_of(at), bytes,
-                                     {memory::no_tag, remote, remote});
+        return *nic_.register_memory(fuzz::address_of(at), bytes, {memory::no_tag, remote, remote});
     }
 
     /// Asks for a connection and has the peer accept it.
@@ -265,21 +276,30 @@ private:
     std::uint64_t pick_address(fuzz::Input& input) {
         const std::uint64_t offset = input.half();
         switch (input.byte() % 6) {
-            case 0: return fuzz::address_of(arena_->secret.data()) + offset;
-            case 1: return fuzz::address_of(arena_->buffer.data()) + offset;
-            case 2: return input.wide();
+            case 0:
+                return fuzz::address_of(arena_->secret.data()) + offset;
+            case 1:
+                return fuzz::address_of(arena_->buffer.data()) + offset;
+            case 2:
+                return input.wide();
             case 3:  // around the end
                 return fuzz::address_of(arena_->open.data()) + arena_->open.size() - offset % 64;
-            default: return fuzz::address_of(arena_->open.data()) + offset % 4096;
+            default:
+                return fuzz::address_of(arena_->open.data()) + offset % 4096;
         }
     }
     memory::MemoryHandle pick_handle(fuzz::Input& input) {
         switch (input.byte() % 8) {
-            case 0: return secret_;
-            case 1: return buffer_;
-            case 2: return input.word();
-            case 3: return descriptors_;
-            default: return open_;
+            case 0:
+                return secret_;
+            case 1:
+                return buffer_;
+            case 2:
+                return input.word();
+            case 3:
+                return descriptors_;
+            default:
+                return open_;
         }
     }
     std::uint32_t pick_vi(fuzz::Input& input, unsigned& index) {
@@ -324,9 +344,9 @@ private:
             std::memset(payload, input.byte(), length);
         }
         send(header, std::span(payload, length));
-        if (numbering < 200 && (header.kind == wire::FrameKind::send ||
-                                header.kind == wire::FrameKind::rdma_write ||
-                                header.kind == wire::FrameKind::read_request))
+        if (numbering < 200 &&
+            (header.kind == wire::FrameKind::send || header.kind == wire::FrameKind::rdma_write ||
+             header.kind == wire::FrameKind::read_request))
             if (header.has(wire::flag::last)) ++expected_[index];
     }
     /// One that fits VI `index`, or nearly so.
@@ -337,8 +357,8 @@ private:
         message.vi = input.byte();
         message.transfer_length_max =
             shape % 16 == 1 ? input.word() : attributes.transfer_length_max;
-        message.reliability = shape % 16 == 2 ? input.half()
-                                              : static_cast<std::uint16_t>(attributes.reliability);
+        message.reliability =
+            shape % 16 == 2 ? input.half() : static_cast<std::uint16_t>(attributes.reliability);
         message.rdma_write_enabled = shape % 2;
         message.qos = shape % 16 == 3 ? input.wide() : 0;
         message.local_length = shape % 16 == 4 ? input.byte() : 0;
@@ -396,8 +416,7 @@ private:
     void take_all() {
         queue::Completion completion;
         while (nic_.completion_done(*completions_, completion) == Status::success)
-            fuzz::require(completion.vi >> 16 ==
-                              vis_[completion.vi & 0xFFFF]->generation.load(),
+            fuzz::require(completion.vi >> 16 == vis_[completion.vi & 0xFFFF]->generation.load(),
                           "completions name a VI that there is");
         for (engine::Vi* vi : vis_)
             for (engine::ViQueue* queue : {&vi->send, &vi->receive}) take_from(*queue);
@@ -419,23 +438,36 @@ private:
     void control(fuzz::Input& input, std::uint8_t what) {
         engine::Vi& vi = *vis_[what % vis];
         switch (what / 4 % 8) {
-            case 0: nic_.with_turn([&] { nic_.engine().disconnect(vi); return 0; }); break;
-            case 1: connect(what % vis); break;
-            case 2: device_->go_down(); break;
+            case 0:
+                nic_.with_turn([&] {
+                    nic_.engine().disconnect(vi);
+                    return 0;
+                });
+                break;
+            case 1:
+                connect(what % vis);
+                break;
+            case 2:
+                device_->go_down();
+                break;
             case 3:
                 device_->come_up();
                 nic_.poll();
                 break;
             case 4: {  // the peer's rights end in the middle of whatever it does
-                const Status status =
-                    nic_.deregister(open_, fuzz::address_of(arena_->open.data()));
+                const Status status = nic_.deregister(open_, fuzz::address_of(arena_->open.data()));
                 if (status == Status::success)
                     open_ = add(arena_->open.data(), arena_->open.size(), input.byte() % 4 != 0);
                 break;
             }
-            case 5: nobody_.time = nobody_.time + milliseconds(input.half()); break;
-            case 6: listen(vi); break;
-            default: nic_.connect(vi, {}, {}, nobody_.time + milliseconds(input.byte()));
+            case 5:
+                nobody_.time = nobody_.time + milliseconds(input.half());
+                break;
+            case 6:
+                listen(vi);
+                break;
+            default:
+                nic_.connect(vi, {}, {}, nobody_.time + milliseconds(input.byte()));
         }
     }
     void listen(engine::Vi& vi) {

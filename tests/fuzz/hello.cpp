@@ -1,5 +1,5 @@
-// What a peer says on the channel's socket: greetings, descriptors with them, and whatever else. The
-// messages' own checks first, then a device that hears them from a real socket.
+// What a peer says on the channel's socket: greetings, descriptors with them, and whatever else.
+// The messages' own checks first, then a device that hears them from a real socket.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -31,7 +31,8 @@ HostAddress host_address() {
 void check_messages(std::span<const std::byte> bytes) {
     const auto hello = check_hello(bytes, host_address());
     if (hello) {
-        fuzz::require((Layout{hello->ring_slots, hello->arena_bytes}.valid()), "the sizes are valid");
+        fuzz::require((Layout{hello->ring_slots, hello->arena_bytes}.valid()),
+                      "the sizes are valid");
         fuzz::require(hello->name_length <= nic_name_max, "the name fits");
     } else {
         for (const char c : hello.error().text)
@@ -76,9 +77,9 @@ public:
 
     void hear(fuzz::Input& input) {
         socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        fuzz::require(connect(socket_, reinterpret_cast<const sockaddr*>(&address_),
-                              sizeof address_) == 0,
-                      "the device can be reached");
+        fuzz::require(
+            connect(socket_, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0,
+            "the device can be reached");
         for (int steps = 0; !input.empty() && steps < 20; ++steps) {
             say_something(input);
             turn();
@@ -124,8 +125,10 @@ private:
         } else if (what % 4 == 3) {
             length = 1;
         } else {
-            const Hello hello = make_hello({64, 1U << 16}, host_address(), make_nic_name(getpid(), 2));
-            const Farewell goodbye = what % 8 < 4 ? make_goodbye("bye") : make_refusal(Refusal::user, "no");
+            const Hello hello =
+                make_hello({64, 1U << 16}, host_address(), make_nic_name(getpid(), 2));
+            const Farewell goodbye =
+                what % 8 < 4 ? make_goodbye("bye") : make_refusal(Refusal::user, "no");
             length = what % 4 == 1 ? sizeof hello : sizeof goodbye;
             std::memcpy(bytes, what % 4 == 1 ? static_cast<const void*>(&hello) : &goodbye, length);
             for (unsigned changes = input.byte() % 4; changes != 0; --changes)

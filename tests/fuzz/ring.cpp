@@ -49,7 +49,9 @@ void read_anything(fuzz::Input& input) {
             case 1:  // the next slot, with its proper stamp
                 slot.words[0].store(std::uint64_t{input.word()} << 32 | (reader.position() + 1));
                 break;
-            case 2: slot.words[arena_word].store(input.wide()); break;
+            case 2:
+                slot.words[arena_word].store(input.wide());
+                break;
             case 3: {
                 const bool pending = reader.pending();
                 Frame frame;
@@ -104,14 +106,22 @@ void write_to_anybody(fuzz::Input& input) {
                 std::memset(slot.payload, 2, payload);
                 break;
             }
-            case 2: writer.transmit(); break;
-            case 3: writer.abandon(); break;
-            case 4: head.store(head.load() + input.byte() % 8); break;
-            case 5: head.store(input.word()); break;
+            case 2:
+                writer.transmit();
+                break;
+            case 3:
+                writer.abandon();
+                break;
+            case 4:
+                head.store(head.load() + input.byte() % 8);
+                break;
+            case 5:
+                head.store(input.word());
+                break;
             case 6: {
                 const bool came = writer.room_came();
-                const RingWriter::Refresh refreshed = closed ? RingWriter::Refresh::same
-                                                             : writer.refresh();
+                const RingWriter::Refresh refreshed =
+                    closed ? RingWriter::Refresh::same : writer.refresh();
                 fuzz::require(closed || came == (refreshed != RingWriter::Refresh::same),
                               "room_came() tells what refresh() does");
                 if (refreshed != RingWriter::Refresh::lie) break;
@@ -130,7 +140,9 @@ void write_to_anybody(fuzz::Input& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::Input input(data, size);
-    if (input.byte() % 2 == 0) read_anything(input);
-    else write_to_anybody(input);
+    if (input.byte() % 2 == 0)
+        read_anything(input);
+    else
+        write_to_anybody(input);
     return 0;
 }

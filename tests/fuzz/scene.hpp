@@ -1,4 +1,5 @@
-// Memory with guards around it, for targets that let a peer or a program tell the NIC where to write.
+// Memory with guards around it, for targets that let a peer or a program tell the NIC where to
+// write.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct alignas(64) Arena {
     std::array<std::byte, guard_bytes> guard_1;
     std::array<std::byte, buffer_bytes> buffer;  ///< the program's: no rights for peers
     std::array<std::byte, guard_bytes> guard_2;
-    std::array<std::byte, open_bytes> open;      ///< peers may write and read
+    std::array<std::byte, open_bytes> open;  ///< peers may write and read
     std::array<std::byte, guard_bytes> guard_3;
     std::array<std::byte, secret_bytes> secret;  ///< registered, but no rights and never posted
     std::array<std::byte, guard_bytes> guard_4;

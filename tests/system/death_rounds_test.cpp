@@ -26,9 +26,8 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 std::uint64_t below(Random& random, std::uint64_t limit) { return random() % limit; }
 
 Scene random_scene(Random& random) {
-    constexpr VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_RELIABLE_DELIVERY,
-                                                VIP_SERVICE_RELIABLE_RECEPTION,
-                                                VIP_SERVICE_UNRELIABLE};
+    constexpr VIP_RELIABILITY_LEVEL levels[] = {
+        VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION, VIP_SERVICE_UNRELIABLE};
     constexpr std::size_t lengths[] = {8, 100, 8192, 100'000, 1 << 20};
     Scene scene;
     scene.level = levels[below(random, 3)];
@@ -119,8 +118,8 @@ TEST(DeathRounds, LeakNothing) {
     }
     const Holdings after = Holdings::now();
     std::printf("before: %s\nafter:  %s\nnoticed after %.2f ms on average, %.2f ms at most\n",
-                before.text().c_str(), after.text().c_str(),
-                sum_ms / static_cast<double>(scenes), slowest_ms);
+                before.text().c_str(), after.text().c_str(), sum_ms / static_cast<double>(scenes),
+                slowest_ms);
     EXPECT_EQ(after.descriptors, before.descriptors);
     EXPECT_EQ(after.threads, before.threads);
     EXPECT_EQ(after.mappings, before.mappings);
@@ -148,7 +147,10 @@ void be_opener(Parent&) { Nic nic; }
 const Role opener_role("opener", be_opener);
 
 /// Opens a NIC and ends without closing it.
-void be_careless(Parent&) { static Nic* nic = new Nic; (void)nic; }
+void be_careless(Parent&) {
+    static Nic* nic = new Nic;
+    (void)nic;
+}
 const Role careless_role("careless", be_careless);
 
 TEST(OrderlyEnd, LeavesNothingInTheRuntimeDirectory) {

@@ -46,11 +46,14 @@ const Role victim_role("victim", be_victim);
 /// Lets the survivor work until the victim has got far enough, and a moment longer.
 template <class Part>
 void work_until_the_moment(Part& part, const Scene& scene, const TrafficPage& page, Where where) {
-    until("the victim gets that far", [&] {
-        part.step(where);
-        require(!part.over(), "the connection holds while both live", where);
-        return page.done.load() >= scene.messages;
-    }, where);
+    until(
+        "the victim gets that far",
+        [&] {
+            part.step(where);
+            require(!part.over(), "the connection holds while both live", where);
+            return page.done.load() >= scene.messages;
+        },
+        where);
     for (std::uint64_t moment = 0; moment < scene.moments; ++moment)
         if (moment % 64 == 0) part.step(where);
 }
@@ -75,14 +78,17 @@ Aftermath find_out(Part& part, Child& victim, End& end, const Scene& scene, Wher
 /// All posted receives come back flushed, in order.
 void expect_flushed(End& end, Where where) {
     unsigned flushed = 0;
-    until("all receives come back", [&] {
-        while (const auto outcome = end.received(where)) {
-            require(outcome->flushed(), "the receive was flushed", where);
-            require(outcome->slot == flushed, "receives are flushed in order", where);
-            ++flushed;
-        }
-        return flushed == end.wants().receives;
-    }, where);
+    until(
+        "all receives come back",
+        [&] {
+            while (const auto outcome = end.received(where)) {
+                require(outcome->flushed(), "the receive was flushed", where);
+                require(outcome->slot == flushed, "receives are flushed in order", where);
+                ++flushed;
+            }
+            return flushed == end.wants().receives;
+        },
+        where);
 }
 
 }  // namespace
@@ -99,17 +105,17 @@ void expect_over(End& end, const std::string& scene, Where where) {
 }
 
 std::string Scene::text() const {
-    return std::string(victim_initiates ? "initiator" : "target") + " of " +
-           name_of(operation) + " of " + std::to_string(length) + " bytes at level " +
-           std::to_string(level) + " after " + std::to_string(messages) + " messages and " +
-           std::to_string(moments) + " moments" + (stopped_first ? ", stopped first" : "");
+    return std::string(victim_initiates ? "initiator" : "target") + " of " + name_of(operation) +
+           " of " + std::to_string(length) + " bytes at level " + std::to_string(level) +
+           " after " + std::to_string(messages) + " messages and " + std::to_string(moments) +
+           " moments" + (stopped_first ? ", stopped first" : "");
 }
 
 Aftermath play(Nic& nic, const Scene& scene, Where where) {
-    Child victim("victim", {.arguments = {std::to_string(static_cast<int>(scene.operation)),
-                                          std::to_string(scene.length),
-                                          scene.victim_initiates ? "1" : "0",
-                                          std::to_string(scene.level)}});
+    Child victim("victim",
+                 {.arguments = {std::to_string(static_cast<int>(scene.operation)),
+                                std::to_string(scene.length), scene.victim_initiates ? "1" : "0",
+                                std::to_string(scene.level)}});
     auto& page = victim.shared<TrafficPage>();
     End end(nic, wants_of(scene));
     Aftermath aftermath;

@@ -15,16 +15,16 @@ struct Scene {
     std::size_t length = 64;
     bool victim_initiates = true;
     VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY;
-    std::uint64_t messages = 50;     ///< the victim dies once that many are done
-    std::uint64_t moments = 0;       ///< and then a little later; any number
-    bool stopped_first = false;      ///< SIGSTOP at a random instant, then SIGKILL
+    std::uint64_t messages = 50;  ///< the victim dies once that many are done
+    std::uint64_t moments = 0;    ///< and then a little later; any number
+    bool stopped_first = false;   ///< SIGSTOP at a random instant, then SIGKILL
 
     std::string text() const;
 };
 
 /// What the survivor saw.
 struct Aftermath {
-    double noticed_ms = 0;           ///< from the kill to CONN_LOST and the last descriptor
+    double noticed_ms = 0;  ///< from the kill to CONN_LOST and the last descriptor
     std::uint64_t delivered = 0;
 };
 
@@ -36,17 +36,21 @@ Aftermath play(Nic& nic, const Scene& scene, Where where = Where::current());
 /// in order, CONN_LOST is told once, the VI is in ERROR.
 void expect_lost(End& end, Where where = Where::current());
 
-/// The end of it: CONN_LOST was told once and nothing else, the VI is in ERROR and can be used again.
+/// The end of it: CONN_LOST was told once and nothing else, the VI is in ERROR and can be used
+/// again.
 void expect_over(End& end, const std::string& scene, Where where = Where::current());
 
 /// Lets the survivor's side of the traffic find out: returns when all descriptors are back and the
 /// error handler knows.
 template <class Part>
 void run_to_the_end(Part& part, End& end, Where where = Where::current()) {
-    until("every descriptor comes back", [&] {
-        part.step(where);
-        return end.state(where) == VIP_STATE_ERROR && part.all_back();
-    }, where);
+    until(
+        "every descriptor comes back",
+        [&] {
+            part.step(where);
+            return end.state(where) == VIP_STATE_ERROR && part.all_back();
+        },
+        where);
     end.nic().wait_error(end.vi(), VIP_ERROR_CONN_LOST, where);
 }
 

@@ -65,9 +65,9 @@ struct Pair {
 
     Pair(Nic& nic, Operation what, std::size_t length, bool child_initiates,
          VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY)
-        : child("peer", {.arguments = {std::to_string(static_cast<int>(what)),
-                                       std::to_string(length), std::to_string(level),
-                                       child_initiates ? "1" : "0"}}),
+        : child("peer",
+                {.arguments = {std::to_string(static_cast<int>(what)), std::to_string(length),
+                               std::to_string(level), child_initiates ? "1" : "0"}}),
           end(nic, wants_of(length, level)),
           operation(what) {}
     TrafficPage& page() { return child.shared<TrafficPage>(); }
@@ -218,9 +218,8 @@ TEST(StoppedPeer, DisconnectReturnsAndWhatCompletedIsDelivered) {
 }
 
 TEST(StoppedPeer, CloseNicReturnsAndWhatCompletedIsDelivered) {
-    leave_a_stopped_target([](Nic& nic, End&, Initiator&) {
-        expect_prompt("CloseNic", [&] { nic.close(); });
-    });
+    leave_a_stopped_target(
+        [](Nic& nic, End&, Initiator&) { expect_prompt("CloseNic", [&] { nic.close(); }); });
 }
 
 /// Connects to a peer, which then stands still, and exits in the middle of a stream to it.

@@ -1,5 +1,5 @@
-// kill -9 at every instruction of a post: with the turn taken, a frame half written, a frame written
-// and not published, published and not yet completed.
+// kill -9 at every instruction of a post: with the turn taken, a frame half written, a frame
+// written and not published, published and not yet completed.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -76,7 +76,9 @@ struct Stage {
     Target target;
 
     Stage(Nic& own_nic, const Wants& wants)
-        : nic(own_nic), end(nic, wants), victim(wants.length),
+        : nic(own_nic),
+          end(nic, wants),
+          victim(wants.length),
           target(end, Operation::send, victim.page()) {}
     /// False: there is no ptrace here.
     bool begin() {
@@ -132,8 +134,9 @@ TEST_P(DeathInPost, IsAllOrNothingAtEveryInstruction) {
         ASSERT_LE(stage.target.taken(), 2U);
         expect_over(stage.end, "killed in a post");
     }
-    std::printf("%lu instructions, %lu kills, %lu messages arrived, noticed after at most %.2f ms\n",
-                instructions, kills, arrived, slowest_ms);
+    std::printf(
+        "%lu instructions, %lu kills, %lu messages arrived, noticed after at most %.2f ms\n",
+        instructions, kills, arrived, slowest_ms);
     EXPECT_LE(slowest_ms, death_noticed_max_ms);
     nic.close();
     host.reclaim();

@@ -39,8 +39,7 @@ const Role sleeper_role("sleeper", be_sleeper);
 
 /// True while that thread sleeps in a system call that waits for memory to change.
 bool sleeps(pid_t process, pid_t thread) {
-    const std::string task = "/proc/" + std::to_string(process) + "/task/" +
-                             std::to_string(thread);
+    const std::string task = "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread);
     const std::string stat = read_file(task + "/stat");
     const auto state = stat.rfind(") ");
     return state != stat.npos && stat[state + 2] == 'S';

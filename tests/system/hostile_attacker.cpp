@@ -35,8 +35,7 @@ bool readable(int socket, int timeout_ms) {
 Attacker::Attacker(const std::string& meeting_place, pid_t victim) : directory_(meeting_place) {
     const std::string prefix = "nic-" + std::to_string(victim) + "-";
     for (const auto& entry : std::filesystem::directory_iterator(meeting_place))
-        if (entry.path().filename().string().starts_with(prefix))
-            victim_ = entry.path().filename();
+        if (entry.path().filename().string().starts_with(prefix)) victim_ = entry.path().filename();
     require(!victim_.empty(), "the victim has a NIC in " + meeting_place);
 }
 
@@ -48,7 +47,8 @@ Attacker::~Attacker() {
     if (theirs_ != nullptr) munmap(const_cast<std::byte*>(theirs_), theirs_bytes_);
 }
 
-// The socket ----------------------------------------------------------------------------------------
+// The socket
+// ----------------------------------------------------------------------------------------
 
 bool Attacker::dial() {
     if (socket_ >= 0) close(socket_);
@@ -69,8 +69,8 @@ int Attacker::keep(int descriptor) {
 }
 
 int Attacker::make_memory(const Offer& offer) {
-    const int file = keep(
-        memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING | offer.memfd_flags));
+    const int file =
+        keep(memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING | offer.memfd_flags));
     const std::size_t bytes = offer.bytes != 0 ? offer.bytes : layout.bytes();
     require_call(ftruncate(file, static_cast<off_t>(bytes)) == 0, "ftruncate");
     if (bytes >= sizeof(shm::Control)) {
@@ -86,8 +86,7 @@ int Attacker::make_memory(const Offer& offer) {
             control().arena_bytes.store(layout.arena_bytes);
         }
     }
-    if (offer.seals != 0)
-        require_call(fcntl(file, F_ADD_SEALS, offer.seals) == 0, "F_ADD_SEALS");
+    if (offer.seals != 0) require_call(fcntl(file, F_ADD_SEALS, offer.seals) == 0, "F_ADD_SEALS");
     return file;
 }
 
@@ -110,8 +109,7 @@ bool Attacker::say(const void* bytes, std::size_t length, const std::vector<int>
         attached->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
         std::memcpy(CMSG_DATA(attached), descriptors.data(), sizeof(int) * descriptors.size());
     }
-    return sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           static_cast<ssize_t>(length);
+    return sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(length);
 }
 
 std::vector<std::byte> Attacker::hear() {
@@ -143,7 +141,8 @@ std::string Attacker::hear_the_end() {
         shm::Farewell farewell;
         if (bytes.size() != sizeof farewell) continue;
         std::memcpy(&farewell, bytes.data(), sizeof farewell);
-        text.assign(farewell.text, std::min<std::size_t>(farewell.text_length, sizeof farewell.text));
+        text.assign(farewell.text,
+                    std::min<std::size_t>(farewell.text_length, sizeof farewell.text));
     }
     return text;
 }
@@ -175,7 +174,8 @@ void Attacker::enter(Where where) {
                    &control().head);
 }
 
-// The channel ---------------------------------------------------------------------------------------
+// The channel
+// ---------------------------------------------------------------------------------------
 
 void Attacker::write_slot(std::uint32_t lengths, const void* bytes, std::size_t length) {
     via::device::FrameSlot slot;
@@ -220,7 +220,8 @@ bool Attacker::send_raw(const void* bytes, std::uint32_t length) {
     return writer_.transmit();
 }
 
-// VIs -----------------------------------------------------------------------------------------------
+// VIs
+// -----------------------------------------------------------------------------------------------
 
 bool Attacker::request_vi(VIP_RELIABILITY_LEVEL level, std::uint32_t length, std::uint32_t own,
                           const std::string& door) {
@@ -240,15 +241,21 @@ bool Attacker::request_vi(VIP_RELIABILITY_LEVEL level, std::uint32_t length, std
 std::uint32_t Attacker::connect_vi(VIP_RELIABILITY_LEVEL level, std::uint32_t length,
                                    std::uint32_t own, Where where) {
     std::optional<Received> answer;
-    until("the victim listens and accepts", [&] {
-        require(request_vi(level, length, own, "evil"), "the request is sent", where);
-        until("the victim answers", [&] {
-            answer = receive();
-            return answer && (answer->header.kind == wire::FrameKind::accept ||
-                              answer->header.kind == wire::FrameKind::refuse);
-        }, where);
-        return answer->header.kind == wire::FrameKind::accept;
-    }, where);
+    until(
+        "the victim listens and accepts",
+        [&] {
+            require(request_vi(level, length, own, "evil"), "the request is sent", where);
+            until(
+                "the victim answers",
+                [&] {
+                    answer = receive();
+                    return answer && (answer->header.kind == wire::FrameKind::accept ||
+                                      answer->header.kind == wire::FrameKind::refuse);
+                },
+                where);
+            return answer->header.kind == wire::FrameKind::accept;
+        },
+        where);
     wire::ConnectMessage message;
     require(answer->payload.size() == sizeof message, "the acceptance is whole", where);
     std::memcpy(&message, answer->payload.data(), sizeof message);
@@ -262,10 +269,10 @@ std::optional<Attacker::Received> Attacker::receive() {
     require(wire::parse(frame.bytes, frame.length, received.header) == wire::ParseError::none,
             "the victim sends proper frames");
     const std::size_t header_length = wire::header_length(received.header.flags);
-    const std::byte* payload = frame.payload == nullptr ? frame.bytes + header_length
-                                                        : frame.payload;
-    const std::size_t length = frame.payload == nullptr ? frame.length - header_length
-                                                        : frame.payload_length;
+    const std::byte* payload =
+        frame.payload == nullptr ? frame.bytes + header_length : frame.payload;
+    const std::size_t length =
+        frame.payload == nullptr ? frame.length - header_length : frame.payload_length;
     received.payload.assign(payload, payload + length);
     reader_.release();
     reader_.announce();
@@ -274,11 +281,14 @@ std::optional<Attacker::Received> Attacker::receive() {
 
 Attacker::Received Attacker::wait_frame(wire::FrameKind kind, Where where) {
     std::optional<Received> received;
-    until("the victim sends such a frame", [&] {
-        received = receive();
-        require(received || !hung_up(), "the victim stays on the line", where);
-        return received && received->header.kind == kind;
-    }, where);
+    until(
+        "the victim sends such a frame",
+        [&] {
+            received = receive();
+            require(received || !hung_up(), "the victim stays on the line", where);
+            return received && received->header.kind == kind;
+        },
+        where);
     return *received;
 }
 

@@ -24,8 +24,8 @@ namespace wire = via::wire;
 /// What memory the attacker offers; by default what a good peer would.
 struct Offer {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    std::size_t bytes = 0;        ///< 0: what the layout demands
-    bool header = true;           ///< with the header that the greeting announces
+    std::size_t bytes = 0;  ///< 0: what the layout demands
+    bool header = true;     ///< with the header that the greeting announces
     unsigned memfd_flags = 0;
 };
 

@@ -91,8 +91,8 @@ const Lie lies[] = {
      "shorter than its header"},
     {"remote_cut_off", frame(header_bytes(7, 24, wire::protocol_version, 39)),
      "shorter than its header"},
-    {"payload_in_two_places",
-     [](Attacker& attacker) { arena_slot(0, 64, 24)(attacker); }, "payload in two places"},
+    {"payload_in_two_places", [](Attacker& attacker) { arena_slot(0, 64, 24)(attacker); },
+     "payload in two places"},
     {"request_of_16_bytes", frame(header_bytes(1, 0, wire::protocol_version, 16)),
      "connection request that makes no sense"},
     {"acceptance_of_16_bytes", frame(header_bytes(2, 0, wire::protocol_version, 16)),
@@ -166,7 +166,8 @@ TEST(OddChannel, HurtsNobody) {
         // Slots from the future are not there yet.
         for (std::uint32_t n = 1; n < 1024; ++n) attacker->ring()[n].words[0].store(n + 7);
         stage.expect_undisturbed();
-        // Who writes nonsense as its sleep word is not woken; who always sleeps is, and need not be.
+        // Who writes nonsense as its sleep word is not woken; who always sleeps is, and need not
+        // be.
         for (const std::uint32_t word : {3U, 7U, ~0U, 1U, 5U, 2U, 6U}) {
             attacker->control().asleep.store(word);
             attacker->control().waiting.store(word);
@@ -196,9 +197,8 @@ TEST(OddChannel, DescriptorsSentLaterAreClosed) {
     for (int n = 0; n < 500; ++n)
         if (!attacker->say("", 1, {gift, gift, gift})) sched_yield();
     stage.expect_undisturbed();
-    until("the gifts are closed", [&] {
-        return Holdings::of(stage.victim().pid()).descriptors <= before.descriptors;
-    });
+    until("the gifts are closed",
+          [&] { return Holdings::of(stage.victim().pid()).descriptors <= before.descriptors; });
     stage.end();
 }
 

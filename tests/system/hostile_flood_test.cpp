@@ -90,8 +90,10 @@ TEST_P(HostileFlood, IsBounded) {
         // We never take an answer off our ring. The flood ends when all was sent, or the victim
         // has had enough of us.
         for (int number = 0; number < flood_frames && !attacker->hung_up();) {
-            if (GetParam().send(*attacker, number)) ++number;
-            else sched_yield();
+            if (GetParam().send(*attacker, number))
+                ++number;
+            else
+                sched_yield();
             if (number % 20'000 == 0) most_kib = std::max(most_kib, stage.victim_rss_kib());
         }
         most_kib = std::max(most_kib, stage.victim_rss_kib());
@@ -127,8 +129,10 @@ TEST(HostileFlood, OfDroppedMessagesIsBounded) {
         header.vi = vi;
         header.message = message;
         header.message_length = 8;
-        if (attacker->try_send(header, nothing, 8)) ++message;
-        else sched_yield();
+        if (attacker->try_send(header, nothing, 8))
+            ++message;
+        else
+            sched_yield();
         if (message % 20'000 == 0) most_kib = std::max(most_kib, stage.victim_rss_kib());
     }
     stage.expect_undisturbed();

@@ -89,10 +89,8 @@ Part write_part(std::uint32_t total, std::size_t bytes, std::uint8_t flags = who
 }
 
 Part read_part(std::uint32_t total) {
-    return {.kind = FrameKind::read_request,
-            .flags = whole | with_address,
-            .bytes = 0,
-            .total = total};
+    return {
+        .kind = FrameKind::read_request, .flags = whole | with_address, .bytes = 0, .total = total};
 }
 
 /// The victim asks for our memory, and gets this as an answer.
@@ -117,132 +115,149 @@ std::function<void(HostileStage&, Attacker&, std::uint32_t)> acknowledge(Part pa
     };
 }
 
-const Lie breaking[] = {
-    {"message_number_ahead", parts({{.message = 1}})},
-    {"message_number_far_ahead", parts({{.message = 1U << 31}})},
-    {"message_number_again", parts({{}, {}})},
-    {"no_first", parts({{.flags = flag::last}})},
-    {"no_first_in_parts", parts({{.flags = in_parts | flag::last, .total = 16, .offset = 8}})},
-    {"begins_twice", parts({{.flags = in_parts | flag::first, .total = 16},
-                            {.flags = in_parts | flag::first, .total = 16}})},
-    {"another_kind_within", parts({{.flags = in_parts | flag::first, .total = 16},
-                                   {.kind = FrameKind::rdma_write,
-                                    .flags = with_address | flag::last, .total = 16,
-                                    .offset = 8}})},
-    {"offset_of_first", parts({{.flags = in_parts | flag::first, .total = 100, .offset = 8}})},
-    {"offset_jumps", parts({{.flags = in_parts | flag::first, .total = 100},
-                            {.flags = in_parts, .total = 100, .offset = 24}})},
-    {"offset_back", parts({{.flags = in_parts | flag::first, .total = 100},
-                           {.flags = in_parts, .total = 100, .offset = 0}})},
-    {"total_changes", parts({{.flags = in_parts | flag::first, .total = 100},
-                             {.flags = in_parts | flag::last, .total = 16, .offset = 8}})},
-    {"more_than_total", parts({{.flags = in_parts | flag::first, .bytes = 100, .total = 50}})},
-    {"last_too_early", parts({{.flags = in_parts | whole, .total = 100}})},
-    {"last_missing", parts({{.flags = in_parts | flag::first, .total = 8}})},
-    {"empty_part", parts({{.flags = in_parts | flag::first, .bytes = 0, .total = 100}})},
-    {"longer_than_agreed",
-     parts({{.flags = in_parts | flag::first, .total = transfer_max + 1}})},
-    {"total_max", parts({{.flags = in_parts | flag::first, .total = ~0U}})},
-    {"whole_without_extent_too_short", parts({{.flags = flag::first}})},
-    {"send_with_address", parts({{.flags = whole | with_address, .total = 8}})},
-    {"write_without_address",
-     parts({{.kind = FrameKind::rdma_write, .flags = whole | in_parts, .total = 8}})},
-    // RDMA writes
-    {"write_to_guarded_memory", rdma(write_part(8, 8), true, 0)},
-    {"write_before_the_region", rdma(write_part(8, 8), false, -8)},
-    {"write_over_the_end", rdma(write_part(8, 8), false, open_bytes - 7)},
-    {"write_behind_the_end", rdma(write_part(8, 8), false, open_bytes)},
-    {"write_wraps_around",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         Part part = write_part(16, 16);
-         part.address = ~std::uint64_t{0} - 7;
-         part.handle = stage.page().open_handle;
-         send(attacker, vi, part);
-     }},
-    {"write_total_over_the_end", rdma(write_part(64, 8, flag::first), false, open_bytes - 8)},
-    {"write_with_handle_0",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         Part part = write_part(8, 8);
-         part.address = stage.page().open_address;
-         send(attacker, vi, part);
-     }},
-    {"write_with_handle_max",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         Part part = write_part(8, 8);
-         part.address = stage.page().open_address;
-         part.handle = ~0U;
-         send(attacker, vi, part);
-     }},
-    // RDMA reads
-    {"read_of_guarded_memory", rdma(read_part(64), true, 0)},
-    {"read_over_the_end", rdma(read_part(64), false, open_bytes - 63)},
-    {"read_longer_than_agreed", rdma(read_part(transfer_max + 1), false, 0)},
-    {"read_of_max", rdma(read_part(~0U), false, 0)},
-    {"read_on_unreliable", rdma(read_part(64), false, 0), VIP_SERVICE_UNRELIABLE},
-    {"read_with_wrong_number",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         Part part = read_part(64);
-         part.address = stage.page().open_address;
-         part.handle = stage.page().open_handle;
-         part.read_number = 1;
-         send(attacker, vi, part);
-     }},
-    {"reads_without_end",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         // We take no answers, so they fill the ring and the requests pile up.
-         for (std::uint32_t number = 0; number < 300; ++number) {
-             Part part = read_part(transfer_max);
-             part.address = stage.page().open_address;
-             part.handle = stage.page().open_handle;
-             part.message = part.read_number = number;
-             send(attacker, vi, part);
-         }
-     }},
-    // Answers to the victim's own reads
-    {"answer_to_no_read",
-     parts({{.kind = FrameKind::read_reply, .flags = whole | with_address, .total = 8}})},
-    {"answer_with_another_number",
-     answer({.flags = with_address | flag::first, .bytes = 4096, .total = transfer_max,
-             .read_number = 1})},
-    {"answer_of_another_length",
-     answer({.flags = with_address | flag::first, .bytes = 4096, .total = transfer_max + 1})},
-    {"answer_too_short",
-     answer({.flags = with_address | whole, .bytes = 4096, .total = transfer_max})},
-    {"answer_with_offset",
-     answer({.flags = with_address | flag::first, .bytes = 4096, .total = transfer_max,
-             .offset = 4096})},
-    {"answer_without_first",
-     answer({.flags = with_address, .bytes = 4096, .total = transfer_max})},
-    {"answer_without_address",
-     answer({.flags = in_parts | flag::first, .bytes = 4096, .total = transfer_max})},
-    {"answer_empty", answer({.flags = with_address | flag::first, .bytes = 0,
-                             .total = transfer_max})},
-    // Acknowledgements
-    {"ack_where_none_is_due", parts({{.kind = FrameKind::ack, .flags = 0, .bytes = 0}})},
-    {"ack_of_nothing_sent", parts({{.kind = FrameKind::ack, .flags = 0, .bytes = 0}}),
-     VIP_SERVICE_RELIABLE_RECEPTION},
-    {"ack_of_more_than_was_sent",
-     acknowledge({.kind = FrameKind::ack, .flags = 0, .message = 1, .bytes = 0}),
-     VIP_SERVICE_RELIABLE_RECEPTION},
-    {"ack_far_ahead",
-     acknowledge({.kind = FrameKind::ack, .flags = 0, .message = 1U << 31, .bytes = 0}),
-     VIP_SERVICE_RELIABLE_RECEPTION},
-    {"nak_of_nothing_sent",
-     parts({{.kind = FrameKind::nak, .flags = 0, .message = 5, .bytes = 0, .code = 1}})},
-    {"nak_on_unreliable",
-     parts({{.kind = FrameKind::nak, .flags = 0, .bytes = 0, .code = 1}}),
-     VIP_SERVICE_UNRELIABLE},
-    {"nak_with_unknown_code",
-     acknowledge({.kind = FrameKind::nak, .flags = 0, .bytes = 0, .code = 0xDEAD}),
-     VIP_SERVICE_RELIABLE_RECEPTION},
-    {"more_sends_than_receives",
-     [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
-         // In one go: the victim has eight receives and posts each again when it was taken.
-         const std::byte nothing[8] = {};
-         for (std::uint32_t message = 0; stage.page().lost == 0; ++message)
-             if (!attacker.try_send(header_of({.message = message}, vi), nothing, 8))
-                 --message;
-     }},
+const Lie
+    breaking
+        [] =
+            {
+                {"message_number_ahead", parts({{.message = 1}})},
+                {"message_number_far_ahead", parts({{.message = 1U << 31}})},
+                {"message_number_again", parts({{}, {}})},
+                {"no_first", parts({{.flags = flag::last}})},
+                {"no_first_in_parts",
+                 parts({{.flags = in_parts | flag::last, .total = 16, .offset = 8}})},
+                {"begins_twice", parts({{.flags = in_parts | flag::first, .total = 16},
+                                        {.flags = in_parts | flag::first, .total = 16}})},
+                {"another_kind_within", parts({{.flags = in_parts | flag::first, .total = 16},
+                                               {.kind = FrameKind::rdma_write,
+                                                .flags = with_address | flag::last,
+                                                .total = 16,
+                                                .offset = 8}})},
+                {"offset_of_first",
+                 parts({{.flags = in_parts | flag::first, .total = 100, .offset = 8}})},
+                {"offset_jumps", parts({{.flags = in_parts | flag::first, .total = 100},
+                                        {.flags = in_parts, .total = 100, .offset = 24}})},
+                {"offset_back", parts({{.flags = in_parts | flag::first, .total = 100},
+                                       {.flags = in_parts, .total = 100, .offset = 0}})},
+                {"total_changes",
+                 parts({{.flags = in_parts | flag::first, .total = 100},
+                        {.flags = in_parts | flag::last, .total = 16, .offset = 8}})},
+                {"more_than_total",
+                 parts({{.flags = in_parts | flag::first, .bytes = 100, .total = 50}})},
+                {"last_too_early", parts({{.flags = in_parts | whole, .total = 100}})},
+                {"last_missing", parts({{.flags = in_parts | flag::first, .total = 8}})},
+                {"empty_part",
+                 parts({{.flags = in_parts | flag::first, .bytes = 0, .total = 100}})},
+                {"longer_than_agreed",
+                 parts({{.flags = in_parts | flag::first, .total = transfer_max + 1}})},
+                {"total_max", parts({{.flags = in_parts | flag::first, .total = ~0U}})},
+                {"whole_without_extent_too_short", parts({{.flags = flag::first}})},
+                {"send_with_address", parts({{.flags = whole | with_address, .total = 8}})},
+                {"write_without_address",
+                 parts({{.kind = FrameKind::rdma_write, .flags = whole | in_parts, .total = 8}})},
+                // RDMA writes
+                {"write_to_guarded_memory", rdma(write_part(8, 8), true, 0)},
+                {"write_before_the_region", rdma(write_part(8, 8), false, -8)},
+                {"write_over_the_end", rdma(write_part(8, 8), false, open_bytes - 7)},
+                {"write_behind_the_end", rdma(write_part(8, 8), false, open_bytes)},
+                {"write_wraps_around",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     Part part = write_part(16, 16);
+                     part.address = ~std::uint64_t{0} - 7;
+                     part.handle = stage.page().open_handle;
+                     send(attacker, vi, part);
+                 }},
+                {"write_total_over_the_end",
+                 rdma(write_part(64, 8, flag::first), false, open_bytes - 8)},
+                {"write_with_handle_0",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     Part part = write_part(8, 8);
+                     part.address = stage.page().open_address;
+                     send(attacker, vi, part);
+                 }},
+                {"write_with_handle_max",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     Part part = write_part(8, 8);
+                     part.address = stage.page().open_address;
+                     part.handle = ~0U;
+                     send(attacker, vi, part);
+                 }},
+                // RDMA reads
+                {"read_of_guarded_memory", rdma(read_part(64), true, 0)},
+                {"read_over_the_end", rdma(read_part(64), false, open_bytes - 63)},
+                {"read_longer_than_agreed", rdma(read_part(transfer_max + 1), false, 0)},
+                {"read_of_max", rdma(read_part(~0U), false, 0)},
+                {"read_on_unreliable", rdma(read_part(64), false, 0), VIP_SERVICE_UNRELIABLE},
+                {"read_with_wrong_number",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     Part part = read_part(64);
+                     part.address = stage.page().open_address;
+                     part.handle = stage.page().open_handle;
+                     part.read_number = 1;
+                     send(attacker, vi, part);
+                 }},
+                {"reads_without_end",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     // We take no answers, so they fill the ring and the requests pile up.
+                     for (std::uint32_t number = 0; number < 300; ++number) {
+                         Part part = read_part(transfer_max);
+                         part.address = stage.page().open_address;
+                         part.handle = stage.page().open_handle;
+                         part.message = part.read_number = number;
+                         send(attacker, vi, part);
+                     }
+                 }},
+                // Answers to the victim's own reads
+                {"answer_to_no_read",
+                 parts(
+                     {{.kind = FrameKind::read_reply, .flags = whole | with_address, .total = 8}})},
+                {"answer_with_another_number", answer({.flags = with_address | flag::first,
+                                                       .bytes = 4096,
+                                                       .total = transfer_max,
+                                                       .read_number = 1})},
+                {"answer_of_another_length", answer({.flags = with_address | flag::first,
+                                                     .bytes = 4096,
+                                                     .total = transfer_max + 1})},
+                {"answer_too_short",
+                 answer({.flags = with_address | whole, .bytes = 4096, .total = transfer_max})},
+                {"answer_with_offset", answer({.flags = with_address | flag::first,
+                                               .bytes = 4096,
+                                               .total = transfer_max,
+                                               .offset = 4096})},
+                {"answer_without_first",
+                 answer({.flags = with_address, .bytes = 4096, .total = transfer_max})},
+                {"answer_without_address",
+                 answer({.flags = in_parts | flag::first, .bytes = 4096, .total = transfer_max})},
+                {"answer_empty",
+                 answer({.flags = with_address | flag::first, .bytes = 0, .total = transfer_max})},
+                // Acknowledgements
+                {"ack_where_none_is_due",
+                 parts({{.kind = FrameKind::ack, .flags = 0, .bytes = 0}})},
+                {"ack_of_nothing_sent", parts({{.kind = FrameKind::ack, .flags = 0, .bytes = 0}}),
+                 VIP_SERVICE_RELIABLE_RECEPTION},
+                {"ack_of_more_than_was_sent",
+                 acknowledge({.kind = FrameKind::ack, .flags = 0, .message = 1, .bytes = 0}),
+                 VIP_SERVICE_RELIABLE_RECEPTION},
+                {"ack_far_ahead",
+                 acknowledge({.kind = FrameKind::ack, .flags = 0, .message = 1U << 31, .bytes = 0}),
+                 VIP_SERVICE_RELIABLE_RECEPTION},
+                {"nak_of_nothing_sent",
+                 parts(
+                     {{.kind = FrameKind::nak, .flags = 0, .message = 5, .bytes = 0, .code = 1}})},
+                {"nak_on_unreliable",
+                 parts({{.kind = FrameKind::nak, .flags = 0, .bytes = 0, .code = 1}}),
+                 VIP_SERVICE_UNRELIABLE},
+                {"nak_with_unknown_code",
+                 acknowledge({.kind = FrameKind::nak, .flags = 0, .bytes = 0, .code = 0xDEAD}),
+                 VIP_SERVICE_RELIABLE_RECEPTION},
+                {"more_sends_than_receives",
+                 [](HostileStage& stage, Attacker& attacker, std::uint32_t vi) {
+                     // In one go: the victim has eight receives and posts each again when it was
+                     // taken.
+                     const std::byte nothing[8] = {};
+                     for (std::uint32_t message = 0; stage.page().lost == 0; ++message)
+                         if (!attacker.try_send(header_of({.message = message}, vi), nothing, 8))
+                             --message;
+                 }},
 };
 
 class HostileFrame : public testing::TestWithParam<Lie> {};
@@ -280,8 +295,7 @@ TEST(HostileFrameInTheLog, SaysWhatWasWrong) {
     HostileStage stage;
     const auto attacker = stage.attacker();
     attacker->enter();
-    const std::uint32_t vi =
-        attacker->connect_vi(VIP_SERVICE_RELIABLE_DELIVERY, transfer_max);
+    const std::uint32_t vi = attacker->connect_vi(VIP_SERVICE_RELIABLE_DELIVERY, transfer_max);
     send(*attacker, vi, {.message = 1});
     stage.expect_lost(1);
     stage.expect_undisturbed();

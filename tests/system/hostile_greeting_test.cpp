@@ -43,9 +43,7 @@ std::function<void(Attacker&)> header(std::function<void(shm::Control&)> change)
     };
 }
 
-int null_device(Attacker& attacker) {
-    return attacker.keep(open("/dev/zero", O_RDWR | O_CLOEXEC));
-}
+int null_device(Attacker& attacker) { return attacker.keep(open("/dev/zero", O_RDWR | O_CLOEXEC)); }
 
 const Lie lies[] = {
     {"magic", greeting([](auto& hello) { ++hello.head.magic; }), "not a greeting"},
@@ -60,8 +58,7 @@ const Lie lies[] = {
     {"arena_0", greeting([](auto& hello) { hello.arena_bytes = 0; }), "sizes"},
     {"arena_max", greeting([](auto& hello) { hello.arena_bytes = 1U << 31; }), "sizes"},
     {"memory_bytes", greeting([](auto& hello) { hello.memory_bytes = ~0ULL; }), "sizes"},
-    {"larger_ring_than_memory",
-     greeting([](auto& hello) {
+    {"larger_ring_than_memory", greeting([](auto& hello) {
          hello.ring_slots *= 2;
          hello.memory_bytes = shm::Layout{hello.ring_slots, hello.arena_bytes}.bytes();
      }),
@@ -71,8 +68,7 @@ const Lie lies[] = {
     {"address_length", greeting([](auto& hello) { hello.address_length = 65535; }), "address"},
     {"address", greeting([](auto& hello) { ++hello.address[0]; }), "address"},
     {"name_length", greeting([](auto& hello) { hello.name_length = 255; }), "name is malformed"},
-    {"name_path",
-     greeting([](auto& hello) { std::memcpy(hello.name, "../../etc/passwd", 16); }),
+    {"name_path", greeting([](auto& hello) { std::memcpy(hello.name, "../../etc/passwd", 16); }),
      "name is malformed"},
     {"name_0", greeting([](auto& hello) { hello.name_length = 0; }), "name is malformed"},
     {"short",
@@ -191,10 +187,17 @@ TEST(HalfAGreeting, PeersThatLeaveHalfWay) {
         const auto attacker = stage.attacker();
         ASSERT_TRUE(attacker->dial());
         switch (way) {
-            case 0: break;
-            case 1: shutdown(attacker->socket(), SHUT_WR); break;
-            case 2: shutdown(attacker->socket(), SHUT_RD); break;
-            case 3: attacker->greet(attacker->hello(), {attacker->make_memory()}); break;
+            case 0:
+                break;
+            case 1:
+                shutdown(attacker->socket(), SHUT_WR);
+                break;
+            case 2:
+                shutdown(attacker->socket(), SHUT_RD);
+                break;
+            case 3:
+                attacker->greet(attacker->hello(), {attacker->make_memory()});
+                break;
             case 4:
                 attacker->greet(attacker->hello(), {attacker->make_memory()});
                 shutdown(attacker->socket(), SHUT_RDWR);
@@ -232,8 +235,7 @@ TEST(HalfAGreeting, ManyChannelsOfOneProcessAreTooMany) {
         }
         attackers.push_back(stage.attacker());
         ASSERT_TRUE(attackers.back()->dial());
-        EXPECT_NE(attackers.back()->hear_the_end().find("too many connections"),
-                  std::string::npos);
+        EXPECT_NE(attackers.back()->hear_the_end().find("too many connections"), std::string::npos);
         stage.expect_log("opens too many connections");
         stage.expect_undisturbed();
     }

@@ -171,11 +171,14 @@ std::unique_ptr<Attacker> HostileStage::attacker() const {
 
 void HostileStage::expect_undisturbed(Where where) {
     const std::uint64_t before = page().traffic.taken;
-    until("the good connection moves on", [&] {
-        expect_silent(victim_, where);
-        expect_silent(good_, where);
-        return page().traffic.taken >= before + 100;
-    }, where);
+    until(
+        "the good connection moves on",
+        [&] {
+            expect_silent(victim_, where);
+            expect_silent(good_, where);
+            return page().traffic.taken >= before + 100;
+        },
+        where);
 }
 
 void HostileStage::expect_intact(bool open_too, Where where) {
@@ -197,10 +200,13 @@ void HostileStage::expect_log(const std::string& text, Where where) {
 }
 
 void HostileStage::expect_lost(std::uint32_t vis, Where where) {
-    until("the attacker's connections are lost", [&] {
-        expect_silent(victim_, where);
-        return page().lost >= vis;
-    }, where);
+    until(
+        "the attacker's connections are lost",
+        [&] {
+            expect_silent(victim_, where);
+            return page().lost >= vis;
+        },
+        where);
     require(page().lost == vis, "no more than " + std::to_string(vis) + " connections are lost",
             where);
 }

@@ -11,13 +11,13 @@ namespace system_test {
 
 /// Shared by victim, good peer and test.
 struct HostilePage {
-    TrafficPage traffic;                 ///< of the good connection
-    std::atomic<std::uint32_t> accepted;  ///< the attacker's VIs that were connected
-    std::atomic<std::uint32_t> lost;      ///< of those, now in ERROR
-    std::atomic<std::uint32_t> received;  ///< messages delivered on them
-    std::atomic<std::uint32_t> done;      ///< descriptors completed on them without error
-    std::atomic<std::uint32_t> failed;    ///< and with one
-    std::atomic<std::uint64_t> open_address;   ///< memory that peers may write and read
+    TrafficPage traffic;                      ///< of the good connection
+    std::atomic<std::uint32_t> accepted;      ///< the attacker's VIs that were connected
+    std::atomic<std::uint32_t> lost;          ///< of those, now in ERROR
+    std::atomic<std::uint32_t> received;      ///< messages delivered on them
+    std::atomic<std::uint32_t> done;          ///< descriptors completed on them without error
+    std::atomic<std::uint32_t> failed;        ///< and with one
+    std::atomic<std::uint64_t> open_address;  ///< memory that peers may write and read
     std::atomic<std::uint32_t> open_handle;
     std::atomic<std::uint64_t> guard_address;  ///< memory that nobody may touch
     std::atomic<std::uint32_t> guard_handle;

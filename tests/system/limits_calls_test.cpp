@@ -33,8 +33,10 @@ void be_player(Parent& parent) {
     Wants wants;
     wants.length = 8;
     End end(nic, wants);
-    if (begins) end.connect(door);
-    else end.accept(door);
+    if (begins)
+        end.connect(door);
+    else
+        end.accept(door);
     parent.say("connected");
     std::uint64_t& number = *reinterpret_cast<std::uint64_t*>(end.send_buffer(0));
     for (number = 0; page.leave.load(std::memory_order_relaxed) == 0; ++number) {
@@ -122,12 +124,11 @@ private:
 /// How often a process had to leave its processor to another one.
 double displaced(const Child& child) {
     const std::string process = "/proc/" + std::to_string(child.pid());
-    return static_cast<double>(
-        read_number(process + "/status", "nonvoluntary_ctxt_switches"));
+    return static_cast<double>(read_number(process + "/status", "nonvoluntary_ctxt_switches"));
 }
 
 struct Measure {
-    bool traced = false;         ///< ptrace is allowed
+    bool traced = false;  ///< ptrace is allowed
     double calls_per_message = 0;
     double disturbed_per_message = 0;
 };

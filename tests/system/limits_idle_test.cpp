@@ -1,6 +1,7 @@
-// A process that is connected and does nothing sleeps: no thread of it wakes up, wherever it sleeps.
-#include <gtest/gtest.h>
+// A process that is connected and does nothing sleeps: no thread of it wakes up, wherever it
+// sleeps.
 #include <dirent.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,8 +37,10 @@ void be_idle(Parent& parent) {
     if (place == "CQWait") OK(VipCreateCQ(nic.handle(), 64, &wants.queue));
     End end(nic, wants);
     const std::string door = place + parent.argument(2);
-    if (parent.argument(1) == "accept") end.accept(door);
-    else end.connect(door);
+    if (parent.argument(1) == "accept")
+        end.accept(door);
+    else
+        end.connect(door);
     const auto take = [&](auto done) {
         until("it completes", [&] {
             const auto outcome = done();

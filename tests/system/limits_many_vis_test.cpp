@@ -193,7 +193,8 @@ const Role many_nics_role("many-nics", be_many_nics);
 
 TEST(ManyPeers, CostFewDescriptorsEach) {
     constexpr unsigned peers = 50;
-    constexpr std::size_t descriptors_per_peer_max = 2;  // a socket, and one that tells of its death
+    constexpr std::size_t descriptors_per_peer_max =
+        2;  // a socket, and one that tells of its death
     Host host;
     Nic nic;
     const Holdings before = Holdings::now();

@@ -9,7 +9,8 @@ namespace via::device::loopback {
 
 LoopbackDevice::LoopbackDevice(const HostAddress& address, const LoopbackOptions& options)
     : address_(address),
-      capabilities_{options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
+      capabilities_{
+          options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
       slots_(options.frames_max),
       payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]) {
     VIA_ASSERT(options.frames_max > 0 && options.payload_max > 0);

@@ -29,21 +29,26 @@ constexpr std::chrono::seconds grace{15};
 /// Exit status of a role that has reported failures.
 constexpr int failed_status = 1;
 
-/// In a child: sends every failed assertion to the parent, as "file\0line\0text\0".
+/// In a child: sends every failed assertion to the parent, as "file\0line\0text\0"; without a
+/// file it says that the role has come to its end.
 class Reporter : public testing::EmptyTestEventListener {
 public:
     explicit Reporter(int pipe) : pipe_(pipe) {}
-
-private:
-    void OnTestPartResult(const testing::TestPartResult& result) override {
-        if (!result.failed()) return;
-        std::string record = result.file_name() == nullptr ? "(unknown)" : result.file_name();
-        record += '\0' + std::to_string(result.line_number()) + '\0' + result.message() + '\0';
+    void report(std::string file, int line, const std::string& text) {
+        std::string record = std::move(file);
+        record += '\0' + std::to_string(line) + '\0' + text + '\0';
         for (std::size_t sent = 0; sent < record.size();) {
             const ssize_t got = write(pipe_, record.data() + sent, record.size() - sent);
             if (got < 0 && errno != EINTR) return;  // the parent is gone
             if (got > 0) sent += static_cast<std::size_t>(got);
         }
+    }
+
+private:
+    void OnTestPartResult(const testing::TestPartResult& result) override {
+        if (!result.failed()) return;
+        report(result.file_name() == nullptr ? "(unknown)" : result.file_name(),
+               result.line_number(), result.message());
     }
 
     int pipe_;
@@ -76,8 +81,14 @@ public:
         while ((got = read(pipe_, bytes, sizeof bytes)) > 0)
             reports_.append(bytes, static_cast<std::size_t>(got));
         int failures = 0;
-        for (std::string file, line, text; take_record(file, line, text); ++failures)
+        for (std::string file, line, text; take_record(file, line, text);) {
+            if (file.empty()) {
+                came_to_its_end_ = true;
+                continue;
+            }
+            ++failures;
             ADD_FAILURE_AT(file.c_str(), std::atoi(line.c_str())) << text;
+        }
         failures_ += failures;
         return failures;
     }
@@ -93,7 +104,8 @@ public:
         const bool killed = planned.kind == Ending::Kind::killed;
         if (killed && WIFSIGNALED(status) && WTERMSIG(status) == planned.code) return true;
         const int code = planned.kind == Ending::Kind::exits ? planned.code : 0;
-        if (!killed && WIFEXITED(status) && WEXITSTATUS(status) == code) return true;
+        const bool whole = planned.kind != Ending::Kind::returns || came_to_its_end_;
+        if (!killed && whole && WIFEXITED(status) && WEXITSTATUS(status) == code) return true;
         if (failures_ > 0 && WIFEXITED(status) && WEXITSTATUS(status) == failed_status)
             return false;
         ADD_FAILURE() << "role " << plan_.name
@@ -121,6 +133,7 @@ private:
     int pidfd_;
     std::string reports_;
     int failures_ = 0;
+    bool came_to_its_end_ = false;
     bool ended_ = false;
 };
 
@@ -164,9 +177,11 @@ private:
     [[noreturn]] void be(const RolePlan& plan, Lines& lines, std::size_t index, int pipe) {
         testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
         delete listeners.Release(listeners.default_result_printer());
-        listeners.Append(new Reporter(pipe));
+        auto* reporter = new Reporter(pipe);
+        listeners.Append(reporter);
         if (act_out(plan, *this, lines, index) && plan.ending.kind != Ending::Kind::returns)
             ADD_FAILURE() << "role " << plan.name << " returned, which it should not";
+        reporter->report("", 0, "");
         // The whole way out, so that what the library does at exit is seen, too.
         std::exit(testing::Test::HasFailure() ? failed_status : 0);
     }

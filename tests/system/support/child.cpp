@@ -87,14 +87,16 @@ bool Line::ready() const {
     return poll(&entry, 1, 0) == 1;
 }
 
-// The parent's side ---------------------------------------------------------------------------------
+// The parent's side
+// ---------------------------------------------------------------------------------
 
 struct Child::Start {
     int ours;
     int theirs;
     Start() {
         int pair[2];
-        require_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
+        require_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0,
+                     "socketpair");
         ours = pair[0];
         theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, inherited_max);
         close(pair[1]);
@@ -104,9 +106,9 @@ struct Child::Start {
 Child::Child(const std::string& role, const Options& options) : Child(role, options, Start()) {}
 
 Child::Child(const std::string& role, const Options& options, Start start) : Line(start.ours) {
-    memory_ = options.shares_with == nullptr ? create_shared()
-                                             : fcntl(options.shares_with->memory_,
-                                                     F_DUPFD_CLOEXEC, inherited_max);
+    memory_ = options.shares_with == nullptr
+                  ? create_shared()
+                  : fcntl(options.shares_with->memory_, F_DUPFD_CLOEXEC, inherited_max);
     require_call(memory_ >= 0, "a descriptor of the shared page");
     shared_ = map_shared(memory_);
 
@@ -184,7 +186,8 @@ int reap(pid_t pid) {
     return status;
 }
 
-// The child's side ----------------------------------------------------------------------------------
+// The child's side
+// ----------------------------------------------------------------------------------
 
 Parent::Parent(std::vector<std::string> arguments, void* shared)
     : Line(line_descriptor), arguments_(std::move(arguments)), shared_(shared) {}

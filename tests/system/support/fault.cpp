@@ -22,8 +22,8 @@ int stop_at_calls(int call) {
     };
     const sock_fprog filter{std::size(program), program};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
-    return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                    SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
+    return static_cast<int>(
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
 }
 
 FaultGiver::FaultGiver(const Child& child, int listener, const Fault& fault) : fault_(fault) {

@@ -1,5 +1,5 @@
-// Makes one system call of a child fail: the child asks the kernel to stop at every call of one kind
-// (a seccomp filter), and the parent decides for each whether it is carried out.
+// Makes one system call of a child fail: the child asks the kernel to stop at every call of one
+// kind (a seccomp filter), and the parent decides for each whether it is carried out.
 #pragma once
 
 #include <atomic>

@@ -6,25 +6,36 @@
 namespace system_test {
 
 const char* name_of(VIP_RETURN code) {
-    constexpr const char* names[] = {
-        "SUCCESS",       "NOT_DONE",          "INVALID_PARAMETER",
-        "ERROR_RESOURCE", "TIMEOUT",          "REJECT",
-        "INVALID_RELIABILITY_LEVEL", "INVALID_MTU", "INVALID_QOS",
-        "INVALID_PTAG",  "INVALID_RDMAREAD",  "DESCRIPTOR_ERROR",
-        "INVALID_STATE", "ERROR_NAMESERVICE", "NO_MATCH",
-        "NOT_REACHABLE", "ERROR_NOT_SUPPORTED"};
+    constexpr const char* names[] = {"SUCCESS",
+                                     "NOT_DONE",
+                                     "INVALID_PARAMETER",
+                                     "ERROR_RESOURCE",
+                                     "TIMEOUT",
+                                     "REJECT",
+                                     "INVALID_RELIABILITY_LEVEL",
+                                     "INVALID_MTU",
+                                     "INVALID_QOS",
+                                     "INVALID_PTAG",
+                                     "INVALID_RDMAREAD",
+                                     "DESCRIPTOR_ERROR",
+                                     "INVALID_STATE",
+                                     "ERROR_NAMESERVICE",
+                                     "NO_MATCH",
+                                     "NOT_REACHABLE",
+                                     "ERROR_NOT_SUPPORTED"};
     return static_cast<std::size_t>(code) < std::size(names) ? names[code] : "no code of VIPL's";
 }
 
 const char* name_of(VIP_ERROR_CODE code) {
-    constexpr const char* names[] = {"POST_DESC",  "CONN_LOST",   "RECVQ_EMPTY", "VI_OVERRUN",
-                                     "RDMAW_PROT", "RDMAW_DATA",  "RDMAW_ABORT", "RDMAR_PROT",
+    constexpr const char* names[] = {"POST_DESC",  "CONN_LOST",      "RECVQ_EMPTY", "VI_OVERRUN",
+                                     "RDMAW_PROT", "RDMAW_DATA",     "RDMAW_ABORT", "RDMAR_PROT",
                                      "COMP_PROT",  "RDMA_TRANSPORT", "CATASTROPHIC"};
     return static_cast<std::size_t>(code) < std::size(names) ? names[code] : "no code of VIPL's";
 }
 
 void fail(const std::string& text, Where where) {
-    throw Failure(std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " + text);
+    throw Failure(std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " +
+                  text);
 }
 
 void require(bool holds, const std::string& what, Where where) {

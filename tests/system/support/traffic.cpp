@@ -4,14 +4,18 @@ namespace system_test {
 
 const char* name_of(Operation operation) {
     switch (operation) {
-        case Operation::send: return "send";
-        case Operation::write: return "write";
-        case Operation::read: return "read";
+        case Operation::send:
+            return "send";
+        case Operation::write:
+            return "write";
+        case Operation::read:
+            return "read";
     }
     return "?";
 }
 
-// The initiator -------------------------------------------------------------------------------------
+// The initiator
+// -------------------------------------------------------------------------------------
 
 void Initiator::step(Where where) {
     while (!over() && started_ - done_ < end_.wants().sends && started_ < page_.credits.load())
@@ -26,12 +30,16 @@ void Initiator::start(Where where) {
         page_.address.load() + started_ % page_.slots.load() * page_.stride.load();
     if (operation_ != Operation::read) fill(end_.send_buffer(slot), length, started_);
     switch (operation_) {
-        case Operation::send: end_.post_send(slot, length, where); break;
+        case Operation::send:
+            end_.post_send(slot, length, where);
+            break;
         case Operation::write:
             end_.post_write(slot, address, page_.handle.load(),
                             static_cast<std::uint32_t>(started_), where);
             break;
-        case Operation::read: end_.post_read(slot, address, page_.handle.load(), where); break;
+        case Operation::read:
+            end_.post_read(slot, address, page_.handle.load(), where);
+            break;
     }
     page_.started.store(++started_);
 }
@@ -45,20 +53,20 @@ void Initiator::take(const Outcome& outcome, Where where) {
     }
     require(!over(), "nothing succeeds after a failure", where);
     if (operation_ == Operation::read)
-        require(holds(end_.send_buffer(outcome.slot), end_.wants().length,
-                      done_ % page_.slots.load()),
-                "the bytes read are the target's", where);
+        require(
+            holds(end_.send_buffer(outcome.slot), end_.wants().length, done_ % page_.slots.load()),
+            "the bytes read are the target's", where);
     page_.done.store(++done_);
 }
 
-// The target ----------------------------------------------------------------------------------------
+// The target
+// ----------------------------------------------------------------------------------------
 
 Target::Target(End& end, Operation operation, TrafficPage& page)
     : end_(end), operation_(operation), page_(page) {
     const unsigned slots = end.wants().receives;
     page.address.store(reinterpret_cast<std::uint64_t>(end.receive_buffer(0)));
-    page.stride.store(
-        static_cast<std::uint64_t>(end.receive_buffer(1) - end.receive_buffer(0)));
+    page.stride.store(static_cast<std::uint64_t>(end.receive_buffer(1) - end.receive_buffer(0)));
     page.slots.store(slots);
     page.handle.store(end.memory().handle());
     if (operation == Operation::read)

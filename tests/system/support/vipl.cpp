@@ -7,7 +7,8 @@
 
 namespace system_test {
 
-// Addresses and errors ------------------------------------------------------------------------------
+// Addresses and errors
+// ------------------------------------------------------------------------------
 
 Address::Address(const VIP_NIC_ATTRIBUTES& nic, const std::string& discriminator) {
     VIP_NET_ADDRESS& address = room_.address;
@@ -33,7 +34,9 @@ void Nic::close(Where where) {
     handle_ = nullptr;
 }
 
-Address Nic::address(const std::string& discriminator) const { return {attributes_, discriminator}; }
+Address Nic::address(const std::string& discriminator) const {
+    return {attributes_, discriminator};
+}
 
 void Nic::note(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     Nic& self = *static_cast<Nic*>(context);
@@ -79,12 +82,12 @@ void Nic::wait_error(VIP_VI_HANDLE vi, VIP_ERROR_CODE code, Where where) {
         fail(std::string("the error handler was not told of ") + name_of(code), where);
 }
 
-// Memory --------------------------------------------------------------------------------------------
+// Memory
+// --------------------------------------------------------------------------------------------
 
 Memory::Memory(Nic& nic, std::size_t bytes, bool remote)
     : nic_(nic), bytes_((bytes + 4095) / 4096 * 4096) {
-    void* at =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require_call(at != MAP_FAILED, "mmap");
     data_ = static_cast<std::byte*>(at);
     VIP_MEM_ATTRIBUTES attributes{};
@@ -93,8 +96,7 @@ Memory::Memory(Nic& nic, std::size_t bytes, bool remote)
 }
 
 Memory::~Memory() {
-    if (handle_ != 0 && nic_.handle() != nullptr)
-        VipDeregisterMem(nic_.handle(), data_, handle_);
+    if (handle_ != 0 && nic_.handle() != nullptr) VipDeregisterMem(nic_.handle(), data_, handle_);
     munmap(data_, bytes_);
 }
 
@@ -128,7 +130,8 @@ bool holds(const std::byte* at, std::size_t length, std::uint64_t number) {
     return true;
 }
 
-// An end --------------------------------------------------------------------------------------------
+// An end
+// --------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -209,10 +212,13 @@ VIP_RETURN End::request(const std::string& discriminator, VIP_ULONG timeout_ms) 
 
 void End::connect(const std::string& discriminator, Where where) {
     VIP_RETURN code = VIP_NO_MATCH;
-    until("somebody listens", [&] {
-        code = request(discriminator, watchdog_ms);
-        return code != VIP_NO_MATCH;
-    }, where);
+    until(
+        "somebody listens",
+        [&] {
+            code = request(discriminator, watchdog_ms);
+            return code != VIP_NO_MATCH;
+        },
+        where);
     must(code, "VipConnectRequest", where);
 }
 
@@ -221,9 +227,9 @@ VIP_CONN_HANDLE End::wait_request(const std::string& discriminator, Where where)
     Address remote;
     VIP_VI_ATTRIBUTES theirs{};
     VIP_CONN_HANDLE connection = nullptr;
-    must(VipConnectWait(nic_.handle(), local.get(), watchdog_ms, remote.get(), &theirs,
-                        &connection),
-         "VipConnectWait", where);
+    must(
+        VipConnectWait(nic_.handle(), local.get(), watchdog_ms, remote.get(), &theirs, &connection),
+        "VipConnectWait", where);
     return connection;
 }
 

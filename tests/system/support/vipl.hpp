@@ -86,21 +86,19 @@ bool holds(const std::byte* at, std::size_t length, std::uint64_t number);
 
 struct Wants {
     VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY;
-    std::size_t length = 64;    ///< bytes of each buffer, and the longest message
-    unsigned receives = 8;      ///< posted from the start
-    unsigned sends = 8;         ///< buffers to send from
+    std::size_t length = 64;        ///< bytes of each buffer, and the longest message
+    unsigned receives = 8;          ///< posted from the start
+    unsigned sends = 8;             ///< buffers to send from
     VIP_CQ_HANDLE queue = nullptr;  ///< for both queues
 };
 
 /// A descriptor that came back.
 struct Outcome {
     VIP_DESCRIPTOR* descriptor;
-    VIP_RETURN code;      ///< SUCCESS or DESCRIPTOR_ERROR
-    unsigned slot;        ///< which of our buffers
+    VIP_RETURN code;  ///< SUCCESS or DESCRIPTOR_ERROR
+    unsigned slot;    ///< which of our buffers
     bool ok() const { return code == VIP_SUCCESS; }
-    bool flushed() const {
-        return (descriptor->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR) != 0;
-    }
+    bool flushed() const { return (descriptor->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR) != 0; }
 };
 
 /// A VI, its descriptors and its buffers.
@@ -123,8 +121,7 @@ public:
     void connect(const std::string& discriminator, Where where = Where::current());
     void accept(const std::string& discriminator, Where where = Where::current());
     /// Waits for a request and does not answer it yet.
-    VIP_CONN_HANDLE wait_request(const std::string& discriminator,
-                                 Where where = Where::current());
+    VIP_CONN_HANDLE wait_request(const std::string& discriminator, Where where = Where::current());
 
     // Data
     std::byte* receive_buffer(unsigned slot) const;

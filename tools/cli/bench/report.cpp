@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array modes{Mode::near, Mode::far};
 
-std::vector<double> collect(const Series& series, Mode mode, double Sample::*what) {
+std::vector<double> collect(const Series& series, Mode mode, double Sample::* what) {
     std::vector<double> values;
     for (const Sample& sample : series.samples) {
         if (sample.verdict.mode == mode) values.push_back(sample.*what);
