@@ -334,6 +334,7 @@ Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& co
             if (vi != nullptr &&
                 vi->generation.load(std::memory_order_acquire) == completion.vi >> 16)
                 return Status::success;
+            tries = 0;  // others may have entered in its place
         }
         if (++tries == 2) return Status::not_done;
         poll();
