@@ -483,6 +483,14 @@ TEST(Engine, Vipl_4_25_read_refused_after_later_messages_were_acknowledged_is_th
     EXPECT_EQ(net.pair.b.events(), (std::vector{ErrorCode::rdma_read_protection}));
 }
 
+TEST(Engine, Vipl_4_10_read_of_no_bytes_needs_no_region) {
+    Connected net(Reliability::delivery);
+    queue::Descriptor& read = net.client.rdma(rdma_read, 0, 0, net.server.address(0), 0x12345);
+    net.pair.carry();
+    EXPECT_EQ(status_of(read), read_done);
+    EXPECT_EQ(net.server.state(), ViState::connected);
+}
+
 // Memory ------------------------------------------------------------------------------------------
 
 TEST(Engine, Vipl_4_8_region_of_posted_work_is_in_use) {

@@ -232,8 +232,9 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
 void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
     // The region may have been deregistered since the request was granted.
-    const bool allowed = memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
-                                       memory::Access::remote_read);
+    const bool allowed =
+        read.length == 0 || memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
+                                          memory::Access::remote_read);
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;

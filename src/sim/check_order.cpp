@@ -6,14 +6,38 @@ namespace via::sim {
 
 void CheckOrder::observe(const Event& event) {
     std::visit(Overloaded{
-                   [this](const Sent& e) { waiting_[e.channel].push_back({e.work, e.reliable}); },
+                   [this](const Posted& e) {
+                       if (!e.receive) vis_[e.work] = e.vi;
+                   },
+                   [this](const RdmaAsked& e) {
+                       if (!e.write) reading_[vis_[e.work]].insert(e.work);
+                   },
+                   [this](const Completed& e) {
+                       if (const auto vi = vis_.find(e.work); vi != vis_.end())
+                           reading_[vi->second].erase(e.work);
+                   },
+                   [this](const Sent& e) { on_sent(e); },
                    [this](const Delivered& e) { on_delivered(e); },
                    ignore,
                },
                event.what);
 }
 
+void CheckOrder::on_sent(const Sent& sent) {
+    waiting_[sent.channel].push_back({sent.work, sent.reliable});
+    if (sent.fenced) fenced_[sent.work] = reading_[vis_[sent.work]];
+}
+
 void CheckOrder::on_delivered(const Delivered& delivered) {
+    if (const auto fence = fenced_.find(delivered.work); fence != fenced_.end()) {
+        for (const WorkNumber read : fence->second)
+            if (reading_[vis_[delivered.work]].contains(read))
+                return violate(
+                    "message %u was sent behind a fence, but RDMA read %u was still "
+                    "under way",
+                    delivered.work, read);
+        fenced_.erase(fence);
+    }
     std::deque<Message>& waiting = waiting_[delivered.channel];
     const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Message& message) {
         return message.work == delivered.work;

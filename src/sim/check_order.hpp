@@ -1,10 +1,12 @@
 // Order: the messages of a connection arrive as they were posted; RDMA writes count among them, so
-// that the bytes of a write stand before a later send is received (VIPL 4.23). On a reliable
-// connection none is passed over.
+// that the bytes of a write stand before a later send is received. On a reliable connection none is
+// passed over. A fenced message starts after earlier RDMA reads of its VI (VIPL 4.23).
 #pragma once
 
 #include <deque>
 #include <map>
+#include <set>
+#include <unordered_map>
 
 #include "sim/checker.hpp"
 
@@ -20,9 +22,13 @@ private:
         WorkNumber work;
         bool reliable;
     };
+    void on_sent(const Sent& sent);
     void on_delivered(const Delivered& delivered);
 
     std::map<ChannelNumber, std::deque<Message>> waiting_;
+    std::unordered_map<WorkNumber, ViNumber> vis_;       ///< of sends and RDMA
+    std::map<ViNumber, std::set<WorkNumber>> reading_;   ///< RDMA reads under way
+    std::map<WorkNumber, std::set<WorkNumber>> fenced_;  ///< by reads that must end before
 };
 
 }  // namespace via::sim

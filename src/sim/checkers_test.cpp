@@ -47,6 +47,14 @@ const std::vector<std::byte> abc = bytes_of({1, 2, 3});
 const std::vector<std::byte> abd = bytes_of({1, 2, 4});
 const std::vector<std::byte> ab = bytes_of({1, 2});
 
+Posted posted_send(WorkNumber work, Reliability level = Reliability::delivery,
+                   std::uint32_t fault = 0, std::uint32_t operation = status::operation_send) {
+    return {work, 0, false, operation, fault, ViState::connected, level};
+}
+Posted posted_receive(WorkNumber work, std::uint32_t fault = 0) {
+    return {
+        work, 0, true, status::operation_receive, fault, ViState::connected, Reliability::delivery};
+}
 // bytes -------------------------------------------------------------------------------------------
 
 TEST(CheckBytes, delivered_is_what_was_sent) {
@@ -105,16 +113,23 @@ TEST(CheckOrder, as_posted) {
                  "message 1 arrived after a later one");
 }
 
+TEST(CheckOrder, fence_waits_for_reads) {
+    const Posted read = posted_send(1, Reliability::delivery, 0, status::operation_rdma_read);
+    const RdmaAsked asked{1, 5, 0, 77, 1000, 100, false};
+    const Sent fenced{2, 0, true, abc, true};
+    const Completed read_done{1, status::done | status::operation_rdma_read, false};
+    EXPECT_GOOD(verdict<CheckOrder>(
+        {read, asked, posted_send(2), fenced, read_done, Delivered{2, 0, abc}}));
+    EXPECT_BITES((verdict<CheckOrder>({read, asked, posted_send(2), fenced, Delivered{2, 0, abc}})),
+                 "RDMA read 1 was still under way");
+    // A read that was posted later, or a message without fence: nothing to wait for.
+    EXPECT_GOOD(verdict<CheckOrder>({posted_send(2), fenced, read, asked, Delivered{2, 0, abc}}));
+    EXPECT_GOOD(verdict<CheckOrder>(
+        {read, asked, posted_send(2), Sent{2, 0, true, abc}, Delivered{2, 0, abc}}));
+}
+
 // completion --------------------------------------------------------------------------------------
 
-Posted posted_send(WorkNumber work, Reliability level = Reliability::delivery,
-                   std::uint32_t fault = 0, std::uint32_t operation = status::operation_send) {
-    return {work, 0, false, operation, fault, ViState::connected, level};
-}
-Posted posted_receive(WorkNumber work, std::uint32_t fault = 0) {
-    return {
-        work, 0, true, status::operation_receive, fault, ViState::connected, Reliability::delivery};
-}
 constexpr std::uint32_t done = status::done;
 
 TEST(CheckCompletion, once_in_order_and_given_back) {

@@ -114,6 +114,7 @@ struct Sent {
     ChannelNumber channel;
     bool reliable;
     std::span<const std::byte> bytes;
+    bool fenced = false;  ///< starts after earlier RDMA reads of its VI were completed
 };
 /// A message is there: its receive completed, or its bytes stand in the target.
 struct Delivered {

@@ -63,6 +63,7 @@ struct Work {
     /// Of the message; of a read, what it will find; of a receive, what its buffers held before.
     std::vector<std::byte> bytes;
     bool immediate = false;
+    bool fenced = false;
     Connection* connection = nullptr;  ///< on which it was posted
     int side = 0;                      ///< of the poster
     std::unique_ptr<Target> read_from;

@@ -216,7 +216,8 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     }
     if (work.kind == WorkKind::rdma_read) return;
     if (work.kind == WorkKind::rdma_write && !work.immediate && work.bytes.empty()) return;
-    observer_.tell(Sent{work.number, connection.channel_from(side), vi.vi->reliable(), work.bytes});
+    observer_.tell(Sent{work.number, connection.channel_from(side), vi.vi->reliable(), work.bytes,
+                        work.fenced});
     if (work.consumes_receive()) connection.sent[side].push_back(&work);
 }
 
@@ -344,7 +345,8 @@ void Workload::post_send(Vi& vi) {
     }
     queue::ControlSegment segment{};
     segment.control = control_bits(work);
-    if (random.chance(10)) segment.control |= control::queue_fence;
+    work.fenced = random.chance(10);
+    if (work.fenced) segment.control |= control::queue_fence;
     segment.length = length;
     segment.immediate_data = work.immediate ? work.number : 0xBEEF;
     post(work, segment, kind == WorkKind::send ? nullptr : &remote, fault);

@@ -109,7 +109,8 @@ VIPL_TEST(Vipl_4_25_unreliable_without_receive_drops_the_message_and_stays_conne
         const Piece mark = end.take(4);
         end.accept("sender");
         me.tell("sender", Target(mark));
-        me.until([&] { return __atomic_load_n(mark.data, __ATOMIC_ACQUIRE) != std::byte{0}; },
+        const auto* byte = reinterpret_cast<const unsigned char*>(mark.data);
+        me.until([=] { return __atomic_load_n(byte, __ATOMIC_ACQUIRE) != 0; },
                  "what was written behind the messages shows");
         const VIP_ERROR_DESCRIPTOR error = me.nic().wait_error(me, end.vi(), VIP_ERROR_RECVQ_EMPTY);
         EXPECT_EQ(VIP_RESOURCE_VI, error.ResourceCode);

@@ -7,6 +7,7 @@ import argparse
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,8 @@ TOLERANCE = 0.02
 # The C library's string functions in the one form that every x86-64 processor has.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512VL,-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,"
             "-ERMS,-FSRM,-SSSE3,-Fast_Unaligned_Copy")
-INCLUSIVE = re.compile(r"^\s*([\d,]+)\s.*[:\s]measured_(\w+)\b")
+PREFIX = "measured_"
+NAME = re.compile(r"(?P<kind>c?fn)=\((?P<id>\d+)\)(?: (?P<name>.*))?$")
 
 
 def skip(reason):
@@ -26,51 +28,50 @@ def skip(reason):
 
 
 def callgrind(program, folder):
-    """Inclusive instructions of every measured function."""
-    out = folder / "callgrind.out"
+    """The files that callgrind writes, one for each run through counted_phase()."""
     environment = dict(os.environ, GLIBC_TUNABLES=TUNABLES, LD_BIND_NOW="1",
                        XDG_RUNTIME_DIR=str(folder))
     run = subprocess.run(
         ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=counted_phase",
-         f"--callgrind-out-file={out}", program],
+         "--dump-after=counted_phase", f"--callgrind-out-file={folder}/out", program],
         env=environment, capture_output=True, text=True, timeout=600, check=False)
     if run.returncode != 0:
         sys.exit(f"{program} failed under callgrind:\n{run.stdout}{run.stderr}")
-    listing = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", out],
-                             capture_output=True, text=True, check=True).stdout
-    found = {}
-    for line in listing.splitlines():
-        match = INCLUSIVE.match(line)
-        if match:
-            found[match[2]] = int(match[1].replace(",", ""))
-    return found, calls(out)
+    return sorted(folder.glob("out.*"))
 
 
-def calls(out):
-    """How often each measured function was called, from callgrind's file."""
-    names, count, callee = {}, {}, None
-    for line in out.read_text().splitlines():
-        match = re.match(r"c?fn=\((\d+)\)(?: (.*))?$", line)
+def instructions_of(file):
+    """Instructions of one call of each measured function, all that they call included."""
+    names, cost, calls, callee, times = {}, {}, {}, "", 0
+    for line in file.read_text().splitlines():
+        match = NAME.match(line)
         if match:
-            if match[2]:
-                names[match[1]] = match[2]
-            if line.startswith("cfn="):
-                callee = names[match[1]]
-        elif line.startswith("calls=") and callee and callee.startswith("measured_"):
-            name = callee.removeprefix("measured_").split("'")[0]
-            count[name] = count.get(name, 0) + int(line.split()[0].removeprefix("calls="))
-    return count
+            names.setdefault(match["id"], match["name"])
+            if match["kind"] == "cfn":
+                callee = names[match["id"]]
+        elif line.startswith("calls="):
+            times = int(line.split()[0].removeprefix("calls="))
+        elif times:  # the line behind it: where the calls are, and what they cost
+            if callee.startswith(PREFIX):
+                name = callee.removeprefix(PREFIX)
+                calls[name] = calls.get(name, 0) + times
+                cost[name] = cost.get(name, 0) + int(line.split()[-1])
+            times = 0
+    return {name: cost[name] / calls[name] for name in calls}
 
 
 def measure(programs):
+    """The median of all phases: a NIC's own threads come between now and then."""
     result = {}
     for program in programs:
+        found = {}
         with tempfile.TemporaryDirectory() as folder:
-            found, count = callgrind(program, Path(folder))
+            for file in callgrind(program, Path(folder)):
+                for name, instructions in instructions_of(file).items():
+                    found.setdefault(name, []).append(instructions)
         if not found:
             sys.exit(f"callgrind saw no measured function in {program}")
-        for name, instructions in found.items():
-            result[name] = round(instructions / count[name])
+        result |= {name: round(statistics.median(all)) for name, all in found.items()}
     return result
 
 
@@ -116,7 +117,7 @@ def main():
     parser.add_argument("--update", action="store_true")
     parser.add_argument("programs", nargs="+")
     arguments = parser.parse_args()
-    if not shutil.which("valgrind") or not shutil.which("callgrind_annotate"):
+    if not shutil.which("valgrind"):
         skip("valgrind is not installed ('./dev setup test' does it)")
     table = read_table(arguments.table)
     if arguments.compiler not in table and not arguments.update:

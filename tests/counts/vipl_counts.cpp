@@ -110,12 +110,20 @@ VIA_MEASURED VIP_RETURN measured_vipl_receive_done(World& world, VIP_DESCRIPTOR*
     return VipRecvDone(world.receiver, descriptor);
 }
 
+/// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet.
+template <class Call>
+bool succeeds(Call call) {
+    VIP_RETURN code = call();
+    while (code == VIP_NOT_DONE) code = call();
+    return code == VIP_SUCCESS;
+}
+
 VIA_MEASURED bool measured_vipl_message(World& world) {
     VIP_DESCRIPTOR* descriptor = nullptr;
     return VipPostRecv(world.receiver, &world.room.receive, world.handle) == VIP_SUCCESS &&
            VipPostSend(world.sender, &world.room.send, world.handle) == VIP_SUCCESS &&
-           VipSendDone(world.sender, &descriptor) == VIP_SUCCESS &&
-           VipRecvDone(world.receiver, &descriptor) == VIP_SUCCESS;
+           succeeds([&] { return VipSendDone(world.sender, &descriptor); }) &&
+           succeeds([&] { return VipRecvDone(world.receiver, &descriptor); });
 }
 
 VIA_MEASURED bool measured_vipl_message_through_queue(World& world) {
@@ -125,7 +133,7 @@ VIA_MEASURED bool measured_vipl_message_through_queue(World& world) {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive = VIP_FALSE;
         VIP_DESCRIPTOR* descriptor = nullptr;
-        right = VipCQDone(world.completions, &vi, &receive) == VIP_SUCCESS &&
+        right = succeeds([&] { return VipCQDone(world.completions, &vi, &receive); }) &&
                 (receive == VIP_TRUE ? VipRecvDone(vi, &descriptor)
                                      : VipSendDone(vi, &descriptor)) == VIP_SUCCESS;
     }
@@ -146,8 +154,9 @@ void pass_call_by_call(World& world, std::uint64_t number) {
     write_number(world, number);
     OK(measured_vipl_post_receive(world));
     OK(measured_vipl_post_send(world));
-    OK(measured_vipl_send_done(world, &descriptor));
-    OK(measured_vipl_receive_done(world, &descriptor));
+    require(succeeds([&] { return measured_vipl_send_done(world, &descriptor); }), "it is sent");
+    require(succeeds([&] { return measured_vipl_receive_done(world, &descriptor); }),
+            "it is received");
     expect_number(world, number);
 }
 
@@ -177,8 +186,9 @@ int main() {
     static World with_queue(true);
     for (const Pass pass : {pass_call_by_call, pass_whole, pass_through_queue}) {
         World& world = pass == pass_through_queue ? with_queue : plain;
-        for (unsigned n = 0; n < messages_counted; ++n) pass(world, n);
-        counted_phase(world, pass, messages_counted);
+        for (unsigned n = 0; n < messages_warm; ++n) pass(world, n);
+        for (unsigned phase = 0; phase < phases; ++phase)
+            counted_phase(world, pass, messages_warm + phase * messages_counted);
     }
     return 0;
 }

@@ -303,6 +303,13 @@ const Kind kinds[] = {
     {"write", SYS_write, {EAGAIN, EINTR}, 12},
 };
 
+bool is_sanitizers_own(int call) {
+    for (const int own :
+         {SYS_mmap, SYS_mprotect, SYS_madvise, SYS_read, SYS_write, SYS_futex, SYS_openat})
+        if (call == own) return true;
+    return false;
+}
+
 class Faults : public testing::TestWithParam<Kind> {
 protected:
     Faults() : accepting_("accepting-peer"), asking_("asking-peer") {
@@ -400,6 +407,8 @@ protected:
 
 TEST_P(Faults, AreToldAndLeaveNothing) {
     const Kind& kind = GetParam();
+    if (sanitized && is_sanitizers_own(kind.call))
+        GTEST_SKIP() << "the sanitizer makes such calls itself and does not expect them to fail";
     const Result none = live_with({kind.call, 0, 0}, "no fault");
     if (!none.allowed) GTEST_SKIP() << "seccomp is not allowed here";
     const std::uint32_t places = std::min(none.calls, kind.places_max);

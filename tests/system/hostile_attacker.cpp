@@ -216,7 +216,7 @@ bool Attacker::send_raw(const void* bytes, std::uint32_t length) {
         return writer_.reserve(length, 0, slot) || hung_up();
     });
     if (slot.header == nullptr) return false;
-    std::memcpy(slot.header, bytes, length);
+    if (length != 0) std::memcpy(slot.header, bytes, length);
     return writer_.transmit();
 }
 

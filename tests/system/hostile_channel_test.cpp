@@ -212,7 +212,7 @@ void scribble(Attacker& attacker, std::uint64_t seed, const std::atomic<bool>& e
         for (int n = 0; n < 4096; ++n) arena[random() % (1U << 17)].store(random());
         for (std::uint32_t slot = 0; slot < attacker.layout.ring_slots; ++slot) {
             // Plausible enough to be looked at: proper stamps and lengths, random contents.
-            for (int n = 2; n < 8; ++n) words[slot * 8 + n].store(random());
+            for (std::uint32_t n = 2; n < 8; ++n) words[slot * 8 + n].store(random());
             const std::uint64_t kind = random() % 13;
             const std::uint64_t flags = random() % 32;
             words[slot * 8 + 1].store(kind | flags << 8 | 0x10000U | (random() % 4) << 32 |

@@ -114,8 +114,8 @@ private:
     std::list<Member> members_;
     Member* current_ = nullptr;
     Place next_place_ = 0;
-    Place last_ = 0;     ///< place of the thread that ran last
-    unsigned away_ = 0;  ///< threads that will come back
+    Place last_ = ~Place{0};  ///< place of the thread that ran last
+    unsigned away_ = 0;       ///< threads that will come back
 };
 
 }  // namespace via::sim

@@ -222,6 +222,10 @@ Time SimAgent::now() { return world().now(); }
 bool SimAgent::wait(const agent::Condition& condition, Time deadline) {
     baton().join_unless_member();
     if (closed_ || condition.ready(condition.subject)) return condition.ready(condition.subject);
+    // Some things come by a turn that nothing announces: completions that find room in their queue.
+    nic_.take_turn();
+    nic_.turn(world().now());
+    nic_.end_turn();
     ++waiting_;
     const bool ready = baton().wait(condition, deadline, &closed_, "NIC " + nic_.name());
     --waiting_;

@@ -71,7 +71,7 @@ VIPL_TEST(Bad_7_roles_meet_at_different_points, processes) {
 }
 
 VIPL_TEST(Bad_8_a_role_exits, processes) {
-    test.role("x", [](Role&) { _exit(0 + 5); });
+    test.role("x", [](Role&) { _exit(5); });
 }
 
 VIPL_TEST(Bad_9_a_role_is_killed, processes) {

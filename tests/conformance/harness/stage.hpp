@@ -14,16 +14,13 @@
 namespace conformance {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr unsigned polling = nothing;
+constexpr bool under_tsan = true;
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr unsigned polling = nothing;
+constexpr bool under_tsan = __has_feature(thread_sanitizer);
 #else
-constexpr unsigned polling = polls_memory;
+constexpr bool under_tsan = false;
 #endif
-#else
-constexpr unsigned polling = polls_memory;  ///< what every stage has, but for tsan
-#endif
+constexpr unsigned polling = under_tsan ? nothing : polls_memory;
 
 class Stage {
 public:

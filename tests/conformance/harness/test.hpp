@@ -160,6 +160,7 @@ private:
     void send_bytes(std::string_view role, const void* bytes, std::size_t length, Where where);
     void receive_bytes(std::string_view role, void* bytes, std::size_t length, Where where);
     int line_to(std::string_view role, Where where) const;
+    void pass_turn();
 
     Stage& stage_;
     Lines& lines_;

@@ -10,6 +10,15 @@
 
 namespace system_test {
 
+/// The program is built with a sanitizer: it keeps freed memory and makes system calls of its own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
 /// A new, empty runtime directory for this process and its children, until the object goes.
 class Host {
 public:
