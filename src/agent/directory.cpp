@@ -169,8 +169,9 @@ std::size_t remove_old_hosts(int directory, const std::string& path, const std::
     return removed;
 }
 
-/// Where the folders of hosts are.
-std::string base_path() {
+/// Where the folders of hosts are. All of a user's processes must come to the same answer, so what
+/// may be different the next time is an error.
+std::expected<std::string, std::string> base_path() {
     const std::string fallback = fallback_prefix + std::to_string(geteuid());
     const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
     if (runtime == nullptr || *runtime == '\0') return fallback;
@@ -179,6 +180,8 @@ std::string base_path() {
     if (*runtime != '/') {
         why = "it is not absolute";
     } else if (stat(runtime, &status) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            return failure("cannot look at XDG_RUNTIME_DIR (" + std::string(runtime) + ")", errno);
         why = strerror(errno);
     } else if (!S_ISDIR(status.st_mode)) {
         why = "it is not a directory";
@@ -224,11 +227,12 @@ std::size_t remove_old_hosts(const std::string& directory) {
 std::expected<std::string, std::string> host_directory() {
     const auto host = host_folder();
     if (!host) return host;
-    const std::string base = base_path();
-    const auto opened = open_private(AT_FDCWD, base.c_str(), base);
+    const auto base = base_path();
+    if (!base) return base;
+    const auto opened = open_private(AT_FDCWD, base->c_str(), *base);
     if (!opened) return std::unexpected(opened.error());
-    remove_old_hosts(opened->get(), base, *host);
-    const std::string path = base + "/" + *host;
+    remove_old_hosts(opened->get(), *base, *host);
+    const std::string path = *base + "/" + *host;
     const auto made = open_private(opened->get(), host->c_str(), path);
     if (!made) return std::unexpected(made.error());
     return path;

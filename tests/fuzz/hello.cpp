@@ -38,7 +38,7 @@ void check_messages(std::span<const std::byte> bytes) {
         for (const char c : hello.error().text)
             fuzz::require(c >= ' ' && c <= '~', "reasons can be printed");
     }
-    if (const auto text = check_goodbye(bytes)) {
+    if (const auto text = check_farewell(bytes)) {
         fuzz::require(text->size() <= Farewell::text_max, "the text fits");
         for (const char c : *text) fuzz::require(c >= ' ' && c <= '~', "goodbyes can be printed");
     }

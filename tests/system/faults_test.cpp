@@ -285,7 +285,7 @@ const Kind kinds[] = {
     {"mkdirat", SYS_mkdirat, {ENOSPC, EACCES}},
     {"mmap", SYS_mmap, {ENOMEM}},
     {"mprotect", SYS_mprotect, {ENOMEM}},
-    {"newfstatat", SYS_newfstatat, {ENOMEM, EACCES}},
+    {"newfstatat", SYS_newfstatat, {ENOMEM, EIO}},
     {"openat", SYS_openat, {EMFILE, ENOMEM, EINTR}},
     {"pidfd_open", SYS_pidfd_open, {EMFILE, ENOMEM}},
     {"poll", SYS_poll, {EINTR, ENOMEM}},

@@ -153,12 +153,13 @@ std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
     return hello;
 }
 
-std::expected<std::string, Refusal> check_goodbye(std::span<const std::byte> message) {
+std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message) {
     Farewell farewell;
     if (message.size() != sizeof farewell) return std::unexpected(Refusal::protocol);
     std::memcpy(&farewell, message.data(), sizeof farewell);
     if (farewell.head.magic != channel_magic || farewell.head.version != channel_version ||
-        farewell.head.kind != static_cast<std::uint32_t>(MessageKind::goodbye)) {
+        (farewell.head.kind != static_cast<std::uint32_t>(MessageKind::goodbye) &&
+         farewell.head.kind != static_cast<std::uint32_t>(MessageKind::refusal))) {
         return std::unexpected(Refusal::protocol);
     }
     return farewell_text(farewell);

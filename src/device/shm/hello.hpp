@@ -91,8 +91,9 @@ struct Unwelcome {
 /// Checks the peer's first message. `ours` is the address that it must name too.
 std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
                                             const HostAddress& ours);
-/// The goodbye's text if `message` is one.
-std::expected<std::string, Refusal> check_goodbye(std::span<const std::byte> message);
+/// The text of `message` if it is a goodbye, or the refusal of one who could not take our answer to
+/// its greeting.
+std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message);
 
 /// A NIC's name in the directory: nic-PID-KEY, PID in decimal, KEY in hexadecimal digits.
 std::string make_nic_name(int pid, std::uint64_t key);

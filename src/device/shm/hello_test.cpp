@@ -123,11 +123,13 @@ TEST(ShmHello, RandomBytesAreRefused) {
 
 TEST(ShmHello, Goodbyes) {
     const Farewell goodbye = make_goodbye("you lied");
-    const auto text = check_goodbye(std::as_bytes(std::span(&goodbye, 1)));
+    const auto text = check_farewell(std::as_bytes(std::span(&goodbye, 1)));
+    const Farewell refusal = make_refusal(Refusal::memory, "no room to map it");
+    EXPECT_EQ(check_farewell(std::as_bytes(std::span(&refusal, 1))), "no room to map it");
     ASSERT_TRUE(text);
     EXPECT_EQ(*text, "you lied");
     const Hello hello = good();
-    EXPECT_FALSE(check_goodbye(std::as_bytes(std::span(&hello, 1))));
+    EXPECT_FALSE(check_farewell(std::as_bytes(std::span(&hello, 1))));
 }
 
 TEST(ShmHello, NamesAreParsedStrictly) {

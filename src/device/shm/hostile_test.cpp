@@ -229,7 +229,7 @@ TEST_F(ShmHostile, ALieInASlotEndsTheConnectionWithAReason) {
         EXPECT_EQ(node->receive(frames), 0U);
         expect_down(path);
         EXPECT_TRUE(node.reported("out of bounds"));
-        const auto goodbye = check_goodbye(liar.hear());
+        const auto goodbye = check_farewell(liar.hear());
         ASSERT_TRUE(goodbye);
         EXPECT_NE(goodbye->find("out of bounds"), std::string::npos);
         EXPECT_TRUE(liar.hung_up());

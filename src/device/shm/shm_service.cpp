@@ -152,9 +152,9 @@ void ShmDevice::read_socket(Channel& channel) {
             woken = true;
             continue;
         }
-        const auto goodbye = check_goodbye(message.bytes());
-        if (!goodbye) return condemn(channel, "its socket said something unknown");
-        report("shm: " + describe(channel) + " leaves us: " + *goodbye);
+        const auto farewell = check_farewell(message.bytes());
+        if (!farewell) return condemn(channel, "its socket said something unknown");
+        report("shm: " + describe(channel) + " leaves us: " + *farewell);
     }
     if (woken) channel.judge_wake();
 }
