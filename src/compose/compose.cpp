@@ -91,12 +91,12 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
 agent::OpenResult open_shm(const Opening& opening) {
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    const std::string folder = opening.host.empty() ? "shm" : "shm-" + std::string(opening.host);
-    auto directory = agent::sub_directory(*host, folder);
-    if (!directory) return std::unexpected(no_resource(directory.error()));
     device::shm::ShmConfig config;
-    config.directory = *directory;
     config.address = address_of_name(opening.host);
+    config.host = opening.host;
+    auto directory = agent::sub_directory(*host, device::shm::folder_name(config.address));
+    if (!directory) return std::unexpected(no_resource(directory.error()));
+    config.directory = *directory;
     config.paths_max = NicLimits{}.paths_max;
     if (getrandom(&config.key, sizeof config.key, 0) != static_cast<ssize_t>(sizeof config.key))
         return std::unexpected(

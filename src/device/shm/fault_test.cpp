@@ -17,7 +17,7 @@ enum class Call {
     file_system_type,
     mmap,
     madvise,
-    open,
+    openat,
     duplicate,
     flock,
     getdents,
@@ -46,7 +46,7 @@ enum class Call {
 
 const char* const call_names[] = {
     "memfd_create", "ftruncate",  "add_seals", "get_seals",  "fstat",        "file_system_type",
-    "mmap",         "madvise",    "open",      "duplicate",  "flock",        "getdents",
+    "mmap",         "madvise",    "openat",    "duplicate",  "flock",        "getdents",
     "symlinkat",    "readlinkat", "faccessat", "unlinkat",   "rename_new",   "socket",
     "bind",         "listen",     "accept",    "connect",    "sendmsg",      "recvmsg",
     "getsockopt",   "pidfd_open", "kill",      "poll_input", "epoll_create", "epoll_ctl",
@@ -55,7 +55,7 @@ const char* const call_names[] = {
 std::vector<int> errors_of(Call call) {
     switch (call) {
         case Call::memfd_create:
-        case Call::open:
+        case Call::openat:
         case Call::duplicate:
         case Call::pidfd_open:
             return {EMFILE, ENFILE, ENOMEM, EINVAL};
@@ -104,7 +104,7 @@ public:
     VIA_FAULTY(long, file_system_type, -1, (int f), (f))
     VIA_FAULTY(void*, mmap, MAP_FAILED, (std::size_t l, int p, int g, int f), (l, p, g, f))
     VIA_FAULTY(int, madvise, -1, (void* a, std::size_t l, int v), (a, l, v))
-    VIA_FAULTY(int, open, -1, (const char* p, int f), (p, f))
+    VIA_FAULTY(int, openat, -1, (int d, const char* p, int f), (d, p, f))
     VIA_FAULTY(int, duplicate, -1, (int f), (f))
     VIA_FAULTY(int, flock, -1, (int f, int o), (f, o))
     VIA_FAULTY(ssize_t, getdents, -1, (int f, void* b, std::size_t l), (f, b, l))
@@ -394,7 +394,7 @@ TEST(ShmDescriptors, WhenTheyRunOutPeersAreToldAndTheDeviceDoesNotSpin) {
         EXPECT_TRUE(node.reported("ulimit -n"));
     }
     EXPECT_TRUE(early.hung_up());
-    const auto refusal = check_hello(early.hear(), test_address());
+    const auto refusal = check_hello(early.hear());
     ASSERT_FALSE(refusal);
     EXPECT_EQ(refusal.error().reason, Refusal::resources);
     Node friendly(directory);
