@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "agent/configuration.hpp"
 #include "api/call.hpp"
 #include "api/open.hpp"
 
@@ -58,12 +59,14 @@ VIA_VIPL via_VipOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle) {
         // Generations step by 2^16 from NIC to NIC: handles of one do not fit another.
         auto agent = open_by_name(name, static_cast<std::uint32_t>(generation << 16));
         if (!agent) {
-            agent::log(1, "cannot open NIC \"%s\": %s", name, agent.error().text.c_str());
+            agent::log(1, "cannot open NIC \"%s\": %s", agent::shown(name).c_str(),
+                       agent.error().text.c_str());
             return answer(agent.error().status);
         }
         const OpenNic* open = enter_nic(std::move(*agent), generation);
         if (open == nullptr) {
-            agent::log(1, "cannot open NIC \"%s\": %u are open in this process", name, nics_max);
+            agent::log(1, "cannot open NIC \"%s\": %u are open in this process",
+                       agent::shown(name).c_str(), nics_max);
             return VIP_ERROR_RESOURCE;
         }
         *handle = make_handle(Kind::nic, open->index, generation);
@@ -132,7 +135,22 @@ VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERRO
 
 VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG type, VIP_PVOID info) {
     VIA_REFUSE_CHILD();
-    if (find_nic(handle) == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
         return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(info);
+    try {
+        const std::vector<HostAddress> found = open->agent->discover();
+        const std::size_t count = std::min<std::size_t>(found.size(), list.NumAdAddrs);
+        // All buffers are looked at before any is written: a refusal changes nothing.
+        if (count != 0 && list.ADAddrArray == nullptr) return VIP_INVALID_PARAMETER;
+        for (std::size_t n = 0; n < count; ++n)
+            if (list.ADAddrArray[n] == nullptr) return VIP_INVALID_PARAMETER;
+        for (std::size_t n = 0; n < count; ++n)
+            write_address(found[n], Discriminator{}, *list.ADAddrArray[n]);
+        list.NumAdAddrs = count;
+        return VIP_SUCCESS;
+    } catch (const std::bad_alloc&) {
+        return VIP_ERROR_RESOURCE;
+    }
 }

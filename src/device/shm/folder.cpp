@@ -226,14 +226,13 @@ std::vector<Host> present_hosts(System& system, const std::string& directory) {
     return hosts;
 }
 
-bool find_host(System& system, const std::string& directory, const HostAddress& address,
-               Host& host) {
+std::optional<Host> find_host(System& system, const std::string& directory,
+                              const HostAddress& address) {
     const std::string name = folder_name(address);
-    if (name.empty()) return false;
+    if (name.empty()) return {};
     const auto folder = Folder::open(system, directory + "/" + name);
-    if (!folder) return false;
-    host = {address, folder->host()};
-    return true;
+    if (!folder) return {};
+    return Host{address, folder->host()};
 }
 
 }  // namespace via::device::shm

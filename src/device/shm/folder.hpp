@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,8 +80,8 @@ struct Host {
 };
 /// The hosts with at least one NIC whose process lives, by address. `directory` holds the folders.
 std::vector<Host> present_hosts(System& system, const std::string& directory);
-/// The folder of `address` in `directory`, also when nobody lives there any more; false: none.
-bool find_host(System& system, const std::string& directory, const HostAddress& address,
-               Host& host);
+/// Who has the folder of `address` in `directory`, also when nobody lives there any more.
+std::optional<Host> find_host(System& system, const std::string& directory,
+                              const HostAddress& address);
 
 }  // namespace via::device::shm

@@ -173,10 +173,10 @@ TEST_F(ShmNeighbours, AreListedWhileTheyLive) {
     hosts = present_hosts(system, directory.machine);
     ASSERT_EQ(hosts.size(), 1U);
     EXPECT_EQ(hosts[0].address, test_address(1));
-    Host found;
-    EXPECT_TRUE(find_host(system, directory.machine, test_address(2), found)) << "still known";
-    EXPECT_EQ(found.name, "other");
-    EXPECT_FALSE(find_host(system, directory.machine, test_address(3), found));
+    const auto found = find_host(system, directory.machine, test_address(2));
+    ASSERT_TRUE(found) << "still known";
+    EXPECT_EQ(found->name, "other");
+    EXPECT_FALSE(find_host(system, directory.machine, test_address(3)));
     EXPECT_TRUE(present_hosts(system, directory.machine + "/no").empty());
 }
 
