@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/notifications.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
 #include "nic/nic.hpp"
@@ -45,6 +46,10 @@ public:
     /// Who hears of asynchronous errors from now on; returns who did before. When it returns, the
     /// former one is not running, unless it is the caller.
     virtual Handler set_error_handler(Handler handler) = 0;
+    /// Runs it once when it is ready, on the thread of the error handler. error_resource: too many.
+    virtual Status notify(std::unique_ptr<Notification> notification) = 0;
+    /// The object is gone: its notifications are, too, and none is running, unless it is the caller.
+    virtual void cancel_notifications(std::uint64_t object) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,
                                 HostAddress& address) = 0;

@@ -44,6 +44,8 @@ public:
     std::uint32_t payload_max() const override { return payload_max_; }
     bool wait(const Condition& condition, Time deadline) override;
     Handler set_error_handler(Handler handler) override;
+    Status notify(std::unique_ptr<Notification> notification) override;
+    void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
     void close() override;
@@ -95,6 +97,10 @@ private:
 
     // handlers.cpp
     void run_handlers();
+    void run_error_handler(std::unique_lock<std::mutex>& guard);
+    bool run_notification(std::unique_lock<std::mutex>& guard);
+    void look_for_notifications();
+    void notifications_changed();
     void stop_handlers();
 
     HostAgentOptions options_;
@@ -124,7 +130,10 @@ private:
     std::deque<engine::ErrorEvent> events_;
     Atomic<std::uint32_t> events_waiting_{0};  ///< how many there are
     Handler handler_{};
-    bool handler_running_ = false;
+    Notifications notifications_;
+    Atomic<bool> notified_{false};  ///< there are notifications
+    bool look_ = false;             ///< one of them may be ready
+    bool handler_running_ = false;  ///< of errors or of a notification
     bool handlers_stop_ = false;
     std::thread handlers_;
     std::thread::id handlers_id_;  ///< also when the thread was detached

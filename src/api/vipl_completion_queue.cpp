@@ -1,4 +1,7 @@
 // Completion queues (VIPL 4.15, 4.16).
+#include <memory>
+#include <new>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -43,7 +46,10 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
-    return answer(found.open->nic->destroy_completion_queue(name_of(handle)));
+    const Status status = found.open->nic->destroy_completion_queue(name_of(handle));
+    if (status == Status::success)
+        found.open->agent->cancel_notifications(notification_object(handle, false));
+    return answer(status);
 }
 
 VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
@@ -81,8 +87,46 @@ VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* v
     return result;
 }
 
-VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID, VIP_CQ_CALLBACK handler) {
+// Notify (VIPL 4.17) ------------------------------------------------------------------------------
+
+namespace {
+
+class EntryNotification final : public agent::Notification {
+public:
+    EntryNotification(VIP_CQ_HANDLE handle, const queue::CompletionQueue& queue, VIP_PVOID context,
+                      VIP_CQ_CALLBACK handler)
+        : Notification(notification_object(handle, false)),
+          handle_(handle),
+          queue_(queue),
+          context_(context),
+          handler_(handler) {}
+
+    bool ready() const override { return queue_.has_entry(); }
+    bool run() override {
+        const FoundQueue found = find_queue(handle_);
+        if (!found) return true;
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        if (take(found, &vi, &receive) != VIP_SUCCESS) return false;
+        handler_(context_, nic_handle(*found.open), vi, receive);
+        return true;
+    }
+
+private:
+    VIP_CQ_HANDLE handle_;
+    const queue::CompletionQueue& queue_;
+    VIP_PVOID context_;
+    VIP_CQ_CALLBACK handler_;
+};
+
+}  // namespace
+
+VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
     VIA_REFUSE_CHILD();
-    if (!find_queue(handle) || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;  // comes with the next order (VIPL 4.17)
+    const FoundQueue found = find_queue(handle);
+    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
+    std::unique_ptr<agent::Notification> notification(
+        new (std::nothrow) EntryNotification(handle, *found.queue, context, handler));
+    if (notification == nullptr) return VIP_ERROR_RESOURCE;
+    return answer(found.open->agent->notify(std::move(notification)));
 }

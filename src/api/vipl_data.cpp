@@ -1,4 +1,7 @@
 // Posting and taking descriptors (VIPL 4.9 to 4.15).
+#include <memory>
+#include <new>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -85,19 +88,59 @@ VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR
     return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
 }
 
-// Notify (VIPL 4.17) comes with the next order
-// --------------------------------------------------------
+// Notify (VIPL 4.17) ------------------------------------------------------------------------------
 
-VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
-    VIA_REFUSE_CHILD();
+namespace {
+
+class ViNotification final : public agent::Notification {
+public:
+    ViNotification(std::uint64_t object, VIP_VI_HANDLE handle, bool receive,
+                   const queue::WorkQueue& work, VIP_PVOID context, VIP_VI_CALLBACK handler)
+        : Notification(object),
+          handle_(handle),
+          receive_(receive),
+          work_(work),
+          context_(context),
+          handler_(handler) {}
+
+    bool ready() const override { return work_.has_done(); }
+    bool run() override {
+        const FoundVi found = find_vi(handle_);
+        if (!found) return true;
+        VIP_DESCRIPTOR* descriptor = nullptr;
+        take(found, receive_ ? found.vi->receive : found.vi->send, &descriptor);
+        if (descriptor == nullptr) return false;
+        handler_(context_, nic_handle(*found.open), handle_, descriptor);
+        return true;
+    }
+
+private:
+    VIP_VI_HANDLE handle_;
+    bool receive_;
+    const queue::WorkQueue& work_;
+    VIP_PVOID context_;
+    VIP_VI_CALLBACK handler_;
+};
+
+VIP_RETURN notify(VIP_VI_HANDLE handle, bool receive, VIP_PVOID context, VIP_VI_CALLBACK handler) {
     const FoundVi found = find_vi(handle);
     if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return found.vi->send.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+    const engine::ViQueue& queue = receive ? found.vi->receive : found.vi->send;
+    if (queue.completions != nullptr) return VIP_ERROR_RESOURCE;
+    std::unique_ptr<agent::Notification> notification(new (std::nothrow) ViNotification(
+        notification_object(handle, receive), handle, receive, queue.work, context, handler));
+    if (notification == nullptr) return VIP_ERROR_RESOURCE;
+    return answer(found.open->agent->notify(std::move(notification)));
 }
 
-VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
+}  // namespace
+
+VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
     VIA_REFUSE_CHILD();
-    const FoundVi found = find_vi(handle);
-    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return found.vi->receive.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+    return notify(handle, false, context, handler);
+}
+
+VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    return notify(handle, true, context, handler);
 }

@@ -71,10 +71,15 @@ VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
-    return answer(found.open->nic->with_turn([&] {
+    const Status status = found.open->nic->with_turn([&] {
         return find_vi(handle) ? found.open->nic->engine().destroy_vi(*found.vi)
                                : Status::invalid_parameter;
-    }));
+    });
+    if (status == Status::success) {
+        for (const bool receive : {false, true})
+            found.open->agent->cancel_notifications(notification_object(handle, receive));
+    }
+    return answer(status);
 }
 
 VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
