@@ -1,5 +1,5 @@
-// The program's handlers, of errors (VIPL 4.4) and of notifications (4.17), run one after another on a
-// thread of their own, with no lock of ours held.
+// The program's handlers, of errors (VIPL 4.4) and of notifications (4.17), run one after another
+// on a thread of their own, with no lock of ours held.
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
 
@@ -56,8 +56,7 @@ void HostAgent::run_error_handler(std::unique_lock<std::mutex>& guard) {
     if (handler.run != nullptr) {
         handler.run(handler.context, event);
     } else {
-        log(1, "NIC %s, VI %u: %s", nic_.name().c_str(),
-            event.vi == nullptr ? 0 : event.vi->index,
+        log(1, "NIC %s, VI %u: %s", nic_.name().c_str(), event.vi == nullptr ? 0 : event.vi->index,
             error_texts[static_cast<std::size_t>(event.code)]);
     }
     guard.lock();

@@ -2,6 +2,8 @@
 #include <memory>
 #include <new>
 
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -23,6 +25,8 @@ bool is_worth_a_look(const void* subject) {
 VIP_RETURN take(const FoundQueue& found, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
     queue::Completion completion;
     const Status status = found.open->nic->completion_done(*found.queue, completion);
+    if (found.queue->watched() && !found.queue->has_entry())
+        found.open->agent->queue_is_empty(*found.queue);
     if (status != Status::success) return answer(status);
     *vi_handle = make_handle(Kind::vi, found.open->index, completion.vi);
     *receive = completion.receive ? VIP_TRUE : VIP_FALSE;
@@ -47,8 +51,10 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     const Status status = found.open->nic->destroy_completion_queue(name_of(handle));
-    if (status == Status::success)
+    if (status == Status::success) {
         found.open->agent->cancel_notifications(notification_object(handle, false));
+        found.open->agent->forget_queue(*found.queue);
+    }
     return answer(status);
 }
 
@@ -85,6 +91,29 @@ VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* v
         if (!ready && result == VIP_NOT_DONE) return VIP_TIMEOUT;
     }
     return result;
+}
+
+// Beyond VIPL -------------------------------------------------------------------------------------
+
+VIA_VIPL ViaCQDoneMany(VIP_CQ_HANDLE handle, VIA_COMPLETION* entries, VIP_UINT32 room,
+                       VIP_UINT32* taken) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || taken == nullptr || entries == nullptr || room == 0) return VIP_INVALID_PARAMETER;
+    VIP_UINT32 count = 0;
+    // One turn is enough: what came with it is taken without another.
+    VIP_RETURN result = take(found, &entries[0].ViHandle, &entries[0].RecvQueue);
+    while (result == VIP_SUCCESS && ++count < room && found.queue->has_entry())
+        result = take(found, &entries[count].ViHandle, &entries[count].RecvQueue);
+    *taken = count;
+    return count != 0 ? VIP_SUCCESS : result;
+}
+
+VIA_VIPL ViaCQDescriptor(VIP_CQ_HANDLE handle, int* descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(found.open->agent->watch_queue(*found.queue, *descriptor));
 }
 
 // Notify (VIPL 4.17) ------------------------------------------------------------------------------

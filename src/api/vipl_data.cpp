@@ -2,6 +2,8 @@
 #include <memory>
 #include <new>
 
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -86,6 +88,65 @@ VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR
     const FoundVi found = find_vi(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
+}
+
+// Several at once ---------------------------------------------------------------------------------
+
+namespace {
+
+VIP_RETURN post_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR* const* descriptors,
+                     const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
+    const FoundVi found = find_vi(handle);
+    if (!found || posted == nullptr ||
+        (count != 0 && (descriptors == nullptr || handles == nullptr)))
+        return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->post_many(*found.vi, receive,
+                                             {reinterpret_cast<void* const*>(descriptors), count},
+                                             handles, *posted));
+}
+
+VIP_RETURN done_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR** descriptors,
+                     VIP_UINT32 room, VIP_UINT32* taken) {
+    const FoundVi found = find_vi(handle);
+    if (!found || taken == nullptr || descriptors == nullptr || room == 0)
+        return VIP_INVALID_PARAMETER;
+    engine::ViQueue& queue = receive ? found.vi->receive : found.vi->send;
+    VIP_UINT32 count = 0;
+    VIP_RETURN result = take(found, queue, &descriptors[0]);
+    while (result == VIP_SUCCESS && ++count < room && queue.work.has_done())
+        result = take(found, queue, &descriptors[count]);
+    if (result == VIP_DESCRIPTOR_ERROR && descriptors[count] != nullptr) {
+        *taken = count + 1;
+        return result;
+    }
+    *taken = count;
+    return count != 0 ? VIP_SUCCESS : result;
+}
+
+}  // namespace
+
+VIA_VIPL ViaPostSendMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
+                         const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
+    VIA_REFUSE_CHILD();
+    return post_many(handle, false, descriptors, handles, count, posted);
+}
+
+VIA_VIPL ViaPostRecvMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
+                         const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
+    VIA_REFUSE_CHILD();
+    return post_many(handle, true, descriptors, handles, count, posted);
+}
+
+VIA_VIPL ViaSendDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
+                         VIP_UINT32* taken) {
+    VIA_REFUSE_CHILD();
+    return done_many(handle, false, descriptors, room, taken);
+}
+
+VIA_VIPL ViaRecvDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
+                         VIP_UINT32* taken) {
+    VIA_REFUSE_CHILD();
+    return done_many(handle, true, descriptors, room, taken);
 }
 
 // Notify (VIPL 4.17) ------------------------------------------------------------------------------

@@ -180,6 +180,14 @@ public:
         if (std::find(overrun_.begin(), overrun_.end(), &queue) == overrun_.end())
             overrun_.push_back(&queue);
     }
+    /// A watched queue that got entries, or nullptr.
+    queue::CompletionQueue* next_signal() {
+        if (signals_.empty()) [[likely]]
+            return nullptr;
+        queue::CompletionQueue* queue = signals_.back();
+        signals_.pop_back();
+        return queue;
+    }
     /// The queue is about to be destroyed.
     void forget(const queue::CompletionQueue& queue);
     /// Any path with something to send?
@@ -259,6 +267,10 @@ private:
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
     void pump_overrun();
+    void signal(queue::CompletionQueue& queue) {
+        if (queue.watched() && (signals_.empty() || signals_.back() != &queue))
+            signals_.push_back(&queue);
+    }
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
                           const std::uint32_t* immediate);
     void drain_sends(Vi& vi);
@@ -321,8 +333,9 @@ private:
     List<Vi, EventLink> eventful_;
     std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
     std::deque<queue::CompletionQueue*> overrun_events_;
-    std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
-    Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
+    std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
+    std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
+    Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     std::uint32_t pending_ = 0;
     std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more

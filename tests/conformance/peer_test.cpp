@@ -36,8 +36,7 @@ void plan_meeting(Test& test) {
         const Address remote = exchange(me, other, local);
         if (!first) me.meet();
         OK(ask(end, local, remote));
-        EXPECT_TRUE(end.state() == VIP_STATE_CONNECT_PENDING ||
-                    end.state() == VIP_STATE_CONNECTED);
+        EXPECT_TRUE(end.state() == VIP_STATE_CONNECT_PENDING || end.state() == VIP_STATE_CONNECTED);
         if (first) me.meet();
         wait_connected(end);
         if (first) {

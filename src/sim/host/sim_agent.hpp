@@ -40,6 +40,11 @@ public:
     std::uint32_t payload_max() const override { return payload_max_; }
     bool wait(const agent::Condition& condition, Time deadline) override;
     agent::Handler set_error_handler(agent::Handler handler) override;
+    Status watch_queue(queue::CompletionQueue&, int&) override {
+        return Status::error_not_supported;  // no descriptor knows of virtual time
+    }
+    void queue_is_empty(queue::CompletionQueue&) override {}
+    void forget_queue(const queue::CompletionQueue&) override {}
     Status notify(std::unique_ptr<agent::Notification> notification) override;
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
