@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/notifications.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
 #include "nic/nic.hpp"
@@ -46,6 +47,18 @@ public:
     /// Who hears of asynchronous errors from now on; returns who did before. When it returns, the
     /// former one is not running, unless it is the caller.
     virtual Handler set_error_handler(Handler handler) = 0;
+    /// Runs it once when it is ready, on the thread of the error handler. error_resource: too many.
+    virtual Status notify(std::unique_ptr<Notification> notification) = 0;
+    /// The object is gone: its notifications are, too, and none is running, unless it is the
+    /// caller.
+    virtual void cancel_notifications(std::uint64_t object) = 0;
+    /// A descriptor that is readable while the queue has entries; the agent's, the same each time.
+    /// error_resource: none to be had. error_not_supported: this agent has none.
+    virtual Status watch_queue(queue::CompletionQueue& queue, int& descriptor) = 0;
+    /// The program has taken the last entry of a watched queue.
+    virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
+    /// The queue is gone.
+    virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
     /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,

@@ -1,4 +1,5 @@
-// The program's error handler runs on a thread of its own, with no lock of ours held (VIPL 4.4).
+// The program's handlers, of errors (VIPL 4.4) and of notifications (4.17), run one after another
+// on a thread of their own, with no lock of ours held.
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
 
@@ -36,26 +37,91 @@ void HostAgent::run_handlers() {
     std::unique_lock guard(handler_mutex_);
     handlers_id_ = std::this_thread::get_id();
     for (;;) {
-        handler_changed_.wait(guard, [this] { return handlers_stop_ || !events_.empty(); });
+        handler_changed_.wait(guard,
+                              [this] { return handlers_stop_ || !events_.empty() || look_; });
         if (handlers_stop_) return;
-        const engine::ErrorEvent event = events_.front();
-        events_.pop_front();
-        // The engine may have kept back what there was no room for.
-        if (events_waiting_.fetch_sub(1) == events_waiting_max) kick();
-        const Handler handler = handler_;
-        handler_running_ = true;
-        guard.unlock();
-        if (handler.run != nullptr) {
-            handler.run(handler.context, event);
-        } else {
-            log(1, "NIC %s, VI %u: %s", nic_.name().c_str(),
-                event.vi == nullptr ? 0 : event.vi->index,
-                error_texts[static_cast<std::size_t>(event.code)]);
-        }
-        guard.lock();
-        handler_running_ = false;
+        if (!events_.empty()) run_error_handler(guard);
+        if (look_) look_ = run_notification(guard);
+    }
+}
+
+void HostAgent::run_error_handler(std::unique_lock<std::mutex>& guard) {
+    const engine::ErrorEvent event = events_.front();
+    events_.pop_front();
+    // The engine may have kept back what there was no room for.
+    if (events_waiting_.fetch_sub(1) == events_waiting_max) kick();
+    const Handler handler = handler_;
+    handler_running_ = true;
+    guard.unlock();
+    if (handler.run != nullptr) {
+        handler.run(handler.context, event);
+    } else {
+        log(1, "NIC %s, VI %u: %s", nic_.name().c_str(), event.vi == nullptr ? 0 : event.vi->index,
+            error_texts[static_cast<std::size_t>(event.code)]);
+    }
+    guard.lock();
+    handler_running_ = false;
+    handler_changed_.notify_all();
+}
+
+// Notifications (VIPL 4.17) -----------------------------------------------------------------------
+
+/// True: there may be another one.
+bool HostAgent::run_notification(std::unique_lock<std::mutex>& guard) {
+    std::unique_ptr<Notification> notification = notifications_.take_ready();
+    if (notification == nullptr) return false;
+    handler_running_ = true;
+    guard.unlock();
+    const bool done = notification->run();
+    guard.lock();
+    handler_running_ = false;
+    notifications_.finish(std::move(notification), done);
+    notifications_changed();
+    handler_changed_.notify_all();
+    return true;
+}
+
+/// The caller holds handler_mutex_. Who polls pays for notifications only while there are some.
+void HostAgent::notifications_changed() {
+    notified_.store(!notifications_.empty());
+    if (!notifications_.empty()) return;
+    std::lock_guard guard(waiters_mutex_);
+    if (waiters_.empty()) nic_.attention().fetch_and(~nic::Nic::somebody_waits);
+}
+
+Status HostAgent::notify(std::unique_ptr<Notification> notification) {
+    {
+        std::lock_guard guard(handler_mutex_);
+        if (!notifications_.add(std::move(notification))) return Status::error_resource;
+        notified_.store(true);
+    }
+    // A full fence: what completed before is seen by the look below, what comes later sees us.
+    nic_.attention().fetch_or(nic::Nic::somebody_waits);
+    atomic_fence_after_rmw();
+    {
+        std::lock_guard guard(handler_mutex_);
+        look_ = true;
         handler_changed_.notify_all();
     }
+    // The progress thread serves who cannot poll; it may be waiting for the program's next poll.
+    kick();
+    return Status::success;
+}
+
+/// Somebody's turn made progress.
+void HostAgent::look_for_notifications() {
+    std::lock_guard guard(handler_mutex_);
+    if (look_ || !notifications_.any_ready()) return;
+    look_ = true;
+    handler_changed_.notify_all();
+}
+
+void HostAgent::cancel_notifications(std::uint64_t object) {
+    std::unique_lock guard(handler_mutex_);
+    const bool running = notifications_.cancel(object);
+    if (notified_.load()) notifications_changed();
+    if (running && std::this_thread::get_id() != handlers_id_)
+        handler_changed_.wait(guard, [this] { return !handler_running_; });
 }
 
 Handler HostAgent::set_error_handler(Handler handler) {

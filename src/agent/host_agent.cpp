@@ -103,6 +103,7 @@ void HostAgent::kick() {
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
+        queues_watched_.load() == 0 &&
         (nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) != 0) {
         state_.store(State::ticking);
         if (nic_.try_take_turn()) {
@@ -207,7 +208,8 @@ int HostAgent::settle() {
     state_.store(State::ticking);
     const std::uint64_t polls = nic_.polls();
     // A call that waits and does not lead depends on us: no period to lose.
-    const bool followed = (nic_.attention().load() & nic::Nic::somebody_waits) != 0;
+    const bool followed =
+        (nic_.attention().load() & nic::Nic::somebody_waits) != 0 || queues_watched_.load() != 0;
     if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
         serve_deadlines();
@@ -285,6 +287,8 @@ void HostAgent::close() {
     nic_.close();
     stop_handlers();
     statistics_->retire();
+    for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
+    queues_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
     if (kicks_ >= 0) ::close(std::exchange(kicks_, -1));
 }

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,6 +46,11 @@ public:
     std::uint32_t payload_max() const override { return payload_max_; }
     bool wait(const Condition& condition, Time deadline) override;
     Handler set_error_handler(Handler handler) override;
+    Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
+    void queue_is_empty(queue::CompletionQueue& queue) override;
+    void forget_queue(const queue::CompletionQueue& queue) override;
+    Status notify(std::unique_ptr<Notification> notification) override;
+    void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
@@ -73,6 +79,7 @@ private:
     void refused(const char* why) override;
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
+    void entry_came(queue::CompletionQueue& queue) override;
 
     // host_agent.cpp: the progress thread
     void run();
@@ -95,8 +102,19 @@ private:
     void enlist(Waiter& waiter);
     void discharge(Waiter& waiter);
 
+    // queue_descriptors.cpp
+    struct QueueDescriptor {
+        int descriptor = -1;  ///< eventfd
+        bool readable = false;
+    };
+    void make_readable(QueueDescriptor& watched);
+
     // handlers.cpp
     void run_handlers();
+    void run_error_handler(std::unique_lock<std::mutex>& guard);
+    bool run_notification(std::unique_lock<std::mutex>& guard);
+    void look_for_notifications();
+    void notifications_changed();
     void stop_handlers();
 
     HostAgentOptions options_;
@@ -121,12 +139,19 @@ private:
     bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC
     std::condition_variable no_waiters_;
 
+    std::mutex queues_mutex_;
+    std::map<const queue::CompletionQueue*, QueueDescriptor> queues_;
+    Atomic<std::uint32_t> queues_watched_{0};  ///< how many there are
+
     std::mutex handler_mutex_;
     std::condition_variable handler_changed_;
     std::deque<engine::ErrorEvent> events_;
     Atomic<std::uint32_t> events_waiting_{0};  ///< how many there are
     Handler handler_{};
-    bool handler_running_ = false;
+    Notifications notifications_;
+    Atomic<bool> notified_{false};  ///< there are notifications
+    bool look_ = false;             ///< one of them may be ready
+    bool handler_running_ = false;  ///< of errors or of a notification
     bool handlers_stop_ = false;
     std::thread handlers_;
     std::thread::id handlers_id_;  ///< also when the thread was detached

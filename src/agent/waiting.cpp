@@ -64,9 +64,12 @@ void HostAgent::wake(Waiter& waiter) {
 
 /// Who took a turn that made progress wakes those who wait for just that.
 void HostAgent::wake_ready() {
-    std::lock_guard guard(waiters_mutex_);
-    for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
-        if (waiter->condition.ready(waiter->condition.subject)) wake(*waiter);
+    {
+        std::lock_guard guard(waiters_mutex_);
+        for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+            if (waiter->condition.ready(waiter->condition.subject)) wake(*waiter);
+    }
+    if (notified_.load()) look_for_notifications();
 }
 
 void HostAgent::enlist(Waiter& waiter) {
@@ -93,7 +96,7 @@ void HostAgent::discharge(Waiter& waiter) {
             agent_needed = leader_ == nullptr;
         }
         if (waiters_.empty()) {
-            nic_.attention().fetch_and(~nic::Nic::somebody_waits);
+            if (!notified_.load()) nic_.attention().fetch_and(~nic::Nic::somebody_waits);
             no_waiters_.notify_all();
         }
     }

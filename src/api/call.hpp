@@ -25,6 +25,15 @@ inline Time deadline_of(agent::Agent& agent, VIP_ULONG timeout) {
                                 : agent.now() + milliseconds(static_cast<std::int64_t>(timeout));
 }
 
+inline VIP_NIC_HANDLE nic_handle(const OpenNic& open) {
+    return make_handle(Kind::nic, open.index, open.generation);
+}
+
+/// What notifications of a VI's queue, or of a completion queue, go by; never 0.
+inline std::uint64_t notification_object(const void* handle, bool receive) {
+    return bits_of(handle) ^ (receive ? 1ULL << 63 : 0);
+}
+
 /// A protection tag's handle to the table's tag. False: not a tag of this NIC.
 inline bool tag_of(const OpenNic& open, VIP_PROTECTION_HANDLE handle, memory::ProtectionTag& tag) {
     if (handle == nullptr) {

@@ -1,4 +1,9 @@
 // Completion queues (VIPL 4.15, 4.16).
+#include <memory>
+#include <new>
+
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -20,6 +25,8 @@ bool is_worth_a_look(const void* subject) {
 VIP_RETURN take(const FoundQueue& found, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
     queue::Completion completion;
     const Status status = found.open->nic->completion_done(*found.queue, completion);
+    if (found.queue->watched() && !found.queue->has_entry())
+        found.open->agent->queue_is_empty(*found.queue);
     if (status != Status::success) return answer(status);
     *vi_handle = make_handle(Kind::vi, found.open->index, completion.vi);
     *receive = completion.receive ? VIP_TRUE : VIP_FALSE;
@@ -43,7 +50,12 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
-    return answer(found.open->nic->destroy_completion_queue(name_of(handle)));
+    const Status status = found.open->nic->destroy_completion_queue(name_of(handle));
+    if (status == Status::success) {
+        found.open->agent->cancel_notifications(notification_object(handle, false));
+        found.open->agent->forget_queue(*found.queue);
+    }
+    return answer(status);
 }
 
 VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
@@ -81,8 +93,69 @@ VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* v
     return result;
 }
 
-VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID, VIP_CQ_CALLBACK handler) {
+// Beyond VIPL -------------------------------------------------------------------------------------
+
+VIA_VIPL ViaCQDoneMany(VIP_CQ_HANDLE handle, VIA_COMPLETION* entries, VIP_UINT32 room,
+                       VIP_UINT32* taken) {
     VIA_REFUSE_CHILD();
-    if (!find_queue(handle) || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;  // comes with the next order (VIPL 4.17)
+    const FoundQueue found = find_queue(handle);
+    if (!found || taken == nullptr || entries == nullptr || room == 0) return VIP_INVALID_PARAMETER;
+    VIP_UINT32 count = 0;
+    // One turn is enough: what came with it is taken without another.
+    VIP_RETURN result = take(found, &entries[0].ViHandle, &entries[0].RecvQueue);
+    while (result == VIP_SUCCESS && ++count < room && found.queue->has_entry())
+        result = take(found, &entries[count].ViHandle, &entries[count].RecvQueue);
+    *taken = count;
+    return count != 0 ? VIP_SUCCESS : result;
+}
+
+VIA_VIPL ViaCQDescriptor(VIP_CQ_HANDLE handle, int* descriptor) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(found.open->agent->watch_queue(*found.queue, *descriptor));
+}
+
+// Notify (VIPL 4.17) ------------------------------------------------------------------------------
+
+namespace {
+
+class EntryNotification final : public agent::Notification {
+public:
+    EntryNotification(VIP_CQ_HANDLE handle, const queue::CompletionQueue& queue, VIP_PVOID context,
+                      VIP_CQ_CALLBACK handler)
+        : Notification(notification_object(handle, false)),
+          handle_(handle),
+          queue_(queue),
+          context_(context),
+          handler_(handler) {}
+
+    bool ready() const override { return queue_.has_entry(); }
+    bool run() override {
+        const FoundQueue found = find_queue(handle_);
+        if (!found) return true;
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        if (take(found, &vi, &receive) != VIP_SUCCESS) return false;
+        handler_(context_, nic_handle(*found.open), vi, receive);
+        return true;
+    }
+
+private:
+    VIP_CQ_HANDLE handle_;
+    const queue::CompletionQueue& queue_;
+    VIP_PVOID context_;
+    VIP_CQ_CALLBACK handler_;
+};
+
+}  // namespace
+
+VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    const FoundQueue found = find_queue(handle);
+    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
+    std::unique_ptr<agent::Notification> notification(
+        new (std::nothrow) EntryNotification(handle, *found.queue, context, handler));
+    if (notification == nullptr) return VIP_ERROR_RESOURCE;
+    return answer(found.open->agent->notify(std::move(notification)));
 }

@@ -1,5 +1,7 @@
-// Connecting: client and server (VIPL 4.19 to 4.21). Peer to peer comes with the next order.
+// Connecting: client and server (VIPL 4.19 to 4.21), peer to peer (VIPL 4.22).
 #include <cstring>
+
+#include <via/via.h>
 
 #include "api/call.hpp"
 
@@ -32,19 +34,29 @@ bool is_decided(const void* subject) {
            engine::ViState::connect_pending;
 }
 
-}  // namespace
+/// The program's private data; false: there cannot be so much.
+bool read_data(const void* data, VIP_UINT32 length, std::span<const std::byte>& to) {
+    if (length > VIA_PRIVATE_DATA_MAX || (length != 0 && data == nullptr)) return false;
+    to = {static_cast<const std::byte*>(data), length};
+    return true;
+}
 
-VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
-                            VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
-                            VIP_CONN_HANDLE* connection) {
-    VIA_REFUSE_CHILD();
+/// As much as there is room for; `length` says how much there is.
+void write_data(const engine::PrivateData& from, VIP_PVOID data, VIP_UINT32& length) {
+    const std::size_t fits = std::min(length, from.length);
+    if (fits != 0) std::memcpy(data, from.bytes.data(), fits);
+    length = from.length;
+}
+
+VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
+                        VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
+                        VIP_CONN_HANDLE* connection, engine::Listener& listener) {
     OpenNic* open = find_nic(handle);
     if (open == nullptr || local == nullptr || remote == nullptr || remote_attributes == nullptr ||
         connection == nullptr)
         return VIP_INVALID_PARAMETER;
     NetAddress address;
     if (!read_address(*local, address, true)) return VIP_INVALID_PARAMETER;
-    engine::Listener listener;
     listener.discriminator = address.discriminator;
     const Time deadline = deadline_of(*open->agent, timeout);
     if (const Status status = open->nic->listen(listener); status != Status::success)
@@ -58,29 +70,27 @@ VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_U
     return VIP_SUCCESS;
 }
 
-VIA_VIPL via_VipConnectAccept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+VIP_RETURN connect_accept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle,
+                          std::span<const std::byte> data) {
     OpenNic* open = find_nic_of(connection, Kind::connection);
     const FoundVi found = find_vi(handle);
     if (open == nullptr || !found || found.open != open) return VIP_INVALID_PARAMETER;
     return answer(open->nic->with_turn([&] {
-        return find_vi(handle) ? open->nic->engine().accept(name_of(connection), *found.vi)
+        return find_vi(handle) ? open->nic->engine().accept(name_of(connection), *found.vi, data)
                                : Status::invalid_parameter;
     }));
 }
 
-VIA_VIPL via_VipConnectReject(VIP_CONN_HANDLE connection) {
-    VIA_REFUSE_CHILD();
+VIP_RETURN connect_reject(VIP_CONN_HANDLE connection, std::span<const std::byte> data) {
     OpenNic* open = find_nic_of(connection, Kind::connection);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(
-        open->nic->with_turn([&] { return open->nic->engine().reject(name_of(connection)); }));
+    return answer(open->nic->with_turn(
+        [&] { return open->nic->engine().reject(name_of(connection), data); }));
 }
 
-VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
-                               VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
-                               VIP_VI_ATTRIBUTES* remote_attributes) {
-    VIA_REFUSE_CHILD();
+VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
+                           VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes,
+                           std::span<const std::byte> data) {
     const FoundVi found = find_vi(handle);
     if (!found || local == nullptr || remote == nullptr || remote_attributes == nullptr ||
         timeout == 0)
@@ -91,7 +101,7 @@ VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
         return VIP_INVALID_PARAMETER;
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
-    const Status status = found.open->nic->connect(*found.vi, from, to, deadline);
+    const Status status = found.open->nic->connect(*found.vi, from, to, deadline, data);
     if (status != Status::success) return answer(status);
     // The engine itself ends the attempt at the deadline; then the condition holds.
     while (!agent.wait({is_decided, found.vi}, deadline)) {
@@ -107,6 +117,85 @@ VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
     }));
 }
 
+}  // namespace
+
+VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
+                            VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
+                            VIP_CONN_HANDLE* connection) {
+    VIA_REFUSE_CHILD();
+    engine::Listener listener;
+    return connect_wait(handle, local, timeout, remote, remote_attributes, connection, listener);
+}
+
+VIA_VIPL ViaConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
+                        VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
+                        VIP_CONN_HANDLE* connection, VIP_PVOID data, VIP_UINT32* length) {
+    VIA_REFUSE_CHILD();
+    if (length == nullptr || (*length != 0 && data == nullptr)) return VIP_INVALID_PARAMETER;
+    engine::Listener listener;
+    const VIP_RETURN result =
+        connect_wait(handle, local, timeout, remote, remote_attributes, connection, listener);
+    if (result == VIP_SUCCESS) write_data(listener.data, data, *length);
+    return result;
+}
+
+VIA_VIPL via_VipConnectAccept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle) {
+    VIA_REFUSE_CHILD();
+    return connect_accept(connection, handle, {});
+}
+
+VIA_VIPL ViaConnectAccept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle, const void* data,
+                          VIP_UINT32 length) {
+    VIA_REFUSE_CHILD();
+    std::span<const std::byte> bytes;
+    return read_data(data, length, bytes) ? connect_accept(connection, handle, bytes)
+                                          : VIP_INVALID_PARAMETER;
+}
+
+VIA_VIPL via_VipConnectReject(VIP_CONN_HANDLE connection) {
+    VIA_REFUSE_CHILD();
+    return connect_reject(connection, {});
+}
+
+VIA_VIPL ViaConnectReject(VIP_CONN_HANDLE connection, const void* data, VIP_UINT32 length) {
+    VIA_REFUSE_CHILD();
+    std::span<const std::byte> bytes;
+    return read_data(data, length, bytes) ? connect_reject(connection, bytes)
+                                          : VIP_INVALID_PARAMETER;
+}
+
+VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
+                               VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
+                               VIP_VI_ATTRIBUTES* remote_attributes) {
+    VIA_REFUSE_CHILD();
+    return connect_request(handle, local, remote, timeout, remote_attributes, {});
+}
+
+VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
+                           VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes,
+                           const void* data, VIP_UINT32 length) {
+    VIA_REFUSE_CHILD();
+    std::span<const std::byte> bytes;
+    return read_data(data, length, bytes)
+               ? connect_request(handle, local, remote, timeout, remote_attributes, bytes)
+               : VIP_INVALID_PARAMETER;
+}
+
+VIA_VIPL ViaQueryPrivateData(VIP_VI_HANDLE handle, VIP_PVOID data, VIP_UINT32* length) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || length == nullptr || (*length != 0 && data == nullptr))
+        return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->with_turn([&] {
+        if (!find_vi(handle)) return Status::invalid_parameter;
+        if (found.vi->remote_data == nullptr)
+            *length = 0;
+        else
+            write_data(*found.vi->remote_data, data, *length);
+        return Status::success;
+    }));
+}
+
 VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
@@ -118,24 +207,69 @@ VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
     }));
 }
 
-// Peer to peer (VIPL 4.22)
-// --------------------------------------------------------------------------
+// Peer to peer (VIPL 4.22) ------------------------------------------------------------------------
+
+namespace {
+
+/// What a peer request has come to; not_done: nothing yet.
+VIP_RETURN peer_outcome(const FoundVi& found, VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
+    return answer(found.open->nic->with_turn([&] {
+        if (!find_vi(handle) || !found.vi->peer) return Status::invalid_state;
+        const Status outcome = found.vi->connect_status;
+        if (outcome == Status::success)
+            write_attributes(*found.open, found.vi->remote, *attributes);
+        return outcome;
+    }));
+}
+
+VIP_RETURN peer_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
+                        VIP_ULONG timeout, std::span<const std::byte> data) {
+    const FoundVi found = find_vi(handle);
+    if (!found || local == nullptr || remote == nullptr || timeout == 0)
+        return VIP_INVALID_PARAMETER;
+    NetAddress from;
+    NetAddress to;
+    if (!read_address(*local, from, true) || !read_address(*remote, to, false))
+        return VIP_INVALID_PARAMETER;
+    const Time deadline = deadline_of(*found.open->agent, timeout);
+    return answer(found.open->nic->connect_peer(*found.vi, from, to, deadline, data));
+}
+
+}  // namespace
 
 VIA_VIPL via_VipConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
-                                   VIP_NET_ADDRESS* remote, VIP_ULONG) {
+                                   VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || local == nullptr || remote == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    return peer_request(handle, local, remote, timeout, {});
+}
+
+VIA_VIPL ViaConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
+                               VIP_NET_ADDRESS* remote, VIP_ULONG timeout, const void* data,
+                               VIP_UINT32 length) {
+    VIA_REFUSE_CHILD();
+    std::span<const std::byte> bytes;
+    return read_data(data, length, bytes) ? peer_request(handle, local, remote, timeout, bytes)
+                                          : VIP_INVALID_PARAMETER;
 }
 
 VIA_VIPL via_VipConnectPeerDone(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || attributes == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    const FoundVi found = find_vi(handle);
+    if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    found.open->nic->poll();
+    return peer_outcome(found, handle, attributes);
 }
 
 VIA_VIPL via_VipConnectPeerWait(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || attributes == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    const FoundVi found = find_vi(handle);
+    if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    for (;;) {
+        const VIP_RETURN result = peer_outcome(found, handle, attributes);
+        if (result != VIP_NOT_DONE) return result;
+        // The engine ends the attempt at its deadline; then the condition holds.
+        if (!found.open->agent->wait({is_decided, found.vi}, Time::never()) &&
+            find_nic_of(handle, Kind::vi) == nullptr)
+            return VIP_INVALID_STATE;
+    }
 }

@@ -1,4 +1,9 @@
 // Posting and taking descriptors (VIPL 4.9 to 4.15).
+#include <memory>
+#include <new>
+
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -85,19 +90,118 @@ VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR
     return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
 }
 
-// Notify (VIPL 4.17) comes with the next order
-// --------------------------------------------------------
+// Several at once ---------------------------------------------------------------------------------
 
-VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
-    VIA_REFUSE_CHILD();
+namespace {
+
+VIP_RETURN post_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR* const* descriptors,
+                     const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
     const FoundVi found = find_vi(handle);
-    if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return found.vi->send.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+    if (!found || posted == nullptr ||
+        (count != 0 && (descriptors == nullptr || handles == nullptr)))
+        return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->post_many(*found.vi, receive,
+                                             {reinterpret_cast<void* const*>(descriptors), count},
+                                             handles, *posted));
 }
 
-VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID, VIP_VI_CALLBACK handler) {
+VIP_RETURN done_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR** descriptors,
+                     VIP_UINT32 room, VIP_UINT32* taken) {
+    const FoundVi found = find_vi(handle);
+    if (!found || taken == nullptr || descriptors == nullptr || room == 0)
+        return VIP_INVALID_PARAMETER;
+    engine::ViQueue& queue = receive ? found.vi->receive : found.vi->send;
+    VIP_UINT32 count = 0;
+    VIP_RETURN result = take(found, queue, &descriptors[0]);
+    while (result == VIP_SUCCESS && ++count < room && queue.work.has_done())
+        result = take(found, queue, &descriptors[count]);
+    if (result == VIP_DESCRIPTOR_ERROR && descriptors[count] != nullptr) {
+        *taken = count + 1;
+        return result;
+    }
+    *taken = count;
+    return count != 0 ? VIP_SUCCESS : result;
+}
+
+}  // namespace
+
+VIA_VIPL ViaPostSendMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
+                         const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
     VIA_REFUSE_CHILD();
+    return post_many(handle, false, descriptors, handles, count, posted);
+}
+
+VIA_VIPL ViaPostRecvMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
+                         const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
+    VIA_REFUSE_CHILD();
+    return post_many(handle, true, descriptors, handles, count, posted);
+}
+
+VIA_VIPL ViaSendDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
+                         VIP_UINT32* taken) {
+    VIA_REFUSE_CHILD();
+    return done_many(handle, false, descriptors, room, taken);
+}
+
+VIA_VIPL ViaRecvDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
+                         VIP_UINT32* taken) {
+    VIA_REFUSE_CHILD();
+    return done_many(handle, true, descriptors, room, taken);
+}
+
+// Notify (VIPL 4.17) ------------------------------------------------------------------------------
+
+namespace {
+
+class ViNotification final : public agent::Notification {
+public:
+    ViNotification(std::uint64_t object, VIP_VI_HANDLE handle, bool receive,
+                   const queue::WorkQueue& work, VIP_PVOID context, VIP_VI_CALLBACK handler)
+        : Notification(object),
+          handle_(handle),
+          receive_(receive),
+          work_(work),
+          context_(context),
+          handler_(handler) {}
+
+    bool ready() const override { return work_.has_done(); }
+    bool run() override {
+        const FoundVi found = find_vi(handle_);
+        if (!found) return true;
+        VIP_DESCRIPTOR* descriptor = nullptr;
+        take(found, receive_ ? found.vi->receive : found.vi->send, &descriptor);
+        if (descriptor == nullptr) return false;
+        handler_(context_, nic_handle(*found.open), handle_, descriptor);
+        return true;
+    }
+
+private:
+    VIP_VI_HANDLE handle_;
+    bool receive_;
+    const queue::WorkQueue& work_;
+    VIP_PVOID context_;
+    VIP_VI_CALLBACK handler_;
+};
+
+VIP_RETURN notify(VIP_VI_HANDLE handle, bool receive, VIP_PVOID context, VIP_VI_CALLBACK handler) {
     const FoundVi found = find_vi(handle);
     if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return found.vi->receive.completions != nullptr ? VIP_ERROR_RESOURCE : VIP_ERROR_NOT_SUPPORTED;
+    const engine::ViQueue& queue = receive ? found.vi->receive : found.vi->send;
+    if (queue.completions != nullptr) return VIP_ERROR_RESOURCE;
+    std::unique_ptr<agent::Notification> notification(new (std::nothrow) ViNotification(
+        notification_object(handle, receive), handle, receive, queue.work, context, handler));
+    if (notification == nullptr) return VIP_ERROR_RESOURCE;
+    return answer(found.open->agent->notify(std::move(notification)));
+}
+
+}  // namespace
+
+VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    return notify(handle, false, context, handler);
+}
+
+VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
+    VIA_REFUSE_CHILD();
+    return notify(handle, true, context, handler);
 }

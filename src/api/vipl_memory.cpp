@@ -1,4 +1,6 @@
 // Protection tags and registered memory (VIPL 4.6 to 4.8).
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -70,6 +72,8 @@ VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
+    // All memory of the process is for local use (ViaRegisterAll).
+    if (address == nullptr && (wanted.rdma_write || wanted.rdma_read)) return VIP_INVALID_PARAMETER;
     return answer(open->nic->change_region(memory_handle, bits_of(address), wanted));
 }
 
@@ -84,5 +88,15 @@ VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDL
     attributes->Ptag = handle_of_tag(*open, found.tag);
     attributes->EnableRdmaWrite = found.rdma_write ? VIP_TRUE : VIP_FALSE;
     attributes->EnableRdmaRead = found.rdma_read ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL ViaRegisterAll(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE* memory_handle) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || memory_handle == nullptr) return VIP_INVALID_PARAMETER;
+    const auto region = open->nic->register_memory(0, ~0ULL, {});
+    if (!region) return answer(region.error());
+    *memory_handle = *region;
     return VIP_SUCCESS;
 }

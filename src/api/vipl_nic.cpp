@@ -1,6 +1,11 @@
 // VipOpenNic, VipCloseNic, VipQueryNic, VipErrorCallback, VipQuerySystemManagementInfo.
+#include <via/via.h>
+
+#include <cstdio>
 #include <cstring>
+#include <expected>
 #include <memory>
+#include <new>
 
 #include "agent/configuration.hpp"
 #include "api/call.hpp"
@@ -45,36 +50,57 @@ void run_error_handler(void* subject, const engine::ErrorEvent& event) {
 
 VIP_ULONG clamp(std::uint64_t value) { return std::min<std::uint64_t>(value, 0x7FFFFFFF); }
 
+using Opened = std::expected<VIP_NIC_HANDLE, agent::OpenError>;
+
+Opened open_nic(const VIP_CHAR* name) {
+    const auto fail = [](const char* why) {
+        return std::unexpected(agent::OpenError{Status::error_resource, why});
+    };
+    if (!agent::remember_process())
+        return fail("no memory that a fork wipes (mmap, MADV_WIPEONFORK)");
+    const std::uint64_t generation = next_generation();
+    // Generations step by 2^16 from NIC to NIC: handles of one do not fit another.
+    auto agent = open_by_name(name, static_cast<std::uint32_t>(generation << 16));
+    if (!agent) return std::unexpected(agent.error());
+    const OpenNic* open = enter_nic(std::move(*agent), generation);
+    if (open == nullptr) return fail("as many as can be are open in this process");
+    return nic_handle(*open);
+}
+
+/// Says why on the log, and to the caller who wants to know.
+VIP_RETURN open_and_tell(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
+                         std::size_t why_size) {
+    if (name == nullptr || handle == nullptr) return VIP_INVALID_PARAMETER;
+    if (why != nullptr && why_size != 0) *why = '\0';
+    Opened opened;
+    try {
+        opened = open_nic(name);
+    } catch (const std::bad_alloc&) {
+        opened = std::unexpected(agent::OpenError{Status::error_resource, "out of memory"});
+    }
+    if (opened) {
+        *handle = *opened;
+        return VIP_SUCCESS;
+    }
+    const std::string shown = agent::shown(name);
+    agent::log(1, "cannot open NIC \"%s\": %s", shown.c_str(), opened.error().text.c_str());
+    if (why != nullptr && why_size != 0)
+        std::snprintf(why, why_size, "cannot open NIC \"%s\": %s", shown.c_str(),
+                      opened.error().text.c_str());
+    return answer(opened.error().status);
+}
+
 }  // namespace
 
 VIA_VIPL via_VipOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle) {
     VIA_REFUSE_CHILD();
-    if (name == nullptr || handle == nullptr) return VIP_INVALID_PARAMETER;
-    if (!agent::remember_process()) {
-        agent::log(0, "cannot open a NIC: no memory that a fork wipes (mmap, MADV_WIPEONFORK)");
-        return VIP_ERROR_RESOURCE;
-    }
-    try {
-        const std::uint64_t generation = next_generation();
-        // Generations step by 2^16 from NIC to NIC: handles of one do not fit another.
-        auto agent = open_by_name(name, static_cast<std::uint32_t>(generation << 16));
-        if (!agent) {
-            agent::log(1, "cannot open NIC \"%s\": %s", agent::shown(name).c_str(),
-                       agent.error().text.c_str());
-            return answer(agent.error().status);
-        }
-        const OpenNic* open = enter_nic(std::move(*agent), generation);
-        if (open == nullptr) {
-            agent::log(1, "cannot open NIC \"%s\": %u are open in this process",
-                       agent::shown(name).c_str(), nics_max);
-            return VIP_ERROR_RESOURCE;
-        }
-        *handle = make_handle(Kind::nic, open->index, generation);
-        return VIP_SUCCESS;
-    } catch (const std::bad_alloc&) {
-        agent::log(0, "cannot open NIC \"%s\": out of memory", name);
-        return VIP_ERROR_RESOURCE;
-    }
+    return open_and_tell(name, handle, nullptr, 0);
+}
+
+VIA_VIPL ViaOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
+                    std::size_t why_size) {
+    VIA_REFUSE_CHILD();
+    return open_and_tell(name, handle, why, why_size);
 }
 
 VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
@@ -153,4 +179,69 @@ VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG type,
     } catch (const std::bad_alloc&) {
         return VIP_ERROR_RESOURCE;
     }
+}
+
+// Counters and words ------------------------------------------------------------------------------
+
+#define VIA_TEXT extern "C" __attribute__((visibility("default"))) const char*
+
+VIA_TEXT ViaCounterName(VIP_UINT32 index) {
+    return index < counter_count ? counter_name(index) : nullptr;
+}
+
+VIA_TEXT ViaCounterText(VIP_UINT32 index) {
+    return index < counter_count ? counter_text(index) : nullptr;
+}
+
+VIA_VIPL ViaReadCounter(VIP_NIC_HANDLE handle, const char* name, VIP_UINT64* value) {
+    VIA_REFUSE_CHILD();
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || name == nullptr || value == nullptr) return VIP_INVALID_PARAMETER;
+    for (std::uint32_t index = 0; index < counter_count; ++index) {
+        if (std::strcmp(counter_name(index), name) != 0) continue;
+        *value = open->nic->counters().get(static_cast<Counter>(index));
+        return VIP_SUCCESS;
+    }
+    return VIP_INVALID_PARAMETER;
+}
+
+VIA_TEXT ViaReturnText(VIP_RETURN code) {
+    switch (code) {
+        case VIP_SUCCESS:
+            return "success";
+        case VIP_NOT_DONE:
+            return "not done yet";
+        case VIP_INVALID_PARAMETER:
+            return "invalid parameter: a bad or stale handle, a null pointer, or a value out of "
+                   "range";
+        case VIP_ERROR_RESOURCE:
+            return "no resource: a limit was met, or the object is still in use";
+        case VIP_TIMEOUT:
+            return "time is up";
+        case VIP_REJECT:
+            return "the other side rejected the connection";
+        case VIP_INVALID_RELIABILITY_LEVEL:
+            return "the two VIs' reliability levels differ, or this one does not allow it";
+        case VIP_INVALID_MTU:
+            return "the two VIs' MaxTransferSize differ, or it is too large";
+        case VIP_INVALID_QOS:
+            return "the two VIs' quality of service differ";
+        case VIP_INVALID_PTAG:
+            return "no such protection tag on this NIC";
+        case VIP_INVALID_RDMAREAD:
+            return "RDMA read needs a reliable VI";
+        case VIP_DESCRIPTOR_ERROR:
+            return "the descriptor completed with an error, or nothing is posted";
+        case VIP_INVALID_STATE:
+            return "not in this state of the VI, or in a forked child";
+        case VIP_ERROR_NAMESERVICE:
+            return "the name service knows no such host";
+        case VIP_NO_MATCH:
+            return "no match: nobody listens to that discriminator";
+        case VIP_NOT_REACHABLE:
+            return "not reachable: no such host, or no NIC there";
+        case VIP_ERROR_NOT_SUPPORTED:
+            return "not supported by this NIC";
+    }
+    return "unknown return code";
 }

@@ -1,4 +1,6 @@
 // VIs: creating, asking, changing, destroying (VIPL 3).
+#include <via/via.h>
+
 #include "api/call.hpp"
 
 using namespace via;
@@ -71,10 +73,15 @@ VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
-    return answer(found.open->nic->with_turn([&] {
+    const Status status = found.open->nic->with_turn([&] {
         return find_vi(handle) ? found.open->nic->engine().destroy_vi(*found.vi)
                                : Status::invalid_parameter;
-    }));
+    });
+    if (status == Status::success) {
+        for (const bool receive : {false, true})
+            found.open->agent->cancel_notifications(notification_object(handle, receive));
+    }
+    return answer(status);
 }
 
 VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
@@ -106,6 +113,34 @@ VIA_VIPL via_VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIB
         write_attributes(*found.open, found.vi->attributes, *attributes);
         *send_empty = found.vi->send.work.empty() ? VIP_TRUE : VIP_FALSE;
         *receive_empty = found.vi->receive.work.empty() ? VIP_TRUE : VIP_FALSE;
+        return Status::success;
+    }));
+}
+
+// Credits -----------------------------------------------------------------------------------------
+
+VIA_VIPL ViaSetCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN wanted) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->with_turn([&] {
+        if (!find_vi(handle)) return Status::invalid_parameter;
+        if (found.vi->state_now() != engine::ViState::idle) return Status::invalid_state;
+        if (wanted != VIP_FALSE && !found.vi->reliable()) return Status::invalid_reliability_level;
+        found.vi->wants_credits = wanted != VIP_FALSE;
+        return Status::success;
+    }));
+}
+
+VIA_VIPL ViaQueryCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN* agreed, VIP_UINT32* left) {
+    VIA_REFUSE_CHILD();
+    const FoundVi found = find_vi(handle);
+    if (!found || agreed == nullptr || left == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->with_turn([&] {
+        if (!find_vi(handle)) return Status::invalid_parameter;
+        const bool holds = found.vi->credits_agreed.load();
+        *agreed = holds ? VIP_TRUE : VIP_FALSE;
+        *left = holds ? found.vi->credit_limit - found.vi->credits_used : 0;
         return Status::success;
     }));
 }

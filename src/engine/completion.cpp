@@ -40,6 +40,7 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
         overrun_.push_back(&completions);
         overrun_events_.push_back(&completions);
     }
+    signal(completions);
     if (completions.waiting() > limits_.completion_queue_entries_max) {
         // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
         completions.drop_taken([this](const queue::Completion& completion) {
@@ -53,7 +54,10 @@ void Engine::pump_overrun() {
     std::erase_if(overrun_, [this](queue::CompletionQueue* queue) {
         const std::size_t before = queue->waiting();
         queue->pump();
-        if (queue->waiting() != before) ++progress_;
+        if (queue->waiting() != before) {
+            ++progress_;
+            signal(*queue);
+        }
         return queue->waiting() == 0;
     });
 }
@@ -61,6 +65,7 @@ void Engine::pump_overrun() {
 void Engine::forget(const queue::CompletionQueue& queue) {
     std::erase(overrun_, &queue);
     std::erase(overrun_events_, &queue);
+    std::erase(signals_, &queue);
 }
 
 void Engine::complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,

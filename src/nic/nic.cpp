@@ -53,7 +53,8 @@ void Nic::take_events(std::size_t index) {
             (id >= paths_.size() || paths_[id].device == nullptr)) {
             if (id >= paths_.size()) paths_.resize(id + 1);
             paths_[id] = {&device, event.path, false, false};
-            engine_.on_path_up(id, device.capabilities().payload_max);
+            engine_.on_path_up(id, device.capabilities().payload_max,
+                               device.peer_address(event.path));
         }
         if (event.kind == device::PathEventKind::up) continue;
         engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
@@ -63,7 +64,7 @@ void Nic::take_events(std::size_t index) {
         } else if (index + 1 < devices_.size()) {
             devices_[index + 1]->resolve(vi->remote_address, event.cookie);
         } else {
-            engine_.connect_failed(*vi, event.status);
+            engine_.not_found(*vi, event.status);
         }
     }
 }
@@ -137,6 +138,7 @@ Turn Nic::turn(Time now) {
         receive_from(index, turn);
     }
     engine_.on_time(now);
+    look_for_peers(now);
     engine_.pump();
     for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
         const engine::PathId next = engine_.next_sending(id);
@@ -162,6 +164,7 @@ void Nic::end_turn(bool polling) {
                 if (const std::uint32_t calls = device->notify())
                     counters_.add(Counter::peers_woken, calls);
         }
+        while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
         const bool left = (work_left_ && !polling) || (silent_ && has_work());
@@ -275,36 +278,72 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
     return status;
 }
 
-Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
-    const Status status = post(vi, false, descriptor, handle);
-    if (status != Status::success && status != Status::not_done) return status;
-    if (status == Status::not_done) {
-        doorbells_.ring(vi);
-        poll_surely();
-        return Status::success;
-    }
+/// After posts that the NIC has to look at: takes a turn if nobody else has it.
+void Nic::begin_sends(engine::Vi& vi) {
     if (lock_.try_take()) {
         Turn turn;
         engine_.on_doorbell(vi);
         if (vi.path != engine::no_path) send_on(vi.path, turn);
         if (turn.more) work_left_ = true;
         end_turn();
-        return Status::success;
+        return;
     }
     doorbells_.ring(vi);
     if (lock_.try_take()) {
         turn(now_if_needed());
         end_turn();
     }
+}
+
+Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    const Status status = post(vi, false, descriptor, handle);
+    if (status == Status::success) {
+        begin_sends(vi);
+        return status;
+    }
+    if (status != Status::not_done) return status;
+    doorbells_.ring(vi);
+    poll_surely();
     return Status::success;
 }
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
     const Status status = post(vi, true, descriptor, handle);
-    if (status != Status::not_done) return status;
+    if (status == Status::not_done) {
+        doorbells_.ring(vi);
+        poll_surely();
+        return Status::success;
+    }
+    if (status == Status::success && vi.credits_agreed.load(std::memory_order_relaxed))
+        tell_of_receives(vi);
+    return status;
+}
+
+/// The peer may wait for them.
+void Nic::tell_of_receives(engine::Vi& vi) {
     doorbells_.ring(vi);
-    poll_surely();
-    return Status::success;
+    poll();
+}
+
+Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descriptors,
+                      const memory::MemoryHandle* handles, std::uint32_t& posted) {
+    Status status = Status::success;
+    bool at_once = false;
+    for (posted = 0; posted < descriptors.size(); ++posted) {
+        status = post(vi, receive, descriptors[posted], handles[posted]);
+        if (status != Status::success && status != Status::not_done) break;
+        at_once = at_once || status == Status::not_done;
+        status = Status::success;
+    }
+    if (at_once) {
+        doorbells_.ring(vi);
+        poll_surely();
+    } else if (posted != 0 && !receive) {
+        begin_sends(vi);
+    } else if (posted != 0 && vi.credits_agreed.load(std::memory_order_relaxed)) {
+        tell_of_receives(vi);
+    }
+    return status;
 }
 
 Status Nic::done(engine::ViQueue& queue, void*& descriptor) {

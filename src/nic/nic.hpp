@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ public:
     /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
     /// once per VI. Called under the turn.
     virtual bool wants_reports() { return true; }
+    /// A completion queue that the program watches has entries. Called under the turn.
+    virtual void entry_came(queue::CompletionQueue& /*queue*/) {}
     /// An error for the program. Called under the turn: must not call back.
     virtual void report(const engine::ErrorEvent& event) = 0;
     /// The present moment; read only while a deadline is pending.
@@ -125,6 +128,9 @@ public:
     /// VIPL 4.9 to 4.12. `descriptor` is the program's; invalid_parameter for what cannot be read.
     Status post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
     Status post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
+    /// Several in order, in one go. `posted`: how many were; the status is of the next one.
+    Status post_many(engine::Vi& vi, bool receive, std::span<void* const> descriptors,
+                     const memory::MemoryHandle* handles, std::uint32_t& posted);
     /// VIPL 4.13: success, descriptor_error (faulty, or *descriptor nullptr: nothing is posted),
     /// not_done.
     Status done(engine::ViQueue& queue, void*& descriptor);
@@ -134,8 +140,12 @@ public:
     // Control (waits for the turn)
     // --------------------------------------------------------------------
     /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
-    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                   Time deadline);
+    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
+                   std::span<const std::byte> data = {});
+    /// The same with a VI that asks for us (VIPL 4.22); error_resource: the discriminator is
+    /// another process's.
+    Status connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
+                        Time deadline, std::span<const std::byte> data = {});
     /// Registers with engine and devices. error_resource: the discriminator is another process's.
     Status listen(engine::Listener& listener);
     /// True when a request had been given to the listener already.
@@ -172,10 +182,14 @@ private:
     engine::PathId path_id(std::size_t device, device::PathId local) const {
         return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
     }
+    void look_for_peers(Time now);
+    Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
     Status post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle);
+    void begin_sends(engine::Vi& vi);
+    void tell_of_receives(engine::Vi& vi);
 
     std::string name_;
     NicLimits limits_;

@@ -24,6 +24,7 @@ void CompletionQueue::reset() {
     ring_.reset();
     waiting_.clear();
     waiting_.shrink_to_fit();
+    watched_.store(false);
     head_.store(0, std::memory_order_relaxed);
     tail_.store(0, std::memory_order_relaxed);
 }

@@ -44,6 +44,10 @@ public:
     Status resize(std::uint32_t entries);
     std::uint32_t entries() const { return capacity_; }
 
+    /// Somebody outside wants to hear of entries; from now on.
+    void watch() { watched_.store(true); }
+    bool watched() const { return watched_.load(std::memory_order_relaxed); }
+
     // Program -----------------------------------------------------------------------------------
     bool pop(Completion& completion);
     bool has_entry() const {
@@ -73,6 +77,7 @@ private:
     std::uint32_t mask_ = 0;
     std::unique_ptr<Entry[]> ring_;
     std::deque<Waiting> waiting_;
+    Atomic<bool> watched_{false};
     alignas(64) Atomic<std::uint32_t> tail_{0};
     alignas(64) SpinLock pop_lock_;
     Atomic<std::uint32_t> head_{0};

@@ -273,6 +273,17 @@ void SimAgent::report(const engine::ErrorEvent& event) {
     handlers_->events.push_back(event);
 }
 
+void SimAgent::run_error_handler(Handlers& handlers, const engine::ErrorEvent& event) {
+    const agent::Handler handler = handlers.handler;
+    if (handler.run != nullptr) {
+        handler.run(handler.context, event);
+    } else {
+        std::fprintf(stderr, "openvia: NIC %s, VI %u: %s\n", handlers.nic_name.c_str(),
+                     event.vi == nullptr ? 0 : event.vi->index,
+                     error_names[static_cast<std::size_t>(event.code)]);
+    }
+}
+
 /// A thread of the library that takes part like any other; a handler runs with the baton and no
 /// lock.
 void SimAgent::run_handlers(const std::shared_ptr<Handlers>& handlers, Place place) {
@@ -281,28 +292,33 @@ void SimAgent::run_handlers(const std::shared_ptr<Handlers>& handlers, Place pla
     const auto has_something = [](const void* subject) {
         auto& state = *static_cast<Handlers*>(const_cast<void*>(subject));
         const std::lock_guard lock(state.mutex);
-        return state.stop || !state.events.empty();
+        return state.stop || !state.events.empty() || state.notifications.any_ready();
     };
     const std::string what = "errors of NIC " + handlers->nic_name;
     for (;;) {
         baton().wait({has_something, handlers.get()}, Time::never(), nullptr, what);
         engine::ErrorEvent event;
+        std::unique_ptr<agent::Notification> notification;
+        bool is_event = false;
         {
             const std::lock_guard lock(handlers->mutex);
             if (handlers->stop) break;
-            event = handlers->events.front();
-            handlers->events.pop_front();
+            is_event = !handlers->events.empty();
+            if (is_event) {
+                event = handlers->events.front();
+                handlers->events.pop_front();
+            } else {
+                notification = handlers->notifications.take_ready();
+                if (notification == nullptr) continue;
+            }
         }
-        const agent::Handler handler = handlers->handler;
         handlers->running = true;
-        if (handler.run != nullptr) {
-            handler.run(handler.context, event);
-        } else {
-            std::fprintf(stderr, "openvia: NIC %s, VI %u: %s\n", handlers->nic_name.c_str(),
-                         event.vi == nullptr ? 0 : event.vi->index,
-                         error_names[static_cast<std::size_t>(event.code)]);
-        }
+        if (is_event) run_error_handler(*handlers, event);
+        const bool done = is_event || notification->run();
         handlers->running = false;
+        if (is_event) continue;
+        const std::lock_guard lock(handlers->mutex);
+        handlers->notifications.finish(std::move(notification), done);
     }
     handlers->ended = true;
     baton().leave(false);
@@ -317,6 +333,27 @@ agent::Handler SimAgent::set_error_handler(agent::Handler handler) {
     if (handlers_->thread != std::this_thread::get_id() && !handlers_->ended)
         baton().wait({is_quiet, handlers_.get()}, Time::never(), nullptr, "an error handler");
     return handler;
+}
+
+Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {
+    baton().join_unless_member();
+    const std::lock_guard lock(handlers_->mutex);
+    return handlers_->notifications.add(std::move(notification)) ? Status::success
+                                                                 : Status::error_resource;
+}
+
+void SimAgent::cancel_notifications(std::uint64_t object) {
+    baton().join_unless_member();
+    bool running = false;
+    {
+        const std::lock_guard lock(handlers_->mutex);
+        running = handlers_->notifications.cancel(object);
+    }
+    const auto is_quiet = [](const void* subject) {
+        return !static_cast<const Handlers*>(subject)->running;
+    };
+    if (running && handlers_->thread != std::this_thread::get_id() && !handlers_->ended)
+        baton().wait({is_quiet, handlers_.get()}, Time::never(), nullptr, "a handler");
 }
 
 // Names -------------------------------------------------------------------------------------------

@@ -41,6 +41,13 @@ public:
     std::uint32_t payload_max() const override { return payload_max_; }
     bool wait(const agent::Condition& condition, Time deadline) override;
     agent::Handler set_error_handler(agent::Handler handler) override;
+    Status watch_queue(queue::CompletionQueue&, int&) override {
+        return Status::error_not_supported;  // no descriptor knows of virtual time
+    }
+    void queue_is_empty(queue::CompletionQueue&) override {}
+    void forget_queue(const queue::CompletionQueue&) override {}
+    Status notify(std::unique_ptr<agent::Notification> notification) override;
+    void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
@@ -57,12 +64,14 @@ private:
         std::mutex mutex;
         std::deque<engine::ErrorEvent> events;
         agent::Handler handler{};
+        agent::Notifications notifications;
         std::string nic_name;
         std::thread::id thread;
         bool running = false;
         bool stop = false;
         bool ended = false;
     };
+    static void run_error_handler(Handlers& handlers, const engine::ErrorEvent& event);
     static void run_handlers(const std::shared_ptr<Handlers>& handlers, Place place);
 
     void attend() override;

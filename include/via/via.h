@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file via/via.h
+ * @brief What OpenVIA offers a C program beyond VIPL 1.0. Link with -lvipl -lvia.
+ *
+ * The objects are those of vipl.h; all that is said there about threads, handles, timeouts and
+ * forked children holds here too. Compiles as C99 and later and as C++98 and later. C++ programs may
+ * prefer <via/via.hpp>.
+ */
+#ifndef VIA_VIA_H
+#define VIA_VIA_H
+
+#include <stddef.h>
+#include <vipl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- Errors in words ----------------------------------------------------------------------- */
+
+/**
+ * @return a few words for a return code, for instance "no match: nobody listens to that
+ *         discriminator"; never NULL; lives for ever. Any thread, also in a forked child.
+ */
+const char* ViaReturnText(VIP_RETURN Code);
+
+/**
+ * As VipOpenNic, and says in words why it failed.
+ * @param Why  NULL, or room for WhySize bytes; on failure receives what is wrong and what to do, cut
+ *             off if need be and always terminated; on success the empty string
+ */
+VIP_RETURN ViaOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle, VIP_CHAR* Why,
+                      size_t WhySize);
+
+/* ---- Private data with connecting ---------------------------------------------------------- */
+
+/** Bytes that may go along with a request, an acceptance or a rejection. */
+#define VIA_PRIVATE_DATA_MAX 256
+
+/**
+ * As VipConnectWait, and hands over the requester's private data.
+ * @param Data    room for *Length bytes; may be NULL when *Length is 0
+ * @param Length  in: the room; out: how many bytes came. What does not fit is left out.
+ */
+VIP_RETURN ViaConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
+                          VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
+                          VIP_CONN_HANDLE* ConnHandle, VIP_PVOID Data, VIP_UINT32* Length);
+
+/**
+ * As VipConnectRequest, with private data for the other side. What came back with acceptance or
+ * rejection is read by ViaQueryPrivateData.
+ * @param Data  Length bytes, 0 to VIA_PRIVATE_DATA_MAX; more: VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
+                             VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout,
+                             VIP_VI_ATTRIBUTES* RemoteViAttribs, const void* Data,
+                             VIP_UINT32 Length);
+
+/** As VipConnectPeerRequest, with private data for the other side (Data, Length as above). */
+VIP_RETURN ViaConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
+                                 VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout, const void* Data,
+                                 VIP_UINT32 Length);
+
+/** As VipConnectAccept, with private data for the requester (Data, Length as above). */
+VIP_RETURN ViaConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle, const void* Data,
+                            VIP_UINT32 Length);
+
+/** As VipConnectReject, with private data for the requester (Data, Length as above). */
+VIP_RETURN ViaConnectReject(VIP_CONN_HANDLE ConnHandle, const void* Data, VIP_UINT32 Length);
+
+/**
+ * The private data that came with the answer to the VI's last request, acceptance or rejection, or
+ * from its peer in a peer-to-peer connection. None came: length 0.
+ * @param Data    room for *Length bytes; may be NULL when *Length is 0
+ * @param Length  in: the room; out: how many bytes came. What does not fit is left out.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaQueryPrivateData(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_UINT32* Length);
+
+/* ---- Credits ------------------------------------------------------------------------------- */
+
+/**
+ * Asks for credits on the VI's next connections: a message that consumes a receive (a send, or an
+ * RDMA write with immediate data) then waits at its sender until the other side has posted one,
+ * instead of breaking the connection. Holds where both VIs ask for it, on the two reliable levels.
+ * @return VIP_SUCCESS; VIP_INVALID_STATE unless the VI is idle; VIP_INVALID_RELIABILITY_LEVEL on an
+ *         unreliable VI
+ */
+VIP_RETURN ViaSetCredits(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN Wanted);
+
+/**
+ * @param Agreed  VIP_TRUE: the connection has credits
+ * @param Left    messages that can be sent now without waiting; 0 without a connection
+ */
+VIP_RETURN ViaQueryCredits(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN* Agreed, VIP_UINT32* Left);
+
+/* ---- Several at once ----------------------------------------------------------------------- */
+
+/**
+ * Posts several sends in order, in one go: cheaper than one by one, and the peer sees them
+ * together.
+ * @param Descriptors    Count descriptors
+ * @param MemoryHandles  the region of each
+ * @param Posted         out, always: how many were posted
+ * @return VIP_SUCCESS: all of them; else why number *Posted was refused, as VipPostSend
+ */
+VIP_RETURN ViaPostSendMany(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors,
+                           const VIP_MEM_HANDLE* MemoryHandles, VIP_UINT32 Count,
+                           VIP_UINT32* Posted);
+/** The same for receives. */
+VIP_RETURN ViaPostRecvMany(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors,
+                           const VIP_MEM_HANDLE* MemoryHandles, VIP_UINT32 Count,
+                           VIP_UINT32* Posted);
+
+/**
+ * Takes completed sends off, oldest first, up to Room.
+ * @param Taken  out: how many
+ * @return VIP_SUCCESS: at least one, all without error. VIP_DESCRIPTOR_ERROR: the last one of them
+ *         has error bits; or *Taken is 0 and nothing is posted at all. VIP_NOT_DONE: none is done.
+ */
+VIP_RETURN ViaSendDoneMany(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptors, VIP_UINT32 Room,
+                           VIP_UINT32* Taken);
+/** The same for receives. */
+VIP_RETURN ViaRecvDoneMany(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptors, VIP_UINT32 Room,
+                           VIP_UINT32* Taken);
+
+/** An entry of a completion queue. */
+typedef struct _VIA_COMPLETION {
+    VIP_VI_HANDLE ViHandle;
+    VIP_BOOLEAN RecvQueue; /**< VIP_TRUE: the receive queue, VIP_FALSE: the send queue */
+} VIA_COMPLETION;
+
+/**
+ * Takes entries off a completion queue, up to Room.
+ * @return VIP_SUCCESS: at least one; VIP_NOT_DONE: there is none
+ */
+VIP_RETURN ViaCQDoneMany(VIP_CQ_HANDLE CQHandle, VIA_COMPLETION* Entries, VIP_UINT32 Room,
+                         VIP_UINT32* Taken);
+
+/* ---- A descriptor to poll ------------------------------------------------------------------ */
+
+/**
+ * A file descriptor that is readable while the completion queue has entries, for poll, epoll and
+ * io_uring. Take entries with VipCQDone or ViaCQDoneMany until VIP_NOT_DONE; with edge-triggered
+ * epoll always, else readiness stays. Never read, write or close it: it is the library's and ends
+ * with the queue. The same one each time.
+ * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: none to be had; VIP_ERROR_NOT_SUPPORTED: a simulated NIC
+ */
+VIP_RETURN ViaCQDescriptor(VIP_CQ_HANDLE CQHandle, int* Descriptor);
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+/**
+ * One handle for all memory of the process, now and later, for local use: descriptors and their
+ * data, never as the target of a peer's RDMA. Memory that is not mapped when the NIC touches it
+ * faults in the program. Ends with VipDeregisterMem(NicHandle, NULL, handle).
+ * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: too many regions
+ */
+VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle);
+
+/* ---- Counters ------------------------------------------------------------------------------ */
+
+/** @return the name of counter number Index, from 0; NULL behind the last one. Lives for ever. */
+const char* ViaCounterName(VIP_UINT32 Index);
+/** @return in a few words what that counter counts; NULL behind the last one. Lives for ever. */
+const char* ViaCounterText(VIP_UINT32 Index);
+/**
+ * A counter of the NIC, since it was opened. Counters are read one by one and may be a moment old.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no such counter
+ */
+VIP_RETURN ViaReadCounter(VIP_NIC_HANDLE NicHandle, const char* Name, VIP_UINT64* Value);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VIA_VIA_H */
