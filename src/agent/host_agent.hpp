@@ -88,6 +88,7 @@ private:
     void wake_ready();
     void lead(Waiter& waiter, Time deadline);
     void step_down(bool crowded);
+    bool poll_for(const Condition& condition);
     void follow(Waiter& waiter, Time deadline);
     void enlist(Waiter& waiter);
     void discharge(Waiter& waiter);

@@ -16,8 +16,11 @@ namespace via::agent {
 
 namespace {
 
-/// Polls before a call goes to sleep: an answer that is on its way costs no wake-up.
+/// Polls in vain before a call goes to sleep: an answer that is on its way costs no wake-up, nor do
+/// the parts of a long one.
 constexpr int polls_before_sleep = 100;
+/// Polls before it looks at the clock again, however much there is to do for others.
+constexpr int polls_max = 10'000;
 /// A leader that slept so long looks after the devices once, then sleeps for good.
 constexpr Duration before_long_sleep = milliseconds(10);
 
@@ -157,21 +160,25 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
 
 void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }
 
-bool HostAgent::wait(const Condition& condition, Time deadline) {
-    const auto ready = [&] { return condition.ready(condition.subject); };
-    for (int polls = 0; polls < polls_before_sleep; ++polls) {
-        if (ready()) return true;
-        nic_.poll();
+bool HostAgent::poll_for(const Condition& condition) {
+    int vain = 0;
+    for (int polls = 0; polls < polls_max && vain < polls_before_sleep; ++polls) {
+        if (condition.ready(condition.subject)) return true;
+        vain = nic_.poll() ? 0 : vain + 1;
         relax();
     }
+    return condition.ready(condition.subject);
+}
+
+bool HostAgent::wait(const Condition& condition, Time deadline) {
+    if (poll_for(condition)) return true;
     Waiter waiter;
     waiter.condition = condition;
     enlist(waiter);
     bool result = false;
     for (;;) {
         waiter.word.exchange(0);  // sees what the one who set it saw
-        nic_.poll();
-        result = ready();
+        result = poll_for(condition);
         if (result || closing_.load() || now() >= deadline) break;
         bool leads = false;
         {

@@ -25,8 +25,7 @@ using PathId = std::uint32_t;
 struct Capabilities {
     std::uint32_t payload_max;  ///< payload bytes one frame can carry
     std::uint32_t header_max;   ///< header bytes one frame can carry
-    std::uint32_t
-        stream_length_min;  ///< payloads at least this long are best stored past the cache
+    std::uint32_t large_length_min;  ///< payloads at least this long are transmitted one by one
     bool lossless;          ///< a transmitted frame arrives while the peer's NIC lives
     bool ordered;           ///< frames of a path arrive in the order of transmission
     bool silent = false;    ///< nobody wakes us for frames: we sent them to ourselves
@@ -49,6 +48,7 @@ struct Frame {
 struct FrameSlot {
     std::byte* header = nullptr;   ///< header_length bytes to fill
     std::byte* payload = nullptr;  ///< payload_length bytes to fill
+    bool stream = false;           ///< the payload is best stored past the cache
 };
 
 enum class PathEventKind : std::uint8_t {

@@ -98,7 +98,7 @@ public:
     std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
     bool is_bound(const queue::CompletionQueue& queue) const;
     /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
-    /// The region is suspended: no post that comes later can name it.
+    /// Sure only for a suspended region: no post that comes later can name it.
     bool uses_region(memory::MemoryHandle handle);
 
     // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------

@@ -123,7 +123,8 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
                           const memory::MemoryAttributes& attributes) {
     return with_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
-        // Posted work was checked against the old attributes.
+        // Posted work was checked against the old attributes. The first look disturbs no post.
+        if (engine_.uses_region(handle)) return Status::error_resource;
         memory_.suspend(handle);
         const bool used = engine_.uses_region(handle);
         memory_.resume(handle);
@@ -134,6 +135,7 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
 Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
     return with_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        if (engine_.uses_region(handle)) return Status::error_resource;
         memory_.suspend(handle);
         if (engine_.uses_region(handle)) {
             memory_.resume(handle);

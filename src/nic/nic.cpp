@@ -97,7 +97,7 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
 void Nic::send_on(engine::PathId id, Turn& turn) {
     Path& path = paths_[id];
     device::Device& device = *path.device;
-    const std::uint32_t stream_min = device.capabilities().stream_length_min;
+    const std::uint32_t large_min = device.capabilities().large_length_min;
     engine::FrameShape shape;
     std::uint32_t bytes = 0;
     std::uint32_t unpublished = 0;
@@ -113,13 +113,12 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             device.set_waiting_for_room(path.local);
             break;
         }
-        const bool stream = shape.payload_length >= stream_min;
-        engine_.emit(id, {slot.header, slot.payload, stream});
+        engine_.emit(id, {slot.header, slot.payload, slot.stream});
         sent = true;
         ++turn.frames;
         bytes += shape.payload_length;
         // Large payloads go out one by one: the peer copies one while we fill the next.
-        if (stream || ++unpublished == frames_.size()) {
+        if (shape.payload_length >= large_min || ++unpublished == frames_.size()) {
             device.transmit(path.local);
             unpublished = 0;
         }

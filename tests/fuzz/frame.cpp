@@ -50,7 +50,7 @@ public:
         Sent sent{std::unique_ptr<std::byte[]>(new std::byte[header_length]()),
                   std::unique_ptr<std::byte[]>(new std::byte[payload_length]()), header_length,
                   payload_length};
-        slot = {sent.header.get(), sent.payload.get()};
+        slot = {sent.header.get(), sent.payload.get(), false};
         reserved_.push_back(std::move(sent));
         return true;
     }

@@ -130,9 +130,9 @@ std::string bench_footer() {
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
-        "over 150 ns far. Figures of the two are never mixed or compared. Samples with\n"
-        "involuntary switches, steal or foreign load, or with the probe between, are dropped\n"
-        "and counted.\n"
+        "over 150 ns far, else between. Figures of two modes are never mixed or compared.\n"
+        "Samples with involuntary switches, steal or foreign load, or during which the mode\n"
+        "changed, are dropped and counted.\n"
         "  latency    half a round trip in us, payload read by the receiving processor and the\n"
         "             sender's completion reaped (read: post to bytes in hand); p99 is of single\n"
         "             messages within a round, the median of the rounds\n"
@@ -180,7 +180,7 @@ int run_bench(const BenchOptions& options) {
         complain(
             probe_text(*outcome) +
             "; try again when the machine is quiet, with more --rounds, "
-            "or, where the probe always falls between, with other --near-below and --far-above");
+            "or, where the mode wanted never comes, with other --near-below and --far-above");
     }
     return missing.empty() ? exit_good : exit_inconclusive;
 }

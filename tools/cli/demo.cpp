@@ -105,8 +105,16 @@ struct Chosen {
 };
 
 Kind kind_of(const Sample& sample) {
-    if (sample.verdict.mode) return *sample.verdict.mode == Mode::near ? Kind::near : Kind::far;
-    return sample.verdict.drop == Drop::between ? Kind::between : Kind::noisy;
+    if (!sample.verdict.mode) return Kind::noisy;
+    switch (*sample.verdict.mode) {
+        case Mode::near:
+            return Kind::near;
+        case Mode::between:
+            return Kind::between;
+        case Mode::far:
+            break;
+    }
+    return Kind::far;
 }
 
 const char* name_of(Kind kind) {

@@ -76,7 +76,7 @@ bool LoopbackDevice::reserve(PathId path, std::uint32_t header_length, std::uint
     Slot& at = slot_at(reserved_);
     at.header_length = header_length;
     at.payload_length = payload_length;
-    slot = {at.header, payload_at(reserved_)};
+    slot = {at.header, payload_at(reserved_), false};
     ++reserved_;
     return true;
 }

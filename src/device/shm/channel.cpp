@@ -10,7 +10,9 @@
 namespace via::device::shm {
 
 Channel::Channel(PathId own_path, Introduction introduction)
-    : path(own_path), peer_info(std::move(introduction)) {
+    : path(own_path),
+      stores(introduction.own.layout().arena_bytes),
+      peer_info(std::move(introduction)) {
     const OwnMemory& own = peer_info.own;
     const PeerMemory& peer = peer_info.peer;
     own_ = &own.control();

@@ -11,6 +11,7 @@
 #include "device/shm/memory.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
+#include "device/shm/store_choice.hpp"
 #include "device/shm/system.hpp"
 
 namespace via::device::shm {
@@ -84,6 +85,7 @@ private:
 public:
     std::uint32_t drain_from = 0;  ///< reader position when the peer went
     alignas(64) RingWriter writer;
+    StoreChoice stores;
 
     // For service() only.
     std::uint32_t serial = 0;         ///< tells it from earlier users of the path

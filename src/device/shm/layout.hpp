@@ -21,7 +21,7 @@ constexpr std::uint32_t features_required = 0;
 
 constexpr std::uint32_t header_max = 40;     ///< bytes of header beside a payload in the arena
 constexpr std::uint32_t payload_max = 8192;  ///< bytes; tunable, both sides must agree
-constexpr std::uint32_t stream_length_min = 2048;  ///< bytes; from here past the cache
+constexpr std::uint32_t large_length_min = 2048;  ///< bytes; from here perhaps past the cache
 
 /// One frame. words[0]: stamp (low half), then 16 bits inline length or arena_marker, then 16 bits
 /// header length (arena case only, else 0). words[1..7]: the frame's bytes; in the arena case

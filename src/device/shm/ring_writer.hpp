@@ -62,6 +62,9 @@ public:
         return true;
     }
 
+    /// A reserved payload will be filled with streaming stores.
+    void will_stream() { streamed_ = true; }
+
     /// Publishes all reserved frames in order. Returns false when there were none.
     bool transmit() {
         std::uint32_t position = published_;
@@ -155,7 +158,6 @@ private:
                                       memory_order_relaxed);
         arena_tail_ = start + need;
         arena_used_ = true;
-        if (payload_length >= stream_length_min) streamed_ = true;
         shadow_[index] = shadow_entry(arena_tail_, header_length << 16 | arena_marker);
         ++reserved_;
         slot.header = reinterpret_cast<std::byte*>(&entry.words[1]);

@@ -19,9 +19,13 @@ constexpr std::size_t fair_share = 16;
 bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                         FrameSlot& slot) {
     Channel& channel = *table_[path];
-    if (channel.writer.reserve(header_length, payload_length, slot)) [[likely]]
-        return true;
-    return reserve_slow(channel, header_length, payload_length, slot);
+    if (!channel.writer.reserve(header_length, payload_length, slot) &&
+        !reserve_slow(channel, header_length, payload_length, slot)) [[unlikely]]
+        return false;
+    slot.stream = payload_length >= large_length_min &&
+                  channel.stores.stream(payload_length, [this] { return system_.now(); });
+    if (slot.stream) channel.writer.will_stream();
+    return true;
 }
 
 bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,

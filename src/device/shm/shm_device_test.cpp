@@ -31,7 +31,7 @@ TEST(ShmDevice, SaysWhatItCanDo) {
     const Capabilities& can = a->capabilities();
     EXPECT_EQ(can.payload_max, 8192U);
     EXPECT_EQ(can.header_max, 40U);
-    EXPECT_EQ(can.stream_length_min, 2048U);
+    EXPECT_EQ(can.large_length_min, 2048U);
     EXPECT_TRUE(can.lossless && can.ordered);
     EXPECT_EQ(a->address(), test_address());
     EXPECT_GE(a->wait_handle(), 0);

@@ -44,7 +44,7 @@ std::expected<std::unique_ptr<ShmDevice>, std::string> ShmDevice::open(const Shm
 ShmDevice::ShmDevice(const ShmConfig& config)
     : config_(config),
       system_(config.system != nullptr ? *config.system : System::real()),
-      capabilities_{payload_max, header_max, stream_length_min, true, true},
+      capabilities_{payload_max, header_max, large_length_min, true, true},
       layout_{config.ring_slots, config.arena_bytes} {
     // So that the polling path never allocates.
     live_.reserve(config.paths_max);

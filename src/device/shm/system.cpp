@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 #include <cstdio>
 
@@ -92,6 +93,11 @@ int System::futex_wake(const void* word, int count) {
     return static_cast<int>(::syscall(SYS_futex, word, FUTEX_WAKE, count, nullptr, nullptr, 0));
 }
 
+Time System::now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return Time{} + seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
+}
 void System::yield() { ::sched_yield(); }
 pid_t System::getpid() { return ::getpid(); }
 uid_t System::geteuid() { return ::geteuid(); }

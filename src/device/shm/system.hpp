@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/time.hpp"
+
 namespace via::device::shm {
 
 class System {
@@ -57,6 +59,7 @@ public:
     virtual int epoll_wait(int epoll, epoll_event* events, int count);  ///< without waiting
     virtual int futex_wake(const void* word, int count);                ///< shared
 
+    virtual Time now();  ///< CLOCK_MONOTONIC
     virtual void yield();
     virtual pid_t getpid();
     virtual uid_t geteuid();

@@ -235,7 +235,7 @@ bool SimDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t pa
     parcel->header_length = header_length;
     parcel->payload.reserve(payload_length + 1);  // never nullptr, not even for no bytes
     parcel->payload.resize(payload_length);
-    slot = {parcel->header, parcel->payload.data()};
+    slot = {parcel->header, parcel->payload.data(), false};
     path.staged.push_back(std::move(parcel));
     return true;
 }

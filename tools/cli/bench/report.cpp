@@ -8,7 +8,7 @@ namespace via::bench {
 
 namespace {
 
-constexpr std::array modes{Mode::near, Mode::far};
+constexpr std::array modes{Mode::near, Mode::between, Mode::far};
 
 std::vector<double> collect(const Series& series, Mode mode, double Sample::* what) {
     std::vector<double> values;
@@ -137,8 +137,9 @@ std::vector<std::string> inconclusive(const Outcome& outcome, std::uint32_t roun
         if (ours_there && is_complete(together, rounds_needed(rounds_asked), wanted)) continue;
         std::string seen;
         for (const Series* series : together) {
-            seen += fmt::format("{}{} {} near and {} far of {}", seen.empty() ? "" : ", ",
-                                outcome.channels[series->channel], kept_in(*series, Mode::near),
+            seen += fmt::format("{}{} {} near, {} between and {} far of {}",
+                                seen.empty() ? "" : "; ", outcome.channels[series->channel],
+                                kept_in(*series, Mode::near), kept_in(*series, Mode::between),
                                 kept_in(*series, Mode::far), series->samples.size());
         }
         lines.push_back(fmt::format("{} of {} bytes: not {} good rounds in the mode{} wanted ({})",

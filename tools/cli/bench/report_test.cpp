@@ -60,7 +60,7 @@ TEST(Rows, DroppedSamplesCountButDoNotWeigh) {
     Outcome outcome = two_channels();
     add(outcome.series[0], {1, 1, 1}, Mode::near);
     outcome.series[0].samples.push_back(dropped(1000, Drop::steal));
-    outcome.series[0].samples.push_back(dropped(1000, Drop::between));
+    outcome.series[0].samples.push_back(dropped(1000, Drop::mode_changed));
     const auto rows = make_rows(outcome, 3);
     ASSERT_EQ(rows.size(), 1u);
     EXPECT_EQ(rows[0].summary.max, 1);
@@ -112,12 +112,12 @@ TEST(Inconclusive, ChannelsInDifferentModesCannotBeCompared) {
 TEST(Inconclusive, OnlyDroppedSamplesAreNoAnswer) {
     Outcome outcome = two_channels();
     for (int i = 0; i < 20; ++i) {
-        outcome.series[0].samples.push_back(dropped(1, Drop::between));
+        outcome.series[0].samples.push_back(dropped(1, Drop::mode_changed));
         outcome.series[1].samples.push_back(dropped(1, Drop::involuntary));
     }
     EXPECT_EQ(inconclusive(outcome, 10, Wanted::any).size(), 1u);
     EXPECT_EQ(drop_text(outcome),
-              "40 of 40 samples dropped: 20 involuntary switches, 20 probe between near and far");
+              "40 of 40 samples dropped: 20 involuntary switches, 20 mode changed meanwhile");
 }
 
 TEST(Inconclusive, AQuestionOnlyOthersAnsweredIsNone) {

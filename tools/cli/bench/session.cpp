@@ -204,7 +204,7 @@ bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_
         case Wanted::any:
             break;
     }
-    return full(Mode::near) || full(Mode::far);
+    return full(Mode::near) || full(Mode::between) || full(Mode::far);
 }
 
 Sample to_sample(const Question& question, const RawSample& raw, const ModeLimits& limits) {

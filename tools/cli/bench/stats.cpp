@@ -10,6 +10,7 @@ namespace {
 // Ready but not running for longer than this, beyond what the own threads explain, is somebody
 // else's doing; timer interrupts and their work stay below.
 constexpr std::uint64_t run_delay_allowed_ns = 20'000;
+constexpr double same_distance_within = 1.25;
 
 Drop disturbance_of(const Disturbance& side, Wait wait) {
     if (side.involuntary > side.own_switches) return Drop::involuntary;
@@ -24,9 +25,9 @@ Drop disturbance_of(const Disturbance& side, Wait wait) {
 }  // namespace
 
 std::optional<Mode> classify(double probe_ns, const ModeLimits& limits) {
-    if (probe_ns > 0 && probe_ns < limits.near_below_ns) return Mode::near;
-    if (probe_ns > limits.far_above_ns) return Mode::far;
-    return std::nullopt;
+    if (probe_ns <= 0) return std::nullopt;
+    if (probe_ns < limits.near_below_ns) return Mode::near;
+    return probe_ns > limits.far_above_ns ? Mode::far : Mode::between;
 }
 
 std::string_view reason(Drop drop) {
@@ -39,8 +40,8 @@ std::string_view reason(Drop drop) {
             return "steal";
         case Drop::foreign:
             return "foreign load";
-        case Drop::between:
-            return "probe between near and far";
+        case Drop::no_probe:
+            return "no probe";
         case Drop::mode_changed:
             return "mode changed meanwhile";
         case Drop::count_:
@@ -56,9 +57,12 @@ Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
     }
     const auto before = classify(probe_before_ns, limits);
     const auto after = classify(probe_after_ns, limits);
-    if (!before || !after) return {Drop::between, {}};
-    if (*before != *after) return {Drop::mode_changed, {}};
-    return {Drop::none, before};
+    if (!before || !after) return {Drop::no_probe, {}};
+    if (*before == *after) return {Drop::none, before};
+    // Two readings of one distance may fall on either side of a limit.
+    const auto [low, high] = std::minmax(probe_before_ns, probe_after_ns);
+    if (high > low * same_distance_within) return {Drop::mode_changed, {}};
+    return {Drop::none, classify((low + high) / 2, limits)};
 }
 
 double percentile(std::vector<double> values, double percent) {

@@ -13,7 +13,7 @@ namespace via::bench {
 
 // A cache line travelling one way between the two processes takes less than near_below_ns when
 // their processors are near each other and more than far_above_ns when they are far. What lies
-// between belongs to neither and is dropped. Some machines need other limits.
+// between is a mode of its own, neither near nor far. Some machines need other limits.
 struct ModeLimits {
     double near_below_ns = 100;
     double far_above_ns = 150;
@@ -27,7 +27,7 @@ enum class Drop : std::uint8_t {
     involuntary,   // a side was switched out against its will
     steal,         // the hypervisor took a processor away
     foreign,       // another process wanted a processor
-    between,       // the probe was neither near nor far
+    no_probe,      // the probe was not taken
     mode_changed,  // the probe before and after disagree
     count_
 };

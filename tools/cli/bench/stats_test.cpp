@@ -43,11 +43,11 @@ TEST(Stats, SummaryOfRounds) {
     EXPECT_EQ(summary.p99, 10) << "of a bandwidth: what 99 % of the rounds reach";
 }
 
-TEST(Stats, NearBelow100FarAbove150NothingBetween) {
+TEST(Stats, NearBelow100FarAbove150) {
     EXPECT_EQ(classify(50), Mode::near);
     EXPECT_EQ(classify(99.9), Mode::near);
-    EXPECT_EQ(classify(100), std::nullopt);
-    EXPECT_EQ(classify(150), std::nullopt);
+    EXPECT_EQ(classify(100), Mode::between);
+    EXPECT_EQ(classify(150), Mode::between);
     EXPECT_EQ(classify(150.1), Mode::far);
     EXPECT_EQ(classify(0), std::nullopt) << "a probe that was not taken is no mode";
     EXPECT_EQ(classify(130, {100, 120}), Mode::far);
@@ -60,10 +60,21 @@ TEST(Judge, QuietSampleIsKeptInItsMode) {
     EXPECT_EQ(judge(quiet(), 200, 240, Wait::poll).mode, Mode::far);
 }
 
-TEST(Judge, EitherProbeBetweenDrops) {
-    EXPECT_EQ(judge(quiet(), 52, 120, Wait::poll).drop, Drop::between);
-    EXPECT_EQ(judge(quiet(), 120, 52, Wait::poll).drop, Drop::between);
-    EXPECT_EQ(judge(quiet(), 120, 52, Wait::poll).mode, std::nullopt);
+TEST(Judge, WhatLiesBetweenIsAModeOfItsOwn) {
+    EXPECT_EQ(judge(quiet(), 130, 140, Wait::poll).mode, Mode::between);
+    EXPECT_EQ(judge(quiet(), 52, 120, Wait::poll).drop, Drop::mode_changed);
+    EXPECT_EQ(judge(quiet(), 120, 240, Wait::poll).drop, Drop::mode_changed);
+}
+
+TEST(Judge, ReadingsOfOneDistanceMayFallOnEitherSideOfALimit) {
+    EXPECT_EQ(judge(quiet(), 98, 103, Wait::poll).mode, Mode::between);
+    EXPECT_EQ(judge(quiet(), 98, 101, Wait::poll).mode, Mode::near);
+    EXPECT_EQ(judge(quiet(), 160, 135, Wait::poll).mode, Mode::between);
+}
+
+TEST(Judge, WithoutProbeNothingCounts) {
+    EXPECT_EQ(judge(quiet(), 0, 52, Wait::poll).drop, Drop::no_probe);
+    EXPECT_EQ(judge(quiet(), 52, 0, Wait::poll).mode, std::nullopt);
 }
 
 TEST(Judge, ModeThatChangedDrops) {

@@ -39,7 +39,17 @@ std::string_view name_of(Op op) {
 
 std::string_view name_of(Wait wait) { return wait == Wait::poll ? "poll" : "block"; }
 
-std::string_view name_of(Mode mode) { return mode == Mode::near ? "near" : "far"; }
+std::string_view name_of(Mode mode) {
+    switch (mode) {
+        case Mode::near:
+            return "near";
+        case Mode::between:
+            return "between";
+        case Mode::far:
+            break;
+    }
+    return "far";
+}
 
 std::string_view unit_of(Bench bench) {
     switch (bench) {
