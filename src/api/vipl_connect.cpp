@@ -1,4 +1,4 @@
-// Connecting: client and server (VIPL 4.19 to 4.21). Peer to peer comes with the next order.
+// Connecting: client and server (VIPL 4.19 to 4.21), peer to peer (VIPL 4.22).
 #include <cstring>
 
 #include "api/call.hpp"
@@ -128,24 +128,55 @@ VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
     }));
 }
 
-// Peer to peer (VIPL 4.22)
-// --------------------------------------------------------------------------
+// Peer to peer (VIPL 4.22) ------------------------------------------------------------------------
+
+namespace {
+
+/// What a peer request has come to; not_done: nothing yet.
+VIP_RETURN peer_outcome(const FoundVi& found, VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
+    return answer(found.open->nic->with_turn([&] {
+        if (!find_vi(handle) || !found.vi->peer) return Status::invalid_state;
+        const Status outcome = found.vi->connect_status;
+        if (outcome == Status::success)
+            write_attributes(*found.open, found.vi->remote, *attributes);
+        return outcome;
+    }));
+}
+
+}  // namespace
 
 VIA_VIPL via_VipConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
-                                   VIP_NET_ADDRESS* remote, VIP_ULONG) {
+                                   VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || local == nullptr || remote == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    const FoundVi found = find_vi(handle);
+    if (!found || local == nullptr || remote == nullptr || timeout == 0)
+        return VIP_INVALID_PARAMETER;
+    NetAddress from;
+    NetAddress to;
+    if (!read_address(*local, from, true) || !read_address(*remote, to, false))
+        return VIP_INVALID_PARAMETER;
+    const Time deadline = deadline_of(*found.open->agent, timeout);
+    return answer(found.open->nic->connect_peer(*found.vi, from, to, deadline));
 }
 
 VIA_VIPL via_VipConnectPeerDone(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || attributes == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    const FoundVi found = find_vi(handle);
+    if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    found.open->nic->poll();
+    return peer_outcome(found, handle, attributes);
 }
 
 VIA_VIPL via_VipConnectPeerWait(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
-    if (!find_vi(handle) || attributes == nullptr) return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    const FoundVi found = find_vi(handle);
+    if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    for (;;) {
+        const VIP_RETURN result = peer_outcome(found, handle, attributes);
+        if (result != VIP_NOT_DONE) return result;
+        // The engine ends the attempt at its deadline; then the condition holds.
+        if (!found.open->agent->wait({is_decided, found.vi}, Time::never()) &&
+            find_nic_of(handle, Kind::vi) == nullptr)
+            return VIP_INVALID_STATE;
+    }
 }

@@ -1,6 +1,7 @@
 // Where a NIC is, and what a listener listens to (VIPL 1.4).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -30,6 +31,19 @@ struct Discriminator {
 struct NetAddress {
     HostAddress host;
     Discriminator discriminator;
+
+    friend bool operator==(const NetAddress& a, const NetAddress& b) {
+        return a.host == b.host && a.discriminator == b.discriminator;
+    }
 };
+
+/// An order of all addresses, the same for everybody.
+inline bool is_before(const NetAddress& a, const NetAddress& b) {
+    const auto before = [](const auto& x, const auto& y) {
+        return std::lexicographical_compare(x.bytes.begin(), x.bytes.begin() + x.length,
+                                            y.bytes.begin(), y.bytes.begin() + y.length);
+    };
+    return a.host == b.host ? before(a.discriminator, b.discriminator) : before(a.host, b.host);
+}
 
 }  // namespace via

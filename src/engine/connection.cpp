@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/connect_message.hpp"
 #include "engine/engine.hpp"
 
 namespace via::engine {
@@ -9,6 +10,8 @@ namespace via::engine {
 namespace {
 
 constexpr std::uint32_t connection_index_bits = 16;
+
+}  // namespace
 
 Discriminator discriminator_of(const std::uint8_t* bytes, std::uint16_t length) {
     Discriminator discriminator;
@@ -27,17 +30,30 @@ RemoteAttributes attributes_of(const wire::ConnectMessage& message) {
     return attributes;
 }
 
-/// Only what describe() could have made.
+/// Only what describe() could have made. The private data is what follows.
 bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMessage& message) {
-    if (length != sizeof message) return false;
+    if (length < sizeof message) return false;
     std::memcpy(&message, payload, sizeof message);
     const std::uint16_t level = message.reliability;
     return (level == 1 || level == 2 || level == 4) && message.rdma_write_enabled <= 1 &&
            message.rdma_read_enabled <= 1 && message.local_length <= 64 &&
-           message.remote_length <= 64 && message.reserved == 0 && message.reserved_end == 0;
+           message.remote_length <= 64 && (message.features & ~wire::connect_feature::all) == 0 &&
+           message.private_length <= wire::private_length_max &&
+           length == sizeof message + message.private_length;
 }
 
-}  // namespace
+/// Private data is read once from memory that may change.
+void read_data(const std::byte* from, std::size_t length, PrivateData& data) {
+    data.length = static_cast<std::uint32_t>(length);
+    std::copy_n(from, length, data.bytes.begin());
+}
+
+void keep_data(const std::byte* from, std::size_t length, std::unique_ptr<PrivateData>& data) {
+    data.reset();
+    if (length == 0) return;
+    data = std::make_unique<PrivateData>();
+    read_data(from, length, *data);
+}
 
 wire::ConnectMessage Engine::describe(const Vi& vi) const {
     wire::ConnectMessage message{};
@@ -47,7 +63,51 @@ wire::ConnectMessage Engine::describe(const Vi& vi) const {
     message.rdma_write_enabled = vi.attributes.rdma_write;
     message.rdma_read_enabled = vi.attributes.rdma_read;
     message.qos = vi.attributes.qos;
+    if (vi.wants_credits && vi.reliable()) message.features |= wire::connect_feature::credits;
     return message;
+}
+
+/// A request of that VI, to its remote address.
+Engine::Notice Engine::request_of(const Vi& vi) const {
+    const Discriminator& local = vi.local_address.discriminator;
+    const Discriminator& remote = vi.remote_address.discriminator;
+    Notice notice;
+    notice.header.kind = vi.peer ? wire::FrameKind::peer_request : wire::FrameKind::request;
+    notice.has_message = true;
+    notice.message = describe(vi);
+    notice.message.local_length = local.length;
+    notice.message.remote_length = remote.length;
+    std::memcpy(notice.message.local_discriminator, local.bytes.data(), local.length);
+    std::memcpy(notice.message.remote_discriminator, remote.bytes.data(), remote.length);
+    if (vi.own_data) {
+        notice.message.private_length = vi.own_data->length;
+        notice.data.assign(vi.own_data->bytes.begin(),
+                           vi.own_data->bytes.begin() + vi.own_data->length);
+    }
+    return notice;
+}
+
+Engine::Notice Engine::acceptance_of(const Vi& vi, std::uint32_t remote_number,
+                                     std::span<const std::byte> data) const {
+    Notice notice;
+    notice.header.kind = wire::FrameKind::accept;
+    notice.header.vi = remote_number;
+    notice.has_message = true;
+    notice.message = describe(vi);
+    notice.message.private_length = static_cast<std::uint32_t>(data.size());
+    notice.data.assign(data.begin(), data.end());
+    return notice;
+}
+
+void Engine::refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
+                    std::span<const std::byte> data) {
+    Notice notice;
+    notice.header.kind = wire::FrameKind::refuse;
+    notice.header.vi = number;
+    notice.header.immediate_or_code = static_cast<std::uint32_t>(code);
+    notice.data.assign(data.begin(), data.end());
+    counters_.add(Counter::requests_refused);
+    notify_peer(path, notice);
 }
 
 void Engine::notify_peer(PathId path, const Notice& notice) {
@@ -107,18 +167,16 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     Listener* listener = listeners_.front();
     while (listener != nullptr && !(listener->discriminator == wanted))
         listener = listeners_.next(*listener);
-    const auto refuse = [&] {
-        counters_.add(Counter::requests_refused);
-        notify_peer(path.id, wire::FrameKind::refuse, message.vi, 0,
-                    static_cast<std::uint32_t>(wire::RefuseCode::no_match));
+    const auto nobody = [&] {
+        refuse(path.id, message.vi, wire::RefuseCode::no_match);
         return FrameVerdict::taken;
     };
-    if (listener == nullptr) return refuse();
+    if (listener == nullptr) return nobody();
     auto slot = std::find_if(
         connections_.begin(), connections_.end(),
         [](const Connection& connection) { return connection.stage == Connection::Stage::free; });
     if (slot == connections_.end()) {
-        if (connections_.size() == limits_.connections_waiting_max) return refuse();
+        if (connections_.size() == limits_.connections_waiting_max) return nobody();
         slot = connections_.emplace(connections_.end());
     }
     slot->stage = Connection::Stage::offered;
@@ -131,6 +189,7 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     listener->path = path.id;
     listener->remote = discriminator_of(message.local_discriminator, message.local_length);
     listener->attributes = attributes_of(message);
+    read_data(payload + sizeof message, message.private_length, listener->data);
     listener->given.store(true, std::memory_order_release);
     ++progress_;
     return FrameVerdict::taken;
@@ -144,7 +203,7 @@ FrameVerdict Engine::on_withdraw(Path& path, const wire::Header& header) {
     return FrameVerdict::taken;  // none: it was accepted or rejected meanwhile
 }
 
-Status Engine::accept(std::uint64_t connection, Vi& vi) {
+Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byte> data) {
     Connection* offer = connection_of(connection);
     if (offer == nullptr) return Status::invalid_parameter;
     if (offer->stage == Connection::Stage::withdrawn) {
@@ -157,66 +216,61 @@ Status Engine::accept(std::uint64_t connection, Vi& vi) {
     if (theirs.transfer_length_max != vi.attributes.transfer_length_max) return Status::invalid_mtu;
     if (theirs.qos != vi.attributes.qos) return Status::invalid_qos;
     vi.epoch = (vi.epoch + 1) & 0xFFFF;
-    Notice notice;
-    notice.header.kind = wire::FrameKind::accept;
-    notice.header.vi = offer->message.vi;
-    notice.has_message = true;
-    notice.message = describe(vi);
-    notify_peer(offer->path, notice);
+    vi.peer = false;
+    vi.remote_data.reset();
+    notify_peer(offer->path, acceptance_of(vi, offer->message.vi, data));
     enter_connected(vi, offer->path, offer->message);
     free_connection(*offer);
     return Status::success;
 }
 
-Status Engine::reject(std::uint64_t connection) {
+Status Engine::reject(std::uint64_t connection, std::span<const std::byte> data) {
     Connection* offer = connection_of(connection);
     if (offer == nullptr) return Status::invalid_parameter;
-    if (offer->stage == Connection::Stage::offered) {
-        counters_.add(Counter::requests_refused);
-        notify_peer(offer->path, wire::FrameKind::refuse, offer->message.vi, 0,
-                    static_cast<std::uint32_t>(wire::RefuseCode::rejected));
-    }
+    if (offer->stage == Connection::Stage::offered)
+        refuse(offer->path, offer->message.vi, wire::RefuseCode::rejected, data);
     free_connection(*offer);
     return Status::success;
 }
 
 // Requesting --------------------------------------------------------------------------------------
 
-Status Engine::begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
-                             Time deadline) {
-    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
+                           std::span<const std::byte> data) {
     vi.local_address = local;
     vi.remote_address = remote;
+    keep_data(data.data(), data.size(), vi.own_data);
+    vi.remote_data.reset();
     vi.connect_status = Status::not_done;
     vi.connect_deadline = deadline;
     vi.epoch = (vi.epoch + 1) & 0xFFFF;
     vi.path = no_path;
+    vi.search_due = Time::never();
     ++pending_;
     next_deadline_ = earlier(next_deadline_, deadline);
     vi.state.store(ViState::connect_pending);
+}
+
+Status Engine::begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                             Time deadline, std::span<const std::byte> data) {
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    vi.peer = false;
+    start_pending(vi, local, remote, deadline, data);
     return Status::success;
 }
 
 void Engine::connect_on(Vi& vi, PathId path) {
     if (vi.state_now() != ViState::connect_pending || vi.path != no_path) return;
     vi.path = path;
-    Notice notice;
-    notice.header.kind = wire::FrameKind::request;
-    notice.has_message = true;
-    notice.message = describe(vi);
-    notice.message.local_length = vi.local_address.discriminator.length;
-    notice.message.remote_length = vi.remote_address.discriminator.length;
-    std::memcpy(notice.message.local_discriminator, vi.local_address.discriminator.bytes.data(),
-                notice.message.local_length);
-    std::memcpy(notice.message.remote_discriminator, vi.remote_address.discriminator.bytes.data(),
-                notice.message.remote_length);
-    notify_peer(path, notice);
+    notify_peer(path, request_of(vi));
 }
 
 void Engine::pending_ended(Vi& vi, Status status) {
     vi.connect_status = status;
     --pending_;
-    vi.connect_deadline = Time::never();
+    vi.connect_deadline = vi.search_due = Time::never();
+    if (vi.listening) forgotten_.push_back(vi.local_address.discriminator);
+    vi.listening = false;
     find_deadline();
 }
 
@@ -224,8 +278,8 @@ void Engine::find_deadline() {
     next_deadline_ = Time::never();
     if (pending_ == 0) return;
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
-        if (vi_slot(index).state_now() == ViState::connect_pending)
-            next_deadline_ = earlier(next_deadline_, vi_slot(index).connect_deadline);
+        if (const Vi& vi = vi_slot(index); vi.state_now() == ViState::connect_pending)
+            next_deadline_ = earlier(next_deadline_, earlier(vi.connect_deadline, vi.search_due));
 }
 
 void Engine::connect_failed(Vi& vi, Status status) {
@@ -239,7 +293,7 @@ void Engine::expire(Time now) {
         Vi& vi = vi_slot(index);
         if (vi.state_now() != ViState::connect_pending || now < vi.connect_deadline) continue;
         if (vi.path != no_path) notify_peer(vi.path, wire::FrameKind::withdraw, 0, vi.number());
-        connect_failed(vi, Status::timeout);
+        connect_failed(vi, vi.peer && vi.unreachable ? Status::not_reachable : Status::timeout);
     }
 }
 
@@ -258,20 +312,36 @@ FrameVerdict Engine::on_accept(Path& path, const wire::Header& header, const std
     if (static_cast<Reliability>(message.reliability) != vi->attributes.reliability ||
         message.transfer_length_max != vi->attributes.transfer_length_max)
         return hostile("an acceptance with other attributes than asked for");
+    keep_data(payload + sizeof message, message.private_length, vi->remote_data);
     pending_ended(*vi, Status::success);
     enter_connected(*vi, path.id, message);
     return FrameVerdict::taken;
 }
 
-FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header) {
+FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header, const std::byte* payload,
+                               std::size_t length) {
+    if (length > wire::private_length_max) return hostile("a refusal that makes no sense");
     Vi* vi = vi_at(header.vi & 0xFFFF);
     if (vi == nullptr || vi->number() != header.vi || vi->path != path.id ||
         vi->state_now() != ViState::connect_pending)
         return FrameVerdict::stale;
-    connect_failed(
-        *vi, header.immediate_or_code == static_cast<std::uint32_t>(wire::RefuseCode::no_match)
-                 ? Status::no_match
-                 : Status::reject);
+    switch (static_cast<wire::RefuseCode>(header.immediate_or_code)) {
+        case wire::RefuseCode::no_match:
+            not_found(*vi, Status::no_match);
+            break;
+        case wire::RefuseCode::reliability:
+            connect_failed(*vi, Status::invalid_reliability_level);
+            break;
+        case wire::RefuseCode::transfer_length:
+            connect_failed(*vi, Status::invalid_mtu);
+            break;
+        case wire::RefuseCode::qos:
+            connect_failed(*vi, Status::invalid_qos);
+            break;
+        default:
+            keep_data(payload, length, vi->remote_data);
+            connect_failed(*vi, Status::reject);
+    }
     return FrameVerdict::taken;
 }
 
@@ -281,6 +351,7 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.remote = attributes_of(message);
     vi.next_message = vi.acked_message = vi.expected_message = 0;
     vi.state.store(ViState::connected);
+    begin_credits(vi, message);
     counters_.add(Counter::connections_made);
     ++progress_;
 }
@@ -295,6 +366,8 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.cut = 0;
     vi.ack_due = vi.placing = vi.discarding = vi.reply_next = false;
     vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
+    vi.credits_agreed.store(false, std::memory_order_relaxed);
+    vi.credit_due = false;
     vi.state.store(state, std::memory_order_release);
     vi.send.work.wait_for_posters();
     vi.receive.work.wait_for_posters();
@@ -310,6 +383,7 @@ void Engine::disconnect(Vi& vi) {
         notify_peer(path, wire::FrameKind::withdraw, 0, vi.number());
     leave(vi, ViState::idle);
     if (state == ViState::connect_pending) pending_ended(vi, Status::invalid_state);
+    vi.peer = false;
     flush(vi);
 }
 
@@ -327,12 +401,13 @@ FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
 
 // Paths -------------------------------------------------------------------------------------------
 
-void Engine::on_path_up(PathId id, std::uint32_t payload_max) {
+void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress& peer) {
     while (paths_.size() <= id) paths_.push_back(std::make_unique<Path>());
     Path& path = path_at(id);
     path.up = true;
     path.id = id;
     path.payload_max = payload_max;
+    path.peer = peer;
     counters_.add(Counter::paths_open);
 }
 
@@ -344,7 +419,7 @@ void Engine::on_path_down(PathId id) {
         Vi& vi = vi_slot(index);
         if (vi.path != id) continue;
         if (vi.state_now() == ViState::connected) lose(vi);
-        if (vi.state_now() == ViState::connect_pending) connect_failed(vi, Status::not_reachable);
+        if (vi.state_now() == ViState::connect_pending) not_found(vi, Status::not_reachable);
     }
     for (Connection& connection : connections_)
         if (connection.stage == Connection::Stage::offered && connection.path == id)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/address.hpp"
@@ -31,6 +32,7 @@ struct Listener : ListLink {
     Discriminator remote;         ///< the requester's own discriminator
     HostAddress remote_host;      ///< where its NIC is; filled in by the NIC
     RemoteAttributes attributes;  ///< of the requester's VI
+    PrivateData data;             ///< that came with the request
 };
 
 /// What the next frame of a path needs of the device.
@@ -106,14 +108,32 @@ public:
     void unlisten(Listener& listener);
     bool listens(const Discriminator& discriminator);
     /// VI idle -> connect_pending until `deadline`; connect_on() or connect_failed() follows.
-    Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline);
+    Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
+                         std::span<const std::byte> data = {});
     /// The peer was found: sends the request. Ignored unless the VI is still pending.
     void connect_on(Vi& vi, PathId path);
     /// connect_pending -> idle with that outcome. Ignored unless pending.
     void connect_failed(Vi& vi, Status status);
-    Status accept(std::uint64_t connection, Vi& vi);
-    Status reject(std::uint64_t connection);
+    /// `data`: at most wire::private_length_max bytes, also below.
+    Status accept(std::uint64_t connection, Vi& vi, std::span<const std::byte> data = {});
+    Status reject(std::uint64_t connection, std::span<const std::byte> data = {});
     bool is_connection(std::uint64_t connection) const;
+
+    // Peer to peer (VIPL 4.22): of two VIs that ask for each other one asks, the other one waits to
+    // be found. Who asks looks for the other again and again until the deadline.
+    /// VI idle -> connect_pending. `asks`: it is this one; search_due() tells when to look.
+    Status begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                              Time deadline, bool asks, std::span<const std::byte> data = {});
+    /// Does a VI of this NIC wait to be found by `local`, at `remote`?
+    bool is_awaited(const NetAddress& local, const NetAddress& remote);
+    /// The devices let others find the VI; next_forgotten() tells when no more.
+    void set_listening(Vi& vi) { vi.listening = true; }
+    /// A discriminator that needs no listening any more. False: none.
+    bool next_forgotten(Discriminator& discriminator);
+    /// The next VI whose peer is to be looked for now, or nullptr.
+    Vi* next_search(Time now);
+    /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer.
+    void not_found(Vi& vi, Status status);
     /// Any state -> idle, both queues flushed (VIPL 3).
     void disconnect(Vi& vi);
     /// The NIC closes: every VI that is not idle is disconnected.
@@ -121,11 +141,12 @@ public:
     /// Moment at which a connection attempt runs out; never() if none.
     Time next_deadline() const { return next_deadline_; }
     void on_time(Time now) {
+        now_ = now;
         if (now >= next_deadline_) expire(now);
     }
 
     // Paths ---------------------------------------------------------------------------------------
-    void on_path_up(PathId path, std::uint32_t payload_max);
+    void on_path_up(PathId path, std::uint32_t payload_max, const HostAddress& peer = {});
     /// The peer is gone: its connections are lost (VIPL 4.18).
     void on_path_down(PathId path);
 
@@ -171,9 +192,14 @@ private:
         wire::Header header;
         bool has_message = false;
         wire::ConnectMessage message{};
+        std::vector<std::byte> data;  ///< private data
+        std::uint32_t payload_length() const {
+            return static_cast<std::uint32_t>((has_message ? sizeof message : 0) + data.size());
+        }
     };
     struct Path : ListLink {
         bool up = false;
+        HostAddress peer;
         std::uint32_t payload_max = 0;
         PathId id = no_path;
         List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
@@ -185,7 +211,7 @@ private:
         PathId path = no_path;
         wire::ConnectMessage message{};
     };
-    enum class Piece : std::uint8_t { notice, ack, read_reply, message };
+    enum class Piece : std::uint8_t { notice, ack, credit, read_reply, message };
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
@@ -198,17 +224,37 @@ private:
                             std::size_t length);
     FrameVerdict on_accept(Path& path, const wire::Header& header, const std::byte* payload,
                            std::size_t length);
-    FrameVerdict on_refuse(Path& path, const wire::Header& header);
+    FrameVerdict on_refuse(Path& path, const wire::Header& header, const std::byte* payload,
+                           std::size_t length);
     FrameVerdict on_withdraw(Path& path, const wire::Header& header);
     FrameVerdict on_disconnect(Path& path, const wire::Header& header);
     Connection* connection_of(std::uint64_t connection);
     void free_connection(Connection& connection);
     wire::ConnectMessage describe(const Vi& vi) const;
+    Notice request_of(const Vi& vi) const;
+    Notice acceptance_of(const Vi& vi, std::uint32_t remote_number,
+                         std::span<const std::byte> data) const;
+    void start_pending(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
+                       std::span<const std::byte> data);
+    void refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
+                std::span<const std::byte> data = {});
     void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message);
     void leave(Vi& vi, ViState state);
     void find_deadline();
     void pending_ended(Vi& vi, Status status);
     void expire(Time now);
+
+    // peer.cpp
+    FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);
+    Vi* awaiting(const NetAddress& asker, const Discriminator& wanted);
+    void search_later(Vi& vi);
+
+    // credit.cpp
+    void begin_credits(Vi& vi, const wire::ConnectMessage& message);
+    /// Tells the peer of receives when it may soon have used up what it knows of.
+    void grant(Vi& vi);
+    void emit_credit(Vi& vi, const FrameRoom& room);
+    FrameVerdict on_credit(Vi& vi, const wire::Header& header);
 
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
@@ -279,6 +325,8 @@ private:
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     std::uint32_t pending_ = 0;
+    std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more
+    Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();
     std::uint64_t progress_ = 0;
     const char* refusal_ = "";

@@ -53,7 +53,9 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         case wire::FrameKind::accept:
             return on_accept(path, header, payload, length);
         case wire::FrameKind::refuse:
-            return on_refuse(path, header);
+            return on_refuse(path, header, payload, length);
+        case wire::FrameKind::peer_request:
+            return on_peer_request(path, payload, length);
         case wire::FrameKind::withdraw:
             return on_withdraw(path, header);
         case wire::FrameKind::disconnect:
@@ -73,6 +75,8 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             return on_read_reply(*vi, header, payload, length);
         case wire::FrameKind::ack:
             return on_ack(*vi, header);
+        case wire::FrameKind::credit:
+            return on_credit(*vi, header);
         default:
             return on_nak(*vi, header);
     }
@@ -182,6 +186,7 @@ FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
     const bool immediate = header.has(wire::flag::immediate);
     const bool send = header.kind == wire::FrameKind::send;
     vi.placing = false;
+    if (send || immediate) ++vi.credits_taken;
     if (!vi.discarding && send) {
         complete_receive(vi, queue::status::operation_receive, vi.placed,
                          immediate ? &header.immediate_or_code : nullptr);
@@ -200,6 +205,7 @@ FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
     }
     if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     ++vi.expected_message;
+    if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
     if (vi.attributes.reliability == Reliability::reception) {
         vi.ack_due = true;
         activate(vi);

@@ -15,6 +15,13 @@ std::uint16_t operation_of(const queue::WorkEntry& entry) {
     return entry.control & queue::control::operation_mask;
 }
 
+/// Does the message take a receive off the peer's queue?
+bool consumes_receive(const queue::WorkEntry& entry) {
+    return operation_of(entry) == queue::control::send_receive ||
+           (operation_of(entry) == queue::control::rdma_write &&
+            (entry.control & queue::control::immediate) != 0);
+}
+
 }  // namespace
 
 void Engine::activate(Vi& vi) {
@@ -29,6 +36,7 @@ void Engine::on_doorbell(Vi& vi) {
             if (vi.send.work.has_current()) activate(vi);
             if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
                 complete_faulty_receives(vi);
+            if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
             return;
         case ViState::idle:
         case ViState::connect_pending:
@@ -57,7 +65,7 @@ bool Engine::next_frame(PathId id, FrameShape& shape) {
     if (!path.notices.empty()) {
         next_ = Piece::notice;
         shape.header_length = wire::header_length_base;
-        shape.payload_length = path.notices.front().has_message ? sizeof(wire::ConnectMessage) : 0;
+        shape.payload_length = path.notices.front().payload_length();
         return true;
     }
     while (Vi* vi = path.active.front()) {
@@ -73,6 +81,11 @@ bool Engine::next_frame(PathId id, FrameShape& shape) {
 bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
     if (vi.ack_due) {
         next_ = Piece::ack;
+        shape = {wire::header_length_base, 0};
+        return true;
+    }
+    if (vi.credit_due) {
+        next_ = Piece::credit;
         shape = {wire::header_length_base, 0};
         return true;
     }
@@ -121,6 +134,9 @@ bool Engine::message_may_start(Vi& vi) {
             if (vi.state_now() != ViState::connected) return false;
             continue;
         }
+        if (consumes_receive(entry) && vi.credits_agreed.load(std::memory_order_relaxed) &&
+            vi.credits_used == vi.credit_limit)
+            return false;
         if (vi.reads_in_flight != 0 && ((entry.control & queue::control::queue_fence) != 0 ||
                                         (operation == queue::control::rdma_read &&
                                          vi.reads_in_flight == limits_.reads_in_flight_max)))
@@ -148,6 +164,9 @@ void Engine::emit(PathId id, const FrameRoom& room) {
         case Piece::ack:
             emit_ack(vi, room);
             break;
+        case Piece::credit:
+            emit_credit(vi, room);
+            break;
         case Piece::read_reply:
             emit_read_reply(vi, room);
             break;
@@ -156,15 +175,20 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     }
     // In turn; what has nothing left goes at once.
     if (static_cast<ActiveLink&>(vi).linked()) path.active.pop_front();
-    const bool more =
-        vi.cut != 0 || vi.ack_due || vi.reads_count != 0 || vi.send.work.has_current();
+    const bool more = vi.cut != 0 || vi.ack_due || vi.credit_due || vi.reads_count != 0 ||
+                      vi.send.work.has_current();
     if (more && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
     const Notice& notice = path.notices.front();
     wire::emit(notice.header, room.header);
-    if (notice.has_message) std::memcpy(room.payload, &notice.message, sizeof notice.message);
+    std::byte* to = room.payload;
+    if (notice.has_message) {
+        std::memcpy(to, &notice.message, sizeof notice.message);
+        to += sizeof notice.message;
+    }
+    if (!notice.data.empty()) std::memcpy(to, notice.data.data(), notice.data.size());
     path.notices.pop_front();
 }
 
@@ -218,6 +242,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     }
     vi.cut = 0;
     vi.reply_next = true;
+    vi.credits_used += consumes_receive(entry) ? 1 : 0;
     entry.message = vi.next_message++;
     work.start_next();
     if (read) {

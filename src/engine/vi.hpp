@@ -2,7 +2,10 @@
 // say so are read by any thread.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
@@ -54,6 +57,15 @@ enum class ErrorCode : std::uint8_t {
     catastrophic,
 };
 
+/// Payload of the longest frame of connecting: every device carries it.
+constexpr std::uint32_t connect_payload_max = wire::connect_payload_max;
+
+/// What a program sends along when it connects, accepts or rejects.
+struct PrivateData {
+    std::uint32_t length = 0;
+    std::array<std::byte, wire::private_length_max> bytes{};
+};
+
 /// A queue of a VI and where its completions go.
 struct ViQueue {
     queue::WorkQueue work;
@@ -84,6 +96,26 @@ struct Vi : ActiveLink, EventLink {
     Time connect_deadline = Time::never();
     NetAddress local_address;
     NetAddress remote_address;
+    std::unique_ptr<PrivateData> own_data;     ///< goes with the request; nullptr: none
+    std::unique_ptr<PrivateData> remote_data;  ///< came with the last request or its answer
+
+    // Peer to peer (VIPL 4.22)
+    bool peer = false;         ///< the last request was one
+    bool asks = false;         ///< of the two VIs it is this one that asks
+    bool listening = false;    ///< the devices let others find it
+    bool unreachable = false;  ///< when it looked last there was no such host
+    Time search_due = Time::never();
+    Duration search_pause{};
+
+    // Credits: counts of this connection
+    Atomic<bool> credits_agreed{false};  ///< read by posters; changed under the turn
+    bool wants_credits = false;
+    bool credit_due = false;
+    std::uint32_t receives_before = 0;  ///< receives completed before the connection
+    std::uint32_t credits_granted = 0;  ///< receives the peer was told of
+    std::uint32_t credits_taken = 0;    ///< receives that the peer's messages consumed
+    std::uint32_t credit_limit = 0;     ///< receives that the peer told us of
+    std::uint32_t credits_used = 0;     ///< of these, consumed by our messages
 
     // Outbound: the message being cut, and what the peer has of us
     std::uint32_t next_message = 0;

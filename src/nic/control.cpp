@@ -6,9 +6,9 @@
 namespace via::nic {
 
 Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                    Time deadline) {
+                    Time deadline, std::span<const std::byte> data) {
     return with_turn([&] {
-        const Status status = engine_.begin_connect(vi, local, remote, deadline);
+        const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
         if (devices_.empty())
             engine_.connect_failed(vi, Status::not_reachable);
@@ -18,16 +18,51 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
     });
 }
 
+/// Of the two VIs the one with the later address asks. Of two with the same address it is the one
+/// that finds the other listening.
+Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
+                         Time deadline, std::span<const std::byte> data) {
+    return with_turn([&] {
+        if (vi.state_now() != engine::ViState::idle) return Status::invalid_state;
+        if (devices_.empty()) return Status::not_reachable;
+        const NetAddress own{devices_.front()->address(), local.discriminator};
+        bool asks = is_before(remote, own);
+        bool listening = false;
+        if (!asks && !(own == remote && engine_.is_awaited(own, remote))) {
+            const Status status = listen(own.discriminator);
+            listening = status == Status::success;
+            if (!listening && !(own == remote)) return status;
+        }
+        asks = asks || !listening;
+        engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+        if (listening) engine_.set_listening(vi);
+        return Status::success;
+    });
+}
+
+void Nic::look_for_peers(Time now) {
+    while (const engine::Vi* vi = engine_.next_search(now))
+        devices_.front()->resolve(vi->remote_address, vi->number());
+    Discriminator discriminator;
+    while (engine_.next_forgotten(discriminator))
+        for (auto& device : devices_) device->unlisten(discriminator);
+}
+
+Status Nic::listen(const Discriminator& discriminator) {
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+        const Status status = devices_[index]->listen(discriminator);
+        if (status == Status::success) continue;
+        while (index-- != 0) devices_[index]->unlisten(discriminator);
+        return status;
+    }
+    return Status::success;
+}
+
 Status Nic::listen(engine::Listener& listener) {
     return with_turn([&] {
-        for (std::size_t index = 0; index < devices_.size(); ++index) {
-            const Status status = devices_[index]->listen(listener.discriminator);
-            if (status == Status::success) continue;
-            while (index-- != 0) devices_[index]->unlisten(listener.discriminator);
-            return status;
-        }
-        engine_.listen(listener);
-        return Status::success;
+        const Status status = listen(listener.discriminator);
+        if (status == Status::success) engine_.listen(listener);
+        return status;
     });
 }
 

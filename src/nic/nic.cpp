@@ -53,7 +53,8 @@ void Nic::take_events(std::size_t index) {
             (id >= paths_.size() || paths_[id].device == nullptr)) {
             if (id >= paths_.size()) paths_.resize(id + 1);
             paths_[id] = {&device, event.path, false, false};
-            engine_.on_path_up(id, device.capabilities().payload_max);
+            engine_.on_path_up(id, device.capabilities().payload_max,
+                               device.peer_address(event.path));
         }
         if (event.kind == device::PathEventKind::up) continue;
         engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
@@ -63,7 +64,7 @@ void Nic::take_events(std::size_t index) {
         } else if (index + 1 < devices_.size()) {
             devices_[index + 1]->resolve(vi->remote_address, event.cookie);
         } else {
-            engine_.connect_failed(*vi, event.status);
+            engine_.not_found(*vi, event.status);
         }
     }
 }
@@ -137,6 +138,7 @@ Turn Nic::turn(Time now) {
         receive_from(index, turn);
     }
     engine_.on_time(now);
+    look_for_peers(now);
     engine_.pump();
     for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
         const engine::PathId next = engine_.next_sending(id);
@@ -301,10 +303,16 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
     const Status status = post(vi, true, descriptor, handle);
-    if (status != Status::not_done) return status;
-    doorbells_.ring(vi);
-    poll_surely();
-    return Status::success;
+    if (status == Status::not_done) {
+        doorbells_.ring(vi);
+        poll_surely();
+        return Status::success;
+    }
+    if (status == Status::success && vi.credits_agreed.load(std::memory_order_relaxed)) {
+        doorbells_.ring(vi);  // the peer may wait for it
+        poll();
+    }
+    return status;
 }
 
 Status Nic::done(engine::ViQueue& queue, void*& descriptor) {

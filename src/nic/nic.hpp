@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -134,8 +135,12 @@ public:
     // Control (waits for the turn)
     // --------------------------------------------------------------------
     /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
-    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                   Time deadline);
+    Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
+                   std::span<const std::byte> data = {});
+    /// The same with a VI that asks for us (VIPL 4.22); error_resource: the discriminator is
+    /// another process's.
+    Status connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
+                        Time deadline, std::span<const std::byte> data = {});
     /// Registers with engine and devices. error_resource: the discriminator is another process's.
     Status listen(engine::Listener& listener);
     /// True when a request had been given to the listener already.
@@ -172,6 +177,8 @@ private:
     engine::PathId path_id(std::size_t device, device::PathId local) const {
         return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
     }
+    void look_for_peers(Time now);
+    Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);

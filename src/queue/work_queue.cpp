@@ -30,7 +30,7 @@ void WorkQueue::reset() {
     }
     delete first;
     tail_ = oldest_ = current_ = head_ = Cursor();
-    posted_count_ = 0;
+    posted_count_.store(0, std::memory_order_relaxed);
     for (auto* count : {&posted_, &completed_, &completed_count_, &taken_, &taken_count_})
         count->store(0, std::memory_order_relaxed);
 }
@@ -71,7 +71,8 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
     // A descriptor that names more segments than can be is kept for its fault only.
     const std::uint32_t count = segments == nullptr ? 0 : control.segment_count;
     const std::uint32_t cells = cells_of(count);
-    if (posted_count_ - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
+    const std::uint32_t posted_before = posted_count_.load(std::memory_order_relaxed);
+    if (posted_before - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
         return Status::error_resource;
     if (tail_.chunk()->end - tail_.position() < cells && !make_room(cells))
         return Status::error_resource;
@@ -91,9 +92,9 @@ Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
             count - index < segments_per_cell ? count - index : segments_per_cell;
         std::memcpy(static_cast<void*>(&next_cell()), segments + index, here * sizeof(Segment));
     }
-    ++posted_count_;
     descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
     posted_.store(tail_.position(), std::memory_order_release);
+    posted_count_.store(posted_before + 1, std::memory_order_release);
     return Status::success;
 }
 

@@ -172,6 +172,8 @@ public:
         return posted_.load(std::memory_order_acquire) == taken_.load(std::memory_order_acquire);
     }
 
+    /// Descriptors posted so far; each that is counted is there.
+    std::uint32_t posted_count() const { return posted_count_.load(std::memory_order_acquire); }
     /// Descriptors completed and taken so far, for the completion queue's book-keeping.
     std::uint32_t completed_count() const {
         return completed_count_.load(std::memory_order_acquire);
@@ -187,7 +189,7 @@ private:
     // The poster's line
     alignas(64) SpinLock post_lock_;
     Cursor tail_;
-    std::uint32_t posted_count_ = 0;
+    Atomic<std::uint32_t> posted_count_{0};
     // Written by the poster, read by all
     Atomic<std::uint32_t> posted_{0};
     // The NIC's line

@@ -77,7 +77,8 @@ Parameters draw_parameters(std::uint64_t seed) {
     p.limits.completion_queues_max = 64;
     p.limits.paths_max = 64;
     p.fabric.payload_max = static_cast<std::uint32_t>(
-        random.chance(50) ? random.between(160, 400) : random.between(160, 4096));
+        random.chance(50) ? random.between(engine::connect_payload_max, 600)
+                          : random.between(engine::connect_payload_max, 4096));
     p.fabric.frames_max = draw_scaled(random, 1, 64);
     const auto profiles = random.between(1, 3);
     for (std::uint64_t n = 0; n < profiles; ++n) {

@@ -82,8 +82,8 @@ const char* to_string(ParseError error) {
 std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size) {
     if (size == 0) return 0;
     constexpr const char* kinds[] = {
-        "?",    "request",    "accept",       "refuse",     "withdraw", "disconnect",
-        "send", "rdma_write", "read_request", "read_reply", "ack",      "nak"};
+        "?",          "request",      "accept",     "refuse", "withdraw", "disconnect",   "send",
+        "rdma_write", "read_request", "read_reply", "ack",    "nak",      "peer_request", "credit"};
     const auto kind = static_cast<std::uint8_t>(header.kind);
     int n = std::snprintf(
         text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],

@@ -18,7 +18,7 @@ constexpr std::uint8_t protocol_version = 1;
 enum class FrameKind : std::uint8_t {
     request = 1,   ///< payload: ConnectMessage; vi is the target's 0
     accept,        ///< payload: ConnectMessage
-    refuse,        ///< code: RefuseCode
+    refuse,        ///< code: RefuseCode; payload: private data
     withdraw,      ///< the requester gave up; payload: none, vi 0, message: requester's VI
     disconnect,    ///< the sender's VI has left the connection
     send,          ///< part of a message for the receive queue
@@ -27,10 +27,19 @@ enum class FrameKind : std::uint8_t {
     read_reply,    ///< part of the answer; remote address and handle are zero
     ack,           ///< every message up to `message` was placed
     nak,           ///< message `message` was refused, code: NakCode; the connection is broken
+    peer_request,  ///< as request, to a VI that asks for us too (VIPL 4.22)
+    credit,        ///< message: receives posted since the connection was made
 };
-constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::nak);
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::credit);
 
-enum class RefuseCode : std::uint32_t { no_match = 1, rejected = 2 };
+/// The last three: two VIs that ask for each other do not fit (VIPL 4.21, 4.22).
+enum class RefuseCode : std::uint32_t {
+    no_match = 1,
+    rejected,
+    reliability,
+    transfer_length,
+    qos,
+};
 enum class NakCode : std::uint32_t {
     no_receive = 1,  ///< no receive was posted, or it failed: the sender's REMOTE_DESC
     protection = 2,  ///< the remote memory may not be touched so: RDMA_PROT
@@ -80,22 +89,32 @@ enum class ParseError : std::uint8_t { none, truncated, version, kind, flags };
 ParseError parse(const std::byte* bytes, std::size_t length, Header& header);
 const char* to_string(ParseError error);
 
-/// Payload of request and accept. Fixed length, checked by the engine value by value.
+namespace connect_feature {
+constexpr std::uint32_t credits = 1;  ///< wants to send only what finds a receive
+constexpr std::uint32_t all = 1;
+}  // namespace connect_feature
+
+/// Private data of the program with a request, acceptance or rejection, in bytes at most.
+constexpr std::uint32_t private_length_max = 256;
+
+/// Payload of requests and accept, private data behind it. Checked by the engine value by value.
 struct ConnectMessage {
     std::uint32_t vi;  ///< the sender's VI number
     std::uint32_t transfer_length_max;
     std::uint16_t reliability;  ///< VIPL's bit
     std::uint8_t rdma_write_enabled;
     std::uint8_t rdma_read_enabled;
-    std::uint32_t reserved;  ///< zero
+    std::uint32_t features;  ///< connect_feature bits
     std::uint64_t qos;
     std::uint16_t local_length;   ///< of the requester's discriminator
     std::uint16_t remote_length;  ///< of the discriminator asked for
     std::uint8_t local_discriminator[64];
     std::uint8_t remote_discriminator[64];
-    std::uint32_t reserved_end;  ///< zero
+    std::uint32_t private_length;  ///< bytes that follow
 };
 static_assert(sizeof(ConnectMessage) == 160);
+/// Every device carries at least this.
+constexpr std::uint32_t connect_payload_max = sizeof(ConnectMessage) + private_length_max;
 
 /// One line for people, for instance "send first last vi=3.1 message=7 length=40". Writes at most
 /// `size` bytes, zero-terminated, and returns the length written.

@@ -146,7 +146,8 @@ TEST(Frame, EveryBadKindVersionAndPaddingIsRefused) {
             Header header;
             return parse(bytes.data(), room, header);
         };
-        EXPECT_EQ(with(0), value >= 1 && value <= 11 ? ParseError::none : ParseError::kind)
+        EXPECT_EQ(with(0),
+                  value >= 1 && value <= frame_kind_max ? ParseError::none : ParseError::kind)
             << value;
         EXPECT_EQ(with(2), value == 1 ? ParseError::none : ParseError::version) << value;
         EXPECT_EQ(with(3), value == 0 ? ParseError::none : ParseError::version) << value;

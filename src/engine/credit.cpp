@@ -1,0 +1,49 @@
+// Credits: on a reliable connection whose both VIs ask for it, a message that consumes a receive
+// waits at its sender until the peer has told of one. Counts run from the connection's beginning,
+// modulo 2^32.
+#include "engine/engine.hpp"
+
+namespace via::engine {
+
+void Engine::begin_credits(Vi& vi, const wire::ConnectMessage& message) {
+    vi.credits_granted = vi.credits_taken = vi.credit_limit = vi.credits_used = 0;
+    if (!vi.wants_credits || !vi.reliable() ||
+        (message.features & wire::connect_feature::credits) == 0)
+        return;
+    vi.credits_agreed.store(true);
+    // A post that did not see this is counted now.
+    vi.receive.work.wait_for_posters();
+    vi.receives_before = vi.receive.work.completed_count();
+    grant(vi);
+}
+
+void Engine::grant(Vi& vi) {
+    const std::uint32_t posted = vi.receive.work.posted_count() - vi.receives_before;
+    const std::uint32_t fresh = posted - vi.credits_granted;
+    const std::uint32_t left = vi.credits_granted - vi.credits_taken;
+    // Not for each receive: when the news are worth as much as what the peer has left.
+    if (fresh == 0 || fresh < left) return;
+    vi.credit_due = true;
+    activate(vi);
+}
+
+void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
+    vi.credits_granted = vi.receive.work.posted_count() - vi.receives_before;
+    vi.credit_due = false;
+    wire::Header header;
+    header.kind = wire::FrameKind::credit;
+    header.vi = vi.remote_number;
+    header.message = vi.credits_granted;
+    wire::emit(header, room.header);
+}
+
+FrameVerdict Engine::on_credit(Vi& vi, const wire::Header& header) {
+    if (!vi.credits_agreed.load(std::memory_order_relaxed) ||
+        header.message - vi.credit_limit > 1U << 31)
+        return break_rule(vi, header, "credits that make no sense");
+    vi.credit_limit = header.message;
+    if (vi.send.work.has_current()) activate(vi);
+    return FrameVerdict::taken;
+}
+
+}  // namespace via::engine

@@ -1,0 +1,113 @@
+// Two VIs that ask for each other (VIPL 4.22). Which of them asks is decided above, by an order of
+// their addresses that both know; the other one waits to be found. So no two requests cross.
+#include "engine/connect_message.hpp"
+#include "engine/engine.hpp"
+
+namespace via::engine {
+
+namespace {
+
+constexpr Duration search_pause_min = milliseconds(1);
+constexpr Duration search_pause_max = milliseconds(16);
+
+bool is_waiting(const Vi& vi) {
+    return vi.state_now() == ViState::connect_pending && vi.peer && !vi.asks;
+}
+
+}  // namespace
+
+Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                                  Time deadline, bool asks, std::span<const std::byte> data) {
+    if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    vi.peer = true;
+    vi.asks = asks;
+    vi.unreachable = false;
+    vi.search_pause = search_pause_min;
+    start_pending(vi, local, remote, deadline, data);
+    if (asks) {
+        vi.search_due = {};  // at once
+        find_deadline();
+    }
+    return Status::success;
+}
+
+/// The VI that waits to be found by `asker`, who wants `wanted`; the first one made.
+Vi* Engine::awaiting(const NetAddress& asker, const Discriminator& wanted) {
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        Vi& vi = vi_slot(index);
+        if (is_waiting(vi) && vi.remote_address == asker &&
+            vi.local_address.discriminator == wanted)
+            return &vi;
+    }
+    return nullptr;
+}
+
+bool Engine::is_awaited(const NetAddress& local, const NetAddress& remote) {
+    return awaiting(local, remote.discriminator) != nullptr;
+}
+
+bool Engine::next_forgotten(Discriminator& discriminator) {
+    if (forgotten_.empty()) return false;
+    discriminator = forgotten_.front();
+    forgotten_.pop_front();
+    return true;
+}
+
+Vi* Engine::next_search(Time now) {
+    if (now < next_deadline_) return nullptr;
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
+        Vi& vi = vi_slot(index);
+        if (vi.state_now() != ViState::connect_pending || now < vi.search_due) continue;
+        vi.search_due = Time::never();
+        find_deadline();
+        return &vi;
+    }
+    return nullptr;
+}
+
+void Engine::not_found(Vi& vi, Status status) {
+    if (vi.state_now() != ViState::connect_pending) return;
+    if (!vi.peer || (status != Status::no_match && status != Status::not_reachable))
+        return connect_failed(vi, status);
+    vi.unreachable = status == Status::not_reachable;
+    search_later(vi);
+}
+
+void Engine::search_later(Vi& vi) {
+    vi.path = no_path;
+    vi.search_due = now_ + vi.search_pause;
+    vi.search_pause = std::min(vi.search_pause + vi.search_pause, search_pause_max);
+    next_deadline_ = earlier(next_deadline_, vi.search_due);
+}
+
+FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::size_t length) {
+    wire::ConnectMessage message;
+    if (!read_message(payload, length, message))
+        return hostile("a connection request that makes no sense");
+    const NetAddress asker{path.peer,
+                           discriminator_of(message.local_discriminator, message.local_length)};
+    Vi* vi = awaiting(asker, discriminator_of(message.remote_discriminator, message.remote_length));
+    const auto end = [&](wire::RefuseCode code, Status status) {
+        refuse(path.id, message.vi, code);
+        if (vi != nullptr) connect_failed(*vi, status);
+        return FrameVerdict::taken;
+    };
+    if (vi == nullptr) return end(wire::RefuseCode::no_match, Status::no_match);
+    const RemoteAttributes theirs = attributes_of(message);
+    if (theirs.reliability != vi->attributes.reliability)
+        return end(wire::RefuseCode::reliability, Status::invalid_reliability_level);
+    if (theirs.transfer_length_max != vi->attributes.transfer_length_max)
+        return end(wire::RefuseCode::transfer_length, Status::invalid_mtu);
+    if (theirs.qos != vi->attributes.qos) return end(wire::RefuseCode::qos, Status::invalid_qos);
+    keep_data(payload + sizeof message, message.private_length, vi->remote_data);
+    notify_peer(path.id,
+                acceptance_of(*vi, message.vi,
+                              vi->own_data ? std::span<const std::byte>(vi->own_data->bytes.data(),
+                                                                        vi->own_data->length)
+                                           : std::span<const std::byte>()));
+    pending_ended(*vi, Status::success);
+    enter_connected(*vi, path.id, message);
+    return FrameVerdict::taken;
+}
+
+}  // namespace via::engine
