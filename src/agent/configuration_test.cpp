@@ -121,11 +121,11 @@ TEST(NicNames, WithoutFilesTheWellKnownOnesWorkAndAScanEnds) {
 
 TEST(NicNames, WhoIsNotFoundIsToldWhereWeLooked) {
     Complaints complaints;
-    const Source missing{"/home/user/.config/openvia/nics.conf", false, false, {}};
+    const Source missing{"/there/.config/openvia/nics.conf", false, false, {}};
     const NicTarget found =
         find_nic("nic7", std::vector{variable("a=shm"), missing}, media, complaints.hear());
     EXPECT_EQ(found.where,
-              "OPENVIA_NICS, /home/user/.config/openvia/nics.conf (not there), "
+              "OPENVIA_NICS, /there/.config/openvia/nics.conf (not there), "
               "the built-in names");
 }
 

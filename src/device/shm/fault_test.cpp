@@ -145,6 +145,7 @@ class ShmFaults : public ::testing::Test {
 protected:
     static void SetUpTestSuite() {
         directory = new Directory;
+        neighbour = new Directory(*directory, test_address(2));
         child = new Child([](Child& self) {
             Node peer(*directory, [](ShmConfig& config) { config.key = 555555; });
             if (peer->listen(discriminator("peer")) != Status::success) return false;
@@ -163,6 +164,7 @@ protected:
     }
     static void TearDownTestSuite() {
         delete child;
+        delete neighbour;
         delete directory;
     }
 
@@ -173,30 +175,39 @@ protected:
     };
 
     /// Opens, takes a dead one's name over, listens, reaches another process and is reached from
-    /// its own one, moves frames, wakes sleepers both ways, gives memory back, closes.
+    /// its own one, reaches another address and is reached from there, moves frames, wakes sleepers
+    /// both ways, gives memory back, closes.
     static Sequel story(Faulty& system) {
         Sequel sequel;
         ::symlink(make_nic_name(4194303, 1).c_str(), (directory->path + "/d-64").c_str());
         ::symlink(make_nic_name(::getpid(), 2).c_str(), (directory->path + "/d-65").c_str());
         const std::string stale = directory->path + "/new-4194303-0000000000000001";
         ::close(::open(stale.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-        Node node(*directory, [&](ShmConfig& config) { config.system = &system; });
+        Node node(*directory, [&](ShmConfig& config) {
+            config.system = &system;
+            config.host = "faults";
+        });
         sequel.error = node.error;
         if (!node.device) return sequel;
         sequel.opened = true;
-        Node friendly(*directory);
+        Node friendly(*neighbour, [](ShmConfig& config) {
+            config.directory = neighbour->path;
+            config.address = test_address(2);
+        });
+        friendly->listen(discriminator("y"));
         node->listen(discriminator("d"));  // was the dead one's
         node->listen(discriminator("x"));
         const auto advance = [&] { pass_time(node, friendly); };
         node->resolve(address_of("peer"), 1);
+        node->resolve({test_address(2), discriminator("y")}, 3);
         friendly->resolve(address_of("x"), 2);
-        sequel.resolves = 2;
+        sequel.resolves = 3;
         const auto answers = [&] {
             return node.count(PathEventKind::resolved) + node.count(PathEventKind::unresolved) +
                    friendly.count(PathEventKind::resolved) +
                    friendly.count(PathEventKind::unresolved);
         };
-        for (int i = 0; i < 10000 && answers() < 2; ++i) advance();
+        for (int i = 0; i < 10000 && answers() < 3; ++i) advance();
         sequel.answers = answers();
         exchange(node, friendly);
         for (int i = 0; i < 4; ++i) {
@@ -272,14 +283,17 @@ protected:
     static void expect_clean(const std::string& what) {
         EXPECT_EQ(count_mappings(), 0U) << what;
         Node next(*directory);  // removes what is left
-        EXPECT_EQ(directory->names().size(), 3U) << what << ": the peer, its link, next";
+        EXPECT_EQ(directory->names().size(), 4U) << what << ": the host, the peer, its link, next";
+        EXPECT_TRUE(neighbour->names().empty()) << what;
     }
 
     static Directory* directory;
+    static Directory* neighbour;  ///< of another address
     static Child* child;
 };
 
 Directory* ShmFaults::directory = nullptr;
+Directory* ShmFaults::neighbour = nullptr;
 Child* ShmFaults::child = nullptr;
 
 TEST_F(ShmFaults, WithoutAnyTheStoryIsWhole) {
@@ -287,7 +301,7 @@ TEST_F(ShmFaults, WithoutAnyTheStoryIsWhole) {
     const std::size_t descriptors = count_descriptors();
     const Sequel sequel = story(system);
     EXPECT_TRUE(sequel.opened) << sequel.error;
-    EXPECT_EQ(sequel.answers, 2U);
+    EXPECT_EQ(sequel.answers, 3U);
     EXPECT_TRUE(sequel.connected);
     for (int call = 0; call < static_cast<int>(Call::count_); ++call) {
         // SO_PEERPIDFD makes pidfd_open needless; poll and open are part of it anyway.
