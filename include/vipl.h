@@ -344,8 +344,8 @@ VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES* NicA
  * Asks for management information (VIPL 1.8).
  * @param InfoType    VIP_SMI_AUTODISCOVERY
  * @param SysManInfo  in and out: a VIP_AUTODISCOVERY_LIST of the program
- * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: unknown type, or a buffer that would be filled is NULL;
- *         VIP_ERROR_RESOURCE
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: unknown type, or a buffer that would be filled is
+ *         NULL; VIP_ERROR_RESOURCE
  */
 VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType,
                                         OUT VIP_PVOID SysManInfo);

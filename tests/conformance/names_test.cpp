@@ -117,7 +117,7 @@ VIPL_TEST(Vipl_4_5_hosts_that_were_written_down_are_found, configured) {
         EXPECT_EQ(std::string("\x0A\0\0\x01\x26\x0D", 6), answer_for(nic, "node1"));
         EXPECT_EQ(std::string("\x0A\0\0\x02\x01\x02", 6), answer_for(nic, "NODE1", 1))
             << "an address that this NIC has no room for is passed over";
-        EXPECT_EQ("ERROR_NAMESERVICE", answer_for(nic, "node1", 2));
+        EXPECT_EQ("VIP_ERROR_NAMESERVICE", answer_for(nic, "node1", 2));
         EXPECT_EQ(std::string("\x0A\0\0\x03\x26\x0D", 6), answer_for(nic, "node2"));
         char name[16];
         VIP_ULONG length = sizeof name;

@@ -45,7 +45,8 @@ std::vector<ShmHost> shm_hosts() {
             HostAddress address;
             address.length = rooms[n].get()->HostAddressLen;
             std::memcpy(address.bytes.data(), rooms[n].bytes.data() + 4, address.length);
-            if (!(address == own)) hosts.push_back({to_text(address), name_of(nic, rooms[n])});
+            if (!(address == own))
+                hosts.push_back({agent::to_text(address), name_of(nic, rooms[n])});
         }
     }
     VipCloseNic(nic);
