@@ -10,8 +10,10 @@ namespace via::agent {
 namespace {
 
 bool parse_port(std::string_view text, std::uint16_t& port) {
-    const char* end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(text.data(), end, port);
+    if (text.empty()) return false;
+    const char* begin = &text.front();
+    const char* end = begin + text.size();
+    const auto [last, error] = std::from_chars(begin, end, port);
     return error == std::errc{} && last == end && port != 0;
 }
 
