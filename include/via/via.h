@@ -31,7 +31,7 @@ const char* ViaReturnText(VIP_RETURN Code);
 /**
  * As VipOpenNic, and says in words why it failed.
  * @param Why  NULL, or room for WhySize bytes; on failure receives what is wrong and what to do,
- * cut off if need be and always terminated; on success the empty string
+ *             cut off if need be and always terminated; on success the empty string
  */
 VIP_RETURN ViaOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle, VIP_CHAR* Why,
                       size_t WhySize);
