@@ -125,8 +125,8 @@ public:
 
     /// Brings the first storage; false when there is no memory. Idempotent.
     bool prepare();
-    /// Frees all storage. The NIC's end is not in use, and no post: the caller holds post_lock(), or
-    /// nobody posts. A late taker finds an empty queue.
+    /// Frees all storage. The NIC's end is not in use, and no post: the caller holds post_lock(),
+    /// or nobody posts. A late taker finds an empty queue.
     void reset();
 
     // Poster ------------------------------------------------------------------------------------
