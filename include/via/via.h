@@ -4,8 +4,8 @@
  * @brief What OpenVIA offers a C program beyond VIPL 1.0. Link with -lvipl -lvia.
  *
  * The objects are those of vipl.h; all that is said there about threads, handles, timeouts and
- * forked children holds here too. Compiles as C99 and later and as C++98 and later. C++ programs may
- * prefer <via/via.hpp>.
+ * forked children holds here too. Compiles as C99 and later and as C++98 and later. C++ programs
+ * may prefer <via/via.hpp>.
  */
 #ifndef VIA_VIA_H
 #define VIA_VIA_H
@@ -30,8 +30,8 @@ const char* ViaReturnText(VIP_RETURN Code);
 
 /**
  * As VipOpenNic, and says in words why it failed.
- * @param Why  NULL, or room for WhySize bytes; on failure receives what is wrong and what to do, cut
- *             off if need be and always terminated; on success the empty string
+ * @param Why  NULL, or room for WhySize bytes; on failure receives what is wrong and what to do,
+ *             cut off if need be and always terminated; on success the empty string
  */
 VIP_RETURN ViaOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle, VIP_CHAR* Why,
                       size_t WhySize);

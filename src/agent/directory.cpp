@@ -172,7 +172,7 @@ std::size_t remove_old_hosts(int directory, const std::string& path, const std::
 /// Where the folders of hosts are. All of a user's processes must come to the same answer, so what
 /// may be different the next time is an error.
 std::expected<std::string, std::string> base_path() {
-    const std::string fallback = fallback_prefix + std::to_string(geteuid());
+    std::string fallback = fallback_prefix + std::to_string(geteuid());
     const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
     if (runtime == nullptr || *runtime == '\0') return fallback;
     const char* why = nullptr;
@@ -232,7 +232,7 @@ std::expected<std::string, std::string> host_directory() {
     const auto opened = open_private(AT_FDCWD, base->c_str(), *base);
     if (!opened) return std::unexpected(opened.error());
     remove_old_hosts(opened->get(), *base, *host);
-    const std::string path = *base + "/" + *host;
+    std::string path = *base + "/" + *host;
     const auto made = open_private(opened->get(), host->c_str(), path);
     if (!made) return std::unexpected(made.error());
     return path;
@@ -245,7 +245,7 @@ std::expected<std::string, std::string> sub_directory(const std::string& parent,
         return Failure("\"" + name + "\" cannot be the name of a folder; use letters and digits");
     const auto opened = open_private(AT_FDCWD, parent.c_str(), parent);
     if (!opened) return std::unexpected(opened.error());
-    const std::string path = parent + "/" + name;
+    std::string path = parent + "/" + name;
     const auto made = open_private(opened->get(), name.c_str(), path);
     if (!made) return std::unexpected(made.error());
     return path;

@@ -94,6 +94,7 @@ bool HostAgent::watch(int descriptor) {
 
 /// Makes the progress thread look at the state anew. A full counter is awake enough.
 void HostAgent::kick() {
+    std::lock_guard guard(kicks_mutex_);
     if (kicks_ < 0) return;  // closed: a late call of another thread
     const std::uint64_t one = 1;
     if (write(kicks_, &one, sizeof one) < 0 && errno != EAGAIN)
@@ -289,6 +290,8 @@ void HostAgent::close() {
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
     queues_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
+    // Late calls may still kick; the number is soon somebody else's.
+    std::lock_guard guard(kicks_mutex_);
     if (kicks_ >= 0) ::close(std::exchange(kicks_, -1));
 }
 

@@ -124,7 +124,8 @@ private:
     Atomic<State> state_{State::ticking};
     Atomic<bool> closing_{false};
     int epoll_ = -1;
-    int kicks_ = -1;  ///< eventfd
+    std::mutex kicks_mutex_;
+    int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     std::uint64_t polls_seen_ = 0;
     bool busy_ = false;  ///< the progress thread just had work; its own
     std::thread progress_;

@@ -12,7 +12,8 @@ extern std::atomic<volatile char*> process_page;
 /// True in a child that was forked after the library came to life: nothing of ours may be touched
 /// there (VIPL 4.3). One load.
 inline bool forked() {
-    const volatile char* page = process_page.load(std::memory_order_relaxed);
+    // Sees the page as the release store in remember_process() left it.
+    const volatile char* page = process_page.load(std::memory_order_acquire);
     return page != nullptr && *page == 0;
 }
 

@@ -190,6 +190,7 @@ void take_answers(std::vector<Asked>& asked, std::vector<StatisticsView>& views)
         const std::int64_t left = deadline - now_ms();
         if (left <= 0) break;
         std::vector<pollfd> polled;
+        polled.reserve(asked.size());
         for (const Asked& one : asked) polled.push_back({one.socket.get(), POLLIN, 0});
         if (poll(polled.data(), polled.size(), static_cast<int>(left)) <= 0) continue;
         for (std::size_t n = polled.size(); n-- > 0;) {
@@ -254,10 +255,12 @@ std::vector<StatisticsView> find_statistics(const std::string& directory) {
     take_answers(asked, views);
     // Moments are read once: sorting by something that changes meanwhile would be undefined.
     std::vector<std::pair<std::pair<int, std::uint64_t>, std::size_t>> order;
+    order.reserve(views.size());
     for (const StatisticsView& view : views)
         order.push_back({{view.process(), view.opened_at()}, order.size()});
     std::sort(order.begin(), order.end());
     std::vector<StatisticsView> sorted;
+    sorted.reserve(views.size());
     for (const auto& place : order) sorted.push_back(std::move(views[place.second]));
     return sorted;
 }

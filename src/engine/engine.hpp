@@ -130,6 +130,8 @@ public:
     void set_listening(Vi& vi) { vi.listening = true; }
     /// A discriminator that needs no listening any more. False: none.
     bool next_forgotten(Discriminator& discriminator);
+    /// Anything for next_search() or next_forgotten()?
+    bool has_searches(Time now) const { return now >= next_deadline_ || !forgotten_.empty(); }
     /// The next VI whose peer is to be looked for now, or nullptr.
     Vi* next_search(Time now);
     /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer.

@@ -103,6 +103,7 @@ void place(std::byte* target, const std::byte* source, std::size_t length) {
 }
 
 void gather(std::byte* slot, const std::byte* source, std::size_t length, bool stream) {
+    if (length == 0) return;  // either place may be null then, which memcpy forbids
 #if defined(__x86_64__)
     if (stream) {
         const std::size_t skew = -reinterpret_cast<std::uintptr_t>(slot) & (line - 1);

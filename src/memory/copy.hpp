@@ -13,7 +13,8 @@ namespace via::memory {
 void place(std::byte* target, const std::byte* source, std::size_t length);
 
 /// Fills a device's slot. `stream` stores past the cache where the processor can: right for large
-/// payloads that another core reads next. The device fences before it publishes.
+/// payloads that another core reads next. The device fences before it publishes. Of no bytes,
+/// either place may be null.
 void gather(std::byte* slot, const std::byte* source, std::size_t length, bool stream);
 
 /// Which streaming stores gather() uses here: "avx512", "avx2", "sse2" or "none".

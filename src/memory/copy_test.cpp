@@ -67,6 +67,19 @@ TEST(Gather, StreamingIsACopyForAllLengthsAndAlignments) {
     });
 }
 
+/// A frame without a payload has no place for one; a read of no bytes names no region.
+TEST(Gather, NothingNeedsNoPlace) {
+    std::byte one{};
+    for (const bool stream : {false, true}) {
+        gather(nullptr, &one, 0, stream);
+        gather(&one, nullptr, 0, stream);
+        gather(nullptr, nullptr, 0, stream);
+    }
+    place(nullptr, &one, 0);
+    place(&one, nullptr, 0);
+    EXPECT_EQ(one, std::byte{});
+}
+
 TEST(Gather, LargePayloadsArriveWhole) {
     for (const std::size_t length : {std::size_t{4095}, std::size_t{8192}, std::size_t{1000'003}})
         for (const bool stream : {false, true}) {

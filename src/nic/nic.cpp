@@ -138,7 +138,7 @@ Turn Nic::turn(Time now) {
         receive_from(index, turn);
     }
     engine_.on_time(now);
-    look_for_peers(now);
+    if (engine_.has_searches(now)) look_for_peers(now);
     engine_.pump();
     for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
         const engine::PathId next = engine_.next_sending(id);

@@ -67,8 +67,6 @@ public:
         address_.sun_family = AF_UNIX;
         const std::string path = directory_ + "/" + device_->name();
         std::memcpy(address_.sun_path, path.data(), path.size());
-        free_descriptor_ = dup(0);
-        close(free_descriptor_);
     }
     ~Station() {
         device_.reset();
@@ -76,6 +74,8 @@ public:
     }
 
     void hear(fuzz::Input& input) {
+        // Each time anew: between inputs libFuzzer may start a program that tells symbols' names.
+        const int free_before = free_descriptor();
         socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         fuzz::require(
             connect(socket_, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0,
@@ -89,12 +89,16 @@ public:
         ours_.clear();
         for (int turns = 0; turns < 5; ++turns) turn();
         fuzz::require(paths_ == 0, "no path outlives its peer");
-        const int free_now = dup(0);
-        close(free_now);
-        fuzz::require(free_now == free_descriptor_, "no descriptor is kept");
+        fuzz::require(free_descriptor() == free_before, "no descriptor is kept");
     }
 
 private:
+    static int free_descriptor() {
+        const int free_now = dup(0);
+        close(free_now);
+        return free_now;
+    }
+
     int make_memory(std::uint8_t kind) {
         const Layout layout{64, 1U << 16};
         const int file = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -181,7 +185,6 @@ private:
     Time now_{1'000'000};
     int socket_ = -1;
     int paths_ = 0;
-    int free_descriptor_ = -1;
     std::vector<int> ours_;
 };
 

@@ -329,8 +329,8 @@ TEST(ShmDevice, SeveralReservedFramesGoOutTogetherInOrder) {
         ASSERT_TRUE(a->reserve(paths.from, 24, i * 1000, slots[i]));
     }
     for (unsigned i = 8; i-- > 0;) {
-        std::memcpy(slots[i].header, contents(24, i).data(), 24);
-        std::memcpy(slots[i].payload, contents(i * 1000, i + 1).data(), i * 1000);
+        fill(slots[i].header, 24, i);
+        fill(slots[i].payload, i * 1000, i + 1);
     }
     Frame frames[16];
     EXPECT_EQ(b->receive(frames), 0U);

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -18,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -298,12 +301,17 @@ inline std::vector<std::byte> contents(std::uint32_t length, unsigned seed) {
     return bytes;
 }
 
+/// Writes contents(length, seed); `to` may be null when that is nothing.
+inline void fill(std::byte* to, std::uint32_t length, unsigned seed) {
+    std::ranges::copy(contents(length, seed), to);
+}
+
 inline bool send(ShmDevice& device, PathId path, std::uint32_t header, std::uint32_t payload,
                  unsigned seed) {
     FrameSlot slot;
     if (!device.reserve(path, header, payload, slot)) return false;
-    std::memcpy(slot.header, contents(header, seed).data(), header);
-    std::memcpy(slot.payload, contents(payload, seed + 1).data(), payload);
+    fill(slot.header, header, seed);
+    fill(slot.payload, payload, seed + 1);
     device.transmit(path);
     return true;
 }
@@ -318,11 +326,11 @@ inline ::testing::AssertionResult holds(const Frame& frame, std::uint32_t header
     if (separate && frame.payload_length != payload) {
         return ::testing::AssertionFailure() << "payload of " << frame.payload_length;
     }
-    if (std::memcmp(frame.bytes, contents(header, seed).data(), header) != 0) {
+    if (!std::ranges::equal(contents(header, seed), std::span(frame.bytes, header))) {
         return ::testing::AssertionFailure() << "header differs";
     }
     const std::byte* at = separate ? frame.payload : frame.bytes + header;
-    if (std::memcmp(at, contents(payload, seed + 1).data(), payload) != 0) {
+    if (!std::ranges::equal(contents(payload, seed + 1), std::span(at, payload))) {
         return ::testing::AssertionFailure() << "payload differs";
     }
     return ::testing::AssertionSuccess();
