@@ -42,8 +42,10 @@ public:
     /** Nothing. */
     Buffer() noexcept = default;
     ~Buffer() { give_back(); }
+    /** Moves; `other` is nothing afterwards. */
     Buffer(Buffer&& other) noexcept
         : pool_(std::exchange(other.pool_, nullptr)), index_(other.index_) {}
+    /** Exchanges the two: what this was ends with `other`. */
     Buffer& operator=(Buffer&& other) noexcept {
         std::swap(pool_, other.pool_);
         std::swap(index_, other.index_);

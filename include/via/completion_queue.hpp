@@ -32,8 +32,10 @@ public:
     ~CompletionQueue() {
         if (handle_ != nullptr) VipDestroyCQ(handle_);
     }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     CompletionQueue(CompletionQueue&& other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)) {}
+    /** Exchanges the two: what this was ends with `other`. */
     CompletionQueue& operator=(CompletionQueue&& other) noexcept {
         std::swap(handle_, other.handle_);
         return *this;

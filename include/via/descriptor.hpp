@@ -18,7 +18,7 @@ namespace via {
 
 /** A piece of this process's registered memory, as a descriptor names it. A value. */
 struct Segment {
-    std::byte* data = nullptr;
+    std::byte* data = nullptr; /**< its first byte */
     VIP_UINT32 length = 0;     /**< bytes */
     VIP_MEM_HANDLE handle = 0; /**< the region that holds it, see MemoryRegion */
 };
@@ -42,7 +42,7 @@ struct RemoteSegment {
     VIP_UINT64 address = 0;    /**< in the peer's program */
     VIP_UINT64 length = 0;     /**< bytes; for the programs, the peer's NIC knows it itself */
     VIP_MEM_HANDLE handle = 0; /**< the peer's */
-    VIP_UINT32 reserved = 0;
+    VIP_UINT32 reserved = 0;   /**< 0 */
 
     /** @return what lies from `offset` bytes on; an offset beyond the end gives an empty piece */
     RemoteSegment from(VIP_UINT64 offset) const noexcept {

@@ -18,12 +18,14 @@ public:
     ~Request() {
         if (handle_ != nullptr) VipConnectReject(handle_);
     }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     Request(Request&& other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)),
           remote_(other.remote_),
           attributes_(other.attributes_),
           data_(other.data_),
           length_(other.length_) {}
+    /** Exchanges the two: what this was ends with `other`. */
     Request& operator=(Request&& other) noexcept {
         std::swap(handle_, other.handle_);
         std::swap(remote_, other.remote_);

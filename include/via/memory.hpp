@@ -86,11 +86,13 @@ public:
         if (handle_ != 0 && !deregister() && last_ == VIP_ERROR_RESOURCE)
             static_cast<void>(owned_.release());
     }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     MemoryRegion(MemoryRegion&& other) noexcept
         : nic_(other.nic_),
           bytes_(std::exchange(other.bytes_, {})),
           handle_(std::exchange(other.handle_, 0)),
           owned_(std::move(other.owned_)) {}
+    /** Exchanges the two: what this was ends with `other`. */
     MemoryRegion& operator=(MemoryRegion&& other) noexcept {
         std::swap(nic_, other.nic_);
         std::swap(bytes_, other.bytes_);

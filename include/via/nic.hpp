@@ -32,10 +32,13 @@ public:
     /** @param raw  valid while the handler runs */
     explicit AsyncError(const VIP_ERROR_DESCRIPTOR& raw) noexcept : raw_(raw) {}
 
+    /** Which error. */
     VIP_ERROR_CODE code() const noexcept { return raw_.ErrorCode; }
-    /** What it is about; only the handle that fits is not null. */
+    /** What it is about. */
     VIP_RESOURCE_CODE resource() const noexcept { return raw_.ResourceCode; }
+    /** The VI concerned, or null. */
     VIP_VI_HANDLE vi() const noexcept { return raw_.ViHandle; }
+    /** The completion queue concerned, or null. */
     VIP_CQ_HANDLE queue() const noexcept { return raw_.CQHandle; }
     /** The descriptor concerned, or null. */
     VIP_DESCRIPTOR* descriptor() const noexcept { return raw_.DescriptorPtr; }
@@ -77,8 +80,10 @@ public:
 
     /** Closes; peers see their connections lost. Waits for a handler that is running (VIPL 4.2). */
     ~Nic() { close(); }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     Nic(Nic&& other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)), handlers_(std::move(other.handlers_)) {}
+    /** Moves; what this was ends first. */
     Nic& operator=(Nic&& other) noexcept {
         if (this != &other) {
             close();
@@ -181,8 +186,10 @@ public:
     ~ProtectionTag() {
         if (handle_ != nullptr) VipDestroyPtag(nic_, handle_);
     }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     ProtectionTag(ProtectionTag&& other) noexcept
         : nic_(other.nic_), handle_(std::exchange(other.handle_, nullptr)) {}
+    /** Exchanges the two: what this was ends with `other`. */
     ProtectionTag& operator=(ProtectionTag&& other) noexcept {
         std::swap(nic_, other.nic_);
         std::swap(handle_, other.handle_);

@@ -76,7 +76,9 @@ public:
     }
 
     ~Vi() { destroy(); }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
     Vi(Vi&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    /** Moves; what this was ends first. */
     Vi& operator=(Vi&& other) noexcept {
         if (this != &other) {
             destroy();
