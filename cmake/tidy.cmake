@@ -12,6 +12,7 @@ via_tidy_test(sources --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.js
 via_tidy_test(text)
 via_tidy_test(names)
 via_tidy_test(docs)
+via_tidy_test(rules)
 # Other compilers' and the sanitizers' own symbols would only blur the picture.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT VIA_SANITIZE)
     via_tidy_test(symbols --table ${CMAKE_BINARY_DIR}/rooms.txt

@@ -287,9 +287,13 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
 
 #define VIP_SMI_AUTODISCOVERY 1UL /**< information type of VipQuerySystemManagementInfo */
 
-/** Answer to VIP_SMI_AUTODISCOVERY: NICs that can be reached. */
+/**
+ * Answer to VIP_SMI_AUTODISCOVERY: addresses of NICs that are there now, the own one among them,
+ * each with a discriminator of length 0. Each buffer has room for such an address, 4 bytes and
+ * NicAddressLen. When all buffers were filled there may be more NICs than those.
+ */
 typedef struct _VIP_AUTODISCOVERY_LIST {
-    VIP_ULONG NumberOfHops;        /**< in: how far to look */
+    VIP_ULONG NumberOfHops;        /**< in: how far to look; the own machine is always in reach */
     VIP_NET_ADDRESS** ADAddrArray; /**< in: the program's buffers, each filled with an address */
     VIP_ULONG NumAdAddrs;          /**< in: buffers in ADAddrArray; out: those filled */
 } VIP_AUTODISCOVERY_LIST;
@@ -315,7 +319,7 @@ typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 
 /**
  * Opens a NIC by name. A name may be opened again; each is its own handle (VIPL 4.1).
- * @param DeviceName  for instance "shm", "udp:eth0", or an old name of the configuration
+ * @param DeviceName  for instance "shm", "udp:eth0", or an old name that nics.conf maps to such
  * @param NicHandle   out: the program's until VipCloseNic or its exit
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no such NIC; VIP_ERROR_RESOURCE
  */
@@ -340,8 +344,8 @@ VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES* NicA
  * Asks for management information (VIPL 1.8).
  * @param InfoType    VIP_SMI_AUTODISCOVERY
  * @param SysManInfo  in and out: a VIP_AUTODISCOVERY_LIST of the program
- * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: unknown type; VIP_ERROR_NOT_SUPPORTED: this NIC
- *         cannot
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: unknown type, or a buffer that would be filled is
+ *         NULL; VIP_ERROR_RESOURCE
  */
 VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType,
                                         OUT VIP_PVOID SysManInfo);

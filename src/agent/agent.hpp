@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/notifications.hpp"
 #include "base/time.hpp"
@@ -58,10 +59,14 @@ public:
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// The queue is gone.
     virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
-    /// Name of a host to the address of its NIC, and back; not found: error_name_service.
+    /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
+    /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,
                                 HostAddress& address) = 0;
     virtual Status host_name(const HostAddress& address, std::string& name) = 0;
+    /// Addresses of the NICs that are there now and can be found without asking the network, the
+    /// own one included, each once.
+    virtual std::vector<HostAddress> discover() = 0;
     /// After this every wait() has returned or returns at once; handlers have ended, but for one
     /// that is calling. The NIC's connections are closed and the peers know.
     virtual void close() = 0;

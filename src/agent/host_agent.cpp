@@ -256,20 +256,21 @@ int HostAgent::take_over() {
 
 // Names -------------------------------------------------------------------------------------------
 
+// Names: each call holds on to the service, since the NIC may be closed while the resolver is slow.
+
 Status HostAgent::resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) {
-    if (index != 0) return Status::error_name_service;
-    for (const std::string& own : options_.host_names) {
-        if (own != name) continue;
-        address = address_;
-        return Status::success;
-    }
-    return Status::error_name_service;
+    const auto names = options_.names;
+    return names->resolve(name, index, address);
 }
 
 Status HostAgent::host_name(const HostAddress& address, std::string& name) {
-    if (!(address == address_) || options_.host_names.empty()) return Status::error_name_service;
-    name = options_.host_names.front();
-    return Status::success;
+    const auto names = options_.names;
+    return names->name_of(address, name);
+}
+
+std::vector<HostAddress> HostAgent::discover() {
+    const auto names = options_.names;
+    return names->discover();
 }
 
 void HostAgent::close() {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/name_service.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
 #include "nic/nic.hpp"
@@ -24,9 +25,9 @@
 namespace via::agent {
 
 struct HostAgentOptions {
-    std::string name;                     ///< what was opened
-    std::vector<std::string> host_names;  ///< names of the own host
-    Duration period = milliseconds(1);    ///< of looking whether the program still polls
+    std::string name;                          ///< what was opened
+    std::shared_ptr<const NameService> names;  ///< who answers questions for hosts
+    Duration period = milliseconds(1);         ///< of looking whether the program still polls
     NicLimits limits;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
 };
@@ -52,6 +53,7 @@ public:
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
+    std::vector<HostAddress> discover() override;
     void close() override;
 
 private:

@@ -4,6 +4,7 @@
 #include <vipl.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "agent/process.hpp"
 #include "api/handles.hpp"
@@ -55,6 +56,16 @@ inline void write_attributes(const OpenNic& open, const engine::ViAttributes& fr
     to.Ptag = handle_of_tag(open, from.tag);
     to.EnableRdmaWrite = from.rdma_write ? VIP_TRUE : VIP_FALSE;
     to.EnableRdmaRead = from.rdma_read ? VIP_TRUE : VIP_FALSE;
+}
+
+/// Writes exactly the bytes that the two lengths say, no more (VIPL 4.19).
+inline void write_address(const HostAddress& host, const Discriminator& discriminator,
+                          VIP_NET_ADDRESS& to) {
+    to.HostAddressLen = host.length;
+    to.DiscriminatorLen = discriminator.length;
+    VIP_UINT8* bytes = to.HostAddress;
+    std::memcpy(bytes, host.bytes.data(), host.length);
+    std::memcpy(bytes + host.length, discriminator.bytes.data(), discriminator.length);
 }
 
 }  // namespace via::api

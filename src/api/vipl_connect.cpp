@@ -25,16 +25,6 @@ bool read_address(const VIP_NET_ADDRESS& from, NetAddress& to, bool local) {
     return true;
 }
 
-/// Writes exactly the bytes that the two lengths say, no more (VIPL 4.19).
-void write_address(const HostAddress& host, const Discriminator& discriminator,
-                   VIP_NET_ADDRESS& to) {
-    to.HostAddressLen = host.length;
-    to.DiscriminatorLen = discriminator.length;
-    VIP_UINT8* bytes = to.HostAddress;
-    std::memcpy(bytes, host.bytes.data(), host.length);
-    std::memcpy(bytes + host.length, discriminator.bytes.data(), discriminator.length);
-}
-
 bool is_given(const void* subject) {
     return static_cast<const engine::Listener*>(subject)->given.load();
 }

@@ -1,5 +1,6 @@
-// The name service (VIPL 4.5): names of the own host; others come with the next order.
+// The name service (VIPL 4.5). Nothing is held while the agent looks: the resolver may be slow.
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "api/call.hpp"
@@ -24,12 +25,13 @@ VIA_VIPL via_VipNSGetHostByName(VIP_NIC_HANDLE handle, VIP_CHAR* name, VIP_NET_A
     if (open == nullptr || name == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
     HostAddress host;
     const auto nth = static_cast<std::uint32_t>(std::min<VIP_ULONG>(index, 0xFFFFFFFFUL));
-    const Status status = open->agent->resolve_host(name, nth, host);
-    if (status != Status::success) return answer(status);
-    address->HostAddressLen = host.length;
-    address->DiscriminatorLen = 0;
-    VIP_UINT8* bytes = address->HostAddress;
-    std::memcpy(bytes, host.bytes.data(), host.length);
+    try {
+        const Status status = open->agent->resolve_host(name, nth, host);
+        if (status != Status::success) return answer(status);
+    } catch (const std::bad_alloc&) {
+        return VIP_ERROR_RESOURCE;
+    }
+    write_address(host, Discriminator{}, *address);
     return VIP_SUCCESS;
 }
 
@@ -45,8 +47,12 @@ VIA_VIPL via_VipNSGetHostByAddr(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* address,
     const VIP_UINT8* bytes = address->HostAddress;
     std::memcpy(host.bytes.data(), bytes, host.length);
     std::string found;
-    const Status status = open->agent->host_name(host, found);
-    if (status != Status::success) return answer(status);
+    try {
+        const Status status = open->agent->host_name(host, found);
+        if (status != Status::success) return answer(status);
+    } catch (const std::bad_alloc&) {
+        return VIP_ERROR_RESOURCE;
+    }
     const VIP_ULONG room = *name_length;
     *name_length = found.size() + 1;
     if (room < found.size() + 1) return VIP_ERROR_RESOURCE;

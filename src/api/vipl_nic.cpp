@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "agent/configuration.hpp"
 #include "api/call.hpp"
 #include "api/open.hpp"
 
@@ -81,9 +82,10 @@ VIP_RETURN open_and_tell(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR*
         *handle = *opened;
         return VIP_SUCCESS;
     }
-    agent::log(1, "cannot open NIC \"%s\": %s", name, opened.error().text.c_str());
+    const std::string shown = agent::shown(name);
+    agent::log(1, "cannot open NIC \"%s\": %s", shown.c_str(), opened.error().text.c_str());
     if (why != nullptr && why_size != 0)
-        std::snprintf(why, why_size, "cannot open NIC \"%s\": %s", name,
+        std::snprintf(why, why_size, "cannot open NIC \"%s\": %s", shown.c_str(),
                       opened.error().text.c_str());
     return answer(opened.error().status);
 }
@@ -159,9 +161,24 @@ VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERRO
 
 VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG type, VIP_PVOID info) {
     VIA_REFUSE_CHILD();
-    if (find_nic(handle) == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
         return VIP_INVALID_PARAMETER;
-    return VIP_ERROR_NOT_SUPPORTED;
+    auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(info);
+    try {
+        const std::vector<HostAddress> found = open->agent->discover();
+        const std::size_t count = std::min<std::size_t>(found.size(), list.NumAdAddrs);
+        // All buffers are looked at before any is written: a refusal changes nothing.
+        if (count != 0 && list.ADAddrArray == nullptr) return VIP_INVALID_PARAMETER;
+        for (std::size_t n = 0; n < count; ++n)
+            if (list.ADAddrArray[n] == nullptr) return VIP_INVALID_PARAMETER;
+        for (std::size_t n = 0; n < count; ++n)
+            write_address(found[n], Discriminator{}, *list.ADAddrArray[n]);
+        list.NumAdAddrs = count;
+        return VIP_SUCCESS;
+    } catch (const std::bad_alloc&) {
+        return VIP_ERROR_RESOURCE;
+    }
 }
 
 // Counters and words ------------------------------------------------------------------------------

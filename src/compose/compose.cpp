@@ -4,12 +4,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "agent/addresses.hpp"
+#include "agent/configuration.hpp"
 #include "agent/directory.hpp"
 #include "agent/host_agent.hpp"
+#include "agent/name_service.hpp"
 #include "agent/process.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
@@ -21,52 +26,55 @@ namespace via {
 
 namespace {
 
-constexpr std::uint16_t default_port = 9741;
-constexpr std::size_t name_length_max = 40;
+/// What a NIC's own name begins with. The last is for names in files that are ahead of this
+/// version.
+constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp"};
 
-agent::OpenError bad_name(std::string_view name, const char* why) {
+void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
+
+agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
-            std::string("there is no NIC \"") + std::string(name) + "\": " + why +
-                "; known are shm, shm:NAME, loopback, loopback:NAME and sim:HOST"};
+            why + "; a NIC's own name is shm, shm:NAME, loopback, loopback:NAME or sim:HOST"};
 }
 
 agent::OpenError no_resource(std::string text) { return {Status::error_resource, std::move(text)}; }
 
-HostAddress ipv4_address(std::array<std::uint8_t, 4> host) {
-    HostAddress address;
-    address.length = 6;
-    std::copy(host.begin(), host.end(), address.bytes.begin());
-    address.bytes[4] = default_port >> 8;
-    address.bytes[5] = default_port & 0xFF;
-    return address;
-}
-
-/// A host's name on this machine to an address of the loopback network: 127.0.0.1 without a name.
-HostAddress address_of_name(std::string_view name) {
-    if (name.empty()) return ipv4_address({127, 0, 0, 1});
-    std::uint32_t hash = 2166136261U;  // FNV-1a
-    for (const char letter : name) hash = (hash ^ static_cast<std::uint8_t>(letter)) * 16777619U;
-    return ipv4_address({127, static_cast<std::uint8_t>(1 + hash % 254),
-                         static_cast<std::uint8_t>(hash >> 8),
-                         static_cast<std::uint8_t>(hash >> 16)});
-}
-
-/// Letters, digits, dots, dashes: what a host name and a file name both can be.
-bool is_plain(std::string_view name) {
-    if (name.empty() || name.size() > name_length_max || name.front() == '.' || name.front() == '-')
-        return false;
-    return name.find_first_not_of(
-               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") ==
-           std::string_view::npos;
-}
-
+/// The own host's names: of the NIC, of the system (also without its domain), localhost.
 std::vector<std::string> host_names(std::string_view name) {
     std::vector<std::string> names;
     if (!name.empty()) names.emplace_back(name);
     char own[256] = {};
-    if (gethostname(own, sizeof own - 1) == 0 && own[0] != '\0') names.emplace_back(own);
+    if (gethostname(own, sizeof own - 1) == 0 && own[0] != '\0') {
+        names.emplace_back(own);
+        names.push_back(names.back().substr(0, names.back().find('.')));
+    }
     names.emplace_back("localhost");
     return names;
+}
+
+/// The other shm NICs of this machine; `directory` holds their folders.
+agent::Neighbours shm_neighbours(const std::string& directory) {
+    using device::shm::Host;
+    using device::shm::System;
+    agent::Neighbours neighbours;
+    neighbours.find = [directory](std::string_view name) -> std::optional<HostAddress> {
+        if (const auto written = agent::parse_shm_name(name)) return written;
+        const HostAddress address = agent::address_of_name(name);
+        const auto host = device::shm::find_host(System::real(), directory, address);
+        return host && host->name == name ? std::optional(address) : std::nullopt;
+    };
+    neighbours.name = [directory](const HostAddress& address) -> std::string {
+        const auto host = device::shm::find_host(System::real(), directory, address);
+        if (!host || !host->name.empty()) return host ? host->name : "";
+        return address == agent::address_of_name("") ? "shm" : "";
+    };
+    neighbours.list = [directory] {
+        std::vector<HostAddress> addresses;
+        for (const Host& host : device::shm::present_hosts(System::real(), directory))
+            addresses.push_back(host.address);
+        return addresses;
+    };
+    return neighbours;
 }
 
 struct Opening {
@@ -76,12 +84,15 @@ struct Opening {
 };
 
 agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Device> device,
-                            const std::string& directory) {
+                            const std::string& directory, agent::Neighbours neighbours) {
     auto statistics = agent::Statistics::open(directory, opening.full_name);
     if (!statistics) return std::unexpected(no_resource(statistics.error()));
     agent::HostAgentOptions options;
     options.name = opening.full_name;
-    options.host_names = host_names(opening.host);
+    const auto hosts = agent::read_sources("OPENVIA_HOSTS", "hosts", complain);
+    options.names = std::make_shared<const agent::NameService>(
+        device->address(), host_names(opening.host), agent::HostTable(hosts, complain),
+        std::move(neighbours));
     options.first_generation = opening.first_generation;
     std::vector<std::unique_ptr<device::Device>> devices;
     devices.push_back(std::move(device));
@@ -91,47 +102,68 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
 agent::OpenResult open_shm(const Opening& opening) {
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    const std::string folder = opening.host.empty() ? "shm" : "shm-" + std::string(opening.host);
-    auto directory = agent::sub_directory(*host, folder);
-    if (!directory) return std::unexpected(no_resource(directory.error()));
     device::shm::ShmConfig config;
+    config.address = agent::address_of_name(opening.host);
+    config.host = opening.host;
+    auto directory = agent::sub_directory(*host, device::shm::folder_name(config.address));
+    if (!directory) return std::unexpected(no_resource(directory.error()));
     config.directory = *directory;
-    config.address = address_of_name(opening.host);
     config.paths_max = NicLimits{}.paths_max;
     if (getrandom(&config.key, sizeof config.key, 0) != static_cast<ssize_t>(sizeof config.key))
         return std::unexpected(
             no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
-    config.report = [](const std::string& text) { agent::log(1, "%s", text.c_str()); };
+    config.report = complain;
     auto device = device::shm::ShmDevice::open(config);
     if (!device) return std::unexpected(no_resource(device.error()));
-    return open_host(opening, std::move(*device), *host);
+    return open_host(opening, std::move(*device), *host, shm_neighbours(*host));
 }
 
 agent::OpenResult open_loopback(const Opening& opening) {
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
     return open_host(
-        opening, std::make_unique<device::loopback::LoopbackDevice>(address_of_name(opening.host)),
-        *host);
+        opening,
+        std::make_unique<device::loopback::LoopbackDevice>(agent::address_of_name(opening.host)),
+        *host, {});
+}
+
+bool is_own_name(std::string_view name) {
+    return std::find(std::begin(media), std::end(media), name.substr(0, name.find(':'))) !=
+           std::end(media);
+}
+
+/// Opens a NIC by its own name.
+agent::OpenResult open_nic(std::string_view name, std::uint32_t first_generation) {
+    const std::size_t colon = name.find(':');
+    const std::string_view medium = name.substr(0, colon);
+    Opening opening{std::string(name), {}, first_generation};
+    if (medium == "udp") return std::unexpected(bad_name("udp is not there in this version"));
+    if (colon != std::string_view::npos) {
+        opening.host = name.substr(colon + 1);
+        if (!agent::is_plain(opening.host))
+            return std::unexpected(bad_name(
+                "the part behind the colon is 1 to 40 letters, digits, '.', '-', '_', and begins "
+                "with neither '.' nor '-'"));
+    }
+    if (medium == "shm") return open_shm(opening);
+    if (medium == "loopback") return open_loopback(opening);
+    if (!opening.host.empty()) return sim::open_sim(opening.host, first_generation);
+    return std::unexpected(bad_name("sim needs the name of a host"));
 }
 
 }  // namespace
 
 agent::OpenResult api::open_by_name(std::string_view name, std::uint32_t first_generation) {
-    const std::size_t colon = name.find(':');
-    const std::string_view medium = name.substr(0, colon);
-    Opening opening{std::string(name), {}, first_generation};
-    if (colon != std::string_view::npos) {
-        opening.host = name.substr(colon + 1);
-        if (!is_plain(opening.host))
-            return std::unexpected(bad_name(
-                name, "the part behind the colon is 1 to 40 letters, digits, '.', '-', '_'"));
-    }
-    if (medium == "shm") return open_shm(opening);
-    if (medium == "loopback") return open_loopback(opening);
-    if (medium == "sim" && !opening.host.empty())
-        return sim::open_sim(opening.host, first_generation);
-    return std::unexpected(bad_name(name, "unknown medium"));
+    if (is_own_name(name)) return open_nic(name, first_generation);
+    const auto sources = agent::read_sources("OPENVIA_NICS", "nics.conf", complain);
+    const agent::NicTarget found = agent::find_nic(name, sources, media, complain);
+    if (found.target.empty())
+        return std::unexpected(bad_name("no NIC has this name; looked for it in " + found.where));
+    auto opened = open_nic(found.target, first_generation);
+    if (opened) return opened;
+    opened.error().text = "it stands for " + agent::shown(found.target) + " (says " + found.where +
+                          "): " + opened.error().text;
+    return opened;
 }
 
 }  // namespace via

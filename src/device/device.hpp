@@ -23,12 +23,12 @@ namespace via::device {
 using PathId = std::uint32_t;
 
 struct Capabilities {
-    std::uint32_t payload_max;  ///< payload bytes one frame can carry
-    std::uint32_t header_max;   ///< header bytes one frame can carry
+    std::uint32_t payload_max;       ///< payload bytes one frame can carry
+    std::uint32_t header_max;        ///< header bytes one frame can carry
     std::uint32_t large_length_min;  ///< payloads at least this long are transmitted one by one
-    bool lossless;          ///< a transmitted frame arrives while the peer's NIC lives
-    bool ordered;           ///< frames of a path arrive in the order of transmission
-    bool silent = false;    ///< nobody wakes us for frames: we sent them to ourselves
+    bool lossless;                   ///< a transmitted frame arrives while the peer's NIC lives
+    bool ordered;                    ///< frames of a path arrive in the order of transmission
+    bool silent = false;             ///< nobody wakes us for frames: we sent them to ourselves
 };
 
 /// A received frame. `header` is private memory that nobody else can change, and holds every byte

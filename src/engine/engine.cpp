@@ -66,6 +66,8 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
 
 Status Engine::destroy_vi(Vi& vi) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    // A post is there before, or finds nothing.
+    std::scoped_lock posters(vi.send.work.post_lock(), vi.receive.work.post_lock());
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
     vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
                         std::memory_order_release);

@@ -21,6 +21,7 @@ bool WorkQueue::prepare() {
 }
 
 void WorkQueue::reset() {
+    std::lock_guard guard(take_lock_);  // a late taker finds all or nothing
     if (tail_.cell_ == nullptr) return;
     Chunk* first = tail_.chunk();
     for (Chunk* chunk = first->next; chunk != first;) {
@@ -68,6 +69,7 @@ WorkEntry& WorkQueue::next_cell() {
 Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
                        const ControlSegment& control, const Segment* segments, std::uint32_t fault,
                        std::uint32_t descriptors_max) {
+    if (tail_.cell_ == nullptr) return Status::invalid_parameter;  // the VI went meanwhile
     // A descriptor that names more segments than can be is kept for its fault only.
     const std::uint32_t count = segments == nullptr ? 0 : control.segment_count;
     const std::uint32_t cells = cells_of(count);

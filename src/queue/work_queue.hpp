@@ -125,7 +125,8 @@ public:
 
     /// Brings the first storage; false when there is no memory. Idempotent.
     bool prepare();
-    /// Frees all storage; nobody may use the queue meanwhile.
+    /// Frees all storage. The NIC's end is not in use, and no post: the caller holds post_lock(),
+    /// or nobody posts. A late taker finds an empty queue.
     void reset();
 
     // Poster ------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ public:
     }
     /// Copies a descriptor into an entry and publishes it; the caller holds post_lock(). `fault` is
     /// stored for the NIC to complete with; segments == nullptr: none. error_resource:
-    /// `descriptors_max` are outstanding, or no memory.
+    /// `descriptors_max` are outstanding, or no memory. invalid_parameter: it was reset.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
 

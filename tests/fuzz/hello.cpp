@@ -29,7 +29,7 @@ HostAddress host_address() {
 }
 
 void check_messages(std::span<const std::byte> bytes) {
-    const auto hello = check_hello(bytes, host_address());
+    const auto hello = check_hello(bytes);
     if (hello) {
         fuzz::require((Layout{hello->ring_slots, hello->arena_bytes}.valid()),
                       "the sizes are valid");
@@ -64,12 +64,16 @@ public:
         auto opened = ShmDevice::open(config);
         fuzz::require(opened.has_value(), "the device opens");
         device_ = std::move(*opened);
+        // The name that most greetings give is there, as that of a good peer is.
+        peer_ = directory_ + "/" + make_nic_name(getpid(), 2);
+        close(open(peer_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         address_.sun_family = AF_UNIX;
         const std::string path = directory_ + "/" + device_->name();
         std::memcpy(address_.sun_path, path.data(), path.size());
     }
     ~Station() {
         device_.reset();
+        unlink(peer_.c_str());
         rmdir(directory_.c_str());
     }
 
@@ -180,6 +184,7 @@ private:
     }
 
     std::string directory_ = "/tmp/via-fuzz-XXXXXX";
+    std::string peer_;
     std::unique_ptr<ShmDevice> device_;
     sockaddr_un address_{};
     Time now_{1'000'000};

@@ -37,6 +37,9 @@ Attacker::Attacker(const std::string& meeting_place, pid_t victim) : directory_(
     for (const auto& entry : std::filesystem::directory_iterator(meeting_place))
         if (entry.path().filename().string().starts_with(prefix)) victim_ = entry.path().filename();
     require(!victim_.empty(), "the victim has a NIC in " + meeting_place);
+    // Its name is where a good peer's would be; else the greeting alone would betray it.
+    name_ = directory_ + "/" + shm::make_nic_name(getpid(), 0xBAD);
+    close(open(name_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }
 
 Attacker::~Attacker() {

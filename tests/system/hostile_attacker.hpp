@@ -95,6 +95,7 @@ public:
 private:
     std::string directory_;
     std::string victim_;  ///< its NIC's name
+    std::string name_;    ///< path of our own
     int socket_ = -1;
     std::vector<int> kept_;
     int victim_memory_ = -1;

@@ -83,7 +83,7 @@ const Lie lies[] = {
     {"version_0", frame(header_bytes(6, 3, 0)), "unknown protocol version"},
     {"version_255", frame(header_bytes(6, 3, 255)), "unknown protocol version"},
     {"kind_0", frame(header_bytes(0, 0)), "unknown kind"},
-    {"kind_14", frame(header_bytes(14, 0)), "unknown kind"},
+    {"kind_after_the_last", frame(header_bytes(wire::frame_kind_max + 1, 0)), "unknown kind"},
     {"kind_255", frame(header_bytes(255, 0)), "unknown kind"},
     {"flags_32", frame(header_bytes(6, 32)), "impossible flags"},
     {"flags_remote_alone", frame(header_bytes(7, 16)), "impossible flags"},

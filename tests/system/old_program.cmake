@@ -1,10 +1,22 @@
 # Runs the old program as server and client at once: a pipeline of processes is just that.
 # cmake -DPROGRAM=... -DNIC=shm -P old_program.cmake
-cmake_host_system_information(RESULT host QUERY HOSTNAME)
+# cmake -DPROGRAM=... -DVIA=... -P old_program.cmake     as two hosts, by names of 1999
 string(RANDOM LENGTH 16 name)  # no other run may answer
-execute_process(COMMAND ${PROGRAM} server ${NIC} ${host} ${name}
-                COMMAND ${PROGRAM} client ${NIC} ${host} ${name}
-                RESULTS_VARIABLE results TIMEOUT 100)
+if(DEFINED NIC)
+    cmake_host_system_information(RESULT host QUERY HOSTNAME)
+    set(server ${PROGRAM} server ${NIC} ${host} ${name})
+    set(client ${PROGRAM} client ${NIC} ${host} ${name})
+else()
+    # The server's host must be known before the client asks for it: a program that spins does so
+    # as long as nobody listens there, not as long as there is no such host.
+    execute_process(COMMAND ${VIA} info shm:old-right OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    set(run ${CMAKE_COMMAND} -E env)
+    set(server ${run} "OPENVIA_NICS=/dev/via0=shm:old-right"
+               ${PROGRAM} server /dev/via0 nobody ${name})
+    set(client ${run} "OPENVIA_NICS=/dev/via0=shm:old-left" "OPENVIA_HOSTS=node1=shm:old-right"
+               ${PROGRAM} client /dev/via0 node1 ${name})
+endif()
+execute_process(COMMAND ${server} COMMAND ${client} RESULTS_VARIABLE results TIMEOUT 100)
 if(NOT results STREQUAL "0;0")
     message(FATAL_ERROR "server and client ended with: ${results}")
 endif()

@@ -177,10 +177,9 @@ int run_bench(const BenchOptions& options) {
     const auto missing = inconclusive(*outcome, rounds, wanted);
     for (const std::string& line : missing) complain("inconclusive: " + line);
     if (!missing.empty()) {
-        complain(
-            probe_text(*outcome) +
-            "; try again when the machine is quiet, with more --rounds, "
-            "or, where the mode wanted never comes, with other --near-below and --far-above");
+        complain(probe_text(*outcome) +
+                 "; try again when the machine is quiet, with more --rounds, "
+                 "or, where the mode wanted never comes, with other --near-below and --far-above");
     }
     return missing.empty() ? exit_good : exit_inconclusive;
 }

@@ -14,6 +14,7 @@
 #include "agent/machine.hpp"
 #include "base/limits.hpp"
 #include "commands.hpp"
+#include "info_names.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -317,6 +318,12 @@ void print_limits() {
         fmt::print("  {:<30}{:>12}  {}\n", limit.name, NicLimits{}.*limit.value, limit.what);
 }
 
+Names known_names() {
+    std::vector<std::string_view> media;
+    for (const DeviceEntry& entry : known_devices) media.emplace_back(entry.medium);
+    return look_at_names(media);
+}
+
 std::vector<DeviceEntry> chosen_devices(const std::string& name) {
     std::vector<DeviceEntry> chosen;
     for (const DeviceEntry& entry : known_devices) {
@@ -342,6 +349,7 @@ int run_info(const InfoOptions& options) {
     const bool failed = !options.device.empty() && !devices.front().reported;
     if (options.json) {
         print_json(devices, machine, where);
+        print_names_json(known_names(), schema);
         return failed ? exit_failed : exit_good;
     }
     print_devices(devices);
@@ -350,6 +358,7 @@ int run_info(const InfoOptions& options) {
     } else {
         for (const Tried& device : devices) print_attributes(device);
     }
+    print_names(known_names());
     print_limits();
     fmt::print("\n");
     print_machine(machine, where);

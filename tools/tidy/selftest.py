@@ -32,6 +32,8 @@ CLEAN = {
     "src/sim/s_test.cpp": '#include "memory/m.hpp"\n#include <thread>\n',
     "examples/e.c": "#include <stdio.h>\n",
     "README.md": "[a room](src/base/README.md)\n",
+    "docs/vipl.md": "## 1 Types\n1.1 A type.\n\n## 2 Calls\nCalls.\n",
+    "src/sim/rules_test.cpp": "Vipl_1_1_is_held Vipl_2_is_held\n",
     **{f"src/{room}/README.md": "A room.\n"
        for room in ("base", "memory", "agent", "device", "device/loopback", "sim")},
 }
@@ -68,6 +70,8 @@ FAULTS = [
     ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
     ("docs", "src/memory/README.md", None, "the room has no README.md"),
     ("docs", "README.md", "[a room](src/bass)\n", "leads nowhere: src/bass"),
+    ("rules", "src/sim/rules_test.cpp", "Vipl_1_1_is_held\n", "rule 2 has no test"),
+    ("rules", "src/sim/s_test.cpp", "Vipl_7_nothing\n", "names no rule"),
     ("symbols", "src/memory/m.cpp", "#include <time.h>\nlong now() { return time(nullptr); }\n",
      "it needs time"),
     ("symbols", "src/base/a.cpp", "int twice(); int number() { return twice(); }\n",

@@ -17,7 +17,7 @@ enum class Call {
     file_system_type,
     mmap,
     madvise,
-    open,
+    openat,
     duplicate,
     flock,
     getdents,
@@ -46,7 +46,7 @@ enum class Call {
 
 const char* const call_names[] = {
     "memfd_create", "ftruncate",  "add_seals", "get_seals",  "fstat",        "file_system_type",
-    "mmap",         "madvise",    "open",      "duplicate",  "flock",        "getdents",
+    "mmap",         "madvise",    "openat",    "duplicate",  "flock",        "getdents",
     "symlinkat",    "readlinkat", "faccessat", "unlinkat",   "rename_new",   "socket",
     "bind",         "listen",     "accept",    "connect",    "sendmsg",      "recvmsg",
     "getsockopt",   "pidfd_open", "kill",      "poll_input", "epoll_create", "epoll_ctl",
@@ -55,7 +55,7 @@ const char* const call_names[] = {
 std::vector<int> errors_of(Call call) {
     switch (call) {
         case Call::memfd_create:
-        case Call::open:
+        case Call::openat:
         case Call::duplicate:
         case Call::pidfd_open:
             return {EMFILE, ENFILE, ENOMEM, EINVAL};
@@ -104,7 +104,7 @@ public:
     VIA_FAULTY(long, file_system_type, -1, (int f), (f))
     VIA_FAULTY(void*, mmap, MAP_FAILED, (std::size_t l, int p, int g, int f), (l, p, g, f))
     VIA_FAULTY(int, madvise, -1, (void* a, std::size_t l, int v), (a, l, v))
-    VIA_FAULTY(int, open, -1, (const char* p, int f), (p, f))
+    VIA_FAULTY(int, openat, -1, (int d, const char* p, int f), (d, p, f))
     VIA_FAULTY(int, duplicate, -1, (int f), (f))
     VIA_FAULTY(int, flock, -1, (int f, int o), (f, o))
     VIA_FAULTY(ssize_t, getdents, -1, (int f, void* b, std::size_t l), (f, b, l))
@@ -145,6 +145,7 @@ class ShmFaults : public ::testing::Test {
 protected:
     static void SetUpTestSuite() {
         directory = new Directory;
+        neighbour = new Directory(*directory, test_address(2));
         child = new Child([](Child& self) {
             Node peer(*directory, [](ShmConfig& config) { config.key = 555555; });
             if (peer->listen(discriminator("peer")) != Status::success) return false;
@@ -163,6 +164,7 @@ protected:
     }
     static void TearDownTestSuite() {
         delete child;
+        delete neighbour;
         delete directory;
     }
 
@@ -173,30 +175,39 @@ protected:
     };
 
     /// Opens, takes a dead one's name over, listens, reaches another process and is reached from
-    /// its own one, moves frames, wakes sleepers both ways, gives memory back, closes.
+    /// its own one, reaches another address and is reached from there, moves frames, wakes sleepers
+    /// both ways, gives memory back, closes.
     static Sequel story(Faulty& system) {
         Sequel sequel;
         ::symlink(make_nic_name(4194303, 1).c_str(), (directory->path + "/d-64").c_str());
         ::symlink(make_nic_name(::getpid(), 2).c_str(), (directory->path + "/d-65").c_str());
         const std::string stale = directory->path + "/new-4194303-0000000000000001";
         ::close(::open(stale.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-        Node node(*directory, [&](ShmConfig& config) { config.system = &system; });
+        Node node(*directory, [&](ShmConfig& config) {
+            config.system = &system;
+            config.host = "faults";
+        });
         sequel.error = node.error;
         if (!node.device) return sequel;
         sequel.opened = true;
-        Node friendly(*directory);
+        Node friendly(*neighbour, [](ShmConfig& config) {
+            config.directory = neighbour->path;
+            config.address = test_address(2);
+        });
+        friendly->listen(discriminator("y"));
         node->listen(discriminator("d"));  // was the dead one's
         node->listen(discriminator("x"));
         const auto advance = [&] { pass_time(node, friendly); };
         node->resolve(address_of("peer"), 1);
+        node->resolve({test_address(2), discriminator("y")}, 3);
         friendly->resolve(address_of("x"), 2);
-        sequel.resolves = 2;
+        sequel.resolves = 3;
         const auto answers = [&] {
             return node.count(PathEventKind::resolved) + node.count(PathEventKind::unresolved) +
                    friendly.count(PathEventKind::resolved) +
                    friendly.count(PathEventKind::unresolved);
         };
-        for (int i = 0; i < 10000 && answers() < 2; ++i) advance();
+        for (int i = 0; i < 10000 && answers() < 3; ++i) advance();
         sequel.answers = answers();
         exchange(node, friendly);
         for (int i = 0; i < 4; ++i) {
@@ -272,14 +283,17 @@ protected:
     static void expect_clean(const std::string& what) {
         EXPECT_EQ(count_mappings(), 0U) << what;
         Node next(*directory);  // removes what is left
-        EXPECT_EQ(directory->names().size(), 3U) << what << ": the peer, its link, next";
+        EXPECT_EQ(directory->names().size(), 4U) << what << ": the host, the peer, its link, next";
+        EXPECT_TRUE(neighbour->names().empty()) << what;
     }
 
     static Directory* directory;
+    static Directory* neighbour;  ///< of another address
     static Child* child;
 };
 
 Directory* ShmFaults::directory = nullptr;
+Directory* ShmFaults::neighbour = nullptr;
 Child* ShmFaults::child = nullptr;
 
 TEST_F(ShmFaults, WithoutAnyTheStoryIsWhole) {
@@ -287,7 +301,7 @@ TEST_F(ShmFaults, WithoutAnyTheStoryIsWhole) {
     const std::size_t descriptors = count_descriptors();
     const Sequel sequel = story(system);
     EXPECT_TRUE(sequel.opened) << sequel.error;
-    EXPECT_EQ(sequel.answers, 2U);
+    EXPECT_EQ(sequel.answers, 3U);
     EXPECT_TRUE(sequel.connected);
     for (int call = 0; call < static_cast<int>(Call::count_); ++call) {
         // SO_PEERPIDFD makes pidfd_open needless; poll and open are part of it anyway.
@@ -394,7 +408,7 @@ TEST(ShmDescriptors, WhenTheyRunOutPeersAreToldAndTheDeviceDoesNotSpin) {
         EXPECT_TRUE(node.reported("ulimit -n"));
     }
     EXPECT_TRUE(early.hung_up());
-    const auto refusal = check_hello(early.hear(), test_address());
+    const auto refusal = check_hello(early.hear());
     ASSERT_FALSE(refusal);
     EXPECT_EQ(refusal.error().reason, Refusal::resources);
     Node friendly(directory);

@@ -1,6 +1,7 @@
 #include "device/shm/handshake.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "device/shm/message.hpp"
@@ -25,8 +26,10 @@ Refusal to_refusal(Status status) {
     return status == Status::error_resource ? Refusal::resources : Refusal::memory;
 }
 
-std::expected<Handshake, Breakdown> Handshake::begin(System& system, std::string target) {
+std::expected<Handshake, Breakdown> Handshake::begin(System& system, const HostAddress& address,
+                                                     std::string target) {
     Handshake handshake(system);
+    handshake.introduction_.address = address;
     handshake.target_ = std::move(target);
     handshake.introduction_.name = handshake.target_;
     handshake.introduction_.socket = Descriptor(system, system.socket());
@@ -48,20 +51,22 @@ std::expected<Handshake, Breakdown> Handshake::accept(System& system, Descriptor
 }
 
 Handshake::Step Handshake::advance(const Rendezvous& rendezvous, const Layout& layout,
-                                   const HostAddress& address) {
-    return connected_ ? receive(layout, address) : connect(rendezvous, layout, address);
+                                   const HostAddress& ours) {
+    return connected_ ? receive(rendezvous, layout) : connect(rendezvous, layout, ours);
 }
 
 Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& layout,
-                                   const HostAddress& address) {
-    switch (rendezvous.connect(socket(), target_)) {
-        case Rendezvous::Reach::connected:
+                                   const HostAddress& ours) {
+    const auto reach = rendezvous.connect(socket(), address(), target_);
+    if (!reach) return std::unexpected(from(reach.error()));
+    switch (*reach) {
+        case Folder::Reach::connected:
             break;
-        case Rendezvous::Reach::busy:
+        case Folder::Reach::busy:
             return Progress::again;
-        case Rendezvous::Reach::gone:
+        case Folder::Reach::gone:
             return nobody_there();
-        case Rendezvous::Reach::failed:
+        case Folder::Reach::failed:
             return std::unexpected(from(failure("cannot connect to " + target_, errno).error()));
     }
     connected_ = true;
@@ -70,7 +75,7 @@ Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& l
     auto memory = OwnMemory::create(*system_, layout);
     if (!memory) return std::unexpected(from(memory.error()));
     introduction_.own = std::move(*memory);
-    if (auto sent = send_hello(address, rendezvous.name()); !sent) {
+    if (auto sent = send_hello(ours, rendezvous.name()); !sent) {
         return std::unexpected(sent.error());
     }
     return Progress::waiting;
@@ -111,9 +116,9 @@ std::expected<void, Breakdown> Handshake::watch_process() {
     return {};
 }
 
-std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& address,
+std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& ours,
                                                      const std::string& name) {
-    const Hello hello = make_hello(introduction_.own.layout(), address, name);
+    const Hello hello = make_hello(introduction_.own.layout(), ours, name);
     const int error = send_message(*system_, socket(), std::as_bytes(std::span(&hello, 1)),
                                    introduction_.own.descriptor());
     introduction_.own.close_descriptor();
@@ -122,7 +127,7 @@ std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& address,
     return std::unexpected(from(failure("cannot greet the peer (sendmsg)", error).error()));
 }
 
-Handshake::Step Handshake::receive(const Layout& layout, const HostAddress& address) {
+Handshake::Step Handshake::receive(const Rendezvous& rendezvous, const Layout& layout) {
     Message message(*system_);
     const int error = message.receive(socket());
     if (error == EAGAIN) return Progress::waiting;
@@ -136,19 +141,22 @@ Handshake::Step Handshake::receive(const Layout& layout, const HostAddress& addr
                                          "its memory did not arrive; raise the limit on open "
                                          "files (ulimit -n)"));
     }
-    return consider(message.bytes(), message.descriptors(), layout, address);
+    return consider(message.bytes(), message.descriptors(), rendezvous, layout);
 }
 
 Handshake::Step Handshake::consider(std::span<const std::byte> message,
-                                    std::span<const int> descriptors, const Layout& layout,
-                                    const HostAddress& address) {
-    const auto hello = check_hello(message, address);
+                                    std::span<const int> descriptors, const Rendezvous& rendezvous,
+                                    const Layout& layout) {
+    const auto hello = check_hello(message);
     if (!hello) {
         const Unwelcome& why = hello.error();
         if (!why.by_peer) return std::unexpected(turn_away(why.reason, why.text));
         return std::unexpected(Breakdown{
             to_status(why.reason),
             "shm: the peer refused us (" + std::string(to_string(why.reason)) + "): " + why.text});
+    }
+    if (auto checked = check_address(*hello, rendezvous); !checked) {
+        return std::unexpected(checked.error());
     }
     if (descriptors.size() != 1) {
         return std::unexpected(
@@ -160,13 +168,36 @@ Handshake::Step Handshake::consider(std::span<const std::byte> message,
         return std::unexpected(from(peer.error()));
     }
     introduction_.peer = std::move(*peer);
-    introduction_.address = address;
     if (!accepted()) return Progress::introduced;
     // Only a name whose process the kernel confirms may serve later connections to it.
     int pid = 0;
     const std::string name(hello->name, hello->name_length);
     if (parse_nic_name(name, pid) && pid == introduction_.pid) introduction_.name = name;
     return prepare_reply(layout);
+}
+
+/// We have come to an address: who answers must be there. Who came to us must have its name in the
+/// directory of the address that it gives: our programs are told that address.
+std::expected<void, Breakdown> Handshake::check_address(const Hello& hello,
+                                                        const Rendezvous& rendezvous) {
+    HostAddress theirs;
+    theirs.length = hello.address_length;
+    std::memcpy(theirs.bytes.data(), hello.address, hello.address_length);
+    if (!accepted()) {
+        if (theirs == address()) return {};
+        return std::unexpected(turn_away(Refusal::address, "it answers with another NIC address"));
+    }
+    const auto known = rendezvous.knows(theirs, {hello.name, hello.name_length});
+    if (!known) {
+        refuse(to_refusal(known.error().status), known.error().text);
+        return std::unexpected(from(known.error()));
+    }
+    if (!*known) {
+        return std::unexpected(
+            turn_away(Refusal::address, "it is not in the directory of its NIC address"));
+    }
+    introduction_.address = theirs;
+    return {};
 }
 
 Handshake::Step Handshake::prepare_reply(const Layout& layout) {
@@ -183,9 +214,9 @@ Handshake::Step Handshake::prepare_reply(const Layout& layout) {
     return Progress::introduced;
 }
 
-std::expected<void, Breakdown> Handshake::reply(const HostAddress& address,
+std::expected<void, Breakdown> Handshake::reply(const HostAddress& ours,
                                                 const std::string& our_name) {
-    return send_hello(address, our_name);
+    return send_hello(ours, our_name);
 }
 
 void Handshake::refuse(Refusal reason, const std::string& text) {

@@ -32,15 +32,16 @@ public:
     };
     using Step = std::expected<Progress, Breakdown>;
 
-    /// We go to the NIC called `target`.
-    static std::expected<Handshake, Breakdown> begin(System& system, std::string target);
+    /// We go to the NIC called `target` among those of `address`.
+    static std::expected<Handshake, Breakdown> begin(System& system, const HostAddress& address,
+                                                     std::string target);
     /// Somebody came to us. The socket becomes the handshake's.
     static std::expected<Handshake, Breakdown> accept(System& system, Descriptor socket);
 
     /// Goes on as far as it can without waiting.
-    Step advance(const Rendezvous& rendezvous, const Layout& layout, const HostAddress& address);
+    Step advance(const Rendezvous& rendezvous, const Layout& layout, const HostAddress& ours);
     /// Accepting side, last step: sends our greeting.
-    std::expected<void, Breakdown> reply(const HostAddress& address, const std::string& our_name);
+    std::expected<void, Breakdown> reply(const HostAddress& ours, const std::string& our_name);
     /// Tells the peer that we do not want it.
     void refuse(Refusal reason, const std::string& text);
 
@@ -49,6 +50,8 @@ public:
     int socket() const { return introduction_.socket.get(); }
     std::int32_t pid() const { return introduction_.pid; }
     const std::string& target() const { return target_; }
+    /// Where we go, or where the peer that came has proven to be.
+    const HostAddress& address() const { return introduction_.address; }
 
     std::vector<std::uint64_t> cookies;  ///< of all resolve() calls that wait for this one
     Time deadline = Time::never();       ///< never: service() has not seen it yet
@@ -58,14 +61,15 @@ public:
 private:
     explicit Handshake(System& system) : system_(&system) {}
 
-    Step connect(const Rendezvous& rendezvous, const Layout& layout, const HostAddress& address);
-    Step receive(const Layout& layout, const HostAddress& address);
+    Step connect(const Rendezvous& rendezvous, const Layout& layout, const HostAddress& ours);
+    Step receive(const Rendezvous& rendezvous, const Layout& layout);
     Step consider(std::span<const std::byte> message, std::span<const int> descriptors,
-                  const Layout& layout, const HostAddress& address);
+                  const Rendezvous& rendezvous, const Layout& layout);
+    std::expected<void, Breakdown> check_address(const Hello& hello, const Rendezvous& rendezvous);
     Step prepare_reply(const Layout& layout);
     std::expected<void, Breakdown> check_credentials();
     std::expected<void, Breakdown> watch_process();
-    std::expected<void, Breakdown> send_hello(const HostAddress& address, const std::string& name);
+    std::expected<void, Breakdown> send_hello(const HostAddress& ours, const std::string& name);
     Breakdown turn_away(Refusal reason, const std::string& text);
 
     System* system_;

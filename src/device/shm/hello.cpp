@@ -7,6 +7,8 @@ namespace via::device::shm {
 
 namespace {
 
+constexpr std::uint16_t address_bytes = 6;  // IPv4 and port
+
 MessageHead make_head(MessageKind kind) {
     return {channel_magic, channel_version, static_cast<std::uint32_t>(kind)};
 }
@@ -65,7 +67,7 @@ const char* to_string(Refusal refusal) {
         case Refusal::sizes:
             return "sizes that do not fit";
         case Refusal::address:
-            return "another NIC address";
+            return "not at its NIC address";
         case Refusal::user:
             return "another user";
         case Refusal::memory:
@@ -107,8 +109,7 @@ Farewell make_goodbye(std::string_view text) {
     return make_farewell(MessageKind::goodbye, 0, text);
 }
 
-std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
-                                            const HostAddress& ours) {
+std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message) {
     MessageHead head;
     if (message.size() < sizeof head) {
         return std::unexpected(bad(Refusal::protocol, "its first message is too short"));
@@ -142,9 +143,10 @@ std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
         return std::unexpected(
             bad(Refusal::sizes, number_pair("its frames carry", hello.payload_max, payload_max)));
     }
-    if (hello.address_length != ours.length ||
-        std::memcmp(hello.address, ours.bytes.data(), ours.length) != 0) {
-        return std::unexpected(bad(Refusal::address, "it has another NIC address"));
+    if (hello.address_length != address_bytes) {
+        return std::unexpected(bad(
+            Refusal::address,
+            number_pair("the bytes of its NIC address are", hello.address_length, address_bytes)));
     }
     int pid = 0;
     if (hello.name_length > nic_name_max || !parse_nic_name({hello.name, hello.name_length}, pid)) {

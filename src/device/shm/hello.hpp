@@ -24,7 +24,7 @@ enum class Refusal : std::uint32_t {
     version,       ///< another version of the channel
     features,      ///< one side needs what the other does not know
     sizes,         ///< ring, arena or frame sizes out of bounds
-    address,       ///< another NIC address: not of this directory
+    address,       ///< it is not at the NIC address that it names
     user,          ///< another user
     memory,        ///< the attached memory is missing, not sealed, or of another size
     resources,     ///< no room: descriptors, memory, paths
@@ -88,9 +88,9 @@ struct Unwelcome {
     std::string text;  ///< printable
 };
 
-/// Checks the peer's first message. `ours` is the address that it must name too.
-std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message,
-                                            const HostAddress& ours);
+/// Checks the peer's first message. Whether the peer is at the address that it names, and whether
+/// the name is its own, is for the caller to find out.
+std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message);
 /// The text of `message` if it is a goodbye, or the refusal of one who could not take our answer to
 /// its greeting.
 std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message);

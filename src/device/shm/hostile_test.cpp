@@ -30,7 +30,7 @@ protected:
     /// The reason the liar hears; count_: none yet.
     static Refusal heard(Liar& liar) {
         const std::vector<std::byte> bytes = liar.hear();
-        const auto checked = check_hello(bytes, test_address());
+        const auto checked = check_hello(bytes);
         if (checked || !checked.error().by_peer) return Refusal::count_;
         return checked.error().reason;
     }

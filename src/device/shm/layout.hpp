@@ -19,8 +19,8 @@ constexpr std::uint32_t channel_version = 1;
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
 
-constexpr std::uint32_t header_max = 40;     ///< bytes of header beside a payload in the arena
-constexpr std::uint32_t payload_max = 8192;  ///< bytes; tunable, both sides must agree
+constexpr std::uint32_t header_max = 40;          ///< bytes of header beside a payload in the arena
+constexpr std::uint32_t payload_max = 8192;       ///< bytes; tunable, both sides must agree
 constexpr std::uint32_t large_length_min = 2048;  ///< bytes; from here perhaps past the cache
 
 /// One frame. words[0]: stamp (low half), then 16 bits inline length or arena_marker, then 16 bits

@@ -35,7 +35,7 @@ int create_memfd(System& system) {
 int reopen_read_only(System& system, int fd) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return system.open(path, O_RDONLY | O_CLOEXEC);
+    return system.openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
 }  // namespace

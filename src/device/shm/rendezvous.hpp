@@ -13,16 +13,17 @@
 
 #include "base/address.hpp"
 #include "device/shm/failure.hpp"
+#include "device/shm/folder.hpp"
 #include "device/shm/system.hpp"
 
 namespace via::device::shm {
 
 class Rendezvous {
 public:
-    /// Checks the directory (there, ours, closed to others), removes what the dead left behind,
-    /// and begins to listen as nic-PID-`key`.
+    /// Checks the directory (there, ours, closed to others), claims it for `host`, removes what the
+    /// dead left behind, and begins to listen as nic-PID-`key`.
     static Outcome<std::unique_ptr<Rendezvous>> open(System& system, const std::string& directory,
-                                                     std::uint64_t key);
+                                                     std::uint64_t key, const Host& host = {});
     /// Removes our names and closes the socket.
     ~Rendezvous();
     Rendezvous(const Rendezvous&) = delete;
@@ -35,42 +36,34 @@ public:
     Outcome<void> listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
 
-    /// Name of the NIC that listens to `discriminator`, or empty. It may be dead.
+    /// Name of the NIC of our address that listens to `discriminator`, or empty. It may be dead.
     std::string find(const Discriminator& discriminator) const;
-
-    enum class Reach : std::uint8_t {
-        connected,
-        busy,    ///< alive, but its queue is full: try again later
-        gone,    ///< nobody is there
-        failed,  ///< errno says why
-    };
-    /// Connects `socket` to the NIC called `name`.
-    Reach connect(int socket, const std::string& name) const;
+    /// The same at any address. not_reachable: nobody ever had that address.
+    Outcome<std::string> find(const NetAddress& remote) const;
+    /// Is there a NIC called `name` among those of `address`?
+    Outcome<bool> knows(const HostAddress& address, const std::string& name) const;
+    /// Connects `socket` to the NIC called `name` among those of `address`.
+    Outcome<Folder::Reach> connect(int socket, const HostAddress& address,
+                                   const std::string& name) const;
 
     /// A new descriptor of the directory: something to hold in reserve. -1 and errno on failure.
-    int duplicate_descriptor() const { return system_.duplicate(directory_.get()); }
+    int duplicate_descriptor() const { return system_.duplicate(folder_.descriptor()); }
 
 private:
-    Rendezvous(System& system, std::string path) : system_(system), path_(std::move(path)) {}
+    Rendezvous(Folder folder, const HostAddress& address)
+        : folder_(std::move(folder)), system_(folder_.system()), address_(address) {}
 
-    Outcome<void> open_directory();
     Outcome<void> open_socket(std::uint64_t key);
     int bind_and_listen(const std::string& temporary);
     void remove_leftovers();
     void consider_leftover(std::string_view entry, std::map<std::string, bool, std::less<>>& dead);
     Outcome<void> take_name(const std::string& link);
     bool remove_dead_link(const std::string& link, const std::string& target);
-    bool is_dead(const std::string& name) const;
-    bool process_ended(pid_t pid) const;
-    /// The NIC's name that `link` leads to; empty: none or malformed, then `exists` tells which.
-    std::string read_link(const std::string& link, bool* exists = nullptr) const;
-    std::string socket_path(const std::string& name) const;
     bool lock_directory() const;
-    bool remove(const std::string& entry) const;
 
+    Folder folder_;
     System& system_;
-    std::string path_;
-    Descriptor directory_;
+    HostAddress address_;
     Descriptor socket_;
     std::string name_;
     std::map<std::string, unsigned> listening_;  ///< link name, how often

@@ -179,8 +179,8 @@ TEST(ShmRendezvous, LongPathsWork) {
         auto b = Rendezvous::open(System::real(), path, 2);
         ASSERT_TRUE(b);
         Descriptor socket(System::real(), System::real().socket());
-        EXPECT_EQ((*b)->connect(socket.get(), (*b)->find(discriminator("x"))),
-                  Rendezvous::Reach::connected);
+        EXPECT_EQ((*b)->connect(socket.get(), {}, (*b)->find(discriminator("x"))),
+                  Folder::Reach::connected);
     }
     for (; !made.empty(); made.pop_back()) EXPECT_EQ(::rmdir(made.back().c_str()), 0);
 }

@@ -39,10 +39,10 @@ void ShmDevice::push_unresolved(std::uint64_t cookie, Status status) {
     events_.push_back({PathEventKind::unresolved, 0, status, cookie});
 }
 
-Channel* ShmDevice::find_channel(const std::string& name) const {
+Channel* ShmDevice::find_channel(const HostAddress& address, const std::string& name) const {
     for (const auto& channel : table_) {
         if (channel != nullptr && channel->state != Channel::State::ended && !channel->departing &&
-            channel->peer_info.name == name) {
+            channel->peer_info.name == name && channel->peer_info.address == address) {
             return channel.get();
         }
     }
@@ -50,21 +50,25 @@ Channel* ShmDevice::find_channel(const std::string& name) const {
 }
 
 void ShmDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
-    if (!(remote.host == config_.address)) {
-        return push_unresolved(cookie, Status::not_reachable);
+    const auto found = rendezvous_->find(remote);
+    if (!found) {
+        report(found.error().text);
+        return push_unresolved(cookie, found.error().status);
     }
-    const std::string target = rendezvous_->find(remote.discriminator);
+    const std::string& target = *found;
     if (target.empty()) return push_unresolved(cookie, Status::no_match);
-    if (const Channel* channel = find_channel(target)) {
+    if (const Channel* channel = find_channel(remote.host, target)) {
         events_.push_back({PathEventKind::resolved, channel->path, Status::success, cookie});
         return;
     }
     for (auto& [id, handshake] : handshakes_) {
-        if (handshake.accepted() || handshake.target() != target) continue;
+        if (handshake.accepted() || handshake.target() != target ||
+            !(handshake.address() == remote.host))
+            continue;
         handshake.cookies.push_back(cookie);
         return;
     }
-    auto handshake = Handshake::begin(system_, target);
+    auto handshake = Handshake::begin(system_, remote.host, target);
     if (!handshake) {
         report(handshake.error().text);
         return push_unresolved(cookie, handshake.error().status);

@@ -18,9 +18,11 @@
 namespace via::device::shm {
 
 struct ShmConfig {
-    /// Exists, mode 0700, ours; private to the host (boot id, network namespace) and NIC name.
+    /// Exists, mode 0700, ours; within the directory of this machine (boot id, network namespace).
+    /// So that NICs of other addresses find it, it is called folder_name(address).
     std::string directory;
     HostAddress address;                          ///< the same for all NICs of the directory
+    std::string host;                             ///< the name that `address` stands for, or empty
     std::uint64_t key = 0;                        ///< random: tells the NICs of one process apart
     std::uint32_t ring_slots = 1024;              ///< power of two, 64 bytes each, per peer
     std::uint32_t arena_bytes = 1U << 20;         ///< power of two, per peer, given back when idle
@@ -95,7 +97,7 @@ private:
 
     // shm_connect.cpp: peers are found and let in
     void push_unresolved(std::uint64_t cookie, Status status);
-    Channel* find_channel(const std::string& name) const;
+    Channel* find_channel(const HostAddress& address, const std::string& name) const;
     void run_handshake(std::uint32_t id);
     void fail_handshake(Handshakes::iterator at, const Breakdown& why);
     void finish_handshake(Handshakes::iterator at);

@@ -54,7 +54,8 @@ ShmDevice::ShmDevice(const ShmConfig& config)
 }
 
 Outcome<void> ShmDevice::start() {
-    auto rendezvous = Rendezvous::open(system_, config_.directory, config_.key);
+    auto rendezvous =
+        Rendezvous::open(system_, config_.directory, config_.key, {config_.address, config_.host});
     if (!rendezvous) return std::unexpected(rendezvous.error());
     rendezvous_ = std::move(*rendezvous);
     epoll_ = Descriptor(system_, system_.epoll_create());

@@ -14,7 +14,7 @@ namespace via::device::shm {
 
 class StoreChoice {
 public:
-    static constexpr std::uint32_t trial_windows = 8;  ///< of a trial, the two kinds in turn
+    static constexpr std::uint32_t trial_windows = 8;   ///< of a trial, the two kinds in turn
     static constexpr std::uint32_t kept_windows = 512;  ///< until the next trial
 
     /// `lap`: bytes of the arena. A window is two laps, and its time that of the second one: the

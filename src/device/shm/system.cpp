@@ -35,7 +35,9 @@ int System::madvise(void* address, std::size_t length, int advice) {
     return ::madvise(address, length, advice);
 }
 
-int System::open(const char* path, int flags) { return ::open(path, flags); }
+int System::openat(int directory, const char* path, int flags) {
+    return ::openat(directory, path, flags);
+}
 int System::close(int fd) { return ::close(fd); }
 int System::duplicate(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }

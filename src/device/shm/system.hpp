@@ -28,7 +28,7 @@ public:
     virtual int munmap(void* address, std::size_t length);
     virtual int madvise(void* address, std::size_t length, int advice);
 
-    virtual int open(const char* path, int flags);
+    virtual int openat(int directory, const char* path, int flags);
     virtual int close(int fd);
     virtual int duplicate(int fd);
     virtual int flock(int fd, int operation);

@@ -37,33 +37,49 @@ inline std::string& temporary_root() {
     return root;
 }
 
+inline HostAddress test_address(std::uint8_t last = 1) {
+    HostAddress address;
+    address.bytes = {127, 0, 0, last, 0x26, 0x0D};
+    address.length = 6;
+    return address;
+}
+
+/// Where NICs meet: the folder of test_address() in a directory of its own.
 class Directory {
 public:
-    Directory() : path(temporary_root() + "/via-shm-test-XXXXXX") {
-        if (::mkdtemp(path.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << path;
+    Directory() : machine(temporary_root() + "/via-shm-test-XXXXXX") {
+        if (::mkdtemp(machine.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << machine;
+        make(test_address());
+    }
+    /// The folder of another address beside that one.
+    Directory(const Directory& neighbour, const HostAddress& address)
+        : machine(neighbour.machine), is_guest_(true) {
+        make(address);
     }
     ~Directory() {
         for (const std::string& name : names()) ::unlink((path + "/" + name).c_str());
         ::rmdir(path.c_str());
+        if (!is_guest_) ::rmdir(machine.c_str());
     }
     Directory(const Directory&) = delete;
     Directory& operator=(const Directory&) = delete;
 
     std::vector<std::string> names() const;
+    std::string machine;  ///< holds the folders
     std::string path;
+
+private:
+    void make(const HostAddress& address) {
+        path = machine + "/" + folder_name(address);
+        if (::mkdir(path.c_str(), 0700) != 0) ADD_FAILURE() << "mkdir " << path;
+    }
+    bool is_guest_ = false;
 };
 
 //// The names in `path`, without . and .. ; also counts /proc/self/fd.
 std::vector<std::string> list_directory(const std::string& path);
 std::size_t count_descriptors();
 std::size_t count_mappings();
-
-inline HostAddress test_address() {
-    HostAddress address;
-    address.bytes = {127, 0, 0, 1, 0x26, 0x0D};
-    address.length = 6;
-    return address;
-}
 
 inline Discriminator discriminator(const std::string& text) {
     Discriminator result;
@@ -125,11 +141,18 @@ void expect_passes(Node& from, PathId out, Node& to, PathId in, std::uint32_t he
 /// A peer that speaks the protocol byte by byte, so that it can break it.
 class Liar {
 public:
-    explicit Liar(const Directory& directory) : directory_(directory.path) {}
+    /// Its name is in the directory, as that of a good peer is.
+    explicit Liar(const Directory& directory) : directory_(directory.path) {
+        settle(make_nic_name(::getpid(), 0xBAD));
+    }
     ~Liar();
 
     /// Connects to the NIC called `name`.
     bool connect(const std::string& name);
+    /// Makes an entry `name` in the directory; it stays until that goes.
+    void settle(const std::string& name) const {
+        ::close(::open((directory_ + "/" + name).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
     /// What a good peer would create; `change` may damage it before it is sealed.
     struct MemoryOptions {
         int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

@@ -376,4 +376,15 @@ Status SimAgent::host_name(const HostAddress& address, std::string& name) {
     return Status::error_name_service;
 }
 
+/// In the order of their addresses, which is that of naming.
+std::vector<HostAddress> SimAgent::discover() {
+    baton().join_unless_member();
+    std::vector<HostAddress> found;
+    for (const SimAgent* agent : world().agents()) found.push_back(agent->address_);
+    std::sort(found.begin(), found.end(),
+              [](const HostAddress& a, const HostAddress& b) { return a.bytes < b.bytes; });
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
 }  // namespace via::sim

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "agent/agent.hpp"
 #include "base/counters.hpp"
@@ -49,6 +50,7 @@ public:
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
+    std::vector<HostAddress> discover() override;
     void close() override;
 
     // The world's, with the baton

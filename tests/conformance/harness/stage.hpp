@@ -34,6 +34,8 @@ public:
 
     // For roles, from their threads.
     virtual std::string device_name(const std::string& role) const = 0;
+    /// The same on a host that no other role is on, if this medium has several hosts.
+    virtual std::string device_on_own_host(const std::string& role) const;
     virtual std::string host_name(const std::string& role) const;
     virtual std::shared_ptr<Nic> open_nic(Role& role);
     /// Starts a thread of a role.

@@ -141,7 +141,9 @@ class Processes : public Stage {
 public:
     explicit Processes(std::string medium) : medium_(std::move(medium)) {}
     std::string name() const override { return medium_; }
-    unsigned has() const override { return own_nics | real_threads | processes | polling; }
+    unsigned has() const override {
+        return own_nics | real_threads | processes | polling | configured;
+    }
     std::string device_name(const std::string&) const override { return medium_; }
 
     void run(const std::vector<RolePlan>& plans) override {

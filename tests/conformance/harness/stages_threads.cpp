@@ -83,7 +83,7 @@ class Loopback : public ThreadStage {
 public:
     Loopback() : ThreadStage("loopback") {}
     std::string name() const override { return medium_; }
-    unsigned has() const override { return real_threads | polling; }
+    unsigned has() const override { return real_threads | polling | configured; }
 
     std::shared_ptr<Nic> open_nic(Role& role) override {
         const std::lock_guard lock(mutex_);
@@ -101,7 +101,7 @@ class Threads : public ThreadStage {
 public:
     explicit Threads(std::string medium) : ThreadStage(std::move(medium)) {}
     std::string name() const override { return medium_ + "_threads"; }
-    unsigned has() const override { return own_nics | real_threads | polling; }
+    unsigned has() const override { return own_nics | real_threads | polling | configured; }
 };
 
 }  // namespace

@@ -75,6 +75,11 @@ std::string Stage::host_name(const std::string&) const {
     return name;
 }
 
+std::string Stage::device_on_own_host(const std::string& role) const {
+    const std::string name = device_name(role);
+    return name == "shm" ? name + ":conformance-" + role : name;
+}
+
 void Stage::pause() { sched_yield(); }
 
 long Stage::now_ms() const {
@@ -103,7 +108,9 @@ Nic& Role::nic() {
     return *nic_;
 }
 
-std::string Role::device_name() const { return stage_.device_name(name()); }
+std::string Role::device_name() const {
+    return on_own_host_ ? stage_.device_on_own_host(name()) : stage_.device_name(name());
+}
 
 std::string Role::host_name() const { return stage_.host_name(name()); }
 

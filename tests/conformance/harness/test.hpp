@@ -36,6 +36,7 @@ enum Need : unsigned {
     real_threads = 2,  ///< threads run when they like and may block outside of VIPL
     processes = 4,     ///< roles may fork, exit and be killed
     polls_memory = 8,  ///< plain memory may be read while a NIC writes it: not under tsan
+    configured = 16,   ///< names come from files and variables: a real host
 };
 
 /// Patience of the helpers with calls that must come to an end, milliseconds. No test is right or
@@ -103,6 +104,8 @@ public:
     Nic& nic();
     /// What the role gives to VipOpenNic.
     std::string device_name() const;
+    /// From now on that is a NIC on a host of the role's own, where there can be several.
+    void move_to_own_host() { on_own_host_ = true; }
     /// The name under which this role's host is found.
     std::string host_name() const;
     /// A discriminator that no other test run on this machine has.
@@ -166,6 +169,7 @@ private:
     Lines& lines_;
     std::size_t index_;
     std::shared_ptr<Nic> nic_;
+    bool on_own_host_ = false;
 };
 
 /// Puts a test on the list of every stage that the program has.
