@@ -130,8 +130,8 @@ VIP_RETURN ViaRecvDoneMany(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptors,
 
 /** An entry of a completion queue. */
 typedef struct _VIA_COMPLETION {
-    VIP_VI_HANDLE ViHandle;
-    VIP_BOOLEAN RecvQueue; /**< VIP_TRUE: the receive queue, VIP_FALSE: the send queue */
+    VIP_VI_HANDLE ViHandle; /**< whose descriptor is done */
+    VIP_BOOLEAN RecvQueue;  /**< VIP_TRUE: the receive queue, VIP_FALSE: the send queue */
 } VIA_COMPLETION;
 
 /**

@@ -15,6 +15,9 @@ from pathlib import Path
 
 SKIPPED = 77
 TOLERANCE = 0.02
+# What the C++ API may cost beyond the C calls that it makes.
+CPP_BEYOND_C = 0.03
+CPP_BEYOND_C_IN_ONE_CALL = 25  # instructions: a share of one short call says little
 # The C library's string functions in the one form that every x86-64 processor has.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512VL,-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,"
             "-ERMS,-FSRM,-SSSE3,-Fast_Unaligned_Copy")
@@ -110,6 +113,19 @@ def compare(expected, found):
     return faults
 
 
+def compare_languages(found):
+    """Every count of the C++ API beside that of the same calls in C."""
+    pairs = {name: (found[name], found["vipl" + name.removeprefix("cpp")])
+             for name in sorted(found) if name.startswith("cpp_")}
+    faults = 0
+    for name, (cpp, c) in pairs.items():
+        allowed = CPP_BEYOND_C * c if "message" in name else CPP_BEYOND_C_IN_ONE_CALL
+        excess = cpp - c > allowed
+        faults += excess
+        print(f"{name:32} C {c}  C++ {cpp}  {(cpp - c) / c:+.1%}{'  TOO MUCH' if excess else ''}")
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, required=True)
@@ -120,11 +136,13 @@ def main():
     if not shutil.which("valgrind"):
         skip("valgrind is not installed ('./dev setup test' does it)")
     table = read_table(arguments.table)
+    found = measure(arguments.programs)
+    if compare_languages(found):
+        sys.exit(f"the C++ API costs more than {CPP_BEYOND_C:.0%} beyond the C calls of a message, "
+                 f"or {CPP_BEYOND_C_IN_ONE_CALL} instructions beyond one call")
     if arguments.compiler not in table and not arguments.update:
-        found = measure(arguments.programs)
         print("\n".join(lines_of(arguments.compiler, found)))
         skip(f"the table knows nothing of {arguments.compiler}; the lines above would be its own")
-    found = measure(arguments.programs)
     if arguments.update:
         table[arguments.compiler] = found
         write_table(arguments.table, table)

@@ -1,4 +1,5 @@
-"""Checks that every room has its README and that links in Markdown lead to files that exist."""
+"""Checks that every room has its README, that links in Markdown lead to files that exist, and that
+a block of code behind <!-- from FILE --> is a part of that file, but for indentation."""
 
 import re
 from urllib.parse import unquote
@@ -6,6 +7,7 @@ from urllib.parse import unquote
 from common import Report, project_files, project_root, read_text, room_of
 
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.M)
+QUOTE = re.compile(r"^<!-- from (\S+) -->\n(?:```.*\n((?:.*\n)*?)```)?", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -18,6 +20,22 @@ def check_links(path, text, root, report):
         if not (root / path.parent / target).exists():
             line = text.count("\n", 0, match.start()) + 1
             report.fault(f"{path}:{line}", f"the link leads nowhere: {target}")
+
+
+def bare(text):
+    return "".join(line.strip() + "\n" for line in text.splitlines())
+
+
+def check_quotes(path, text, root, report):
+    for match in QUOTE.finditer(text):
+        where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
+        source = root / match.group(1)
+        if not (match.group(2) or "").strip():
+            report.fault(where, "no code follows")
+        elif not source.is_file():
+            report.fault(where, f"there is no {match.group(1)}")
+        elif "\n" + bare(match.group(2)) not in "\n" + bare(read_text(source) or ""):
+            report.fault(where, f"this is not a part of {match.group(1)}")
 
 
 def main():
@@ -33,6 +51,7 @@ def main():
         if path.suffix == ".md":
             looked_at += 1
             check_links(path, read_text(root / path) or "", root, report)
+            check_quotes(path, read_text(root / path) or "", root, report)
     report.finish(looked_at)
 
 

@@ -1,0 +1,99 @@
+/* A server whose one loop hears all connections and whatever else has a descriptor.
+ *     epoll_server               answers in capitals; ends when its standard input does
+ * 'coroutine_echo ask TEXT' asks. A thread accepts, because VipConnectWait has no descriptor. */
+#define _POSIX_C_SOURCE 200809L
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <via/via.h>
+
+#define CHECK(call) check(#call, (call))
+static struct client {
+    _Alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR receive, send;
+    char in[64], out[64];
+} clients[100];
+static VIP_NIC_HANDLE nic;
+static VIP_CQ_HANDLE queue;
+static VIP_MEM_HANDLE memory;
+static VIP_VI_ATTRIBUTES ours = {VIP_SERVICE_RELIABLE_DELIVERY, 64, NULL, NULL, 0, 0};
+static union {
+    VIP_NET_ADDRESS address;
+    char bytes[128];
+} remote, listener = {.address = {.DiscriminatorLen = 4}};
+
+static void check(const char* call, VIP_RETURN code) {
+    if (code == VIP_SUCCESS) return;
+    fprintf(stderr, "epoll_server: %s: %s\n", call, ViaReturnText(code));
+    _exit(1);
+}
+static void ignore(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) { (void)context, (void)error; }
+
+static VIP_DESCRIPTOR* describe(VIP_DESCRIPTOR* descriptor, char* text, size_t length) {
+    descriptor->CS.SegCount = 1;
+    descriptor->CS.Length = (VIP_UINT32)length;
+    descriptor->DS[0].Local = (VIP_DATA_SEGMENT){{.Address = text}, memory, (VIP_UINT32)length};
+    return descriptor;
+}
+
+/* Each slot serves one client; after the last one nobody is accepted any more. */
+static void* accept_clients(void* unused) {
+    for (struct client* c = clients; c < clients + sizeof clients / sizeof *clients; ++c) {
+        VIP_VI_HANDLE vi;
+        VIP_CONN_HANDLE caller;
+        VIP_VI_ATTRIBUTES theirs;
+        CHECK(VipCreateVi(nic, &ours, queue, queue, &vi));
+        CHECK(VipPostRecv(vi, describe(&c->receive, c->in, sizeof c->in), memory));
+        if (VipConnectWait(nic, &listener.address, VIP_INFINITE, &remote.address, &theirs,
+                           &caller) != VIP_SUCCESS)
+            return unused; /* the NIC was closed */
+        if (VipConnectAccept(caller, vi) != VIP_SUCCESS) VipConnectReject(caller);
+    }
+    return unused;
+}
+
+static void serve(VIP_VI_HANDLE vi, VIP_BOOLEAN is_receive) {
+    VIP_DESCRIPTOR* done;
+    if ((is_receive ? VipRecvDone : VipSendDone)(vi, &done) != VIP_SUCCESS) {
+        CHECK(VipDisconnect(vi)); /* the client has gone */
+        while (VipRecvDone(vi, &done) != VIP_NOT_DONE && done != NULL) continue;
+        while (VipSendDone(vi, &done) != VIP_NOT_DONE && done != NULL) continue;
+        CHECK(VipDestroyVi(vi));
+    } else if (is_receive) {
+        struct client* c = (struct client*)done;
+        const size_t length = done->CS.Length;
+        for (size_t n = 0; n < length; ++n) c->out[n] = (char)toupper((unsigned char)c->in[n]);
+        CHECK(VipPostRecv(vi, describe(&c->receive, c->in, sizeof c->in), memory));
+        CHECK(VipPostSend(vi, describe(&c->send, c->out, length), memory));
+    }
+}
+
+static void watch(int loop, int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+    if (epoll_ctl(loop, EPOLL_CTL_ADD, descriptor, &event) != 0) perror("epoll_ctl"), exit(1);
+}
+
+int main(int argc, char** argv) {
+    int loop = epoll_create1(EPOLL_CLOEXEC), completions;
+    pthread_t thread;
+    struct epoll_event event;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN is_receive;
+    if (argc > 1) return fprintf(stderr, "usage: %s\n", argv[0]), 2;
+    memcpy(listener.address.HostAddress, "echo", 4);
+    CHECK(VipOpenNic("shm", &nic));
+    CHECK(VipErrorCallback(nic, NULL, ignore)); /* that a client leaves is no news */
+    CHECK(VipRegisterMem(nic, clients, sizeof clients, NULL, &memory));
+    CHECK(VipCreateCQ(nic, 1024, &queue));
+    CHECK(ViaCQDescriptor(queue, &completions));
+    watch(loop, completions), watch(loop, STDIN_FILENO);
+    if (pthread_create(&thread, NULL, accept_clients, NULL) != 0) return perror("pthread"), 1;
+    for (;;) {
+        if (epoll_wait(loop, &event, 1, -1) < 1) continue;
+        if (event.data.fd == STDIN_FILENO && getchar() == EOF) return VipCloseNic(nic) != 0;
+        while (VipCQDone(queue, &vi, &is_receive) == VIP_SUCCESS) serve(vi, is_receive);
+    }
+}

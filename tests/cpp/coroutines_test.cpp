@@ -1,0 +1,212 @@
+// Completions by co_await.
+#include "scene.hpp"
+
+#include <deque>
+
+using namespace via;
+using namespace via::test;
+
+namespace {
+
+/// One NIC's share of a scene: queue, reactor, buffers, one VI.
+struct End {
+    End(Nic& nic, Executor* executor)
+        : pool(must(BufferPool::create(nic, {.buffers = 16, .size = 64}))),
+          queue(must(CompletionQueue::create(nic))),
+          reactor(queue, executor),
+          async(std::in_place, reactor,
+                must(Vi::create(nic, {.sends = &queue, .receives = &queue}))) {
+        for (int n = 0; n < 8; ++n) must(vi().post_receive(pool.take()));
+    }
+    Vi& vi() { return async->vi(); }
+    AsyncVi& operator*() { return *async; }
+
+    BufferPool pool;
+    CompletionQueue queue;
+    Reactor reactor;
+    std::optional<AsyncVi> async;
+};
+
+class Coroutines : public Scene {};
+INSTANTIATE_TEST_SUITE_P(Media, Coroutines, media());
+
+/// Sends back what comes, until the connection ends.
+Detached echo(End& end, bool& ended) {
+    for (;;) {
+        const auto message = co_await (*end).receive();
+        if (!message) break;
+        const Buffer buffer = end.pool.reclaim(*message);
+        const auto length = message->length();
+        EXPECT_TRUE(co_await (*end).send(buffer.descriptor().send(buffer.segment(length))));
+        EXPECT_TRUE(end.vi().post_receive(end.pool.take()));
+    }
+    ended = true;
+}
+
+Detached ask(End& end, int rounds, int& answered) {
+    for (int n = 0; n < rounds; ++n) {
+        Buffer buffer = end.pool.take();
+        write_text(buffer.bytes(), std::to_string(n));
+        const auto length = std::to_string(n).size();
+        const auto sent = co_await (*end).send(buffer.descriptor().send(buffer.segment(length)));
+        EXPECT_TRUE(sent);
+        const auto answer = co_await (*end).receive();
+        if (!answer) co_return;
+        EXPECT_EQ(std::to_string(n), text_of_bytes(answer->bytes()));
+        EXPECT_TRUE(end.vi().post_receive(end.pool.reclaim(*answer)));
+        ++answered;
+    }
+}
+
+/// Runs what is to be resumed when it is told to.
+class Later final : public Executor {
+public:
+    void resume_later(std::coroutine_handle<> coroutine) noexcept override {
+        waiting_.push_back(coroutine);
+    }
+    std::size_t run() {
+        std::size_t count = 0;
+        for (; !waiting_.empty(); ++count) {
+            const auto next = waiting_.front();
+            waiting_.pop_front();
+            next.resume();
+        }
+        return count;
+    }
+
+private:
+    std::deque<std::coroutine_handle<>> waiting_;
+};
+
+TEST_P(Coroutines, EchoByPollingInOneThread) {
+    End here(near(), nullptr);
+    End there(far(), nullptr);
+    connect(here.vi(), there.vi());
+    must(far().on_error([](const AsyncError&) {}));
+    bool ended = false;
+    int answered = 0;
+    echo(there, ended);
+    ask(here, 100, answered);
+    while (answered < 100) {
+        must(here.reactor.poll());
+        must(there.reactor.poll());
+    }
+    EXPECT_FALSE(ended);
+    here.async.reset();
+    while (!ended) must(there.reactor.wait(patience));
+}
+
+TEST_P(Coroutines, EchoByWaitingInTwoThreads) {
+    End here(near(), nullptr);
+    End there(far(), nullptr);
+    connect(here.vi(), there.vi());
+    must(far().on_error([](const AsyncError&) {}));
+    bool ended = false;
+    int answered = 0;
+    std::thread serving([&] {
+        echo(there, ended);
+        while (!ended) must(there.reactor.wait(patience));
+    });
+    ask(here, 100, answered);
+    while (answered < 100) must(here.reactor.wait(patience));
+    here.async.reset();
+    serving.join();
+    EXPECT_TRUE(ended);
+}
+
+TEST_P(Coroutines, AnExecutorResumesWhenItLikes) {
+    Later later;
+    End here(near(), &later);
+    End there(far(), nullptr);
+    connect(here.vi(), there.vi());
+    must(far().on_error([](const AsyncError&) {}));
+    bool ended = false;
+    int answered = 0;
+    echo(there, ended);
+    ask(here, 3, answered);
+    std::size_t resumed = 0;
+    while (answered < 3) {
+        must(there.reactor.poll());
+        const int before = answered;
+        must(here.reactor.poll());
+        EXPECT_EQ(before, answered) << "the reactor itself resumes nothing";
+        resumed += later.run();
+    }
+    EXPECT_GE(resumed, 3U);
+    here.async.reset();
+    while (!ended) must(there.reactor.wait(patience));
+}
+
+Detached take_one(AsyncVi& vi, std::vector<int>& order, int name, VIP_RETURN& code) {
+    const auto got = co_await vi.receive();
+    order.push_back(name);
+    code = got ? VIP_SUCCESS : got.error().code();
+}
+
+TEST_P(Coroutines, WhoCameFirstIsServedFirstAndNobodyWaitsForEver) {
+    auto queue = must(CompletionQueue::create(near()));
+    auto pool = must(BufferPool::create(near()));
+    Reactor reactor(queue);
+    AsyncVi vi(reactor, must(Vi::create(near(), {.sends = &queue, .receives = &queue})));
+    std::vector<int> order;
+    VIP_RETURN nobody = VIP_SUCCESS;
+    take_one(vi, order, 0, nobody);
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, nobody) << "nothing is posted: answered at once";
+    must(vi.vi().post_receive(pool.take()));
+    VIP_RETURN first = VIP_SUCCESS;
+    VIP_RETURN second = VIP_SUCCESS;
+    take_one(vi, order, 1, first);
+    take_one(vi, order, 2, second);
+    EXPECT_EQ(1U, order.size());
+    must(vi.vi().disconnect());  // one flushed receive for two who wait
+    while (order.size() < 3) must(reactor.wait(patience));
+    EXPECT_EQ((std::vector{0, 1, 2}), order);
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, first);
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, second);
+}
+
+TEST_P(Coroutines, ASendThatCannotBePostedIsAnsweredAtOnce) {
+    auto queue = must(CompletionQueue::create(near()));
+    Reactor reactor(queue);
+    AsyncVi vi(reactor, must(Vi::create(near(), {.sends = &queue, .receives = &queue})));
+    VIP_RETURN code = VIP_SUCCESS;
+    [](AsyncVi& on, VIP_RETURN& answer) -> Detached {
+        answer = (co_await on.send(Descriptor(nullptr, 0))).error().code();
+    }(vi, code);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, code);
+}
+
+/// A coroutine that its owner may end.
+struct Owned {
+    struct promise_type {
+        Owned get_return_object() {
+            return {std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() { std::terminate(); }
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+
+TEST_P(Coroutines, OneThatIsDestroyedWhileItWaitsIsForgotten) {
+    auto queue = must(CompletionQueue::create(near()));
+    auto pool = must(BufferPool::create(near()));
+    Reactor reactor(queue);
+    AsyncVi vi(reactor, must(Vi::create(near(), {.sends = &queue, .receives = &queue})));
+    must(vi.vi().post_receive(pool.take()));
+    const Owned waits = [](AsyncVi& on) -> Owned {
+        co_await on.receive();
+        ADD_FAILURE() << "it was destroyed";
+    }(vi);
+    std::vector<int> order;
+    VIP_RETURN code = VIP_SUCCESS;
+    take_one(vi, order, 1, code);
+    waits.handle.destroy();
+    must(vi.vi().disconnect());
+    while (order.empty()) must(reactor.wait(patience));
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, code);
+}
+
+}  // namespace

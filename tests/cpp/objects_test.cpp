@@ -1,0 +1,204 @@
+// NICs, tags, memory, pools, queues; and what happens when they are destroyed in a wrong order.
+#include "scene.hpp"
+
+using namespace via;
+using namespace via::test;
+
+namespace {
+
+class Objects : public Scene {};
+INSTANTIATE_TEST_SUITE_P(Media, Objects, media());
+
+TEST(Nic, AnUnknownNameIsRefusedInWords) {
+    const auto nic = Nic::open("nonsense");
+    ASSERT_FALSE(nic);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, nic.error().code());
+    EXPECT_NE(std::string::npos, nic.error().message().find("nonsense")) << nic.error().message();
+}
+
+TEST_P(Objects, NicTellsWhatItIs) {
+    EXPECT_EQ(VIP_TRUE, must(near().attributes()).ThreadSafe);
+    EXPECT_EQ(6U, must(near().address("x")).host().size());
+    EXPECT_EQ("x", must(near().address("x")).discriminator());
+    EXPECT_TRUE(near().counter(ViaCounterName(0)));
+    EXPECT_EQ(VIP_INVALID_PARAMETER, near().counter("no such counter").error().code());
+}
+
+TEST_P(Objects, HostsAreFoundByName) {
+    EXPECT_EQ(6U, must(near().find_host("localhost")).host().size());
+    const auto nobody = near().find_host("no.such.host.invalid");
+    ASSERT_FALSE(nobody);
+    EXPECT_NE(std::string::npos, nobody.error().message().find("no.such.host.invalid"));
+}
+
+TEST_P(Objects, MovedNicsWorkAndMovedFromOnesAnswer) {
+    Nic taken = std::move(near());
+    EXPECT_TRUE(taken.attributes());
+    EXPECT_EQ(VIP_INVALID_PARAMETER, near().attributes().error().code());
+    near() = std::move(taken);
+    EXPECT_TRUE(near().attributes());
+}
+
+TEST_P(Objects, RegionsAreRegisteredAndEnd) {
+    std::array<std::byte, 100> bytes{};
+    auto region = must(MemoryRegion::of(near(), bytes, {.rdma_write = true}));
+    EXPECT_EQ(bytes.data(), region.bytes().data());
+    EXPECT_EQ(100U, region.remote().length);
+    EXPECT_EQ(region.handle(), region.remote().handle);
+    EXPECT_TRUE(region.deregister());
+    EXPECT_FALSE(region.deregister());
+    const auto own = must(MemoryRegion::allocate(near(), 10'000));
+    EXPECT_EQ(0U, reinterpret_cast<std::uintptr_t>(own.bytes().data()) % 4096);
+    EXPECT_TRUE(std::ranges::all_of(own.bytes(), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST_P(Objects, ATagInUseStays) {
+    auto tag = must(ProtectionTag::create(near()));
+    auto region = std::optional(must(MemoryRegion::allocate(near(), 64, {.tag = &tag})));
+    EXPECT_EQ(VIP_ERROR_RESOURCE, tag.destroy().error().code());
+    region.reset();
+    EXPECT_TRUE(tag.destroy());
+}
+
+TEST_P(Objects, AQueueInUseStays) {
+    auto queue = must(CompletionQueue::create(near(), 8));
+    EXPECT_TRUE(queue.resize(16));
+    auto vi = std::optional(must(Vi::create(near(), {.sends = &queue, .receives = &queue})));
+    EXPECT_EQ(VIP_ERROR_RESOURCE, queue.destroy().error().code());
+    const auto waited = vi->receive_wait(1ms);
+    ASSERT_FALSE(waited);
+    EXPECT_NE(std::string::npos, waited.error().message().find("completion queue"));
+    vi.reset();
+    EXPECT_TRUE(queue.destroy());
+}
+
+TEST_P(Objects, ViTellsWhatItIs) {
+    const auto vi = must(Vi::create(
+        near(),
+        {.reliability = Reliability::reception, .max_transfer_bytes = 99, .credits = true}));
+    const auto status = must(vi.status());
+    EXPECT_EQ(VIP_STATE_IDLE, status.state);
+    EXPECT_EQ(VIP_SERVICE_RELIABLE_RECEPTION, status.attributes.ReliabilityLevel);
+    EXPECT_EQ(99U, status.attributes.MaxTransferSize);
+    EXPECT_TRUE(status.sends_empty && status.receives_empty);
+    EXPECT_FALSE(must(vi.credits()).agreed);
+}
+
+TEST_P(Objects, AnUnreliableViHasNoCredits) {
+    const auto vi = Vi::create(near(), {.reliability = Reliability::unreliable, .credits = true});
+    ASSERT_FALSE(vi);
+    EXPECT_EQ(VIP_INVALID_RELIABILITY_LEVEL, vi.error().code());
+}
+
+TEST_P(Objects, PoolsGiveWhatTheyHaveAndTakeItBack) {
+    auto pool = must(BufferPool::create(near(), {.buffers = 2, .size = 100}));
+    EXPECT_EQ(100U, pool.buffer_size());
+    Buffer first = pool.take();
+    Buffer second = pool.take();
+    EXPECT_TRUE(first && second);
+    EXPECT_FALSE(pool.take());
+    EXPECT_EQ(100U, first.bytes().size());
+    EXPECT_NE(first.bytes().data(), second.bytes().data());
+    EXPECT_EQ(0U, reinterpret_cast<std::uintptr_t>(first.descriptor().raw()) % 64);
+    EXPECT_GE(first.bytes().data(), reinterpret_cast<std::byte*>(first.descriptor().raw() + 1));
+    EXPECT_FALSE(pool.reclaim(first.descriptor().raw())) << "it was not posted";
+    Buffer moved = std::move(first);
+    EXPECT_FALSE(first);
+    moved.give_back();
+    EXPECT_EQ(1U, pool.available());
+    second = Buffer();
+    EXPECT_EQ(2U, pool.available());
+}
+
+TEST_P(Objects, APostedBufferComesBackByItsDescriptorOnce) {
+    auto pool = must(BufferPool::create(near(), {.buffers = 3, .size = 100, .segments = 5}));
+    auto others = must(BufferPool::create(near(), {.buffers = 1}));
+    auto vi = must(Vi::create(near()));
+    for (int n = 0; n < 3; ++n) must(vi.post_receive(pool.take()));
+    EXPECT_EQ(0U, pool.available());
+    std::vector<Buffer> back;
+    vi.drain([&](VIP_DESCRIPTOR* descriptor) {
+        EXPECT_FALSE(others.reclaim(descriptor));
+        back.push_back(pool.reclaim(descriptor));
+        EXPECT_TRUE(back.back());
+        EXPECT_FALSE(pool.reclaim(descriptor)) << "it came back already";
+    });
+    EXPECT_EQ(3U, back.size());
+    back.clear();
+    EXPECT_EQ(3U, pool.available());
+}
+
+TEST_P(Objects, ABufferThatIsRefusedStaysTheCallers) {
+    auto pool = must(BufferPool::create(near(), {.buffers = 1}));
+    auto vi = must(Vi::create(near()));
+    Vi gone = std::move(vi);
+    Buffer buffer = pool.take();
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_receive(std::move(buffer)).error().code());
+    EXPECT_TRUE(buffer);
+}
+
+TEST_P(Objects, TooManySegmentsAreRefusedByThePost) {
+    auto region = must(MemoryRegion::allocate(near(), 4096));
+    auto vi = must(Vi::create(near()));
+    const Segment piece = region.segment(1024, 1);
+    Descriptor descriptor = region.descriptor(0);
+    descriptor.send(piece, piece, piece);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_send(descriptor).error().code());
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_receive(descriptor).error().code());
+    EXPECT_TRUE(must(vi.status()).sends_empty);
+}
+
+TEST_P(Objects, SeveralArePostedInOneGoUpToTheFirstThatIsRefused) {
+    auto region = must(MemoryRegion::allocate(near(), 64 * 128));
+    auto vi = must(Vi::create(near()));
+    std::vector<Descriptor> descriptors;
+    for (std::size_t n = 0; n < 100; ++n)
+        descriptors.push_back(region.descriptor(64 * n).receive(region.segment(64 * 127, 1)));
+    std::size_t posted = 0;
+    EXPECT_TRUE(vi.post_receives(descriptors, posted));
+    EXPECT_EQ(100U, posted);
+    vi.drain([](VIP_DESCRIPTOR*) {});
+    descriptors[70] = Descriptor(nullptr, 0);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_receives(descriptors, posted).error().code());
+    EXPECT_EQ(70U, posted);
+}
+
+TEST_P(Objects, AViTakesOffWhatWasPostedBeforeItGoes) {
+    auto region = must(MemoryRegion::allocate(near(), 4096));
+    {
+        auto vi = must(Vi::create(near()));
+        must(vi.post_receive(region.descriptor(0).receive(region.segment(64, 64))));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, region.deregister().error().code());
+    }
+    EXPECT_TRUE(region.deregister()) << "nothing is posted any more";
+}
+
+TEST_P(Objects, ARegionThatGoesBeforeItsViLeavesItsMemory) {
+    auto vi = must(Vi::create(near()));
+    std::byte* bytes = nullptr;
+    {
+        auto region = must(MemoryRegion::allocate(near(), 4096));
+        bytes = region.bytes().data();
+        must(vi.post_receive(region.descriptor(0).receive(region.segment(64, 64))));
+    }
+    const auto* descriptor = reinterpret_cast<const VIP_DESCRIPTOR*>(bytes);
+    must(vi.disconnect());
+    EXPECT_NE(0U, descriptor->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR);
+    vi.drain([](VIP_DESCRIPTOR*) {});
+    near().close();
+    ::operator delete(bytes, std::align_val_t(4096));  // so that no leak is reported
+}
+
+TEST_P(Objects, ANicMayGoBeforeAllElse) {
+    auto tag = must(ProtectionTag::create(near()));
+    auto pool = must(BufferPool::create(near()));
+    auto queue = must(CompletionQueue::create(near()));
+    auto vi = must(Vi::create(near(), {.receives = &queue}));
+    must(vi.post_receive(pool.take()));
+    near().close();
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.status().error().code());
+    EXPECT_EQ(VIP_INVALID_PARAMETER, queue.done().error().code());
+    EXPECT_NE(std::string::npos, vi.send_done().error().message().find("closed"));
+}
+
+}  // namespace
