@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <vipl.h>
+
+int main(void) {
+    VIP_NIC_HANDLE nic;
+    VIP_NIC_ATTRIBUTES attributes;
+    if (VipOpenNic("loopback", &nic) != VIP_SUCCESS) return 1;
+    if (VipQueryNic(nic, &attributes) != VIP_SUCCESS) return 1;
+    printf("%s\n", attributes.Name);
+    return VipCloseNic(nic) == VIP_SUCCESS ? 0 : 1;
+}

@@ -1,0 +1,33 @@
+# Installs the build BUILD into FOLDER, then finds, builds and runs the project SOURCE with it, by
+# find_package and by pkg-config.
+file(REMOVE_RECURSE ${FOLDER})
+function(run)
+    execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output
+                    ERROR_VARIABLE output)
+    if(NOT result EQUAL 0)
+        message(FATAL_ERROR "${ARGN} ended with ${result}:\n${output}")
+    endif()
+endfunction()
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/usr)
+set(root ${FOLDER}/usr)
+foreach(file include/vipl.h include/via/via.h include/via/via.hpp bin/via share/man/man1/via.1
+             share/man/man3/vipl.3 share/man/man5/openvia.5 share/bash-completion/completions/via
+             ${LIBDIR}/libvipl.so.1 ${LIBDIR}/vipl.so ${LIBDIR}/libvia.so)
+    if(NOT EXISTS ${root}/${file})
+        message(FATAL_ERROR "${file} was not installed")
+    endif()
+endforeach()
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${root}/${LIBDIR} ${root}/bin/via info)
+
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/outside -DCMAKE_PREFIX_PATH=${root})
+run(${CMAKE_COMMAND} --build ${FOLDER}/outside)
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${root}/${LIBDIR} ${FOLDER}/outside/by_vipl)
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${root}/${LIBDIR} ${FOLDER}/outside/by_via)
+
+find_program(pkg_config pkg-config)
+if(pkg_config)
+    run(sh -c "PKG_CONFIG_PATH=${root}/${LIBDIR}/pkgconfig; export PKG_CONFIG_PATH
+        flags=$(pkg-config --define-variable=prefix=${root} --cflags --libs vipl) &&
+        gcc ${SOURCE}/by_vipl.c $flags -o ${FOLDER}/by_pkg_config &&
+        LD_LIBRARY_PATH=${root}/${LIBDIR} ${FOLDER}/by_pkg_config")
+endif()
