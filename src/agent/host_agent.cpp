@@ -273,6 +273,17 @@ std::vector<HostAddress> HostAgent::discover() {
     return names->discover();
 }
 
+void HostAgent::leave() {
+    leaving_.store(true);
+    if (closing_.exchange(true)) return;
+    if (progress_.joinable()) {
+        kick();
+        progress_.join();
+    }
+    nic_.leave();
+    statistics_->retire();
+}
+
 void HostAgent::close() {
     if (closing_.exchange(true)) return;
     {

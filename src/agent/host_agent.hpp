@@ -55,6 +55,7 @@ public:
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
     void close() override;
+    void leave() override;
 
 private:
     enum class State : std::uint32_t { ticking, armed, parked };
@@ -125,6 +126,7 @@ private:
 
     Atomic<State> state_{State::ticking};
     Atomic<bool> closing_{false};
+    Atomic<bool> leaving_{false};  ///< the process ends: who waits, waits for ever
     int epoll_ = -1;
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock

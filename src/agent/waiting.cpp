@@ -174,6 +174,7 @@ bool HostAgent::poll_for(const Condition& condition) {
 }
 
 bool HostAgent::wait(const Condition& condition, Time deadline) {
+    while (leaving_.load()) pause();
     if (poll_for(condition)) return true;
     Waiter waiter;
     waiter.condition = condition;
@@ -182,6 +183,7 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
     for (;;) {
         waiter.word.exchange(0);  // sees what the one who set it saw
         result = poll_for(condition);
+        while (leaving_.load()) pause();
         if (result || closing_.load() || now() >= deadline) break;
         bool leads = false;
         {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "agent/process.hpp"
 
@@ -34,12 +35,12 @@ Table& table() {
     return instance;
 }
 
-bool close_slot(std::uint32_t index, std::uint64_t generation, bool any) {
+bool close_slot(std::uint32_t index, std::uint64_t generation) {
     std::unique_ptr<Owned> owned;
     {
         std::lock_guard guard(table().lock);
         std::unique_ptr<Owned>& slot = table().owned[index];
-        if (!slot || (!any && slot->open.generation != generation)) return false;
+        if (!slot || slot->open.generation != generation) return false;
         open_nics[index].store(nullptr, std::memory_order_release);
         owned = std::move(slot);
     }
@@ -54,10 +55,17 @@ bool close_slot(std::uint32_t index, std::uint64_t generation, bool any) {
     return true;
 }
 
-/// At exit the peers hear of it, and the directory is left clean. Not in a forked child.
-void close_all() {
+/// At exit the peers hear of it, and the directory is left clean. Not in a forked child. Handles
+/// stay as they are: other threads may be in the midst of a call.
+void leave_all() {
     if (agent::forked()) return;
-    for (std::uint32_t index = 0; index < nics_max; ++index) close_slot(index, 0, true);
+    std::vector<agent::Agent*> agents;
+    {
+        std::lock_guard guard(table().lock);
+        for (const std::unique_ptr<Owned>& owned : table().owned)
+            if (owned) agents.push_back(owned->agent.get());
+    }
+    for (agent::Agent* agent : agents) agent->leave();
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ std::uint64_t next_generation() {
 }
 
 OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation) {
-    static const int at_exit = std::atexit(close_all);
+    static const int at_exit = std::atexit(leave_all);
     if (at_exit != 0) agent::log(1, "cannot close NICs at exit: the next one to open cleans up");
     auto owned = std::make_unique<Owned>();
     std::lock_guard guard(table().lock);
@@ -85,6 +93,6 @@ OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation
     return nullptr;
 }
 
-bool close_nic(const void* handle) { return close_slot(nic_index(handle), name_of(handle), false); }
+bool close_nic(const void* handle) { return close_slot(nic_index(handle), name_of(handle)); }
 
 }  // namespace via::api

@@ -229,6 +229,11 @@ void Nic::close() {
     lock_.release();
 }
 
+void Nic::leave() {
+    lock_.take();
+    devices_.clear();
+}
+
 // Data path ---------------------------------------------------------------------------------------
 
 /// success: posted. not_done: posted, and the NIC has to complete it at once, for its fault or the

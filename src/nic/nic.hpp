@@ -122,6 +122,8 @@ public:
     /// Ends every connection and lets the devices go; the peers know. Calls that come late find a
     /// NIC without devices. The caller makes sure that nobody waits.
     void close();
+    /// The process ends: the devices leave their peers, and nobody gets a turn any more.
+    void leave();
 
     // Data path (any thread)
     // ------------------------------------------------------------------------
