@@ -11,17 +11,18 @@ function(via_example)
     if(NOT VIA_BUILD_TESTS)
         return()
     endif()
-    # In a directory of its own, so that runs of other builds do not answer to the same name.
-    set(meeting_place ${CMAKE_CURRENT_BINARY_DIR}/run_${arg_NAME})
+    # In directories of their own: neither other tests nor runs of other builds get in their way.
+    set(here ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME})
+    file(MAKE_DIRECTORY ${here}_run ${here}_usage)
     add_test(NAME examples.${arg_NAME} COMMAND sh -c "
 mkdir -p -m 0700 \"$XDG_RUNTIME_DIR\" || exit 1
 PATH=$<TARGET_FILE_DIR:${arg_NAME}>:$PATH
-${arg_TEST}" WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+${arg_TEST}" WORKING_DIRECTORY ${here}_run)
     add_test(NAME examples.${arg_NAME}_usage
              COMMAND sh -c "$<TARGET_FILE:${arg_NAME}> nonsense of no use 2>said
-test $? -eq 2 && grep -q ^usage: said" WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+test $? -eq 2 && grep -q ^usage: said" WORKING_DIRECTORY ${here}_usage)
     set_tests_properties(examples.${arg_NAME} examples.${arg_NAME}_usage PROPERTIES
                          LABELS unit TIMEOUT 120)
     set_tests_properties(examples.${arg_NAME} PROPERTIES
-                         ENVIRONMENT "XDG_RUNTIME_DIR=${meeting_place}")
+                         ENVIRONMENT "XDG_RUNTIME_DIR=${here}_run/runtime")
 endfunction()

@@ -239,7 +239,9 @@ public:
         }
 
         bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> coroutine) noexcept {
+        /// Not inline: another thread may end the coroutine before this returns, so nothing of this
+        /// may lie in its frame.
+        [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> coroutine) noexcept {
             std::lock_guard guard(vi_.reactor_.mutex_);
             // Posted under the lock: sends complete in the order in which their coroutines wait.
             if (post_.wanted) {

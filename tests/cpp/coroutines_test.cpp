@@ -1,7 +1,10 @@
 // Completions by co_await.
 #include "scene.hpp"
 
+#include <condition_variable>
 #include <deque>
+#include <future>
+#include <mutex>
 
 using namespace via;
 using namespace via::test;
@@ -133,6 +136,68 @@ TEST_P(Coroutines, AnExecutorResumesWhenItLikes) {
         resumed += later.run();
     }
     EXPECT_GE(resumed, 3U);
+    here.async.reset();
+    while (!ended) must(there.reactor.wait(patience));
+}
+
+/// A thread that resumes what the reactor hands over.
+class Worker final : public Executor {
+public:
+    ~Worker() override {
+        resume_later({});
+        thread_.join();
+    }
+    void resume_later(std::coroutine_handle<> coroutine) noexcept override {
+        const std::lock_guard guard(mutex_);
+        waiting_.push_back(coroutine);
+        changed_.notify_one();
+    }
+
+private:
+    void run() {
+        for (;;) {
+            std::unique_lock guard(mutex_);
+            changed_.wait(guard, [this] { return !waiting_.empty(); });
+            const auto next = waiting_.front();
+            waiting_.pop_front();
+            guard.unlock();
+            if (!next) return;
+            next.resume();
+        }
+    }
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::coroutine_handle<>> waiting_;
+    std::thread thread_{[this] { run(); }};
+};
+
+Detached ask_and_tell(End& end, int rounds, std::promise<int> told) {
+    int answered = 0;
+    for (; answered < rounds; ++answered) {
+        Buffer buffer = end.pool.take();
+        if (!co_await (*end).send(buffer.descriptor().send(buffer.segment(1)))) break;
+        const auto answer = co_await (*end).receive();
+        if (!answer || !end.vi().post_receive(end.pool.reclaim(*answer))) break;
+    }
+    told.set_value(answered);
+}
+
+TEST_P(Coroutines, AnExecutorMayResumeOnAnotherThread) {
+    Worker worker;
+    End here(near(), &worker);
+    End there(far(), nullptr);
+    connect(here.vi(), there.vi());
+    must(far().on_error([](const AsyncError&) {}));
+    bool ended = false;
+    echo(there, ended);
+    std::promise<int> told;
+    auto answered = told.get_future();
+    ask_and_tell(here, 100, std::move(told));
+    while (answered.wait_for(0s) != std::future_status::ready) {
+        must(here.reactor.poll());
+        must(there.reactor.poll());
+    }
+    EXPECT_EQ(100, answered.get());
     here.async.reset();
     while (!ended) must(there.reactor.wait(patience));
 }

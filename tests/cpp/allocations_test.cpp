@@ -1,0 +1,113 @@
+// The data path allocates nothing.
+#include "allocations.hpp"
+#include "scene.hpp"
+
+using namespace via;
+using namespace via::test;
+
+namespace {
+
+class Allocations : public Scene {};
+INSTANTIATE_TEST_SUITE_P(Media, Allocations, media());
+
+TEST(AllocationsThemselves, AreSeen) {
+    const std::size_t before = allocations_of_this_thread();
+    ::operator delete(::operator new(1000));
+    EXPECT_EQ(before + 1, allocations_of_this_thread());
+}
+
+struct Counted {
+    BufferPool pool;
+    CompletionQueue queue;
+    Vi vi;
+    explicit Counted(Nic& nic)
+        : pool(must(BufferPool::create(nic))),
+          queue(must(CompletionQueue::create(nic))),
+          vi(must(Vi::create(nic, {.sends = &queue, .receives = &queue}))) {
+        must(vi.post_receive(pool.take()));
+    }
+    /// The next completion, whose buffer goes back.
+    bool take() {
+        for (;;) {
+            const auto done = queue.done();
+            if (!done) return false;
+            if (*done) return static_cast<bool>(pool.reclaim(*done));
+        }
+    }
+    bool send() { return vi.post_send(pool.take(), 8).has_value() && take(); }
+    bool receive() { return take() && vi.post_receive(pool.take()).has_value(); }
+};
+
+TEST_P(Allocations, PostingAndTakingNeedNone) {
+    Counted here(near());
+    Counted there(far());
+    connect(here.vi, there.vi);
+    const auto round = [&] {
+        return here.send() && there.receive() && there.send() && here.receive();
+    };
+    for (int n = 0; n < 1000; ++n) ASSERT_TRUE(round());  // queues grow to what they need
+    const std::size_t before = allocations_of_this_thread();
+    bool right = true;
+    for (int n = 0; n < 100; ++n) right = round() && right;
+    EXPECT_EQ(before, allocations_of_this_thread());
+    EXPECT_TRUE(right);
+}
+
+TEST_P(Allocations, NothingYetAndFailuresNeedNone) {
+    auto pool = must(BufferPool::create(near()));
+    auto vi = must(Vi::create(near()));
+    must(vi.post_receive(pool.take()));
+    const std::size_t before = allocations_of_this_thread();
+    const bool nothing_yet = vi.receive_done().has_value();
+    const bool nothing_posted = !vi.send_done().has_value();
+    const bool refused = !vi.post_send(Descriptor(nullptr, 0)).has_value();
+    EXPECT_EQ(before, allocations_of_this_thread());
+    EXPECT_TRUE(nothing_yet && nothing_posted && refused);
+}
+
+struct Shared {
+    Counted& end;
+    AsyncVi& vi;
+    int rounds = 0;
+};
+
+Detached receive_for_ever(Shared& shared) {
+    while (const auto message = co_await shared.vi.receive()) {
+        if (!shared.vi.vi().post_receive(shared.end.pool.reclaim(*message))) break;
+        ++shared.rounds;
+    }
+}
+Detached send_one(Shared& shared) {
+    const Buffer buffer = shared.end.pool.take();
+    EXPECT_TRUE(co_await shared.vi.send(buffer.descriptor().send(buffer.segment(8))));
+}
+
+TEST_P(Allocations, AwaitingNeedsNone) {
+    Counted here(near());
+    Counted there(far());
+    connect(here.vi, there.vi);
+    must(near().on_error([](const AsyncError&) {}));
+    must(far().on_error([](const AsyncError&) {}));
+    Reactor near_reactor(here.queue);
+    Reactor far_reactor(there.queue);
+    AsyncVi sending(near_reactor, std::move(here.vi));
+    std::optional<AsyncVi> receiving(std::in_place, far_reactor, std::move(there.vi));
+    Shared from{here, sending};
+    Shared to{there, *receiving};
+    receive_for_ever(to);
+    const auto send_and_wait = [&] {
+        const std::size_t before = allocations_of_this_thread();
+        send_one(from);
+        for (const int now = to.rounds; to.rounds == now;) {
+            must(near_reactor.poll());
+            must(far_reactor.poll());
+        }
+        return allocations_of_this_thread() - before;
+    };
+    for (int n = 0; n < 1000; ++n) send_and_wait();
+    for (int n = 0; n < 100; ++n) EXPECT_EQ(1U, send_and_wait()) << "the frame of send_one alone";
+    must(receiving->vi().disconnect());
+    must(far_reactor.wait(patience));  // ends the coroutine that receives
+}
+
+}  // namespace
