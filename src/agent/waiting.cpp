@@ -96,9 +96,15 @@ void HostAgent::discharge(Waiter& waiter) {
             agent_needed = leader_ == nullptr;
         }
         if (waiters_.empty()) {
-            if (!notified_.load()) nic_.attention().fetch_and(~nic::Nic::somebody_waits);
+            nic_.attention().fetch_and(~nic::Nic::somebody_waits);
             no_waiters_.notify_all();
         }
+    }
+    // A notification that came meanwhile may have set the bit just before we cleared it.
+    if (notified_.load()) {
+        nic_.attention().fetch_or(nic::Nic::somebody_waits);
+        atomic_fence_after_rmw();
+        look_for_notifications();
     }
     // A parked agent has to look after the NIC again when the program goes elsewhere.
     if (agent_needed && state_.load() == State::parked) {
