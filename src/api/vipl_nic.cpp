@@ -40,8 +40,8 @@ void run_error_handler(void* subject, const engine::ErrorEvent& event) {
         error.ViHandle = make_handle(Kind::vi, open.index,
                                      (std::uint64_t{event.vi_generation} << 16) | event.vi->index);
     if (event.completion_queue != nullptr)
-        error.CQHandle = make_handle(Kind::completion_queue, open.index,
-                                     open.nic->completion_queue_name(*event.completion_queue));
+        error.CQHandle =
+            make_handle(Kind::completion_queue, open.index, event.completion_queue_name);
     error.DescriptorPtr = reinterpret_cast<VIP_DESCRIPTOR*>(event.descriptor);
     error.ResourceCode = resource_of(event);
     error.ErrorCode = static_cast<VIP_ERROR_CODE>(event.code);

@@ -62,6 +62,7 @@ struct ErrorEvent {
     Vi* vi = nullptr;
     std::uint32_t vi_generation = 0;
     queue::CompletionQueue* completion_queue = nullptr;
+    std::uint64_t completion_queue_name = 0;  ///< filled in by the NIC, which knows names
     queue::Descriptor* descriptor = nullptr;
 };
 

@@ -154,8 +154,11 @@ Turn Nic::turn(Time now) {
 void Nic::end_turn(bool polling) {
     for (;;) {
         engine::ErrorEvent event;
-        while (engine_.has_event() && attendant_.wants_reports() && engine_.next_event(event))
+        while (engine_.has_event() && attendant_.wants_reports() && engine_.next_event(event)) {
+            if (event.completion_queue != nullptr)
+                event.completion_queue_name = completion_queue_name(*event.completion_queue);
             attendant_.report(event);
+        }
         if (published_) {
             published_ = false;
             atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what
