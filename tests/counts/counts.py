@@ -35,7 +35,9 @@ def callgrind(program, folder):
     environment = dict(os.environ, GLIBC_TUNABLES=TUNABLES, LD_BIND_NOW="1",
                        XDG_RUNTIME_DIR=str(folder))
     run = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=counted_phase",
+        # Fair: a program that asks until somebody listens must let the other thread come to it.
+        ["valgrind", "--fair-sched=yes", "--tool=callgrind", "--collect-atstart=no",
+         "--toggle-collect=counted_phase",
          "--dump-after=counted_phase", f"--callgrind-out-file={folder}/out", program],
         env=environment, capture_output=True, text=True, timeout=600, check=False)
     if run.returncode != 0:
