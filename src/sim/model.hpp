@@ -83,6 +83,7 @@ struct Connection {
     std::uint32_t number;
     Vi* ends[2];
     std::vector<Work*> sent[2];  ///< by each end, those that consume a receive
+    WorkNumber arrived[2] = {};  ///< the last one of each end that arrived, RDMA writes included
     bool joined[2] = {false, true};
     bool left[2] = {false, false};
     bool trouble = false;  ///< something was done that may break it

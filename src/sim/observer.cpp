@@ -223,7 +223,8 @@ Work* Observer::find_message(const Connection& connection, int side,
             (message->kind == WorkKind::rdma_write) == write && message->immediate == immediate &&
             (!immediate || message->number == control.immediate_data) &&
             (write ? message->bytes.size() == control.length : message->bytes == bytes);
-        if (message->delivered) {
+        // On an unreliable VI a message is passed over when a later one, or an RDMA write, arrived.
+        if (message->delivered || message->number < connection.arrived[side]) {
             if (found != nullptr) other = found;
             next = found = nullptr;
             if (fits) other = message;
@@ -236,9 +237,10 @@ Work* Observer::find_message(const Connection& connection, int side,
 }
 
 void Observer::deliver(Work& message, std::span<const std::byte> bytes) {
-    const Connection& connection = *message.connection;
+    Connection& connection = *message.connection;
     tell(Delivered{message.number, connection.channel_from(message.side), bytes});
     message.delivered = true;
+    connection.arrived[message.side] = std::max(connection.arrived[message.side], message.number);
     ++tally_.messages;
     tally_.message_bytes += bytes.size();
 }
