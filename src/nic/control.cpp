@@ -26,15 +26,13 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
         if (vi.state_now() != engine::ViState::idle) return Status::invalid_state;
         if (devices_.empty()) return Status::not_reachable;
         const NetAddress own{devices_.front()->address(), local.discriminator};
-        bool asks = is_before(remote, own);
         bool listening = false;
-        if (!asks && !(own == remote && engine_.is_awaited(own, remote))) {
+        if (!is_before(remote, own) && !(own == remote && engine_.is_awaited(own, remote))) {
             const Status status = listen(own.discriminator);
             listening = status == Status::success;
             if (!listening && !(own == remote)) return status;
         }
-        asks = asks || !listening;
-        engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+        engine_.begin_peer_connect(vi, own, remote, deadline, !listening, data);
         if (listening) engine_.set_listening(vi);
         return Status::success;
     });

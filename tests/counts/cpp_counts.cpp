@@ -144,9 +144,7 @@ int main() {
     static World with_queue(true);
     for (const Pass pass : {pass_call_by_call, pass_whole, pass_through_queue}) {
         World& world = pass == pass_through_queue ? with_queue : plain;
-        for (unsigned n = 0; n < messages_warm; ++n) pass(world, n);
-        for (unsigned phase = 0; phase < phases; ++phase)
-            counted_phase(world, pass, messages_warm + phase * messages_counted);
+        warm_and_count(world, pass, counted_phase);
     }
     return 0;
 }
