@@ -16,8 +16,8 @@ namespace via::agent {
 
 namespace {
 
-/// Polls in vain before a call goes to sleep: an answer that is on its way costs no wake-up, nor do
-/// the parts of a long one.
+/// Polls in vain before a call is listed, and again before it goes to sleep: an answer that is on
+/// its way costs no wake-up, nor do the parts of a long one.
 constexpr int polls_before_sleep = 100;
 /// Polls before it looks at the clock again, however much there is to do for others.
 constexpr int polls_max = 10'000;
