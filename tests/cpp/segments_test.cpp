@@ -20,7 +20,7 @@ TEST_P(Segments, StoresAndRdmaReachThePeersMemory) {
     write_text(imported.bytes(), "stored");
     EXPECT_EQ("stored", text_of_bytes(segment.bytes().first(6)));
     write_text(region.bytes().subspan(64), "written");
-    must(asking.post(
+    must(asking.post_send(
         region.descriptor(0).rdma_write(segment.remote().from(4000), region.segment(64, 7))));
     must(asking.send_wait(patience));
     EXPECT_EQ("written", text_of_bytes(segment.bytes().subspan(4000, 7)));
