@@ -23,4 +23,4 @@
 
 #include <via/coroutine.hpp>
 #include <via/listener.hpp>
-#include <via/segment.hpp>
+#include <via/message_channel.hpp>

@@ -65,6 +65,33 @@ TEST_P(Allocations, NothingYetAndFailuresNeedNone) {
     EXPECT_TRUE(nothing_yet && nothing_posted && refused);
 }
 
+TEST_P(Allocations, SmallAndMiddleMessagesNeedNone) {
+    auto asking = must(Vi::create(near(), MessageChannel::vi_options()));
+    auto asked = must(Vi::create(far(), MessageChannel::vi_options()));
+    connect(asking, asked);
+    std::optional<MessageChannel> there;
+    std::thread other([&] { there = must(MessageChannel::create(far(), std::move(asked))); });
+    auto here = must(MessageChannel::create(near(), std::move(asking)));
+    other.join();
+    std::vector<std::byte> bytes(here.message_max());
+    const auto round = [&](std::size_t length) {
+        return here.send(std::span(bytes).first(length)) && there->receive(bytes) == length &&
+               there->send(std::span(bytes).first(length)) && here.receive(bytes) == length;
+    };
+    for (int n = 0; n < 1000; ++n)
+        for (const std::size_t length : {0UL, 500UL, 5000UL, bytes.size()})
+            ASSERT_TRUE(round(length));
+    const std::size_t before = allocations_of_this_thread();
+    bool right = true;
+    for (int n = 0; n < 100; ++n)
+        for (const std::size_t length : {0UL, 500UL, 5000UL, bytes.size()})
+            right = round(length) && right;
+    EXPECT_EQ(before, allocations_of_this_thread());
+    EXPECT_TRUE(right);
+    EXPECT_EQ(2200U, here.counts().sent.stored);
+    EXPECT_EQ(2200U, here.counts().sent.posted);
+}
+
 struct Shared {
     Counted& end;
     AsyncVi& vi;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file via/channel_parts.hpp
+ * @brief How a via::MessageChannel is set and what it counts; behind that, what it is made of.
+ */
+#pragma once
+
+#include <via/store_ring.hpp>
+
+namespace via {
+
+/** How an end of a MessageChannel is to be. The two ends may differ: the smaller limit holds. */
+struct MessageChannelOptions {
+    /** Up to so many bytes go by stores; 0: none do, and there is no shared segment. At most 16383,
+     *  and half of the ring. The default is 18 lines: storing those takes about what posting a
+     *  descriptor does. */
+    std::size_t stores_max = 1008;
+    /** Above, up to so many bytes go as one message of the VI; 0: only empty ones do. The default
+     *  takes about as long to copy out as the question and answer of a large message take. */
+    std::size_t message_max = 16384;
+    std::size_t ring_bytes = 65536; /**< for the peer's stores; a power of two, 1 KiB to 64 MiB */
+    std::uint32_t receives = 32;    /**< messages of the VI that wait here; 4 to 1000 */
+    /** While send() waits it takes in messages that come, up to so many bytes. */
+    std::size_t held_max = std::size_t{256} << 20;
+    std::uint32_t polls = 2000;                        /**< before it sleeps */
+    std::chrono::milliseconds connect_timeout{10'000}; /**< of create(): until the peer's */
+    /** How long the rest of a message that has begun may take; then the peer has stopped. */
+    std::chrono::milliseconds transfer_timeout{60'000};
+};
+
+/** How many messages went which way. */
+struct MessageCounts {
+    std::uint64_t stored = 0;  /**< small ones, by stores */
+    std::uint64_t posted = 0;  /**< middle ones, as one message of the VI */
+    std::uint64_t written = 0; /**< large ones, by RDMA write */
+};
+
+/** What an end of a MessageChannel has done so far. */
+struct ChannelCounts {
+    MessageCounts sent;
+    MessageCounts received;
+    std::uint64_t held = 0;   /**< of those received: taken in while send() waited */
+    std::uint64_t sleeps = 0; /**< how often it slept */
+    std::uint64_t wakes = 0;  /**< how often it woke the peer */
+};
+
+/** @cond */
+namespace detail {
+
+enum class FrameKind : std::uint32_t { hello = 1, ready, message, large, answer, taken };
+
+/// What a message of the VI begins with. One of length 0 is a wake-up and says nothing else.
+struct alignas(8) ChannelFrame {
+    FrameKind kind{};
+    std::uint32_t handle = 0;      ///< hello: of the segment; answer: of the memory
+    std::uint64_t address = 0;     ///< the same
+    std::uint64_t length = 0;      ///< message, large: bytes; hello: message_max
+    std::uint64_t number = 0;      ///< answer: which; taken: messages; ready: 1, if attached
+    std::uint32_t version = 0;     ///< hello
+    std::uint32_t lines = 0;       ///< hello: of the ring, 0: no segment
+    std::uint32_t receives = 0;    ///< hello
+    std::uint32_t stores_max = 0;  ///< hello
+    std::array<std::uint64_t, 2> reserved{};
+};
+static_assert(sizeof(ChannelFrame) == 64);
+
+/// A point in time, or none.
+class Deadline {
+public:
+    explicit Deadline(std::chrono::milliseconds timeout) noexcept
+        : end_(timeout >= std::chrono::hours(1'000'000) ? Clock::time_point::max()
+                                                        : Clock::now() + timeout) {}
+    bool over() const noexcept { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
+    std::chrono::milliseconds left() const noexcept {
+        if (end_ == Clock::time_point::max()) return forever;
+        return std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point end_;
+};
+
+/// Memory that the peer may write by RDMA, while this lives.
+class Exposed {
+public:
+    Exposed() noexcept = default;
+    ~Exposed() { end(); }
+    Exposed(const Exposed&) = delete;
+    Exposed& operator=(const Exposed&) = delete;
+
+    Expected<void> begin(VIP_NIC_HANDLE nic, std::span<std::byte> bytes) noexcept {
+        VIP_MEM_ATTRIBUTES rights = attributes_of({.rdma_write = true});
+        nic_ = nic;
+        bytes_ = bytes;
+        return outcome(VipRegisterMem(nic, bytes.data(), bytes.size(), &rights, &handle_),
+                       "VipRegisterMem");
+    }
+    void end() noexcept {
+        if (handle_ != 0) VipDeregisterMem(nic_, bytes_.data(), std::exchange(handle_, 0));
+    }
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+    VIP_MEM_HANDLE handle() const noexcept { return handle_; }
+
+private:
+    VIP_NIC_HANDLE nic_ = nullptr;
+    std::span<std::byte> bytes_;
+    VIP_MEM_HANDLE handle_ = 0;
+};
+
+/// A message taken in while send() waited.
+struct Held {
+    std::unique_ptr<Held> next;
+    std::size_t length;
+    std::unique_ptr<std::byte[]> bytes;
+    std::span<std::byte> span() const noexcept { return {bytes.get(), length}; }
+};
+
+/// First in, first out; its end is no recursion however long it is.
+class HeldList {
+public:
+    HeldList() noexcept = default;
+    ~HeldList() {
+        while (first_) pop();
+    }
+    HeldList(const HeldList&) = delete;
+    HeldList& operator=(const HeldList&) = delete;
+
+    const Held* first() const noexcept { return first_.get(); }
+    std::size_t bytes() const noexcept { return bytes_; }
+    void push(std::unique_ptr<Held> held) noexcept {
+        bytes_ += cost(held->length);
+        Held* const added = held.get();
+        (last_ != nullptr ? last_->next : first_) = std::move(held);
+        last_ = added;
+    }
+    void pop() noexcept {
+        bytes_ -= cost(first_->length);
+        first_ = std::move(first_->next);
+        if (!first_) last_ = nullptr;
+    }
+    static constexpr std::size_t cost(std::size_t length) noexcept { return length + sizeof(Held); }
+
+private:
+    std::unique_ptr<Held> first_;
+    Held* last_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace detail
+/** @endcond */
+
+}  // namespace via
