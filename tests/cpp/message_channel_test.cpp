@@ -12,6 +12,7 @@ namespace {
 
 using Options = MessageChannelOptions;
 using Bytes = std::vector<std::byte>;
+using Sizes = std::vector<std::size_t>;
 
 /// No stores: as where processes cannot share memory.
 constexpr Options unshared{.stores_max = 0};
@@ -72,8 +73,9 @@ TEST_P(Channels, EverySizeAroundTheThresholdsGoesItsWay) {
     EXPECT_EQ(1008U, ends.near.stores_max());
     EXPECT_EQ(16384U, ends.near.message_max());
     for (const std::size_t length :
-         {0,    1,    8,     55,    56,    57,    111,     112,     113,           1007,     1008,
-          1009, 4096, 16383, 16384, 16385, 65536, 100'000, 1 << 20, (1 << 20) + 1, 5'000'003}) {
+         Sizes{0,        1,    8,    55,    56,    57,    111,   112,     113,     1007,
+               1008,     1009, 4096, 16383, 16384, 16385, 65536, 100'000, 1 << 20, (1 << 20) + 1,
+               5'000'003}) {
         const Bytes bytes = pattern(length, 1);
         auto sent = sending(ends.near, bytes);
         EXPECT_TRUE(brings(ends.far, bytes)) << length;
@@ -97,7 +99,7 @@ TEST_P(Channels, WithoutStoresSmallOnesAreMessages) {
     EXPECT_FALSE(ends.near.stores());
     EXPECT_FALSE(ends.far.stores());
     EXPECT_EQ(0U, ends.far.stores_max());
-    for (const std::size_t length : {0, 1, 56, 1008, 16384, 16385, 3'000'000}) {
+    for (const std::size_t length : Sizes{0, 1, 56, 1008, 16384, 16385, 3'000'000}) {
         const Bytes bytes = pattern(length, 2);
         auto sent = sending(ends.far, bytes);
         EXPECT_TRUE(brings(ends.near, bytes)) << length;
@@ -117,7 +119,7 @@ TEST_P(Channels, ThresholdsAreTheSmallerOnes) {
     EXPECT_EQ(2000U, ends.far.message_max());
     // Everything by RDMA but what is empty.
     Ends bare = meet_alike({.stores_max = 0, .message_max = 0});
-    for (const std::size_t length : {0, 1, 70}) {
+    for (const std::size_t length : Sizes{0, 1, 70}) {
         const Bytes bytes = pattern(length, 3);
         auto sent = sending(bare.near, bytes);
         EXPECT_TRUE(brings(bare.far, bytes)) << length;
@@ -131,7 +133,7 @@ TEST_P(Channels, ThresholdsAreTheSmallerOnes) {
 void exchange(Ends& ends, std::uint32_t messages, std::size_t longest) {
     const auto sizes = [&](std::uint32_t seed) {
         std::mt19937 random(seed);
-        std::vector<std::size_t> chosen(messages);
+        Sizes chosen(messages);
         for (std::size_t& size : chosen) {
             // As many of each power of two.
             const auto bits = random() % static_cast<std::size_t>(std::bit_width(longest) + 1);
@@ -230,7 +232,7 @@ TEST_P(Channels, WhoWaitsSleeps) {
 }
 
 TEST_P(Channels, BothMaySendFirstAndReceiveAfterwards) {
-    const std::vector<std::size_t> sizes{3'000'000, 10, 10'000, 2'000'000, 0, 17'000};
+    const Sizes sizes{3'000'000, 10, 10'000, 2'000'000, 0, 17'000};
     for (const Options& options : {Options{}, unshared}) {
         Ends ends = meet_alike(options);
         const auto end = [&](MessageChannel& channel) {
