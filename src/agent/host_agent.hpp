@@ -18,6 +18,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/name_service.hpp"
+#include "agent/nic_options.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
 #include "nic/nic.hpp"
@@ -29,6 +30,7 @@ struct HostAgentOptions {
     std::shared_ptr<const NameService> names;  ///< who answers questions for hosts
     Duration period = milliseconds(1);         ///< of looking whether the program still polls
     NicLimits limits;
+    NicOptions nic_options;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
 };
 
