@@ -112,41 +112,33 @@ std::vector<std::uint64_t> page_table(pid_t pid, std::uint64_t address, std::siz
 }  // namespace
 
 Pressure::Pressure(std::size_t memory, std::size_t swap) {
+    const std::string number = std::to_string(getpid());
+    for (const Hierarchy& hierarchy : hierarchies())
+        groups_.push_back(
+            {hierarchy.directory + "/via-pressure-" + number, hierarchy.is_first_version});
+    for (const std::string& directory : {std::string("/var/tmp"), fs::current_path().string()})
+        swap_files_.push_back(directory + "/via-swap-" + number);
+    start_guardian();
     why_not_ = make_group(memory);
     if (why_not_.empty()) why_not_ = make_swap(swap);
 }
 
 Pressure::~Pressure() {
-    if (guardian_ < 0) return;
     shutdown(guardian_, SHUT_WR);
     char end = 0;
     if (read(guardian_, &end, 1) < 0) perror("the guardian of swap and control group");
     close(guardian_);
 }
 
-/// Starts it before there is anything to guard; it is nobody's child, so that nobody kills it with
-/// the test.
+/// Before there is anything to guard. It is nobody's child, so that nobody kills it with the test.
 void Pressure::start_guardian() {
     int ends[2];
     require_call(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
     const pid_t child = fork();
     require_call(child >= 0, "fork");
     if (child == 0) {
-        if (fork() != 0) _exit(0);
-        setsid();
-        sigset_t all;
-        sigfillset(&all);
-        sigprocmask(SIG_SETMASK, &all, nullptr);
         close(ends[0]);
-        char end = 0;
-        while (read(ends[1], &end, 1) < 0 && errno == EINTR) continue;
-        if (!swap_file_.empty()) {
-            swapoff(swap_file_.c_str());
-            unlink(swap_file_.c_str());
-        }
-        // The last process may be about to end.
-        for (int tries = 0; rmdir(group_.c_str()) < 0 && errno == EBUSY && tries < 1000; ++tries)
-            usleep(10'000);
+        if (fork() == 0) guard(ends[1]);
         _exit(0);
     }
     close(ends[1]);
@@ -154,54 +146,65 @@ void Pressure::start_guardian() {
     waitpid(child, nullptr, 0);
 }
 
+/// Waits for the test's end, and takes away what there is.
+void Pressure::guard(int socket) const {
+    setsid();
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    char end = 0;
+    while (read(socket, &end, 1) < 0 && errno == EINTR) continue;
+    // First the group's processes must end: what they have swapped out goes back to the group, and
+    // there is no room.
+    for (const Group& group : groups_)
+        for (int tries = 0; rmdir(group.path.c_str()) < 0 && errno == EBUSY && tries < 1000;
+             ++tries)
+            usleep(10'000);
+    for (const std::string& file : swap_files_) {
+        // EINVAL: it was not swapped to.
+        if (swapoff(file.c_str()) < 0 && errno != ENOENT && errno != EINVAL && errno != EPERM)
+            perror(file.c_str());
+        unlink(file.c_str());
+    }
+    _exit(0);
+}
+
 std::string Pressure::make_group(std::size_t memory) {
     std::string why = "there is no hierarchy of control groups with memory";
-    for (const Hierarchy& hierarchy : hierarchies()) {
-        const std::string made = hierarchy.directory + "/via-pressure-" + std::to_string(getpid());
-        if (mkdir(made.c_str(), 0755) < 0) {
-            why = error_text("cannot make " + made);
+    for (const Group& group : groups_) {
+        if (mkdir(group.path.c_str(), 0755) < 0) {
+            why = error_text("cannot make " + group.path);
             continue;
         }
-        const bool first = hierarchy.is_first_version;
-        const std::string limit = made + (first ? "/memory.limit_in_bytes" : "/memory.max");
+        const bool first = group.is_first_version;
+        const std::string limit = group.path + (first ? "/memory.limit_in_bytes" : "/memory.max");
         if (write_file(limit, std::to_string(memory))) {
             // Anonymous memory as readily as files; where that cannot be said, so be it.
-            if (first) write_file(made + "/memory.swappiness", "100");
-            group_ = made;
+            if (first) write_file(group.path + "/memory.swappiness", "100");
+            group_ = group.path;
             return {};
         }
         why = error_text("cannot write " + limit);
-        rmdir(made.c_str());
+        rmdir(group.path.c_str());
     }
     return why;
 }
 
 std::string Pressure::make_swap(std::size_t bytes) {
     struct sysinfo system{};
-    if (sysinfo(&system) == 0 && system.freeswap * system.mem_unit >= bytes) {
-        start_guardian();
-        return {};
-    }
+    if (sysinfo(&system) == 0 && system.freeswap * system.mem_unit >= bytes) return {};
     std::string why;
-    for (const std::string& directory : {std::string("/var/tmp"), fs::current_path().string()}) {
-        swap_file_ = directory + "/via-swap-" + std::to_string(getpid());
-        const int file = open(swap_file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (file < 0) {
-            why = error_text("cannot make " + swap_file_);
-            continue;
+    for (const std::string& path : swap_files_) {
+        const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        const bool written = file >= 0 && write_swap_file(file, bytes);
+        if (written && swapon(path.c_str(), 0) == 0) {
+            close(file);
+            return {};
         }
-        const bool written = write_swap_file(file, bytes);
-        if (!written) why = error_text("cannot write " + swap_file_);
-        close(file);
-        if (written) {
-            start_guardian();
-            if (swapon(swap_file_.c_str(), 0) == 0) return {};
-            return error_text("cannot swap to " + swap_file_);  // the guardian removes it
-        }
-        unlink(swap_file_.c_str());
+        why = error_text("cannot swap to " + path);
+        if (file >= 0) close(file);
+        unlink(path.c_str());
     }
-    swap_file_.clear();
-    start_guardian();
     return why;
 }
 

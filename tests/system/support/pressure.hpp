@@ -26,12 +26,20 @@ public:
     void enclose(pid_t pid) const;
 
 private:
+    /// What is wrong, or nothing.
     std::string make_group(std::size_t memory);
     std::string make_swap(std::size_t bytes);
     void start_guardian();
+    [[noreturn]] void guard(int socket) const;
 
-    std::string group_;      ///< directory, or empty
-    std::string swap_file_;  ///< or empty
+    /// Directories that may be made, and files.
+    struct Group {
+        std::string path;
+        bool is_first_version;
+    };
+    std::vector<Group> groups_;
+    std::vector<std::string> swap_files_;
+    std::string group_;  ///< the one that was made
     std::string why_not_;
     int guardian_ = -1;  ///< a socket to it
 };
