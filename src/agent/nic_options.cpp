@@ -64,11 +64,18 @@ std::string show_number(const NicOptions& options) {
 constexpr Word<Pin> pins[] = {
     {"require", Pin::require}, {"prefer", Pin::prefer}, {"never", Pin::never}, {"dma", Pin::dma}};
 
+constexpr Word<OneCopy> one_copies[] = {
+    {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
+
 constexpr Option table[] = {
     {"pin", "require, prefer, never or dma",
      "lock registered memory: or fail; where the system lets us; not at all; so that it never "
      "moves",
      set_word<&NicOptions::pin, pins>, show_word<&NicOptions::pin, pins>},
+    {"one_copy", "measured, always or never",
+     "large messages between processes: fetched by the receiver (process_vm_readv) where that is "
+     "faster; where it is allowed; not",
+     set_word<&NicOptions::one_copy, one_copies>, show_word<&NicOptions::one_copy, one_copies>},
 };
 
 std::string possible_options() {
