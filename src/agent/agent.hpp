@@ -13,6 +13,7 @@
 #include "base/shared_memory.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
+#include "memory/table.hpp"
 #include "nic/nic.hpp"
 
 namespace via::agent {
@@ -30,6 +31,12 @@ struct Handler {
     void* context;
 };
 
+/// Memory that was made to be shared, and its region.
+struct Segment {
+    std::byte* base;
+    memory::MemoryHandle handle;
+};
+
 /// One open NIC and what surrounds it: progress, waiting, error handlers.
 class Agent {
 public:
@@ -40,6 +47,15 @@ public:
     /// The NIC's address, and the payload bytes of one frame; constant.
     virtual const HostAddress& address() const = 0;
     virtual std::uint32_t payload_max() const = 0;
+
+    /// Registers memory with the NIC (VIPL 4.6) and keeps its pages in place as the NIC's option
+    /// `pin` says. error_resource also: they cannot be kept, though they must be. May wait for
+    /// memory: never with the turn.
+    virtual Result<memory::MemoryHandle> register_memory(
+        std::uint64_t address, std::uint64_t length,
+        const memory::MemoryAttributes& attributes) = 0;
+    /// Ends that (VIPL 4.8); pages that no other region needs are let go.
+    virtual Status deregister(memory::MemoryHandle region, std::uint64_t address) = 0;
 
     /// Returns when condition is ready (true), or at `deadline` or when the NIC closes (false).
     /// Makes progress meanwhile. Any thread; several at once.
@@ -60,9 +76,12 @@ public:
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// The queue is gone.
     virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
-    /// Memory that other processes can map: zero, begins at a page. error_resource: none to be had;
-    /// the log says why.
-    virtual Result<SharedMemory> make_segment(std::uint64_t length) = 0;
+    /// Memory that other processes can map, registered: zero, begins at a page. error_resource:
+    /// none to be had, or as register_memory(); the log says why.
+    virtual Result<Segment> make_segment(std::uint64_t length,
+                                         const memory::MemoryAttributes& attributes) = 0;
+    /// As Nic::remove_segment().
+    virtual Status destroy_segment(const std::byte* base) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
     /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,

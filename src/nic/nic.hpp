@@ -174,8 +174,9 @@ public:
     Result<memory::MemoryHandle> add_segment(const SharedMemory& memory,
                                              const memory::MemoryAttributes& attributes);
     /// Ends its registration if that still stands (error_resource as for deregister()), and lets
-    /// the memory go. invalid_parameter: no segment begins there.
-    Status remove_segment(const std::byte* base);
+    /// the memory go. The region that ended with it, or 0. invalid_parameter: no segment begins
+    /// there.
+    Result<memory::MemoryHandle> remove_segment(const std::byte* base);
     /// Asks the peer of `vi` for its segment; vi.attaches_decided reaches the answer when there is
     /// an outcome for finish_import(), which must follow.
     Result<std::uint32_t> begin_import(engine::Vi& vi, memory::MemoryHandle handle,
@@ -223,6 +224,7 @@ private:
     void take_events(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
+    void fetch(Turn& turn);
     Status post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle);
     void begin_sends(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);
