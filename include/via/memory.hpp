@@ -21,6 +21,18 @@ struct MemoryRights {
     bool rdma_read = false;             /**< peers may read by RDMA */
 };
 
+/** @cond */
+namespace detail {
+inline VIP_MEM_ATTRIBUTES attributes_of(const MemoryRights& rights) noexcept {
+    VIP_MEM_ATTRIBUTES attributes{};
+    attributes.Ptag = rights.tag != nullptr ? rights.tag->handle() : nullptr;
+    attributes.EnableRdmaWrite = rights.rdma_write ? VIP_TRUE : VIP_FALSE;
+    attributes.EnableRdmaRead = rights.rdma_read ? VIP_TRUE : VIP_FALSE;
+    return attributes;
+}
+}  // namespace detail
+/** @endcond */
+
 /**
  * A registration of memory: what descriptors, their data and peers' RDMA lie in. Move-only; moving
  * moves no bytes.
@@ -36,14 +48,13 @@ class MemoryRegion {
 public:
     /**
      * Registers memory of the program, exact to the byte (VIPL 4.6). The memory stays the program's
-     * and must stay mapped. Registering neither touches nor locks pages.
+     * and must stay mapped. Its pages become present and are locked where the system lets us; the
+     * NIC's option `pin` decides that (docs/guide/memory.md), and with pin=require or pin=dma it
+     * may fail with VIP_ERROR_RESOURCE.
      */
     [[nodiscard]] static Expected<MemoryRegion> of(const Nic& nic, std::span<std::byte> bytes,
                                                    const MemoryRights& rights = {}) {
-        VIP_MEM_ATTRIBUTES attributes{};
-        attributes.Ptag = rights.tag != nullptr ? rights.tag->handle() : nullptr;
-        attributes.EnableRdmaWrite = rights.rdma_write ? VIP_TRUE : VIP_FALSE;
-        attributes.EnableRdmaRead = rights.rdma_read ? VIP_TRUE : VIP_FALSE;
+        VIP_MEM_ATTRIBUTES attributes = detail::attributes_of(rights);
         VIP_MEM_HANDLE handle = 0;
         const VIP_RETURN code =
             VipRegisterMem(nic.handle(), bytes.data(), bytes.size(), &attributes, &handle);
@@ -71,7 +82,8 @@ public:
 
     /**
      * One registration of all memory of this process, now and later, for descriptors and their data
-     * but never for a peer's RDMA: bytes() is empty, segment(span) takes any memory. What is not
+     * but never for a peer's RDMA: bytes() is empty, segment(span) takes any memory. Whatever the
+     * NIC's option `pin` says, nothing is locked. What is not
      * mapped when the NIC touches it faults in the program (via/via.h, ViaRegisterAll).
      */
     [[nodiscard]] static Expected<MemoryRegion> all(const Nic& nic) {

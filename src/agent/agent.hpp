@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "agent/notifications.hpp"
+#include "base/shared_memory.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
+#include "memory/table.hpp"
 #include "nic/nic.hpp"
 
 namespace via::agent {
@@ -40,6 +42,15 @@ public:
     virtual const HostAddress& address() const = 0;
     virtual std::uint32_t payload_max() const = 0;
 
+    /// Registers memory with the NIC (VIPL 4.6) and keeps its pages in place as the NIC's option
+    /// `pin` says. error_resource also: they cannot be kept, though they must be. May wait for
+    /// memory: never with the turn.
+    virtual Result<memory::MemoryHandle> register_memory(
+        std::uint64_t address, std::uint64_t length,
+        const memory::MemoryAttributes& attributes) = 0;
+    /// Ends that (VIPL 4.8); pages that no other region needs are let go.
+    virtual Status deregister(memory::MemoryHandle region, std::uint64_t address) = 0;
+
     /// Returns when condition is ready (true), or at `deadline` or when the NIC closes (false).
     /// Makes progress meanwhile. Any thread; several at once.
     virtual bool wait(const Condition& condition, Time deadline) = 0;
@@ -59,6 +70,9 @@ public:
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// The queue is gone.
     virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
+    /// Memory that other processes can map: zero, begins at a page. error_resource: none to be had;
+    /// the log says why.
+    virtual Result<SharedMemory> make_segment(std::uint64_t length) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
     /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,

@@ -275,15 +275,7 @@ bool read(GuessStage& stage, std::uint32_t vi, std::uint32_t message, const Gues
     bytes.clear();
     for (;;) {
         std::optional<Attacker::Received> answer;
-        const double t0 = now_ms();
-        while (!(answer = stage.attacker().receive()))
-            if (now_ms() - t0 > 2000) {
-                std::printf(
-                    "own vi %x message %u len %u handle %x addr %llx hung %d refused %llu\n", vi,
-                    message, guess.length, guess.handle, (unsigned long long)guess.address,
-                    stage.attacker().hung_up(), (unsigned long long)stage.page().refused);
-                return false;
-            }
+        until("the victim answers", [&] { return bool(answer = stage.attacker().receive()); });
         if (answer->header.kind == FrameKind::nak) {
             EXPECT_EQ(answer->header.immediate_or_code,
                       static_cast<std::uint32_t>(wire::NakCode::protection));
@@ -299,9 +291,9 @@ bool read(GuessStage& stage, std::uint32_t vi, std::uint32_t message, const Gues
 Tally guess_reads(GuessStage& stage, Guesser& guesser, double until_ms) {
     Tally tally;
     std::vector<std::byte> bytes;
-    for (std::uint32_t own = 2;; ++own) {
-        const std::uint32_t vi =
-            stage.attacker().connect_vi(VIP_SERVICE_RELIABLE_DELIVERY, transfer_max, own & 0xFFFF);
+    for (std::uint32_t epoch = 0;; ++epoch) {
+        const std::uint32_t vi = stage.attacker().connect_vi(VIP_SERVICE_RELIABLE_DELIVERY,
+                                                             transfer_max, epoch << 16 | 2);
         for (std::uint32_t message = 0;; ++message) {
             if (now_ms() > until_ms) {
                 stage.leave(vi, true);
