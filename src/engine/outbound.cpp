@@ -9,21 +9,6 @@
 
 namespace via::engine {
 
-namespace {
-
-std::uint16_t operation_of(const queue::WorkEntry& entry) {
-    return entry.control & queue::control::operation_mask;
-}
-
-/// Does the message take a receive off the peer's queue?
-bool consumes_receive(const queue::WorkEntry& entry) {
-    return operation_of(entry) == queue::control::send_receive ||
-           (operation_of(entry) == queue::control::rdma_write &&
-            (entry.control & queue::control::immediate) != 0);
-}
-
-}  // namespace
-
 void Engine::activate(Vi& vi) {
     Path& path = path_at(vi.path);
     if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
@@ -94,7 +79,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         shape = {wire::header_length_base, 0};
         return true;
     }
-    if (vi.attach_due && vi.cut == 0) {
+    if (vi.attach_due && vi.cut == 0 && !vi.begun) {
         next_ = Piece::attach;
         shape = {wire::header_length_remote, 0};
         return true;
@@ -112,9 +97,15 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
 
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
-    if (vi.cut == 0 && !message_may_start(vi)) return false;
+    if (vi.pulling) return false;
+    const bool starts = vi.cut == 0 && !vi.begun;
+    if (starts && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     next_ = Piece::message;
+    shape.fetchable = starts && entry.length >= fetch_length_min && direct_ == nullptr &&
+                              vi.reliable() && entry.segment_count <= wire::pull_places_max
+                          ? entry.length
+                          : 0;
     switch (operation_of(entry)) {
         case queue::control::rdma_read:
             next_length_ = 0;
@@ -127,13 +118,14 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
             }
             next_length_ =
                 direct_ != nullptr ? 0 : std::min(entry.length - vi.cut, path.payload_max);
-            shape = {wire::header_length_remote, next_length_};
+            shape.header_length = wire::header_length_remote;
+            shape.payload_length = next_length_;
             return true;
         default:
             next_length_ = std::min(entry.length - vi.cut, path.payload_max);
-            shape = {next_length_ == entry.length ? wire::header_length_base
-                                                  : wire::header_length_extent,
-                     next_length_};
+            shape.header_length = next_length_ == entry.length ? wire::header_length_base
+                                                               : wire::header_length_extent;
+            shape.payload_length = next_length_;
             return true;
     }
 }
@@ -191,6 +183,9 @@ void Engine::emit(PathId id, const FrameRoom& room) {
         case Piece::attach:
             emit_attach(vi, room);
             break;
+        case Piece::pull:
+            emit_pull(vi, room);
+            break;
         case Piece::read_reply:
             emit_read_reply(vi, room);
             break;
@@ -234,7 +229,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     header.kind = operation == queue::control::send_receive ? wire::FrameKind::send
                   : read                                    ? wire::FrameKind::read_request
                                                             : wire::FrameKind::rdma_write;
-    header.flags = static_cast<std::uint8_t>((vi.cut == 0 ? wire::flag::first : 0) |
+    header.flags = static_cast<std::uint8_t>((vi.cut == 0 && !vi.begun ? wire::flag::first : 0) |
                                              (last ? wire::flag::last : 0));
     header.vi = vi.remote_number;
     header.message = vi.next_message;
@@ -268,6 +263,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         return;
     }
     vi.cut = 0;
+    vi.begun = false;
     vi.reply_next = true;
     vi.credits_used += consumes_receive(entry) ? 1 : 0;
     entry.message = vi.next_message++;
@@ -351,7 +347,7 @@ FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
 
 FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     const auto ahead = static_cast<std::int32_t>(header.message - vi.next_message);
-    if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0))
+    if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0 && !vi.begun))
         return break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
     // A read may be refused after later messages were acknowledged.
@@ -366,7 +362,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
             ? queue::status::rdma_protection_error
             : queue::status::transport_error;
     // A message still being cut is guilty before it is started in the queue's sense.
-    if (vi.cut != 0 && header.message == vi.next_message) {
+    if ((vi.cut != 0 || vi.begun) && header.message == vi.next_message) {
         work.current().cell().message = header.message;
         work.start_next();
     }
