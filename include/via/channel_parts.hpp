@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <via/registration_cache.hpp>
 #include <via/store_ring.hpp>
 
 namespace via {
@@ -26,6 +27,10 @@ struct MessageChannelOptions {
     std::chrono::milliseconds connect_timeout{10'000}; /**< of create(): until the peer's */
     /** How long the rest of a message that has begun may take; then the peer has stopped. */
     std::chrono::milliseconds transfer_timeout{60'000};
+    /** Where the program's memory for large messages is registered; it outlives the channel, and
+     *  the peer may write to what it keeps (RegistrationCache). Null: each message registers its
+     *  own, and the peer's right ends with it. */
+    RegistrationCache* registrations = nullptr;
 };
 
 /** How many messages went which way. */
@@ -89,23 +94,30 @@ public:
     Exposed(const Exposed&) = delete;
     Exposed& operator=(const Exposed&) = delete;
 
-    Expected<void> begin(VIP_NIC_HANDLE nic, std::span<std::byte> bytes) noexcept {
+    /// @param cache  may keep the registration; null: nobody does
+    Expected<void> begin(VIP_NIC_HANDLE nic, std::span<std::byte> bytes, RegistrationCache* cache) {
+        if (cache != nullptr) {
+            auto lease = cache->lease(bytes, {.rdma_write = true});
+            if (!lease) return std::unexpected(std::move(lease.error()));
+            lease_ = std::move(*lease);
+            return {};
+        }
         VIP_MEM_ATTRIBUTES rights = attributes_of({.rdma_write = true});
         nic_ = nic;
-        bytes_ = bytes;
-        return outcome(VipRegisterMem(nic, bytes.data(), bytes.size(), &rights, &handle_),
-                       "VipRegisterMem");
+        at_ = bytes.data();
+        return outcome(VipRegisterMem(nic, at_, bytes.size(), &rights, &handle_), "VipRegisterMem");
     }
     void end() noexcept {
-        if (handle_ != 0) VipDeregisterMem(nic_, bytes_.data(), std::exchange(handle_, 0));
+        lease_.end();
+        if (handle_ != 0) VipDeregisterMem(nic_, at_, std::exchange(handle_, 0));
     }
-    std::span<std::byte> bytes() const noexcept { return bytes_; }
-    VIP_MEM_HANDLE handle() const noexcept { return handle_; }
+    VIP_MEM_HANDLE handle() const noexcept { return lease_ ? lease_.handle() : handle_; }
 
 private:
     VIP_NIC_HANDLE nic_ = nullptr;
-    std::span<std::byte> bytes_;
+    std::byte* at_ = nullptr;
     VIP_MEM_HANDLE handle_ = 0;
+    RegistrationLease lease_;
 };
 
 /// A message taken in while send() waited.

@@ -32,7 +32,8 @@ namespace via {
  * under way: the connection has ended, and the program's bytes are its own. Error::flushed() tells
  * the usual end, a peer that has gone; VIP_REJECT a peer that broke the rules.
  *
- * While a large message is received the peer may write to the receiver's bytes, and to those only.
+ * While a large message is received the peer may write to the receiver's bytes, and to those only,
+ * unless a RegistrationCache keeps them.
  *
  * The destructor disconnects. The NIC must stay open as long as the channel is used; destroying the
  * two is good in any order.

@@ -490,9 +490,11 @@ private:
         bool done = false;
     };
 
-    void begin_transfer(std::span<std::byte> to) {
+    /// @param cache  for the program's memory alone: held memory is freed without a word
+    void begin_transfer(std::span<std::byte> to, RegistrationCache* cache) {
         ++number_received_;
-        if (const auto exposed = exposed_.begin(nic_, to); !exposed) return end(exposed.error());
+        const auto exposed = exposed_.begin(nic_, to, cache);
+        if (!exposed) return end(exposed.error());
         const auto address = reinterpret_cast<std::uintptr_t>(to.data());
         if (!stores_)
             return post_frame({.kind = FrameKind::answer,
@@ -523,7 +525,7 @@ private:
     }
     Expected<void> take_written(std::span<std::byte> room) {
         transfer_.emplace(room.size());
-        begin_transfer(room);
+        begin_transfer(room, options_.registrations);
         leave_head();
         const auto come = await_transfer();
         exposed_.end();
@@ -547,7 +549,7 @@ private:
         if (head_->way == Way::written) {
             transfer_.emplace(held->length);
             transfer_->held = std::move(held);
-            begin_transfer(transfer_->held->span());
+            begin_transfer(transfer_->held->span(), nullptr);
         } else {
             if (head_->way == Way::stored)
                 ring_.read(lines_taken_, held->span());

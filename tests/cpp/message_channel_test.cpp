@@ -129,6 +129,23 @@ TEST_P(Channels, ThresholdsAreTheSmallerOnes) {
     EXPECT_EQ(2U, bare.near.counts().sent.written);
 }
 
+TEST_P(Channels, MemoryThatComesAgainIsRegisteredOnce) {
+    RegistrationCache cache(far());
+    Bytes room(100'000);
+    const Bytes bytes = pattern(room.size(), 9);
+    {
+        Ends ends = meet({}, {.registrations = &cache});
+        for (int n = 0; n < 10; ++n) {
+            auto sent = sending(ends.near, bytes);
+            EXPECT_EQ(room.size(), must(ends.far.receive(room, patience)));
+            EXPECT_EQ(bytes, room);
+            must(sent.get());
+        }
+    }
+    EXPECT_EQ(1U, cache.registrations());
+    cache.invalidate(room);
+}
+
 /// Both send and receive a known series of sizes, mixed, at once.
 void exchange(Ends& ends, std::uint32_t messages, std::size_t longest) {
     const auto sizes = [&](std::uint32_t seed) {
