@@ -355,8 +355,8 @@ Result<agent::Segment> SimAgent::make_segment(std::uint64_t length,
 }
 
 Status SimAgent::destroy_segment(const std::byte* base) {
-    const auto region = nic_.remove_segment(base);
-    return region ? Status::success : region.error();
+    const auto removed = nic_.remove_segment(base);
+    return removed ? Status::success : removed.error();
 }
 
 Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {
