@@ -18,6 +18,7 @@
 #include "base/time.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
+#include "memory/translation_cache.hpp"
 #include "wire/frame.hpp"
 
 namespace via::engine {
@@ -79,6 +80,9 @@ public:
     Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
            std::uint32_t first_generation = 0);
     ~Engine();
+
+    /// From now on bytes are touched only when their pages are in this cache or come there.
+    void set_translations(memory::TranslationCache& cache) { translations_ = &cache; }
 
     // VIs ---------------------------------------------------------------------------------------
     /// error_resource: limit reached or no memory. The queues may be nullptr: none bound.
@@ -315,6 +319,21 @@ private:
     FrameVerdict break_rule(Vi& vi, const wire::Header& header, const char* why);
     FrameVerdict hostile(const char* why);
 
+    /// Before bytes are touched that the table allowed: are their pages in the NIC's table, or come
+    /// they now? Nothing is touched when not.
+    bool reach(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length) {
+        if (translations_ == nullptr) [[likely]]
+            return true;
+        return translations_->reach(handle, address, length);
+    }
+    /// The same for the next bytes of a descriptor's segments.
+    bool reach(const queue::ByteWalk& walk, std::uint64_t length) {
+        if (translations_ == nullptr) [[likely]]
+            return true;
+        return reach_segments(walk, length);
+    }
+    [[gnu::noinline]] bool reach_segments(queue::ByteWalk walk, std::uint64_t length);
+
     Path& path_at(PathId path) { return *paths_[path]; }
     Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
     void wants_to_send(Path& path) {
@@ -323,6 +342,7 @@ private:
 
     NicLimits limits_;
     memory::MemoryTable& memory_;
+    memory::TranslationCache* translations_ = nullptr;  ///< nullptr: the table holds every page
     Counters& counters_;
     std::uint32_t first_generation_;  ///< of VI handles, so that another NIC's do not fit
     std::unique_ptr<Atomic<Vi*>[]> vi_table_;

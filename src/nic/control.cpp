@@ -174,6 +174,7 @@ Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
             memory_.resume(handle);
             return Status::error_resource;
         }
+        if (translations_ != nullptr) translations_->forget(handle);
         memory_.remove(handle);
         counters_.subtract(Counter::regions_open);
         return Status::success;

@@ -33,6 +33,9 @@ public:
         }
     }
 
+    /// Region of the piece that take() is calling with.
+    memory::MemoryHandle handle() { return segments_.latest().handle; }
+
 private:
     SegmentWalk segments_;
     std::uint64_t address_ = 0;
