@@ -376,13 +376,14 @@ VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE 
 
 /**
  * Registers memory for descriptors, data and RDMA: any address and length, exact to the byte.
- * Regions may overlap; each registration is a handle of its own (VIPL 4.6).
+ * Regions may overlap; each registration is a handle of its own (VIPL 4.6). The pages are locked as
+ * the NIC's option `pin` says: where the system lets us, unless told otherwise.
  * @param VirtualAddress  first byte; the memory stays the program's and must stay mapped
  * @param Length          bytes
  * @param MemAttribs      NULL: default tag, no RDMA
  * @param MemoryHandle    out: valid until VipDeregisterMem
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_INVALID_RDMAREAD;
- *         VIP_ERROR_RESOURCE
+ *         VIP_ERROR_RESOURCE: too many regions, or pages that must be locked cannot be
  */
 VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress,
                           IN VIP_ULONG Length, IN VIP_MEM_ATTRIBUTES* MemAttribs,

@@ -36,7 +36,9 @@ class MemoryRegion {
 public:
     /**
      * Registers memory of the program, exact to the byte (VIPL 4.6). The memory stays the program's
-     * and must stay mapped. Registering neither touches nor locks pages.
+     * and must stay mapped. Its pages become present and are locked where the system lets us; the
+     * NIC's option `pin` decides that (docs/guide/memory.md), and with pin=require or pin=dma it
+     * may fail with VIP_ERROR_RESOURCE.
      */
     [[nodiscard]] static Expected<MemoryRegion> of(const Nic& nic, std::span<std::byte> bytes,
                                                    const MemoryRights& rights = {}) {
@@ -71,7 +73,8 @@ public:
 
     /**
      * One registration of all memory of this process, now and later, for descriptors and their data
-     * but never for a peer's RDMA: bytes() is empty, segment(span) takes any memory. What is not
+     * but never for a peer's RDMA: bytes() is empty, segment(span) takes any memory. Whatever the
+     * NIC's option `pin` says, nothing is locked. What is not
      * mapped when the NIC touches it faults in the program (via/via.h, ViaRegisterAll).
      */
     [[nodiscard]] static Expected<MemoryRegion> all(const Nic& nic) {

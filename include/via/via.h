@@ -156,8 +156,8 @@ VIP_RETURN ViaCQDescriptor(VIP_CQ_HANDLE CQHandle, int* Descriptor);
 
 /**
  * One handle for all memory of the process, now and later, for local use: descriptors and their
- * data, never as the target of a peer's RDMA. Memory that is not mapped when the NIC touches it
- * faults in the program. Ends with VipDeregisterMem(NicHandle, NULL, handle).
+ * data, never as the target of a peer's RDMA. It locks no pages. Memory that is not mapped when the
+ * NIC touches it faults in the program. Ends with VipDeregisterMem(NicHandle, NULL, handle).
  * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: too many regions
  */
 VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle);

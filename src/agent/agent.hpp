@@ -12,6 +12,7 @@
 #include "agent/notifications.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
+#include "memory/table.hpp"
 #include "nic/nic.hpp"
 
 namespace via::agent {
@@ -39,6 +40,15 @@ public:
     /// The NIC's address, and the payload bytes of one frame; constant.
     virtual const HostAddress& address() const = 0;
     virtual std::uint32_t payload_max() const = 0;
+
+    /// Registers memory with the NIC (VIPL 4.6) and keeps its pages in place as the NIC's option
+    /// `pin` says. error_resource also: they cannot be kept, though they must be. May wait for
+    /// memory: never with the turn.
+    virtual Result<memory::MemoryHandle> register_memory(
+        std::uint64_t address, std::uint64_t length,
+        const memory::MemoryAttributes& attributes) = 0;
+    /// Ends that (VIPL 4.8); pages that no other region needs are let go.
+    virtual Status deregister(memory::MemoryHandle region, std::uint64_t address) = 0;
 
     /// Returns when condition is ready (true), or at `deadline` or when the NIC closes (false).
     /// Makes progress meanwhile. Any thread; several at once.

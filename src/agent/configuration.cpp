@@ -134,6 +134,10 @@ void parse_source(const Source& source, const TakeLine& take, const Complain& co
 
 // NICs --------------------------------------------------------------------------------------------
 
+std::string_view medium_of(std::string_view name) {
+    return name.substr(0, name.find_first_of(":,"));
+}
+
 std::span<const std::string_view> built_in_nics() { return known_old_names; }
 
 NicTarget find_nic(std::string_view name, std::span<const Source> sources,
@@ -146,12 +150,10 @@ NicTarget find_nic(std::string_view name, std::span<const Source> sources,
             if (line_name.size() > nic_name_max) return "the name is longer than 63 bytes";
             if (line_name.find_first_of(blanks) != line_name.npos)
                 return "the name has a blank in it";
-            if (std::find(media.begin(), media.end(), line_name.substr(0, line_name.find(':'))) !=
-                media.end())
+            if (std::find(media.begin(), media.end(), medium_of(line_name)) != media.end())
                 return "it is a NIC's own name already";
             if (target.find_first_of(blanks) != target.npos) return "there is more than one target";
-            const std::string_view medium = target.substr(0, target.find(':'));
-            if (std::find(media.begin(), media.end(), medium) == media.end())
+            if (std::find(media.begin(), media.end(), medium_of(target)) == media.end())
                 return "the target is no NIC";
             if (std::find(seen.begin(), seen.end(), line_name) != seen.end())
                 return "an earlier line has the name already";

@@ -40,6 +40,9 @@ std::string shown(std::string_view text);
 
 // NICs --------------------------------------------------------------------------------------------
 
+/// What a NIC's own name begins with: up to a colon, or a comma and options.
+std::string_view medium_of(std::string_view name);
+
 struct NicTarget {
     std::string target;  ///< a NIC's own name; empty: nobody knows the name
     std::string where;   ///< the source that knows it; or all that were asked

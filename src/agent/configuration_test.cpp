@@ -39,10 +39,11 @@ TEST(NicNames, StandInLinesWithCommentsAndBlanks) {
     Complaints complaints;
     const std::vector<Source> sources = {
         file("# all of it\n\n  \t\r\nnic0 = shm:left # theirs\n/dev/via0=loopback\r\n"
-             "\tnic1\t=\tshm:a.b-c_d  \nlast = udp:eth0:9000")};
+             "\tnic1\t=\tshm:a.b-c_d  \nopt=shm,pin=never\nlast = udp:eth0:9000")};
     EXPECT_EQ(target_of("nic0", sources, complaints), "shm:left");
     EXPECT_EQ(target_of("/dev/via0", sources, complaints), "loopback");
     EXPECT_EQ(target_of("nic1", sources, complaints), "shm:a.b-c_d");
+    EXPECT_EQ(target_of("opt", sources, complaints), "shm,pin=never") << "an '=' is no sign here";
     EXPECT_EQ(target_of("last", sources, complaints), "udp:eth0:9000") << "no newline at the end";
     EXPECT_EQ(target_of("NIC1", sources, complaints), "") << "case counts";
     EXPECT_EQ(target_of("nic", sources, complaints), "");
@@ -68,6 +69,7 @@ TEST(NicNames, EveryBadLineIsToldWithItsPlaceAndTheOthersHold) {
         {"nic2 == shm", "more than one target"},
         {"shm = loopback", "own name already"},
         {"shm:left = loopback", "own name already"},
+        {"shm,left = loopback", "own name already"},
         {"nic0 = loopback", "earlier line"},
         {std::string(64, 'n') + " = shm", "longer than 63"},
         {std::string("nic2\0 = x", 9), "no NIC"},

@@ -44,7 +44,8 @@ HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> stati
     : options_(std::move(options)),
       statistics_(std::move(statistics)),
       nic_(options_.name, options_.limits, statistics_->counters(), *this,
-           options_.first_generation) {}
+           options_.first_generation),
+      pins_(LockedMemory::of_process(), options_.nic_options.pin, options_.name) {}
 
 OpenResult HostAgent::open(HostAgentOptions options,
                            std::vector<std::unique_ptr<device::Device>> devices,
@@ -130,6 +131,26 @@ void HostAgent::work_is_left() {
 
 void HostAgent::refused(const char* why) {
     log(1, "NIC %s: a connection is ended, its peer sent %s", nic_.name().c_str(), why);
+}
+
+// Memory ------------------------------------------------------------------------------------------
+
+Result<memory::MemoryHandle> HostAgent::register_memory(
+    std::uint64_t address, std::uint64_t length, const memory::MemoryAttributes& attributes) {
+    // First the NIC, which knows what is wrong with the arguments. Until we return nobody has been
+    // told the handle.
+    const auto region = nic_.register_memory(address, length, attributes);
+    if (!region) return region;
+    const Status pinned = pins_.pin(*region, address, length);
+    if (pinned == Status::success) return region;
+    nic_.deregister(*region, address);
+    return std::unexpected(pinned);
+}
+
+Status HostAgent::deregister(memory::MemoryHandle region, std::uint64_t address) {
+    const Status status = nic_.deregister(region, address);
+    if (status == Status::success) pins_.unpin(region);
+    return status;
 }
 
 // The progress thread -----------------------------------------------------------------------------
@@ -297,6 +318,7 @@ void HostAgent::close() {
         progress_.join();
     }
     nic_.close();
+    pins_.end();
     stop_handlers();
     statistics_->retire();
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/locked_memory.hpp"
 #include "agent/name_service.hpp"
+#include "agent/nic_options.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
 #include "nic/nic.hpp"
@@ -29,6 +31,7 @@ struct HostAgentOptions {
     std::shared_ptr<const NameService> names;  ///< who answers questions for hosts
     Duration period = milliseconds(1);         ///< of looking whether the program still polls
     NicLimits limits;
+    NicOptions nic_options;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
 };
 
@@ -44,6 +47,10 @@ public:
     Time now() override;
     const HostAddress& address() const override { return address_; }
     std::uint32_t payload_max() const override { return payload_max_; }
+    Result<memory::MemoryHandle> register_memory(
+        std::uint64_t address, std::uint64_t length,
+        const memory::MemoryAttributes& attributes) override;
+    Status deregister(memory::MemoryHandle region, std::uint64_t address) override;
     bool wait(const Condition& condition, Time deadline) override;
     Handler set_error_handler(Handler handler) override;
     Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
@@ -121,6 +128,7 @@ private:
     HostAgentOptions options_;
     std::unique_ptr<Statistics> statistics_;
     nic::Nic nic_;
+    RegionPins pins_;
     HostAddress address_;
     std::uint32_t payload_max_ = 0;
 

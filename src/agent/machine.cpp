@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include "agent/file.hpp"
+#include "agent/lock_system.hpp"
+#include "agent/locked_memory.hpp"
 #include "memory/copy.hpp"
 
 #ifndef SO_PEERPIDFD
@@ -104,6 +107,23 @@ int try_one_copy() {
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
 }
 
+int try_locking() {
+    LockSystem& system = LockSystem::real();
+    void* page =
+        mmap(nullptr, probe_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return errno;
+    const int error =
+        system.mlock(reinterpret_cast<std::uint64_t>(page), probe_bytes) < 0 ? errno : 0;
+    munmap(page, probe_bytes);  // that unlocks it, too
+    return error;
+}
+
+int try_io_uring() {
+    io_uring_params parameters{};
+    const File ring(LockSystem::real().io_uring_setup(1, &parameters));
+    return ring.valid() ? 0 : errno;
+}
+
 struct Entry {
     const char* name;
     const char* use;
@@ -127,6 +147,9 @@ constexpr Entry entries[] = {
      "calls that wait do not sleep: they use a processor until they are done", try_futex_waitv},
     {"madvise-remove", "giving the memory of idle connections back to the system",
      "a connection keeps the memory of its busiest moment", try_giving_back},
+    {"mlock", "keeping registered memory from being swapped out",
+     "registered memory is not locked; pin=require fails", try_locking},
+    {"io-uring", "pinning registered memory so that it never moves", "pin=dma fails", try_io_uring},
     {"process-vm-readv", "copying once, from process to process; not used in this version",
      "nothing today", try_one_copy},
 };
@@ -160,6 +183,8 @@ Machine look_at_machine() {
     machine.processors = processors_allowed(machine.online);
     machine.files = limit_of(RLIMIT_NOFILE);
     machine.locked = limit_of(RLIMIT_MEMLOCK);
+    machine.lock_right = LockSystem::real().has_lock_right();
+    machine.locked_areas_max = LockedMemory::of_process().areas_max();
     machine.streaming = memory::streaming_stores();
     for (const Entry& entry : entries) {
         const int error = entry.probe();

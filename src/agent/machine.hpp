@@ -24,12 +24,14 @@ struct ResourceLimit {
 };
 
 struct Machine {
-    std::string kernel;     ///< name, release, architecture
-    unsigned processors;    ///< that this process may use
-    unsigned online;        ///< that the machine has
-    ResourceLimit files;    ///< RLIMIT_NOFILE: open descriptors
-    ResourceLimit locked;   ///< RLIMIT_MEMLOCK: bytes
-    const char* streaming;  ///< stores past the cache: memory::streaming_stores()
+    std::string kernel;              ///< name, release, architecture
+    unsigned processors;             ///< that this process may use
+    unsigned online;                 ///< that the machine has
+    ResourceLimit files;             ///< RLIMIT_NOFILE: open descriptors
+    ResourceLimit locked;            ///< RLIMIT_MEMLOCK: bytes
+    bool lock_right;                 ///< CAP_IPC_LOCK: that limit does not hold
+    std::uint64_t locked_areas_max;  ///< of registered memory, in one process
+    const char* streaming;           ///< stores past the cache: memory::streaming_stores()
     std::vector<Facility> facilities;
 };
 

@@ -28,6 +28,7 @@ TEST(Machine, KnowsItself) {
     rlimit files{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
     EXPECT_EQ(machine.files.now, files.rlim_cur);
+    EXPECT_GT(machine.locked_areas_max, 0U);
     EXPECT_EQ(std::set<std::string>({"avx512", "avx2", "sse2", "none"}).count(machine.streaming),
               1U);
 }
@@ -75,10 +76,10 @@ bool forbid(unsigned call, unsigned error) {
 TEST(Machine, SeesWhatAContainerForbids) {
     constexpr int no_filters = 77;
     constexpr int never_worked = 78;
-    const std::pair<const char*, unsigned> calls[] = {{"futex-waitv", SYS_futex_waitv},
-                                                      {"pidfd", SYS_pidfd_open},
-                                                      {"memfd-sealing", SYS_memfd_create},
-                                                      {"process-vm-readv", SYS_process_vm_readv}};
+    const std::pair<const char*, unsigned> calls[] = {
+        {"futex-waitv", SYS_futex_waitv},    {"pidfd", SYS_pidfd_open},
+        {"memfd-sealing", SYS_memfd_create}, {"mlock", SYS_mlock},
+        {"io-uring", SYS_io_uring_setup},    {"process-vm-readv", SYS_process_vm_readv}};
     for (const auto& [facility, number] : calls) {
         const int result = test::in_child([name = facility, call = number] {
             if (!find(look_at_machine(), name)->works) return never_worked;

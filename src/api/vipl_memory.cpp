@@ -50,7 +50,7 @@ VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG 
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
-    const auto region = open->nic->register_memory(bits_of(address), length, wanted);
+    const auto region = open->agent->register_memory(bits_of(address), length, wanted);
     if (!region) return answer(region.error());
     *memory_handle = *region;
     return VIP_SUCCESS;
@@ -61,7 +61,7 @@ VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address,
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(open->nic->deregister(memory_handle, bits_of(address)));
+    return answer(open->agent->deregister(memory_handle, bits_of(address)));
 }
 
 VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
@@ -95,6 +95,7 @@ VIA_VIPL ViaRegisterAll(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE* memory_handle) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr || memory_handle == nullptr) return VIP_INVALID_PARAMETER;
+    // Past the agent: not even pin=require can lock a whole address space.
     const auto region = open->nic->register_memory(0, ~0ULL, {});
     if (!region) return answer(region.error());
     *memory_handle = *region;

@@ -15,6 +15,7 @@
 #include "agent/directory.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/name_service.hpp"
+#include "agent/nic_options.hpp"
 #include "agent/process.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
@@ -34,7 +35,9 @@ void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
 
 agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
-            why + "; a NIC's own name is shm, shm:NAME, loopback, loopback:NAME or sim:HOST"};
+            why +
+                "; a NIC's own name is shm, shm:NAME, loopback, loopback:NAME or sim:HOST, and "
+                "options may follow: shm,option=value"};
 }
 
 agent::OpenError no_resource(std::string text) { return {Status::error_resource, std::move(text)}; }
@@ -80,6 +83,7 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
 struct Opening {
     std::string full_name;
     std::string_view host;  ///< behind the colon
+    agent::NicOptions nic_options;
     std::uint32_t first_generation;
 };
 
@@ -93,6 +97,7 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
     options.names = std::make_shared<const agent::NameService>(
         device->address(), host_names(opening.host), agent::HostTable(hosts, complain),
         std::move(neighbours));
+    options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
     std::vector<std::unique_ptr<device::Device>> devices;
     devices.push_back(std::move(device));
@@ -128,15 +133,19 @@ agent::OpenResult open_loopback(const Opening& opening) {
 }
 
 bool is_own_name(std::string_view name) {
-    return std::find(std::begin(media), std::end(media), name.substr(0, name.find(':'))) !=
-           std::end(media);
+    return std::find(std::begin(media), std::end(media), agent::medium_of(name)) != std::end(media);
 }
 
 /// Opens a NIC by its own name.
-agent::OpenResult open_nic(std::string_view name, std::uint32_t first_generation) {
+agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_generation) {
+    const agent::NicName parts = agent::split_nic_name(full_name);
+    const std::string_view name = parts.name;
     const std::size_t colon = name.find(':');
     const std::string_view medium = name.substr(0, colon);
-    Opening opening{std::string(name), {}, first_generation};
+    auto options = agent::nic_options(parts);
+    if (!options)
+        return std::unexpected(agent::OpenError{Status::invalid_parameter, options.error()});
+    Opening opening{std::string(name), {}, *options, first_generation};
     if (medium == "udp") return std::unexpected(bad_name("udp is not there in this version"));
     if (colon != std::string_view::npos) {
         opening.host = name.substr(colon + 1);

@@ -12,6 +12,7 @@
 
 #include "agent/directory.hpp"
 #include "agent/machine.hpp"
+#include "agent/nic_options.hpp"
 #include "base/limits.hpp"
 #include "commands.hpp"
 #include "info_names.hpp"
@@ -241,7 +242,10 @@ void print_machine(const agent::Machine& machine, const std::string& directory) 
     line("locked memory",
          fmt::format("{} bytes (can be raised to {})", limit_text(machine.locked.now),
                      limit_text(machine.locked.most)),
-         "bounds nothing: registered memory is not locked in this version");
+         machine.lock_right ? "bounds nothing: the process has CAP_IPC_LOCK"
+                            : "bounds registered memory; CAP_IPC_LOCK would lift it");
+    line("locked areas", fmt::format("{}", machine.locked_areas_max),
+         "registered memory apart from each other, in a process");
     line("runtime directory", directory, "");
     fmt::print("\nKernel facilities\n");
     for (const agent::Facility& facility : machine.facilities)
@@ -261,6 +265,8 @@ void print_json(const std::vector<Tried>& devices, const agent::Machine& machine
     facts.text("streaming_stores", machine.streaming);
     resource(facts, "open_files", machine.files);
     resource(facts, "locked_bytes", machine.locked);
+    facts.boolean("lock_right", machine.lock_right);
+    facts.number("locked_areas_max", machine.locked_areas_max);
     end(facts.text("runtime_directory", directory));
     for (const agent::Facility& facility : machine.facilities)
         end(begin("facility")
@@ -276,6 +282,12 @@ void print_json(const std::vector<Tried>& devices, const agent::Machine& machine
                 .text("name", limit.name)
                 .number("value", NicLimits{}.*limit.value)
                 .text("what", limit.what));
+    for (const agent::NicOptionText& option : agent::nic_option_texts())
+        end(begin("option")
+                .text("name", option.name)
+                .text("values", option.values)
+                .text("otherwise", option.otherwise)
+                .text("meaning", option.meaning));
     for (const Tried& device : devices) {
         JsonLine line = begin("device").text("device", device.medium);
         line.text("what", device.what).boolean("ready", device.reported.has_value());
@@ -317,6 +329,13 @@ void print_limits() {
         fmt::print("  {:<30}{:>12}  {}\n", limit.name, NicLimits{}.*limit.value, limit.what);
 }
 
+void print_options() {
+    fmt::print("\nOptions of a NIC: NAME,OPTION=VALUE, or for all in OPENVIA_OPTIONS\n");
+    for (const agent::NicOptionText& option : agent::nic_option_texts())
+        fmt::print("  {:<20}{}; otherwise {}\n  {:<20}{}\n", option.name, option.values,
+                   option.otherwise, "", option.meaning);
+}
+
 Names known_names() {
     std::vector<std::string_view> media;
     for (const DeviceEntry& entry : known_devices) media.emplace_back(entry.medium);
@@ -327,8 +346,8 @@ std::vector<DeviceEntry> chosen_devices(const std::string& name) {
     std::vector<DeviceEntry> chosen;
     for (const DeviceEntry& entry : known_devices) {
         if (name.empty() || name == entry.medium) chosen.push_back(entry);
-        // "shm:left" is the same device under another host's name.
-        if (name.starts_with(std::string(entry.medium) + ":"))
+        // "shm:left" is the same device under another host's name; options may follow.
+        if (name != entry.medium && name.substr(0, name.find_first_of(":,")) == entry.medium)
             chosen.push_back(
                 {entry.medium, entry.name == nullptr ? nullptr : name.c_str(), entry.what});
     }
@@ -358,6 +377,7 @@ int run_info(const InfoOptions& options) {
         for (const Tried& device : devices) print_attributes(device);
     }
     print_names(known_names());
+    print_options();
     print_limits();
     fmt::print("\n");
     print_machine(machine, where);

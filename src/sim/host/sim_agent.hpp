@@ -39,6 +39,16 @@ public:
     Time now() override;
     const HostAddress& address() const override { return address_; }
     std::uint32_t payload_max() const override { return payload_max_; }
+    // No pages are locked: nothing of the simulated world depends on where they are, and what the
+    // system grants must not change what a seed leads to.
+    Result<memory::MemoryHandle> register_memory(
+        std::uint64_t address, std::uint64_t length,
+        const memory::MemoryAttributes& attributes) override {
+        return nic_.register_memory(address, length, attributes);
+    }
+    Status deregister(memory::MemoryHandle region, std::uint64_t address) override {
+        return nic_.deregister(region, address);
+    }
     bool wait(const agent::Condition& condition, Time deadline) override;
     agent::Handler set_error_handler(agent::Handler handler) override;
     Status watch_queue(queue::CompletionQueue&, int&) override {

@@ -1,0 +1,202 @@
+#include "agent/locked_memory.hpp"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <new>
+
+#include "agent/process.hpp"
+
+namespace via::agent {
+
+using memory::PageRun;
+
+namespace {
+
+/// No program's memory lies beyond it; keeps pages times their size from wrapping.
+constexpr unsigned address_bits = 63;
+
+}  // namespace
+
+// The process's locked pages ----------------------------------------------------------------------
+
+LockedMemory::LockedMemory(LockSystem& system)
+    : system_(system),
+      page_bits_(system.page_bits()),
+      areas_max_(system.mappings_max() / mappings_per_area),
+      dma_(system) {}
+
+LockedMemory& LockedMemory::of_process() {
+    // Never destroyed: NICs may close while the process ends.
+    static LockedMemory& memory = *new LockedMemory(LockSystem::real());
+    return memory;
+}
+
+std::expected<void, LockedMemory::Failure> LockedMemory::lock(std::uint64_t address,
+                                                              std::uint64_t length) {
+    const PageRun run = memory::pages_of(address, length, page_bits_);
+    if (run.end > 1ULL << (address_bits - page_bits_))
+        return std::unexpected(Failure{Refusal::by_kernel, ENOMEM});
+    const std::lock_guard guard(mutex_);
+    std::size_t locked = 0;
+    const auto undo = [&](Failure failure) {
+        while (locked != 0) unlock_run(runs_[--locked]);
+        return std::unexpected(failure);
+    };
+    try {
+        const std::ptrdiff_t more = ranges_.unlocked_in(run, runs_);
+        if (more > 0 && ranges_.runs_locked() + static_cast<std::size_t>(more) > areas_max_)
+            return std::unexpected(Failure{Refusal::too_many_areas, 0});
+        for (; locked < runs_.size(); ++locked)
+            if (!lock_run(runs_[locked])) return undo({Refusal::by_kernel, errno});
+        ranges_.lock(run);
+    } catch (const std::bad_alloc&) {
+        return undo({Refusal::out_of_memory, 0});
+    }
+    return {};
+}
+
+void LockedMemory::unlock(std::uint64_t address, std::uint64_t length) {
+    if (system_.forked()) return;
+    const std::lock_guard guard(mutex_);
+    try {
+        ranges_.unlock(memory::pages_of(address, length, page_bits_), runs_);
+    } catch (const std::bad_alloc&) {
+        log(1, "out of memory: %" PRIu64 " bytes of memory stay locked", length);
+        return;
+    }
+    for (const PageRun& run : runs_) unlock_run(run);
+}
+
+/// A call that fails may have marked part of the run as locked.
+bool LockedMemory::lock_run(PageRun run) {
+    if (system_.mlock(run.begin << page_bits_, run.pages() << page_bits_) == 0) return true;
+    const int error = errno;
+    unlock_run(run);
+    errno = error;
+    return false;
+}
+
+void LockedMemory::unlock_run(PageRun run) {
+    if (system_.munlock(run.begin << page_bits_, run.pages() << page_bits_) == 0) return;
+    int error = errno;
+    if (error == ENOMEM) {
+        // The program has unmapped some of it. The kernel stopped there; the rest is still locked.
+        error = 0;
+        for (const PageRun& part : system_.mapped_in(run))
+            if (system_.munlock(part.begin << page_bits_, part.pages() << page_bits_) < 0)
+                error = errno;
+    }
+    if (error != 0)
+        log(1, "%" PRIu64 " pages stay locked until they are unmapped (munlock: %s)", run.pages(),
+            strerror(error));
+}
+
+std::uint64_t LockedMemory::bytes_locked() {
+    const std::lock_guard guard(mutex_);
+    return ranges_.pages_locked() << page_bits_;
+}
+
+std::string LockedMemory::why(Failure failure, std::uint64_t address, std::uint64_t length) {
+    const std::uint64_t limit = system_.locked_bytes_max();
+    const bool is_limited = limit != LockSystem::unlimited && !system_.has_lock_right();
+    const auto limit_text = [&] {
+        return "RLIMIT_MEMLOCK is " + std::to_string(limit) + " bytes, of which NICs have locked " +
+               std::to_string(bytes_locked()) + "; raise it, or give the process CAP_IPC_LOCK";
+    };
+    if (failure.refusal == Refusal::too_many_areas)
+        return std::to_string(areas_max_) +
+               " separate areas are locked, as many as may be (vm.max_map_count is " +
+               std::to_string(system_.mappings_max()) + "); register fewer and larger regions";
+    if (failure.refusal == Refusal::out_of_memory) return "out of memory";
+    const std::uint64_t begin = address >> page_bits_ << page_bits_;
+    switch (failure.error) {
+        case ENOMEM:
+            if (system_.check_mapped(begin, address - begin + length) < 0 && errno == ENOMEM)
+                return "part of it is not mapped";
+            if (is_limited) return limit_text();
+            // A container's administrator seems to have the right, and has not.
+            if (limit != LockSystem::unlimited && limit < bytes_locked() + length)
+                return limit_text() + " outside of user namespaces";
+            return "the process may not touch it, or has too many mappings (vm.max_map_count is " +
+                   std::to_string(system_.mappings_max()) + ")";
+        case EPERM:
+            return "RLIMIT_MEMLOCK is 0, and the process has no CAP_IPC_LOCK";
+        case EAGAIN:
+            return "there is not enough memory to have all its pages at once";
+        default:
+            return std::string("mlock: ") + strerror(failure.error);
+    }
+}
+
+// The regions of a NIC ----------------------------------------------------------------------------
+
+Status RegionPins::pin(memory::MemoryHandle region, std::uint64_t address, std::uint64_t length) {
+    if (policy_ == Pin::never) return Status::success;
+    const std::lock_guard guard(mutex_);
+    if (ended_) return Status::success;
+    const bool may_fail = policy_ == Pin::prefer;
+    try {
+        const auto entry = regions_.try_emplace(region, Pinned{address, length, {}}).first;
+        if (keep(entry->second)) return Status::success;
+        regions_.erase(entry);
+    } catch (const std::bad_alloc&) {
+        if (!may_fail) log(1, "NIC %s: out of memory for locking", nic_name_.c_str());
+    }
+    return may_fail ? Status::success : Status::error_resource;
+}
+
+void RegionPins::unpin(memory::MemoryHandle region) {
+    if (policy_ == Pin::never) return;
+    const std::lock_guard guard(mutex_);
+    const auto found = regions_.find(region);
+    if (found == regions_.end()) return;
+    let_go(found->second);
+    regions_.erase(found);
+}
+
+void RegionPins::end() {
+    const std::lock_guard guard(mutex_);
+    ended_ = true;
+    for (const auto& [region, pinned] : regions_) let_go(pinned);
+    regions_.clear();
+}
+
+bool RegionPins::keep(Pinned& pinned) {
+    if (policy_ != Pin::dma) return lock(pinned);
+    auto buffers = memory_.dma().pin(pinned.address, pinned.length);
+    if (!buffers) {
+        log(1, "NIC %s: cannot register %" PRIu64 " bytes at 0x%" PRIx64 " with pin=dma: %s",
+            nic_name_.c_str(), pinned.length, pinned.address, buffers.error().c_str());
+        return false;
+    }
+    pinned.buffers = std::move(*buffers);
+    return true;
+}
+
+bool RegionPins::lock(const Pinned& pinned) {
+    const auto locked = memory_.lock(pinned.address, pinned.length);
+    if (locked) return true;
+    if (policy_ == Pin::prefer && told_) return false;
+    told_ = true;
+    const std::string why = memory_.why(locked.error(), pinned.address, pinned.length);
+    log(1,
+        policy_ == Pin::require ? "NIC %s: cannot register %" PRIu64 " bytes at 0x%" PRIx64
+                                  " with pin=require: %s"
+                                : "NIC %s: %" PRIu64 " registered bytes at 0x%" PRIx64
+                                  " are not locked and may be "
+                                  "swapped out: %s; this is said once (pin=never says nothing)",
+        nic_name_.c_str(), pinned.length, pinned.address, why.c_str());
+    return false;
+}
+
+void RegionPins::let_go(const Pinned& pinned) {
+    if (policy_ == Pin::dma) {
+        memory_.dma().unpin(pinned.buffers);
+    } else {
+        memory_.unlock(pinned.address, pinned.length);
+    }
+}
+
+}  // namespace via::agent

@@ -1,0 +1,49 @@
+// Options of a NIC: what may follow its name, "shm:left,pin=require", and the defaults for every
+// NIC of the process in OPENVIA_OPTIONS (docs/guide/names.md).
+#pragma once
+
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace via::agent {
+
+/// Are the pages of registered memory kept in place?
+enum class Pin {
+    require,  ///< locked, or the registration fails
+    prefer,   ///< locked where the system lets us
+    never,    ///< not locked
+    dma,      ///< locked, and never moved to other frames; or the registration fails
+};
+
+/// Another option is a member here and a line of the table in nic_options.cpp.
+struct NicOptions {
+    Pin pin = Pin::prefer;
+};
+
+/// An option as `via info` tells of it.
+struct NicOptionText {
+    std::string name;
+    std::string values;     ///< that it may have
+    std::string otherwise;  ///< the value of a NIC whose name does not say
+    std::string meaning;
+};
+std::span<const NicOptionText> nic_option_texts();
+
+/// A NIC's own name, and what follows the first comma.
+struct NicName {
+    std::string_view name;
+    std::string_view options;  ///< "option=value,..." or empty
+    bool has_options;          ///< there is a comma
+};
+NicName split_nic_name(std::string_view name);
+
+/// Changes what "option=value,option=value" names. Error: what is wrong with it, what is possible.
+std::expected<void, std::string> apply_options(std::string_view text, NicOptions& options);
+
+/// Of a NIC: OPENVIA_OPTIONS, then what follows its name. The variable is not looked at when the
+/// program runs with more rights than its user has.
+std::expected<NicOptions, std::string> nic_options(const NicName& name);
+
+}  // namespace via::agent

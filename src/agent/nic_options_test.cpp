@@ -1,0 +1,72 @@
+#include "agent/nic_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include "agent/test_support.hpp"
+
+namespace via::agent {
+namespace {
+
+using test::Variable;
+
+std::expected<NicOptions, std::string> options_of(std::string_view name) {
+    return nic_options(split_nic_name(name));
+}
+
+std::string wrong_with(std::string_view name) {
+    const auto options = options_of(name);
+    return options ? "" : options.error();
+}
+
+TEST(NicOptions, FollowTheName) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    EXPECT_EQ(split_nic_name("shm:left,pin=never").name, "shm:left");
+    EXPECT_EQ(split_nic_name("shm").name, "shm");
+    EXPECT_EQ(options_of("shm")->pin, Pin::prefer) << "the default";
+    EXPECT_EQ(options_of("shm,pin=require")->pin, Pin::require);
+    EXPECT_EQ(options_of("shm:left,pin=prefer")->pin, Pin::prefer);
+    EXPECT_EQ(options_of("shm,pin=never")->pin, Pin::never);
+    EXPECT_EQ(options_of("shm,pin=dma")->pin, Pin::dma);
+    EXPECT_EQ(options_of("shm,pin=never,pin=dma")->pin, Pin::dma) << "the last one holds";
+}
+
+TEST(NicOptions, WhatIsWrongIsNamedWithWhatIsPossible) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    for (const char* name : {"shm,", "shm,pim=never", "shm,pin=never,", "shm,Pin=never",
+                             "shm,,pin=never", "shm, pin=never", "shm,=never"}) {
+        EXPECT_NE(wrong_with(name).find("is no option; there are: pin = require, prefer, never "),
+                  std::string::npos)
+            << name << ": " << wrong_with(name);
+    }
+    EXPECT_NE(wrong_with("shm,pim=never").find("\"pim\""), std::string::npos);
+    for (const char* name : {"shm,pin", "shm,pin=", "shm,pin=maybe", "shm,pin=never "}) {
+        EXPECT_NE(wrong_with(name).find("\": pin is require, prefer, never or dma"),
+                  std::string::npos)
+            << name << ": " << wrong_with(name);
+    }
+    EXPECT_NE(wrong_with("shm,pin=maybe").find("\"pin=maybe\""), std::string::npos);
+    EXPECT_EQ(wrong_with("shm,pin=\x1b[31m").find('\x1b'), std::string::npos) << "fit for a log";
+}
+
+TEST(NicOptions, TheEnvironmentHasDefaultsForEveryNic) {
+    const Variable defaults("OPENVIA_OPTIONS", "pin=require");
+    EXPECT_EQ(options_of("shm")->pin, Pin::require);
+    EXPECT_EQ(options_of("shm,pin=never")->pin, Pin::never) << "what the name says wins";
+    const Variable empty("OPENVIA_OPTIONS", "");
+    EXPECT_EQ(options_of("shm")->pin, Pin::prefer);
+    const Variable bad("OPENVIA_OPTIONS", "pin=maybe");
+    EXPECT_NE(wrong_with("shm,pin=never").find("OPENVIA_OPTIONS: \"pin=maybe\""),
+              std::string::npos);
+}
+
+TEST(NicOptions, AreToldWithTheirDefaults) {
+    ASSERT_FALSE(nic_option_texts().empty());
+    for (const NicOptionText& text : nic_option_texts()) {
+        NicOptions options;
+        EXPECT_TRUE(apply_options(text.name + "=" + text.otherwise, options)) << text.name;
+        EXPECT_FALSE(text.meaning.empty());
+    }
+}
+
+}  // namespace
+}  // namespace via::agent
