@@ -47,6 +47,13 @@ public:
     /// The failure in words; looks at limits and mappings as they are now.
     std::string why(Failure failure, std::uint64_t address, std::uint64_t length);
 
+    /// Might it go when less were locked? Else it is this memory that cannot be.
+    bool is_short(Failure failure, std::uint64_t address, std::uint64_t length);
+    /// Bytes of the system's pages that lock() would lock.
+    std::uint64_t page_bytes(std::uint64_t address, std::uint64_t length) const {
+        return memory::pages_of(address, length, page_bits_).pages() << page_bits_;
+    }
+
     DmaPins& dma() { return dma_; }
     std::uint64_t bytes_locked();
     std::uint64_t areas_max() const { return areas_max_; }

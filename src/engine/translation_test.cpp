@@ -13,7 +13,7 @@ namespace {
 using queue::control::rdma_read;
 using queue::control::rdma_write;
 
-constexpr std::size_t page = memory::page_length;
+constexpr std::size_t page = memory::table_page_length;
 constexpr std::size_t pages = 64;
 
 /// Registered memory of a program, page by page open or closed, and its agent.

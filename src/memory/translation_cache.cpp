@@ -22,7 +22,7 @@ TranslationCache::TranslationCache(const CacheShape& shape, const MemoryTable& t
     : table_(table),
       counters_(counters),
       loader_(loader),
-      line_bits_(page_bits + static_cast<std::uint32_t>(std::countr_zero(shape.line))),
+      line_bits_(table_page_bits + static_cast<std::uint32_t>(std::countr_zero(shape.line))),
       ways_per_set_(shape.ways),
       sets_(shape.entries / (shape.line * shape.ways)),
       replacement_(shape.replacement),
@@ -74,7 +74,7 @@ TranslationCache::Way& TranslationCache::victim(Way* set) {
 bool TranslationCache::load(Way* set, const LineName& line) {
     const Extent region = table_.extent(line.handle);
     const std::uint64_t first = line.number << line_bits_;
-    const std::uint64_t begin = std::max(first, region.begin & ~(page_length - 1));
+    const std::uint64_t begin = std::max(first, region.begin & ~(table_page_length - 1));
     // Last bytes, since the end of a line may be the end of all memory.
     const std::uint64_t last = std::min(first | line_mask(), region.end - 1);
     Way& way = victim(set);
@@ -83,7 +83,8 @@ bool TranslationCache::load(Way* set, const LineName& line) {
         loader_.evicted(way.line);
         way = {};
     }
-    if (!loader_.load({line, begin, (last | (page_length - 1)) - begin + 1})) return false;
+    if (!loader_.load({line, begin, (last | (table_page_length - 1)) - begin + 1, region}))
+        return false;
     way = {line, clock_};
     return true;
 }

@@ -15,8 +15,9 @@
 
 namespace via::memory {
 
-constexpr std::uint32_t page_bits = 12;
-constexpr std::uint64_t page_length = 1ULL << page_bits;
+/// The table counts in pages of this size, whatever the system has.
+constexpr std::uint32_t table_page_bits = 12;
+constexpr std::uint64_t table_page_length = 1ULL << table_page_bits;
 
 enum class Replacement : std::uint8_t { lru, fifo, random };
 
@@ -47,6 +48,7 @@ struct Line {
     LineName name;
     std::uint64_t begin = 0;   ///< address of the first page
     std::uint64_t length = 0;  ///< bytes, whole pages
+    Extent region;             ///< of which they are pages
 };
 
 /// The agent's side: it has the full table, and locks memory.

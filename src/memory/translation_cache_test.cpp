@@ -10,7 +10,7 @@
 namespace via::memory {
 namespace {
 
-constexpr std::uint64_t page = page_length;
+constexpr std::uint64_t page = table_page_length;
 
 /// The agent's side, which only writes down what it was told.
 struct Notes final : LineLoader {
