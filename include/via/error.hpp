@@ -140,6 +140,11 @@ private:
             case VIP_TIMEOUT:
                 return call == "VipConnectAccept" ? "The requester has given up: take the next one"
                                                   : "Wait longer, or see whether the peer lives";
+            case VIP_REJECT:
+                if (call == "ViaImportSegment")
+                    return "The peer's segment and VI must allow RDMA read, to store to it also "
+                           "RDMA write, and have one tag; only its segments can be imported";
+                return {};
             case VIP_NO_MATCH:
                 return "Start the listener first, or let the request wait for it";
             case VIP_NOT_REACHABLE:

@@ -21,6 +21,18 @@ struct MemoryRights {
     bool rdma_read = false;             /**< peers may read by RDMA */
 };
 
+/** @cond */
+namespace detail {
+inline VIP_MEM_ATTRIBUTES attributes_of(const MemoryRights& rights) noexcept {
+    VIP_MEM_ATTRIBUTES attributes{};
+    attributes.Ptag = rights.tag != nullptr ? rights.tag->handle() : nullptr;
+    attributes.EnableRdmaWrite = rights.rdma_write ? VIP_TRUE : VIP_FALSE;
+    attributes.EnableRdmaRead = rights.rdma_read ? VIP_TRUE : VIP_FALSE;
+    return attributes;
+}
+}  // namespace detail
+/** @endcond */
+
 /**
  * A registration of memory: what descriptors, their data and peers' RDMA lie in. Move-only; moving
  * moves no bytes.
@@ -42,10 +54,7 @@ public:
      */
     [[nodiscard]] static Expected<MemoryRegion> of(const Nic& nic, std::span<std::byte> bytes,
                                                    const MemoryRights& rights = {}) {
-        VIP_MEM_ATTRIBUTES attributes{};
-        attributes.Ptag = rights.tag != nullptr ? rights.tag->handle() : nullptr;
-        attributes.EnableRdmaWrite = rights.rdma_write ? VIP_TRUE : VIP_FALSE;
-        attributes.EnableRdmaRead = rights.rdma_read ? VIP_TRUE : VIP_FALSE;
+        VIP_MEM_ATTRIBUTES attributes = detail::attributes_of(rights);
         VIP_MEM_HANDLE handle = 0;
         const VIP_RETURN code =
             VipRegisterMem(nic.handle(), bytes.data(), bytes.size(), &attributes, &handle);

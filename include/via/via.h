@@ -162,6 +162,62 @@ VIP_RETURN ViaCQDescriptor(VIP_CQ_HANDLE CQHandle, int* Descriptor);
  */
 VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle);
 
+/* ---- Shared segments ----------------------------------------------------------------------- */
+
+/**
+ * Makes memory that peers on the same host can attach to, and registers it. It begins at a page,
+ * is zero, takes one file descriptor, and stays until ViaDestroySegment or VipCloseNic. It is
+ * inherited by forked children. Tell peers *Address and *MemoryHandle, as for RDMA.
+ *
+ * Rights are those of RDMA, exact as ever: a peer may attach to it for reading if region and VI
+ * allow RDMA read, for writing if they allow RDMA read and RDMA write, and if their tags agree
+ * (VIPL 4.7). Deregistering, changing attributes and disconnecting take the right away at once:
+ * the peer's NIC begins no further RDMA there by itself. A copy that it has begun may still end,
+ * and plain loads and stores through a mapping that the peer has cannot be taken back: they reach
+ * the memory of the segment, never other memory of this process.
+ * @param Length      bytes, not 0
+ * @param Attributes  as VipRegisterMem; NULL: default tag, no RDMA
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_ERROR_RESOURCE: no memory, no
+ *         descriptor, too many regions
+ */
+VIP_RETURN ViaCreateSegment(VIP_NIC_HANDLE NicHandle, VIP_ULONG Length,
+                            VIP_MEM_ATTRIBUTES* Attributes, VIP_PVOID* Address,
+                            VIP_MEM_HANDLE* MemoryHandle);
+/**
+ * Ends a segment: its registration, if VipDeregisterMem has not ended that already, and this
+ * process's mapping. Peers' mappings stay until they release them.
+ * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: a posted descriptor uses it (VIPL 4.8);
+ *         VIP_INVALID_PARAMETER: no segment of this NIC begins at Address
+ */
+VIP_RETURN ViaDestroySegment(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address);
+
+/**
+ * Attaches to a segment of the VI's peer. Until the connection ends, or the peer takes the right
+ * away, this VI's RDMA to the segment is one copy made by the calling thread or this NIC, in the
+ * order of the VI's other messages, without the peer's processor. And the program may load from it,
+ * and store to it if Writable: stores become visible as between threads, in no order with
+ * descriptors, so end them with a release store or a fence.
+ * @param RemoteAddress  where the peer has the segment
+ * @param RemoteHandle   the peer's handle of it
+ * @param Writable       VIP_FALSE: the mapping is read-only to the processor
+ * @param Timeout        milliseconds to wait for the peer's NIC, VIP_INFINITE: for ever
+ * @param Address        out: where this process has it
+ * @param Length         out: bytes
+ * @return VIP_SUCCESS; VIP_REJECT: the peer gives no such right, or it is no segment;
+ *         VIP_ERROR_NOT_SUPPORTED: not over this network (RDMA works all the same);
+ *         VIP_INVALID_STATE: not connected, or no more; VIP_TIMEOUT; VIP_ERROR_RESOURCE: another
+ *         import of this VI is under way, or no descriptor, memory or grant is to be had
+ */
+VIP_RETURN ViaImportSegment(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress,
+                            VIP_MEM_HANDLE RemoteHandle, VIP_BOOLEAN Writable, VIP_ULONG Timeout,
+                            VIP_PVOID* Address, VIP_ULONG* Length);
+/**
+ * Unmaps an imported segment, also after its connection has ended; VipCloseNic unmaps all. RDMA to
+ * it works as before the import.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: none of this NIC begins at Address
+ */
+VIP_RETURN ViaReleaseSegment(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address);
+
 /* ---- Counters ------------------------------------------------------------------------------ */
 
 /** @return the name of counter number Index, from 0; NULL behind the last one. Lives for ever. */

@@ -23,3 +23,4 @@
 
 #include <via/coroutine.hpp>
 #include <via/listener.hpp>
+#include <via/segment.hpp>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/notifications.hpp"
+#include "base/shared_memory.hpp"
 #include "base/time.hpp"
 #include "engine/engine.hpp"
 #include "memory/table.hpp"
@@ -69,6 +70,9 @@ public:
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// The queue is gone.
     virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
+    /// Memory that other processes can map: zero, begins at a page. error_resource: none to be had;
+    /// the log says why.
+    virtual Result<SharedMemory> make_segment(std::uint64_t length) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
     /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,

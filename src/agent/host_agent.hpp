@@ -57,6 +57,7 @@ public:
     Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
     void queue_is_empty(queue::CompletionQueue& queue) override;
     void forget_queue(const queue::CompletionQueue& queue) override;
+    Result<SharedMemory> make_segment(std::uint64_t length) override;
     Status notify(std::unique_ptr<Notification> notification) override;
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;

@@ -48,6 +48,17 @@ inline VIP_PROTECTION_HANDLE handle_of_tag(const OpenNic& open, memory::Protecti
     return tag == memory::no_tag ? nullptr : make_handle(Kind::tag, open.index, tag);
 }
 
+/// The program's attributes of memory; nullptr: the default tag, no RDMA.
+inline Status read_attributes(const OpenNic& open, const VIP_MEM_ATTRIBUTES* from,
+                              memory::MemoryAttributes& to) {
+    to = {};
+    if (from == nullptr) return Status::success;
+    if (!tag_of(open, from->Ptag, to.tag)) return Status::invalid_ptag;
+    to.rdma_write = from->EnableRdmaWrite != VIP_FALSE;
+    to.rdma_read = from->EnableRdmaRead != VIP_FALSE;
+    return Status::success;
+}
+
 inline void write_attributes(const OpenNic& open, const engine::ViAttributes& from,
                              VIP_VI_ATTRIBUTES& to) {
     to.ReliabilityLevel = static_cast<VIP_RELIABILITY_LEVEL>(from.reliability);

@@ -6,20 +6,6 @@
 using namespace via;
 using namespace via::api;
 
-namespace {
-
-Status read_attributes(const OpenNic& open, const VIP_MEM_ATTRIBUTES* from,
-                       memory::MemoryAttributes& to) {
-    to = {};
-    if (from == nullptr) return Status::success;  // the default tag, no RDMA
-    if (!tag_of(open, from->Ptag, to.tag)) return Status::invalid_ptag;
-    to.rdma_write = from->EnableRdmaWrite != VIP_FALSE;
-    to.rdma_read = from->EnableRdmaRead != VIP_FALSE;
-    return Status::success;
-}
-
-}  // namespace
-
 VIA_VIPL via_VipCreatePtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE* tag_handle) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);

@@ -20,6 +20,7 @@ namespace via {
     X(receives, "receives completed without error")                                 \
     X(rdma_writes, "RDMA writes completed without error")                           \
     X(rdma_reads, "RDMA reads completed without error")                             \
+    X(direct_transfers, "RDMA to or from a peer's segment, carried out here")       \
     X(descriptors_flushed, "descriptors flushed")                                   \
     X(descriptors_failed, "descriptors completed with an error of their own")       \
     X(connections_made, "connections made")                                         \

@@ -13,6 +13,7 @@
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
+#include "base/shared_memory.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
 
@@ -21,6 +22,9 @@ namespace via::device {
 /// A path is this device's way to one peer NIC instance. Small numbers, reused only after the
 /// event that ended the former path was taken with next_event().
 using PathId = std::uint32_t;
+/// Memory that a peer may use, per path; reused after revoke().
+using GrantId = std::uint32_t;
+constexpr GrantId no_grant = ~0U;
 
 struct Capabilities {
     std::uint32_t payload_max;       ///< payload bytes one frame can carry
@@ -56,13 +60,15 @@ enum class PathEventKind : std::uint8_t {
     unresolved,  ///< answer to resolve(): `status` says why there is none
     up,          ///< a peer came to us; frames may follow
     down,        ///< the peer left or died; every frame it sent before has been received
+    attached,    ///< the peer offered us memory of its own; `cookie` is what it said with it
 };
 
 struct PathEvent {
     PathEventKind kind;
     PathId path = 0;
     Status status = Status::success;  ///< unresolved: no_match, not_reachable, error_resource
-    std::uint64_t cookie = 0;         ///< resolve()'s
+    std::uint64_t cookie = 0;         ///< resolve()'s, or offer()'s
+    Attachment attachment{};          ///< attached
 };
 
 /// How a sleeper wants to be woken; peers read it (the channel's wake word).
@@ -117,6 +123,17 @@ public:
     /// Gives back the memory of all frames of the last receive(). True: peers were told of room, so
     /// that notify() is due.
     virtual bool release() = 0;
+    /// Lets the peer on `path` attach to our memory: it gets an attached event with `cookie`.
+    /// `grant`: no_grant, and then the new one, for revoke(); or one that the peer has for this
+    /// memory already. error_not_supported: this device cannot; error_resource: not now. May make
+    /// system calls.
+    virtual Status offer(PathId /*path*/, const SharedMemory& /*memory*/, bool /*writable*/,
+                         std::uint64_t /*cookie*/, GrantId& /*grant*/) {
+        return Status::error_not_supported;
+    }
+    /// The peer may not begin to use it any more. Its mapping stays until it lets go.
+    virtual void revoke(PathId /*path*/, GrantId /*grant*/) {}
+
     /// The path broke the protocol: no more frames of it are delivered, a down event follows.
     virtual void condemn(PathId path, const char* reason) = 0;
 

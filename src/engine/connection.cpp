@@ -1,6 +1,7 @@
 // How VIs meet and part (VIPL 3, 4.18 to 4.21). Frames of connecting go out before VIs' frames.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/connect_message.hpp"
 #include "engine/engine.hpp"
@@ -368,6 +369,9 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
     vi.credits_agreed.store(false, std::memory_order_relaxed);
     vi.credit_due = false;
+    attach_ended(vi, Status::invalid_state);
+    vi.imports.clear();
+    if (std::exchange(vi.has_grants, false)) parted_.push_back(vi.number());
     vi.state.store(state, std::memory_order_release);
     vi.send.work.wait_for_posters();
     vi.receive.work.wait_for_posters();

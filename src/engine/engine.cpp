@@ -73,6 +73,7 @@ Status Engine::destroy_vi(Vi& vi) {
                         std::memory_order_release);
     List<Vi, EventLink>::remove_if_linked(vi);
     vi.events = 0;
+    vi.attach.reset();
     vi.send.work.reset();
     vi.receive.work.reset();
     free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest

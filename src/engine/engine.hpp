@@ -36,7 +36,8 @@ struct Listener : ListLink {
     PrivateData data;             ///< that came with the request
 };
 
-/// What the next frame of a path needs of the device.
+/// What the next frame of a path needs of the device. No header: no frame, the engine carries the
+/// message out itself.
 struct FrameShape {
     std::uint32_t header_length = 0;
     std::uint32_t payload_length = 0;
@@ -55,6 +56,15 @@ struct ReceivedFrame {
     std::size_t header_length = 0;       ///< bytes there; payload may follow the header in them
     const std::byte* payload = nullptr;  ///< separate payload, or nullptr
     std::size_t payload_length = 0;
+};
+
+/// A peer asks for one of our segments; its VI has the right to.
+struct AttachQuestion {
+    Vi* vi = nullptr;
+    std::uint32_t number = 0;   ///< of the VI, so that another connection is not taken for it
+    std::uint32_t message = 0;  ///< the peer's number of the question
+    memory::MemoryHandle handle = 0;
+    bool writable = false;
 };
 
 /// An asynchronous error for the program (VIPL 1.6).
@@ -168,8 +178,39 @@ public:
     bool next_frame(PathId path, FrameShape& shape);
     /// Fills that frame. next_frame() said true just before.
     void emit(PathId path, const FrameRoom& room);
+    /// Carries out the message for which next_frame() said just before that no frame is needed.
+    void carry_out(PathId path);
     /// The frames emitted so far were published: completes what is done by that.
     void on_transmitted();
+
+    // Shared segments (attach.cpp) ----------------------------------------------------------------
+    /// Asks the peer for its segment. The number of the question: vi.attaches_decided reaches it
+    /// when there is an answer. invalid_state: not connected; error_resource: one is under way.
+    Result<std::uint32_t> begin_attach(Vi& vi, memory::MemoryHandle handle, std::uint64_t address,
+                                       bool writable);
+    /// The outcome; ends the question. timeout: there is no answer yet. On success the VI's RDMA to
+    /// the segment goes through `import` from now on. reject: the peer gives no right.
+    Status take_attach(Vi& vi, std::uint32_t number, Import& import);
+    /// No VI uses the segment that we have at `base` any more.
+    void release_import(const std::byte* base);
+    /// A peer's offer came in.
+    void on_attached(PathId path, std::uint64_t cookie, Attachment attachment);
+    /// A question of a peer, to be answered by an offer or a refusal. False: none.
+    bool next_question(AttachQuestion& question);
+    /// The connection of the question still stands.
+    static bool is_current(const AttachQuestion& question) {
+        return question.vi->number() == question.number &&
+               question.vi->state_now() == ViState::connected;
+    }
+    void refuse_attach(const AttachQuestion& question, wire::AttachRefusal why);
+    /// The number of a VI whose connection ended, and with it its peer's grants. False: none.
+    bool next_parted(std::uint32_t& number) {
+        if (parted_.empty()) [[likely]]
+            return false;
+        number = parted_.back();
+        parted_.pop_back();
+        return true;
+    }
 
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
@@ -226,7 +267,7 @@ private:
         PathId path = no_path;
         wire::ConnectMessage message{};
     };
-    enum class Piece : std::uint8_t { notice, ack, credit, read_reply, message };
+    enum class Piece : std::uint8_t { notice, ack, credit, attach, read_reply, message };
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
@@ -271,6 +312,15 @@ private:
     void emit_credit(Vi& vi, const FrameRoom& room);
     FrameVerdict on_credit(Vi& vi, const wire::Header& header);
 
+    // attach.cpp
+    void emit_attach(Vi& vi, const FrameRoom& room);
+    void attach_ended(Vi& vi, Status status);
+    FrameVerdict on_attach_request(Vi& vi, const wire::Header& header, std::size_t length);
+    FrameVerdict on_attach_refuse(Vi& vi, const wire::Header& header);
+    /// Where the entry's RDMA goes without frames; nullptr: by frames.
+    static std::byte* imported(const Vi& vi, const queue::WorkEntry& entry);
+    void copy_imported(Vi& vi, const queue::WorkEntry& entry);
+
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
     void pump_overrun();
@@ -290,8 +340,10 @@ private:
 
     // outbound.cpp
     void activate(Vi& vi);
+    static bool has_to_send(const Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
+    [[gnu::noinline]] bool reach_next(Vi& vi);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
     void emit_notice(Path& path, const FrameRoom& room);
@@ -306,6 +358,7 @@ private:
     Vi* connected_vi(PathId path, std::uint32_t number);
     FrameVerdict on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                             std::size_t length);
+    FrameVerdict on_placed(Vi& vi, const wire::Header& header, std::size_t length);
     FrameVerdict check_sequence(Vi& vi, const wire::Header& header, std::size_t length);
     bool match_receive(Vi& vi);
     bool check_target(Vi& vi, const wire::Header& header, std::size_t length);
@@ -360,6 +413,9 @@ private:
     std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
+    std::byte* direct_ = nullptr;  ///< where the current message's bytes go without frames
+    std::vector<AttachQuestion> questions_;
+    std::vector<std::uint32_t> parted_;  ///< VIs whose connections had grants and ended
     std::uint32_t pending_ = 0;
     std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending

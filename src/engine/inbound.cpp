@@ -77,6 +77,10 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             return on_ack(*vi, header);
         case wire::FrameKind::credit:
             return on_credit(*vi, header);
+        case wire::FrameKind::attach_request:
+            return on_attach_request(*vi, header, length);
+        case wire::FrameKind::attach_refuse:
+            return on_attach_refuse(*vi, header);
         default:
             return on_nak(*vi, header);
     }
@@ -108,6 +112,7 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
+    if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
     if (const FrameVerdict verdict = check_sequence(vi, header, length);
         verdict != FrameVerdict::taken)
         return verdict;
@@ -145,6 +150,19 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     if (!vi.discarding) place_payload(vi, header, payload, length);
     vi.placed += static_cast<std::uint32_t>(length);
     return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
+}
+
+/// The peer wrote to a segment that it attached to, and tells the program by immediate data.
+FrameVerdict Engine::on_placed(Vi& vi, const wire::Header& header, std::size_t length) {
+    constexpr std::uint8_t whole = wire::flag::first | wire::flag::last | wire::flag::immediate |
+                                   wire::flag::extent | wire::flag::remote | wire::flag::placed;
+    if (header.kind != wire::FrameKind::rdma_write || header.flags != whole || length != 0 ||
+        header.offset != 0 || vi.placing || header.message != vi.expected_message ||
+        header.message_length > vi.attributes.transfer_length_max || !vi.attributes.rdma_write)
+        return break_rule(vi, header, "news of a message that make no sense");
+    vi.discarding = false;
+    vi.placed = header.message_length;
+    return finish_message(vi, header);
 }
 
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its

@@ -30,6 +30,11 @@ void Engine::activate(Vi& vi) {
     wants_to_send(path);
 }
 
+bool Engine::has_to_send(const Vi& vi) {
+    return vi.cut != 0 || vi.ack_due || vi.credit_due || vi.attach_due || vi.reads_count != 0 ||
+           vi.send.work.has_current();
+}
+
 void Engine::on_doorbell(Vi& vi) {
     switch (vi.state_now()) {
         case ViState::connected:
@@ -89,10 +94,15 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         shape = {wire::header_length_base, 0};
         return true;
     }
+    if (vi.attach_due && vi.cut == 0) {
+        next_ = Piece::attach;
+        shape = {wire::header_length_remote, 0};
+        return true;
+    }
     bool message = false;
     for (;;) {
         message = next_of_message(vi, path, shape);
-        if (!message || reach(vi.gather, next_length_)) break;
+        if (!message || translations_ == nullptr || reach_next(vi)) break;
         fail_current_send(vi, queue::status::protection_error);
         if (vi.state_now() != ViState::connected) return false;
     }
@@ -106,17 +116,29 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
     return message;
 }
 
+/// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
+bool Engine::reach_next(Vi& vi) {
+    return reach(vi.gather,
+                 direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
+}
+
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
+    direct_ = nullptr;
     if (vi.cut == 0 && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     next_ = Piece::message;
     switch (operation_of(entry)) {
         case queue::control::rdma_read:
             next_length_ = 0;
-            shape = {wire::header_length_remote, 0};
+            shape = {direct_ != nullptr ? 0 : wire::header_length_remote, 0};
             return true;
         case queue::control::rdma_write:
-            next_length_ = std::min(entry.length - vi.cut, path.payload_max);
+            if (direct_ != nullptr && !consumes_receive(entry)) {
+                shape = {};
+                return true;
+            }
+            next_length_ =
+                direct_ != nullptr ? 0 : std::min(entry.length - vi.cut, path.payload_max);
             shape = {wire::header_length_remote, next_length_};
             return true;
         default:
@@ -147,6 +169,11 @@ bool Engine::message_may_start(Vi& vi) {
                                         (operation == queue::control::rdma_read &&
                                          vi.reads_in_flight == limits_.reads_in_flight_max)))
             return false;
+        if (operation != queue::control::send_receive) {
+            // What goes by frames must not be overtaken by what goes without.
+            if (vi.attach && vi.attach->status == Status::not_done) return false;
+            if (!vi.imports.empty()) direct_ = imported(vi, entry);
+        }
         vi.gather =
             queue::ByteWalk(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
@@ -174,6 +201,9 @@ void Engine::emit(PathId id, const FrameRoom& room) {
         case Piece::credit:
             emit_credit(vi, room);
             break;
+        case Piece::attach:
+            emit_attach(vi, room);
+            break;
         case Piece::read_reply:
             emit_read_reply(vi, room);
             break;
@@ -182,9 +212,7 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     }
     // In turn; what has nothing left goes at once.
     if (static_cast<ActiveLink&>(vi).linked()) path.active.pop_front();
-    const bool more = vi.cut != 0 || vi.ack_due || vi.credit_due || vi.reads_count != 0 ||
-                      vi.send.work.has_current();
-    if (more && vi.state_now() == ViState::connected) path.active.push_back(vi);
+    if (has_to_send(vi) && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
@@ -213,7 +241,8 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     queue::WorkEntry& entry = work.current().cell();
     const std::uint16_t operation = operation_of(entry);
     const bool read = operation == queue::control::rdma_read;
-    const bool last = read || vi.cut + next_length_ == entry.length;
+    const bool placed = direct_ != nullptr;
+    const bool last = read || placed || vi.cut + next_length_ == entry.length;
     wire::Header header;
     header.kind = operation == queue::control::send_receive ? wire::FrameKind::send
                   : read                                    ? wire::FrameKind::read_request
@@ -236,6 +265,10 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     }
     header.message_length = entry.length;
     header.offset = vi.cut;
+    if (placed) {
+        copy_imported(vi, entry);
+        header.flags |= wire::flag::placed;
+    }
     wire::emit(header, room.header);
     std::byte* to = room.payload;
     vi.gather.take(next_length_, [&](const std::byte* from, std::size_t length) {

@@ -50,7 +50,11 @@ struct Side {
     /// The next frame this side wants to send, if any; published at once.
     std::optional<Carried> emit() {
         FrameShape shape;
-        if (!engine.next_frame(the_path, shape)) return std::nullopt;
+        for (;;) {
+            if (!engine.next_frame(the_path, shape)) return std::nullopt;
+            if (shape.header_length != 0) break;
+            engine.carry_out(the_path);
+        }
         Carried frame{std::vector<std::byte>(shape.header_length),
                       std::vector<std::byte>(shape.payload_length)};
         engine.emit(the_path, {frame.header.data(), frame.payload.data(), false});

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
 #include "base/list.hpp"
+#include "base/shared_memory.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
 #include "memory/handle.hpp"
@@ -55,6 +57,20 @@ enum class ErrorCode : std::uint8_t {
     completion_protection,
     rdma_transport,
     catastrophic,
+};
+
+/// A segment of the peer that a VI reads and writes without the peer's processor.
+struct Import {
+    memory::MemoryHandle handle = 0;   ///< the peer's
+    std::uint64_t remote_address = 0;  ///< where the peer has it
+    Attachment attachment;
+};
+
+/// A question for a segment. Stays with the VI until it was taken.
+struct Attach {
+    Import wanted;
+    std::uint32_t number = 0;
+    Status status = Status::not_done;
 };
 
 /// Payload of the longest frame of connecting: every device carries it.
@@ -152,6 +168,14 @@ struct Vi : ActiveLink, EventLink {
     Read reads[reads_max];
     std::uint32_t reads_first = 0;
     std::uint32_t reads_count = 0;
+
+    // Peers' segments (attach.cpp): the one being asked for, and those we may use
+    std::unique_ptr<Attach> attach;
+    bool attach_due = false;
+    std::uint32_t attaches = 0;                 ///< questions so far; tells them apart
+    Atomic<std::uint32_t> attaches_decided{0};  ///< the last one that has its answer; any thread
+    std::vector<Import> imports;
+    bool has_grants = false;  ///< the peer may use segments of ours by this connection
 
     std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported
     queue::Descriptor* fault_descriptor = nullptr;

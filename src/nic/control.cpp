@@ -161,24 +161,29 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
         memory_.suspend(handle);
         const bool used = engine_.uses_region(handle);
         memory_.resume(handle);
-        return used ? Status::error_resource : memory_.change(handle, attributes);
+        if (used) return Status::error_resource;
+        revoke(handle, true);  // peers attached by the old rights
+        return memory_.change(handle, attributes);
     });
 }
 
 Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
-    return with_turn([&] {
-        if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
-        if (engine_.uses_region(handle)) return Status::error_resource;
-        memory_.suspend(handle);
-        if (engine_.uses_region(handle)) {
-            memory_.resume(handle);
-            return Status::error_resource;
-        }
-        if (translations_ != nullptr) translations_->forget(handle);
-        memory_.remove(handle);
-        counters_.subtract(Counter::regions_open);
-        return Status::success;
-    });
+    return with_turn([&] { return end_region(handle, address); });
+}
+
+Status Nic::end_region(memory::MemoryHandle handle, std::uint64_t address) {
+    if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+    if (engine_.uses_region(handle)) return Status::error_resource;
+    memory_.suspend(handle);
+    if (engine_.uses_region(handle)) {
+        memory_.resume(handle);
+        return Status::error_resource;
+    }
+    revoke(handle, false);
+    if (translations_ != nullptr) translations_->forget(handle);
+    memory_.remove(handle);
+    counters_.subtract(Counter::regions_open);
+    return Status::success;
 }
 
 }  // namespace via::nic

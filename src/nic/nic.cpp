@@ -53,6 +53,13 @@ void Nic::take_events(std::size_t index) {
         if (event.kind == device::PathEventKind::down) {
             engine_.on_path_down(id);
             if (id < paths_.size()) paths_[id] = {};
+            for (Segment& segment : segments_)
+                std::erase_if(segment.grants,
+                              [id](const Grant& grant) { return grant.path == id; });
+            continue;
+        }
+        if (event.kind == device::PathEventKind::attached) {
+            engine_.on_attached(id, event.cookie, std::move(event.attachment));
             continue;
         }
         if (event.kind != device::PathEventKind::unresolved &&
@@ -114,6 +121,11 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             turn.more = true;
             break;
         }
+        if (shape.header_length == 0) {
+            engine_.carry_out(id);
+            ++turn.frames;
+            continue;
+        }
         device::FrameSlot slot;
         if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) {
             counters_.add(Counter::back_pressure);
@@ -143,6 +155,7 @@ Turn Nic::turn(Time now) {
         take_events(index);
         receive_from(index, turn);
     }
+    answer_questions();
     engine_.on_time(now);
     if (engine_.has_searches(now)) look_for_peers(now);
     engine_.pump();
@@ -235,6 +248,8 @@ void Nic::close() {
         if (paths_[id].device != nullptr) engine_.on_path_down(id);
     paths_.clear();
     devices_.clear();
+    imports_.clear();
+    segments_.clear();
     lock_.release();
 }
 

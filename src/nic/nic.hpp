@@ -175,6 +175,23 @@ public:
                          const memory::MemoryAttributes& attributes);
     Status deregister(memory::MemoryHandle handle, std::uint64_t address);
 
+    // Shared segments (segments.cpp)
+    // ------------------------------------------------------------------------
+    /// Registers memory that peers may attach to. The NIC keeps it until remove_segment().
+    Result<memory::MemoryHandle> add_segment(const SharedMemory& memory,
+                                             const memory::MemoryAttributes& attributes);
+    /// Ends its registration if that still stands (error_resource as for deregister()), and lets
+    /// the memory go. invalid_parameter: no segment begins there.
+    Status remove_segment(const std::byte* base);
+    /// Asks the peer of `vi` for its segment; vi.attaches_decided reaches the answer when there is
+    /// an outcome for finish_import(), which must follow.
+    Result<std::uint32_t> begin_import(engine::Vi& vi, memory::MemoryHandle handle,
+                                       std::uint64_t address, bool writable);
+    /// success: `memory` is mapped until release_import(). timeout: there is no answer yet.
+    Status finish_import(engine::Vi& vi, std::uint32_t number, Attachment& memory);
+    /// invalid_parameter: no import begins there.
+    Status release_import(const std::byte* base);
+
 private:
     struct alignas(32) Path {
         device::Device* device = nullptr;
@@ -191,6 +208,23 @@ private:
     engine::PathId path_id(std::size_t device, device::PathId local) const {
         return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
     }
+    /// A grant to a segment, for one connection of a VI of ours.
+    struct Grant {
+        std::uint32_t vi;
+        engine::PathId path;
+        device::GrantId id;
+        bool writable;
+    };
+    struct Segment {
+        SharedMemory memory;
+        memory::MemoryHandle handle = 0;  ///< 0: not registered any more
+        std::vector<Grant> grants;
+    };
+    void answer_questions();
+    void end_grants(std::uint32_t vi);
+    void offer(const engine::AttachQuestion& question);
+    void revoke(memory::MemoryHandle handle, bool registered);
+    Status end_region(memory::MemoryHandle handle, std::uint64_t address);
     void look_for_peers(Time now);
     Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
@@ -212,6 +246,8 @@ private:
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<Path> paths_;
+    std::vector<Segment> segments_;    ///< of ours
+    std::vector<Attachment> imports_;  ///< of peers
     std::array<device::Frame, 16> frames_;
     /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
     struct CompletionQueueSlot {

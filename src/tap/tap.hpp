@@ -36,6 +36,13 @@ public:
         return below_->receive(frames);
     }
     bool release() override { return below_->release(); }
+    Status offer(device::PathId path, const SharedMemory& memory, bool writable,
+                 std::uint64_t cookie, device::GrantId& grant) override {
+        return below_->offer(path, memory, writable, cookie, grant);
+    }
+    void revoke(device::PathId path, device::GrantId grant) override {
+        below_->revoke(path, grant);
+    }
     void condemn(device::PathId path, const char* reason) override {
         below_->condemn(path, reason);
     }

@@ -25,6 +25,8 @@ const char* kind_of(device::PathEventKind kind) {
             return "up";
         case device::PathEventKind::down:
             return "down";
+        case device::PathEventKind::attached:
+            return "attached";
     }
     return "?";
 }

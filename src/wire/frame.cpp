@@ -45,7 +45,8 @@ ParseError parse(const std::byte* bytes, std::size_t length, Header& header) {
     if (bytes[2] != std::byte{protocol_version} || bytes[3] != std::byte{0})
         return ParseError::version;
     if (kind == 0 || kind > frame_kind_max) return ParseError::kind;
-    if ((flags & ~flag::all) != 0 || ((flags & flag::remote) != 0 && (flags & flag::extent) == 0))
+    if ((flags & ~flag::all) != 0 || ((flags & flag::remote) != 0 && (flags & flag::extent) == 0) ||
+        ((flags & flag::placed) != 0 && (flags & flag::remote) == 0))
         return ParseError::flags;
     if (length < header_length(flags)) return ParseError::truncated;
     header.kind = static_cast<FrameKind>(kind);
@@ -81,9 +82,22 @@ const char* to_string(ParseError error) {
 
 std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size) {
     if (size == 0) return 0;
-    constexpr const char* kinds[] = {
-        "?",          "request",      "accept",     "refuse", "withdraw", "disconnect",   "send",
-        "rdma_write", "read_request", "read_reply", "ack",    "nak",      "peer_request", "credit"};
+    constexpr const char* kinds[] = {"?",
+                                     "request",
+                                     "accept",
+                                     "refuse",
+                                     "withdraw",
+                                     "disconnect",
+                                     "send",
+                                     "rdma_write",
+                                     "read_request",
+                                     "read_reply",
+                                     "ack",
+                                     "nak",
+                                     "peer_request",
+                                     "credit",
+                                     "attach_request",
+                                     "attach_refuse"};
     const auto kind = static_cast<std::uint8_t>(header.kind);
     int n = std::snprintf(
         text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],
@@ -93,7 +107,7 @@ std::size_t print(const Header& header, std::size_t payload_length, char* text, 
         return static_cast<std::size_t>(n) < size ? static_cast<std::size_t>(n) : size;
     };
     if (header.has(flag::immediate) || header.kind == FrameKind::refuse ||
-        header.kind == FrameKind::nak)
+        header.kind == FrameKind::nak || header.kind == FrameKind::attach_refuse)
         n += std::snprintf(text + used(), size - used(), " %s=%u",
                            header.has(flag::immediate) ? "immediate" : "code",
                            header.immediate_or_code);

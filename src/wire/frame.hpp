@@ -16,21 +16,23 @@ namespace via::wire {
 constexpr std::uint8_t protocol_version = 1;
 
 enum class FrameKind : std::uint8_t {
-    request = 1,   ///< payload: ConnectMessage; vi is the target's 0
-    accept,        ///< payload: ConnectMessage
-    refuse,        ///< code: RefuseCode; payload: private data
-    withdraw,      ///< the requester gave up; payload: none, vi 0, message: requester's VI
-    disconnect,    ///< the sender's VI has left the connection
-    send,          ///< part of a message for the receive queue
-    rdma_write,    ///< part of a message for remote memory
-    read_request,  ///< asks for remote memory
-    read_reply,    ///< part of the answer; remote address and handle are zero
-    ack,           ///< every message up to `message` was placed
-    nak,           ///< message `message` was refused, code: NakCode; the connection is broken
-    peer_request,  ///< as request, to a VI that asks for us too (VIPL 4.22)
-    credit,        ///< message: receives posted since the connection was made
+    request = 1,     ///< payload: ConnectMessage; vi is the target's 0
+    accept,          ///< payload: ConnectMessage
+    refuse,          ///< code: RefuseCode; payload: private data
+    withdraw,        ///< the requester gave up; payload: none, vi 0, message: requester's VI
+    disconnect,      ///< the sender's VI has left the connection
+    send,            ///< part of a message for the receive queue
+    rdma_write,      ///< part of a message for remote memory
+    read_request,    ///< asks for remote memory
+    read_reply,      ///< part of the answer; remote address and handle are zero
+    ack,             ///< every message up to `message` was placed
+    nak,             ///< message `message` was refused, code: NakCode; the connection is broken
+    peer_request,    ///< as request, to a VI that asks for us too (VIPL 4.22)
+    credit,          ///< message: receives posted since the connection was made
+    attach_request,  ///< asks to map a segment; message: which question; code: 1: to write to it
+    attach_refuse,   ///< message: which question; code: AttachRefusal
 };
-constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::credit);
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::attach_refuse);
 
 /// The last three: two VIs that ask for each other do not fit (VIPL 4.21, 4.22).
 enum class RefuseCode : std::uint32_t {
@@ -45,6 +47,11 @@ enum class NakCode : std::uint32_t {
     protection = 2,  ///< the remote memory may not be touched so: RDMA_PROT
     protocol = 3,    ///< the message broke a rule of the protocol: TRANSPORT
 };
+enum class AttachRefusal : std::uint32_t {
+    no_right = 1,       ///< handle, address, tag or rights do not allow it, or it is no segment
+    not_supported = 2,  ///< the way between the two does not share memory
+    no_resource = 3,
+};
 
 namespace flag {
 constexpr std::uint8_t first = 1;      ///< first frame of its message
@@ -52,7 +59,8 @@ constexpr std::uint8_t last = 2;       ///< last frame of its message
 constexpr std::uint8_t immediate = 4;  ///< the message carries immediate data
 constexpr std::uint8_t extent = 8;     ///< message length and offset are present
 constexpr std::uint8_t remote = 16;    ///< remote address and handle are present
-constexpr std::uint8_t all = 31;
+constexpr std::uint8_t placed = 32;    ///< the sender wrote the bytes itself; only the news travel
+constexpr std::uint8_t all = 63;
 }  // namespace flag
 
 constexpr std::uint32_t header_length_base = 16;

@@ -21,7 +21,8 @@ constexpr std::byte guard{0xA5};
 std::vector<std::uint8_t> legal_flags() {
     std::vector<std::uint8_t> sets;
     for (unsigned flags = 0; flags <= flag::all; ++flags)
-        if ((flags & flag::remote) == 0 || (flags & flag::extent) != 0)
+        if (((flags & flag::remote) == 0 || (flags & flag::extent) != 0) &&
+            ((flags & flag::placed) == 0 || (flags & flag::remote) != 0))
             sets.push_back(static_cast<std::uint8_t>(flags));
     return sets;
 }

@@ -316,6 +316,7 @@ private:
         unsigned index = 0;
         header.kind = static_cast<wire::FrameKind>(1 + input.byte() % wire::frame_kind_max);
         header.flags = input.byte() & wire::flag::all;
+        if (header.has(wire::flag::placed)) header.flags |= wire::flag::remote;
         if (header.has(wire::flag::remote)) header.flags |= wire::flag::extent;
         header.vi = pick_vi(input, index);
         const std::uint8_t numbering = input.byte();
@@ -338,7 +339,9 @@ private:
                 payload[input.byte() % length] = static_cast<std::byte>(input.byte());
             // A proper one has no flags; others are tried, too.
             if (numbering % 8 != 4) header.flags = 0;
-        } else if (header.kind == wire::FrameKind::read_request) {
+        } else if (header.kind == wire::FrameKind::read_request ||
+                   header.kind == wire::FrameKind::attach_request ||
+                   header.has(wire::flag::placed)) {
             length = numbering % 16 == 2 ? length : 0;
         } else {
             std::memset(payload, input.byte(), length);

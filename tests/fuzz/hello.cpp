@@ -137,8 +137,18 @@ private:
                 make_hello({64, 1U << 16}, host_address(), make_nic_name(getpid(), 2));
             const Farewell goodbye =
                 what % 8 < 4 ? make_goodbye("bye") : make_refusal(Refusal::user, "no");
-            length = what % 4 == 1 ? sizeof hello : sizeof goodbye;
-            std::memcpy(bytes, what % 4 == 1 ? static_cast<const void*>(&hello) : &goodbye, length);
+            const SegmentOffer offer = make_segment_offer(
+                input.byte() % 2 != 0 ? Layout{64, 1U << 16}.bytes() : 7, 1, input.byte() % 2 != 0);
+            const void* said = &goodbye;
+            length = sizeof goodbye;
+            if (what % 4 == 1) {
+                said = &hello;
+                length = sizeof hello;
+            } else if (what % 16 == 14) {
+                said = &offer;
+                length = sizeof offer;
+            }
+            std::memcpy(bytes, said, length);
             for (unsigned changes = input.byte() % 4; changes != 0; --changes)
                 bytes[input.byte() % length] = static_cast<std::byte>(input.byte());
         }

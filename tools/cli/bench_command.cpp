@@ -95,7 +95,8 @@ Result<Plan> plan_of(const BenchOptions& options) {
     } else {
         const Question& any = plan.questions.front();
         plan.channels.push_back(
-            make_via_device({options.device, any.wait, any.cq, any.rotate_vis, any.vis}));
+            make_via_device({options.device, any.wait, any.cq, any.rotate_vis, any.vis,
+                             options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device)) {
         auto channel = make_comparison(name);

@@ -42,6 +42,7 @@ struct BenchOptions {
     std::vector<std::string> against;
     bool cq = false;
     bool rotate_vis = false;
+    bool exported = false;
     bool json = false;
     std::uint32_t depth = 16;
     std::uint32_t vis = 0;

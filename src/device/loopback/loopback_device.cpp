@@ -7,12 +7,20 @@
 
 namespace via::device::loopback {
 
+namespace {
+
+constexpr std::uint32_t grants_max = 1024;
+
+}  // namespace
+
 LoopbackDevice::LoopbackDevice(const HostAddress& address, const LoopbackOptions& options)
     : address_(address),
       capabilities_{
           options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
       slots_(options.frames_max),
-      payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]) {
+      payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]),
+      grant_words_(new Atomic<std::uint32_t>[grants_max]()),
+      grants_(grant_words_.get(), grants_max) {
     VIA_ASSERT(options.frames_max > 0 && options.payload_max > 0);
 }
 
@@ -91,6 +99,28 @@ void LoopbackDevice::abandon(PathId path) {
     reserved_ = published_;
 }
 
+// Sharing -----------------------------------------------------------------------------------------
+
+Status LoopbackDevice::offer(PathId path, const SharedMemory& memory, bool writable,
+                             std::uint64_t cookie, GrantId& grant) {
+    VIA_ASSERT(path == own_path);
+    if (grant == no_grant) grant = grants_.take();
+    if (grant == no_grant) return Status::error_resource;
+    PathEvent event{};
+    event.kind = PathEventKind::attached;
+    event.path = own_path;
+    event.cookie = cookie;
+    event.attachment = {memory.base,         memory.length,        writable,
+                        grants_.word(grant), grants_.value(grant), memory.owner};
+    events_.push_back(event);
+    return Status::success;
+}
+
+void LoopbackDevice::revoke(PathId path, GrantId grant) {
+    VIA_ASSERT(path == own_path);
+    grants_.give_back(grant);
+}
+
 // Receiving ---------------------------------------------------------------------------------------
 
 std::size_t LoopbackDevice::receive(std::span<Frame> frames) {
@@ -139,6 +169,7 @@ bool LoopbackDevice::next_event(PathEvent& event) {
     events_.pop_front();
     if (event.kind == PathEventKind::down) {
         condemned_ = false;
+        grants_ = Grants(grant_words_.get(), grants_max);
         reserved_ = published_ = received_ = released_ = 0;
     }
     return true;

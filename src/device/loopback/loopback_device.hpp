@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/grants.hpp"
 
 namespace via::device::loopback {
 
@@ -39,6 +40,10 @@ public:
     void transmit(PathId path) override;
     void abandon(PathId path) override;
     std::uint32_t notify() override { return 0; }
+
+    Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
+                 GrantId& grant) override;
+    void revoke(PathId path, GrantId grant) override;
 
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
@@ -84,6 +89,8 @@ private:
     bool condemned_ = false;
     std::deque<PathEvent> events_;
     std::vector<Listening> listening_;
+    std::unique_ptr<Atomic<std::uint32_t>[]> grant_words_;
+    Grants grants_;
 };
 
 }  // namespace via::device::loopback

@@ -12,7 +12,8 @@ namespace via::device::shm {
 Channel::Channel(PathId own_path, Introduction introduction)
     : path(own_path),
       stores(introduction.own.layout().arena_bytes),
-      peer_info(std::move(introduction)) {
+      peer_info(std::move(introduction)),
+      grants(peer_info.own.control().grants, grants_max) {
     const OwnMemory& own = peer_info.own;
     const PeerMemory& peer = peer_info.peer;
     own_ = &own.control();

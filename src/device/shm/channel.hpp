@@ -8,6 +8,7 @@
 
 #include "base/time.hpp"
 #include "device/device.hpp"
+#include "device/grants.hpp"
 #include "device/shm/memory.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
@@ -61,6 +62,10 @@ public:
 
     /// The word that changes when the peer wakes us. Counts wakes that had nothing to show.
     WakeWord wake_word();
+    /// The peer's word of a grant to us.
+    const Atomic<std::uint32_t>* grant_word(std::uint32_t grant) const {
+        return &peer_->grants[grant];
+    }
     /// Notes one wake-up by the peer: was there anything new since the last one?
     void judge_wake();
 
@@ -96,6 +101,7 @@ public:
     Duration idle_pause{};
     Time idle_deadline = Time::never();
     Introduction peer_info;
+    Grants grants;  ///< of the peer
 
 private:
     std::uint32_t wakes_ = 0;       ///< our wakes word; shared memory is never read back

@@ -210,6 +210,7 @@ protected:
         for (int i = 0; i < 10000 && answers() < 3; ++i) advance();
         sequel.answers = answers();
         exchange(node, friendly);
+        share(node, friendly);
         for (int i = 0; i < 4; ++i) {
             node.turn();
             friendly.turn();
@@ -254,6 +255,24 @@ protected:
         node->receive(frames);
         node->release();
         node->receive(frames);
+    }
+
+    /// Segments both ways. Whoever cannot take one is told so.
+    static void share(Node& node, Node& friendly) {
+        const TestSegment segment(10000);
+        for (Node* from : {&node, &friendly}) {
+            for (const PathEvent& event : std::vector<PathEvent>(from->events)) {
+                if (event.kind != PathEventKind::resolved && event.kind != PathEventKind::up)
+                    continue;
+                GrantId grant = no_grant;
+                const Status status = (*from)->offer(event.path, segment.memory(), false, 1, grant);
+                EXPECT_EQ(status == Status::success, grant != no_grant);
+            }
+        }
+        node.turn();
+        friendly.turn();
+        std::erase_if(node.events,
+                      [](const PathEvent& event) { return event.kind == PathEventKind::attached; });
     }
 
     static bool try_again(Node& node, Node& friendly) {

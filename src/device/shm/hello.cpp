@@ -155,6 +155,19 @@ std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message) 
     return hello;
 }
 
+SegmentOffer make_segment_offer(std::uint64_t length, std::uint64_t cookie, bool writable) {
+    return {make_head(MessageKind::segment), length, cookie, 0, 0, writable ? 1U : 0U, 0};
+}
+
+bool read_segment_offer(std::span<const std::byte> message, SegmentOffer& offer) {
+    if (message.size() != sizeof offer) return false;
+    std::memcpy(&offer, message.data(), sizeof offer);
+    return offer.head.magic == channel_magic && offer.head.version == channel_version &&
+           offer.head.kind == static_cast<std::uint32_t>(MessageKind::segment) &&
+           offer.length != 0 && offer.grant < grants_max && offer.granted != 0 &&
+           offer.writable <= 1 && offer.zero == 0;
+}
+
 std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message) {
     Farewell farewell;
     if (message.size() != sizeof farewell) return std::unexpected(Refusal::protocol);

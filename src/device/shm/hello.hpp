@@ -1,6 +1,6 @@
 // What two NICs say to each other on their Unix socket: a greeting each, with the memory as an
-// attached descriptor; or a refusal; and at the end perhaps a goodbye. Everything else on that
-// socket is one-byte wake-ups. Pure functions over bytes: no system call here.
+// attached descriptor; or a refusal; later segments; and at the end perhaps a goodbye. Everything
+// else on that socket is one-byte wake-ups. Pure functions over bytes: no system call here.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace via::device::shm {
 
-enum class MessageKind : std::uint32_t { hello = 1, refusal, goodbye };
+enum class MessageKind : std::uint32_t { hello = 1, refusal, goodbye, segment };
 
 /// Why a peer is not accepted. The values are part of the protocol.
 enum class Refusal : std::uint32_t {
@@ -69,7 +69,18 @@ struct Farewell {
     char text[text_max];
 };
 
-static_assert(sizeof(MessageHead) == 16);
+/// Memory of the sender that the receiver may map; its descriptor is attached.
+struct SegmentOffer {
+    MessageHead head;
+    std::uint64_t length;   ///< bytes
+    std::uint64_t cookie;   ///< the receiver's own word
+    std::uint32_t grant;    ///< index of the word in the sender's memory
+    std::uint32_t granted;  ///< what that word is, as long as the right lasts
+    std::uint32_t writable;
+    std::uint32_t zero;
+};
+
+static_assert(sizeof(MessageHead) == 16 && sizeof(SegmentOffer) == 48);
 static_assert(offsetof(Hello, features) == 16 && offsetof(Hello, memory_bytes) == 40);
 static_assert(offsetof(Hello, address_length) == 48 && offsetof(Hello, name_length) == 68);
 static_assert(offsetof(Hello, name) == 69 && sizeof(Hello) == 120);
@@ -91,6 +102,9 @@ struct Unwelcome {
 /// Checks the peer's first message. Whether the peer is at the address that it names, and whether
 /// the name is its own, is for the caller to find out.
 std::expected<Hello, Unwelcome> check_hello(std::span<const std::byte> message);
+/// True when `message` is an offer of a segment, as make_segment_offer() makes it.
+bool read_segment_offer(std::span<const std::byte> message, SegmentOffer& offer);
+SegmentOffer make_segment_offer(std::uint64_t length, std::uint64_t cookie, bool writable);
 /// The text of `message` if it is a goodbye, or the refusal of one who could not take our answer to
 /// its greeting.
 std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message);

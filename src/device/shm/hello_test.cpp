@@ -35,7 +35,7 @@ TEST(ShmHello, ALieInEachFieldIsNamed) {
     };
     const Lie lies[] = {
         {"magic", [](Hello& h) { h.head.magic ^= 1; }, Refusal::protocol},
-        {"version", [](Hello& h) { h.head.version = 2; }, Refusal::version},
+        {"version", [](Hello& h) { h.head.version = channel_version + 1; }, Refusal::version},
         {"version 0", [](Hello& h) { h.head.version = 0; }, Refusal::version},
         {"kind", [](Hello& h) { h.head.kind = 3; }, Refusal::protocol},
         {"required", [](Hello& h) { h.required = 1U << 31; }, Refusal::features},

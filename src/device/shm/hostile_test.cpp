@@ -510,7 +510,7 @@ TEST_F(ShmHostileListener, LiesInTheAnswer) {
         Liar liar(directory);
         begin(liar);
         Hello hello = make_hello(liar.layout, test_address(), name);
-        if (what == 0) hello.head.version = 2;
+        if (what == 0) hello.head.version = channel_version + 1;
         if (what == 1) hello.ring_slots = 7;
         if (what == 2) hello.address[1] = 9;
         Liar::MemoryOptions options;

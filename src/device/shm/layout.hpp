@@ -14,7 +14,7 @@
 namespace via::device::shm {
 
 constexpr std::uint64_t channel_magic = 0x314D48532D414956ULL;  // "VIA-SHM1", little endian
-constexpr std::uint32_t channel_version = 1;
+constexpr std::uint32_t channel_version = 2;
 /// Features we know, and those without which we do not talk. None so far.
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
@@ -37,6 +37,9 @@ constexpr std::uint32_t arena_marker = 0xFFFF;
 constexpr std::uint32_t arena_granularity = 64;  ///< bytes
 constexpr std::uint32_t arena_word = 7;          ///< the slot's word that refers to the arena
 
+/// Grants that one peer may have at a time.
+constexpr std::uint32_t grants_max = 896;
+
 /// Lines are 128 bytes apart: processors fetch them in pairs.
 struct Control {
     Atomic<std::uint64_t> magic;
@@ -48,6 +51,8 @@ struct Control {
     alignas(128) Atomic<std::uint32_t> asleep;  ///< a sleep word (wake.hpp)
     Atomic<std::uint32_t> waiting;              ///< 1: wake us when you have given back room
     alignas(128) Atomic<std::uint32_t> wakes;   ///< futex word, counts how often we woke the peer
+    /// What the peer may use of our segments (grants.hpp).
+    alignas(128) Atomic<std::uint32_t> grants[grants_max];
 };
 
 /// Sizes of one side's memory. The arena begins on 64 KiB so that it can be given back by pages
@@ -82,8 +87,8 @@ static_assert(offsetof(Control, features) == 12 && offsetof(Control, ring_slots)
 static_assert(offsetof(Control, arena_bytes) == 20);
 static_assert(offsetof(Control, head) == 128);
 static_assert(offsetof(Control, asleep) == 256 && offsetof(Control, waiting) == 260);
-static_assert(offsetof(Control, wakes) == 384 && sizeof(Control) == 512);
-static_assert(sizeof(Control) <= Layout::ring_offset);
+static_assert(offsetof(Control, wakes) == 384 && offsetof(Control, grants) == 512);
+static_assert(sizeof(Control) == Layout::ring_offset);
 static_assert(Layout{1024, 1U << 20}.arena_offset() == 131072);
 static_assert(payload_max % arena_granularity == 0);
 

@@ -30,15 +30,43 @@ int create_memfd(System& system) {
     return system.memfd_create("via-channel", flags);  // Linux before 6.3
 }
 
-/// A second descriptor of the same memory that can only be read. FUTURE_WRITE would say the same,
-/// but forbids us to give pages back (MADV_REMOVE fails with EPERM).
+/// What makes sure that no access to mapped memory of the peer can ever fault.
+Outcome<void> check_peer_memory(System& system, int fd, std::uint64_t length) {
+    const int seals = system.get_seals(fd);
+    if (seals < 0 || (seals & seals_needed) != seals_needed) {
+        return not_acceptable("it is not sealed against shrinking and growing");
+    }
+    // Not huge pages: touching those can fault for want of one.
+    if (system.file_system_type(fd) != TMPFS_MAGIC) return not_acceptable("it is not plain memory");
+    struct stat status;
+    if (system.fstat(fd, &status) < 0) {
+        return failure("cannot look at the peer's memory (fstat)", errno);
+    }
+    if (static_cast<std::uint64_t>(status.st_size) != length) {
+        return not_acceptable("it has another size than announced");
+    }
+    return {};
+}
+
+}  // namespace
+
+/// The seal FUTURE_WRITE would say the same, but forbids the owner to give pages back (MADV_REMOVE
+/// fails with EPERM).
 int reopen_read_only(System& system, int fd) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return system.openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
-}  // namespace
+Outcome<std::shared_ptr<Mapping>> map_segment(System& system, int fd, std::uint64_t length,
+                                              bool writable) {
+    if (auto checked = check_peer_memory(system, fd, length); !checked) {
+        return std::unexpected(checked.error());
+    }
+    void* data = system.mmap(length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd);
+    if (data == MAP_FAILED) return failure("cannot map the peer's segment (mmap)", errno);
+    return std::make_shared<Mapping>(system, static_cast<std::byte*>(data), length);
+}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
     if (this != &other) {
@@ -91,18 +119,8 @@ int OwnMemory::give_back_arena() {
 }
 
 Outcome<PeerMemory> PeerMemory::map(System& system, int fd, const Layout& layout) {
-    const int seals = system.get_seals(fd);
-    if (seals < 0 || (seals & seals_needed) != seals_needed) {
-        return not_acceptable("it is not sealed against shrinking and growing");
-    }
-    // Not huge pages: touching those can fault for want of one.
-    if (system.file_system_type(fd) != TMPFS_MAGIC) return not_acceptable("it is not plain memory");
-    struct stat status;
-    if (system.fstat(fd, &status) < 0) {
-        return failure("cannot look at the peer's memory (fstat)", errno);
-    }
-    if (static_cast<std::size_t>(status.st_size) != layout.bytes()) {
-        return not_acceptable("it has another size than announced");
+    if (auto checked = check_peer_memory(system, fd, layout.bytes()); !checked) {
+        return std::unexpected(checked.error());
     }
     void* data = system.mmap(layout.bytes(), PROT_READ, MAP_SHARED, fd);
     if (data == MAP_FAILED) return failure("cannot map the peer's memory (mmap)", errno);

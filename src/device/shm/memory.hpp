@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 
 #include "device/shm/failure.hpp"
 #include "device/shm/layout.hpp"
@@ -55,6 +57,15 @@ private:
     Mapping mapping_;
     Descriptor read_only_;
 };
+
+/// Segments of programs are made elsewhere, but come and go by the same rules.
+inline constexpr std::uint64_t segment_bytes_max = 1ULL << 46;
+/// A descriptor of `fd` that cannot be mapped for writing; -1 and errno.
+int reopen_read_only(System& system, int fd);
+/// Maps a peer's segment after the checks that PeerMemory::map makes. The mapping is inherited by
+/// children, as other memory of the program.
+Outcome<std::shared_ptr<Mapping>> map_segment(System& system, int fd, std::uint64_t length,
+                                              bool writable);
 
 /// What the peer writes and we read.
 class PeerMemory {

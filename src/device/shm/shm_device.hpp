@@ -12,6 +12,7 @@
 #include "device/device.hpp"
 #include "device/shm/channel.hpp"
 #include "device/shm/handshake.hpp"
+#include "device/shm/message.hpp"
 #include "device/shm/rendezvous.hpp"
 #include "device/shm/system.hpp"
 
@@ -63,6 +64,9 @@ public:
     void transmit(PathId path) override;
     void abandon(PathId path) override;
     std::uint32_t notify() override;
+    Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
+                 GrantId& grant) override;
+    void revoke(PathId path, GrantId grant) override;
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
     void condemn(PathId path, const char* reason) override;
@@ -111,6 +115,9 @@ private:
     int turn_one_away();
     void pause_accepting();
     void resume_accepting();
+
+    // shm_segments.cpp: segments of peers
+    bool take_segment(Channel& channel, const Message& message);
 
     // shm_service.cpp: peers that are there
     void report(const std::string& text);

@@ -153,6 +153,8 @@ void ShmDevice::read_socket(Channel& channel) {
             woken = true;
             continue;
         }
+        if (take_segment(channel, message)) continue;
+        if (channel.state == Channel::State::ended) return;
         const auto farewell = check_farewell(message.bytes());
         if (!farewell) return condemn(channel, "its socket said something unknown");
         report("shm: " + describe(channel) + " leaves us: " + *farewell);

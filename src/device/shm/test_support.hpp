@@ -79,7 +79,21 @@ private:
 //// The names in `path`, without . and .. ; also counts /proc/self/fd.
 std::vector<std::string> list_directory(const std::string& path);
 std::size_t count_descriptors();
+/// Of channels, and of segments.
 std::size_t count_mappings();
+std::size_t count_segment_mappings();
+
+/// Memory as a program's agent makes it, mapped.
+class TestSegment {
+public:
+    explicit TestSegment(std::size_t bytes, int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    ~TestSegment();
+    TestSegment(const TestSegment&) = delete;
+    const SharedMemory& memory() const { return memory_; }
+
+private:
+    SharedMemory memory_;
+};
 
 inline Discriminator discriminator(const std::string& text) {
     Discriminator result;
@@ -230,13 +244,28 @@ inline std::vector<std::string> list_directory(const std::string& path) {
 
 inline std::size_t count_descriptors() { return list_directory("/proc/self/fd").size() - 1; }
 
-inline std::size_t count_mappings() {
+inline std::size_t count_mappings_of(const char* name) {
     std::ifstream maps("/proc/self/maps");
     std::size_t count = 0;
     for (std::string line; std::getline(maps, line);) {
-        if (line.find("via-channel") != std::string::npos) ++count;
+        if (line.find(name) != std::string::npos) ++count;
     }
     return count;
+}
+inline std::size_t count_mappings() { return count_mappings_of("via-channel"); }
+inline std::size_t count_segment_mappings() { return count_mappings_of("via-segment"); }
+
+inline TestSegment::TestSegment(std::size_t bytes, int seals) {
+    memory_.length = bytes;
+    memory_.descriptor = ::memfd_create("via-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    EXPECT_EQ(::ftruncate(memory_.descriptor, static_cast<off_t>(bytes)), 0);
+    EXPECT_EQ(::fcntl(memory_.descriptor, F_ADD_SEALS, seals), 0);
+    memory_.base = static_cast<std::byte*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.descriptor, 0));
+}
+inline TestSegment::~TestSegment() {
+    ::munmap(memory_.base, memory_.length);
+    ::close(memory_.descriptor);
 }
 
 inline Node::Node(const Directory& directory, std::function<void(ShmConfig&)> adjust) {

@@ -25,6 +25,7 @@ enum class ParcelKind : std::uint8_t {
     answer,    ///< to a query: success, no_match or not_reachable
     credit,    ///< frames were given back: there is room for `count` more
     farewell,  ///< the sender has closed its path to the receiver
+    segment,   ///< memory of the sender that the receiver may attach to
 };
 
 struct Parcel {
@@ -35,11 +36,12 @@ struct Parcel {
     std::uint32_t header_length = 0;
     std::byte header[Frame::inline_max];
     std::vector<std::byte> payload;
-    // query, answer, credit
+    // query, answer, credit, segment
     std::uint64_t cookie = 0;
     Discriminator discriminator;
     Status status = Status::success;
     std::uint32_t count = 0;
+    Attachment attachment;
 };
 
 struct FabricOptions {

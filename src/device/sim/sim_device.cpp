@@ -105,6 +105,9 @@ void SimDevice::settle() {
             case ParcelKind::farewell:
                 on_farewell(parcel->from);
                 break;
+            case ParcelKind::segment:
+                on_segment(*parcel);
+                break;
         }
     }
 }
@@ -152,6 +155,7 @@ bool SimDevice::next_event(PathEvent& event) {
         Path& path = paths_[event.path];
         if (!path.staged.empty()) abandon(event.path);
         path.stage = Stage::free;
+        path.grants.reset();
     }
     return true;
 }
@@ -250,6 +254,39 @@ void SimDevice::abandon(PathId id) {
     Path& path = paths_[id];
     fabric_.vacate(node_, path.peer, static_cast<std::uint32_t>(path.staged.size()));
     path.staged.clear();
+}
+
+// Sharing -----------------------------------------------------------------------------------------
+
+Status SimDevice::offer(PathId id, const SharedMemory& memory, bool writable, std::uint64_t cookie,
+                        GrantId& grant) {
+    Path& path = paths_[id];
+    if (path.stage != Stage::open) return Status::error_resource;
+    if (!path.grants) path.grants = std::make_shared<GrantTable>();
+    Grants& grants = path.grants->grants;
+    if (grant == no_grant) grant = grants.take();
+    if (grant == no_grant) return Status::error_resource;
+    auto parcel = std::make_unique<Parcel>();
+    parcel->kind = ParcelKind::segment;
+    parcel->cookie = cookie;
+    // Both stay as long as the peer has them, even when this node is gone.
+    const auto owner = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(
+        memory.owner, path.grants);
+    parcel->attachment = {memory.base,        memory.length,       writable,
+                          grants.word(grant), grants.value(grant), owner};
+    fabric_.send(node_, path.peer, std::move(parcel));
+    return Status::success;
+}
+
+void SimDevice::revoke(PathId id, GrantId grant) {
+    if (paths_[id].grants) paths_[id].grants->grants.give_back(grant);
+}
+
+void SimDevice::on_segment(Parcel& parcel) {
+    const Path* path = open_path(parcel.from);
+    if (path == nullptr) return;  // of a path that is over
+    push_event(PathEventKind::attached, id_of(*path), Status::success, parcel.cookie);
+    arrivals_.back().event.attachment = std::move(parcel.attachment);
 }
 
 // Sleeping ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/grants.hpp"
 #include "device/sim/fabric.hpp"
 
 namespace via::device::sim {
@@ -35,6 +36,10 @@ public:
     void abandon(PathId path) override;
     std::uint32_t notify() override { return 0; }
 
+    Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
+                 GrantId& grant) override;
+    void revoke(PathId path, GrantId grant) override;
+
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
     void condemn(PathId path, const char* reason) override;
@@ -51,11 +56,17 @@ public:
 
 private:
     enum class Stage : std::uint8_t { free, open, ending };
+    struct GrantTable {
+        static constexpr std::uint32_t words_max = 64;
+        Atomic<std::uint32_t> words[words_max]{};
+        Grants grants{words, words_max};
+    };
     struct Path {
         Stage stage = Stage::free;
         NodeId peer = no_node;
         bool waiting_for_room = false;
         std::vector<std::unique_ptr<Parcel>> staged;  ///< reserved, not transmitted
+        std::shared_ptr<GrantTable> grants;           ///< outlives us at a peer that uses it
     };
     /// What arrived, in order; an event stands between the frames before and behind it.
     struct Arrival {
@@ -74,6 +85,7 @@ private:
     void on_query(const Parcel& parcel);
     void on_answer(const Parcel& parcel);
     void on_farewell(NodeId peer);
+    void on_segment(Parcel& parcel);
     Path* open_path(NodeId peer);
     PathId make_path(NodeId peer);
     PathId id_of(const Path& path) const { return static_cast<PathId>(&path - paths_.data()); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -336,6 +338,20 @@ agent::Handler SimAgent::set_error_handler(agent::Handler handler) {
     if (handlers_->thread != std::this_thread::get_id() && !handlers_->ended)
         baton().wait({is_quiet, handlers_.get()}, Time::never(), nullptr, "an error handler");
     return handler;
+}
+
+/// All nodes live in one process: plain memory is shared already.
+Result<SharedMemory> SimAgent::make_segment(std::uint64_t length) {
+    constexpr std::size_t page = 4096;
+    const std::size_t rounded = (length + page - 1) / page * page;
+    if (rounded < length) return std::unexpected(Status::error_resource);
+    auto* base =
+        static_cast<std::byte*>(::operator new(rounded, std::align_val_t(page), std::nothrow));
+    if (base == nullptr) return std::unexpected(Status::error_resource);
+    std::memset(base, 0, rounded);
+    return SharedMemory{base, length, -1, std::shared_ptr<std::byte>(base, [](std::byte* bytes) {
+                            ::operator delete(bytes, std::align_val_t(page));
+                        })};
 }
 
 Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {

@@ -23,6 +23,7 @@ const std::vector<Entry>& entries() {
         {{"cma", "process_vm_readv: one copy by the kernel", true}, make_cma},
         {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", true}, make_spsc},
         {{"futex", "a bare futex hand-over (latency, blocking)", true}, make_futex},
+        {{"put", "copied into memory of both, where the other one polls it", true}, make_put},
         {{"memcpy", "one process copies, nobody receives", true}, make_memcpy},
     };
     return all;

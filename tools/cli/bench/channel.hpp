@@ -62,6 +62,7 @@ struct DeviceOptions {
     bool cq = false;
     bool rotate_vis = false;
     std::uint32_t vis = 0;
+    bool exported = false;  // the arenas are segments that the other side attaches to
 };
 
 struct ChannelInfo {
@@ -92,5 +93,6 @@ std::unique_ptr<Channel> make_cma();
 std::unique_ptr<Channel> make_spsc();
 std::unique_ptr<Channel> make_futex();
 std::unique_ptr<Channel> make_memcpy();
+std::unique_ptr<Channel> make_put();
 
 }  // namespace via::bench

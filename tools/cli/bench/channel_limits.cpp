@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstring>
@@ -204,6 +205,83 @@ private:
     std::uint64_t taken_seen_ = 0;
 };
 
+// Copied once, straight into the other's buffer: the floor of an RDMA write into shared memory. The
+// last word goes last, because memcpy shows tails before bodies.
+class PutEnd : public End {
+public:
+    static constexpr Wait wait = Wait::poll;
+    static constexpr Op op = Op::write;
+    static std::string refuses(const Question& question) {
+        return question.size > 0 ? "" : "leaves nothing to poll for at 0 bytes";
+    }
+    static std::size_t area_bytes(std::uint64_t max_size) {
+        Question widest;  // no question has larger pools than the one with the widest messages
+        std::size_t bytes = 0;
+        for (widest.size = 1; widest.size <= std::max<std::uint64_t>(max_size, 1); widest.size *= 2)
+            bytes = std::max(bytes, pool_bytes(widest));
+        widest.size = max_size;
+        return 2 * sizeof(Line) + 2 * std::max(bytes, pool_bytes(widest));
+    }
+
+    PutEnd(Link& link, std::byte* area)
+        : End(link),
+          credits_out_(reinterpret_cast<Line*>(area)[link.own()].value),
+          credits_in_(reinterpret_cast<Line*>(area)[link.other()].value),
+          area_(area + 2 * sizeof(Line)) {}
+
+    bool begin(const Question& question, std::uint64_t messages) {
+        if (!End::begin(question, messages)) return false;
+        const std::size_t bytes = pools_.receive.stride * pools_.receive.count;
+        target_ = pools_.receive;
+        target_.base = area_ + bytes * link_.other();
+        pools_.receive.base = area_ + bytes * link_.own();
+        wipe(pools_.receive, question.size);
+        credits_out_.store(0, std::memory_order_relaxed);
+        return true;
+    }
+    bool send(std::uint64_t i) {
+        const std::byte* from = stamped(i);
+        while (is_stream() &&
+               i - credits_in_.load(std::memory_order_acquire) >= target_.count) {
+        }
+        std::byte* to = target_.at(i);
+        const std::size_t tail = question_.size >= 8 ? 8 : 1;
+        const std::size_t body = question_.size - tail;
+        std::memcpy(to, from, body);
+        std::atomic_thread_fence(std::memory_order_release);
+        if (tail == 8) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, from + body, 8);
+            __atomic_store_n(reinterpret_cast<std::uint64_t*>(to + body), word, __ATOMIC_RELAXED);
+        } else {
+            to[body] = from[body];
+        }
+        return true;
+    }
+    bool receive(std::uint64_t i) {
+        const Pool& pool = pools_.receive;
+        while (!tail_arrived(pool.at(i), question_.size, i, pool.count)) {
+        }
+        if (!check(i)) return false;
+        if (is_stream()) credits_out_.store(i + 1, std::memory_order_release);
+        return true;
+    }
+
+private:
+    static std::size_t pool_bytes(Question question) {
+        std::size_t bytes = 0;
+        for (const Bench bench : {Bench::latency, Bench::bandwidth, Bench::rate}) {
+            question.bench = bench;
+            bytes = std::max<std::size_t>(bytes, stride_for(question) * buffers_for(question));
+        }
+        return bytes;
+    }
+    std::atomic<std::uint64_t>& credits_out_;
+    std::atomic<std::uint64_t>& credits_in_;
+    std::byte* area_;
+    Pool target_;
+};
+
 // One process copies, nobody receives. Both sides call it, only the first works.
 class MemcpyEndpoint final : public Endpoint {
 public:
@@ -245,6 +323,7 @@ std::unique_ptr<Channel> make_two_copy() {
     return std::make_unique<LimitChannel<TwoCopyEnd>>("two-copy");
 }
 std::unique_ptr<Channel> make_spsc() { return std::make_unique<LimitChannel<SpscEnd>>("spsc"); }
+std::unique_ptr<Channel> make_put() { return std::make_unique<LimitChannel<PutEnd>>("put"); }
 std::unique_ptr<Channel> make_memcpy() {
     return std::make_unique<LimitChannel<MemcpyEnd, MemcpyEndpoint>>("memcpy");
 }

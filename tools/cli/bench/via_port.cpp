@@ -1,5 +1,7 @@
 #include "bench/via_port.hpp"
 
+#include <via/via.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -49,6 +51,9 @@ Status ViaPort::open(bool rotating) {
     }
     if (!link_.meet()) return fail("called off");
     if (auto connected = connect_all(); !connected) return connected;
+    if (options_.exported) {
+        if (auto imported = import_segment(); !imported) return imported;
+    }
     if (!link_.meet()) return fail("called off");
     return {};
 }
@@ -72,12 +77,41 @@ Status ViaPort::open_nic() {
         return fail_call("VipCreatePtag", code);
     }
     VIP_MEM_ATTRIBUTES attributes{tag_, VIP_TRUE, VIP_TRUE};
+    if (options_.exported) return make_segment(attributes);
     if (const VIP_RETURN code =
             VipRegisterMem(nic_, link_.arena.base, link_.arena.bytes, &attributes, &memory_);
         code != VIP_SUCCESS) {
         return fail_call("VipRegisterMem", code);
     }
     mine.memory_handle = memory_;
+    return {};
+}
+
+// The arena moves into a segment.
+Status ViaPort::make_segment(VIP_MEM_ATTRIBUTES& attributes) {
+    VIP_PVOID base = nullptr;
+    const VIP_RETURN code =
+        ViaCreateSegment(nic_, link_.arena.bytes, &attributes, &base, &memory_);
+    if (code != VIP_SUCCESS) return fail_call("ViaCreateSegment", code);
+    link_.arena.base = static_cast<std::byte*>(base);
+    std::memset(link_.arena.base, 0, link_.arena.bytes);  // touched before anything is timed
+    link_.mine().arena = reinterpret_cast<std::uint64_t>(base);
+    link_.mine().memory_handle = memory_;
+    return {};
+}
+
+Status ViaPort::import_segment() {
+    for (VIP_VI_HANDLE vi : vis_) {
+        VIP_PVOID base = nullptr;
+        VIP_ULONG bytes = 0;
+        const VIP_RETURN code =
+            ViaImportSegment(vi, link_.theirs().arena, link_.theirs().memory_handle, VIP_TRUE,
+                             connect_timeout_ms, &base, &bytes);
+        if (code != VIP_SUCCESS) return fail_call("ViaImportSegment", code);
+        // Mapped once now, so that no page fault is timed.
+        const auto* at = static_cast<const volatile std::byte*>(base);
+        for (VIP_ULONG page = 0; page < bytes; page += 4096) static_cast<void>(at[page]);
+    }
     return {};
 }
 

@@ -30,6 +30,7 @@ public:
     Status open(bool rotating);
     void close();
 
+    bool exported() const { return options_.exported; }
     std::uint32_t vi_count() const { return static_cast<std::uint32_t>(vis_.size()); }
     std::uint64_t max_transfer_bytes() const { return nic_attributes_.MaxTransferSize; }
     const std::string& trouble() const { return trouble_; }
@@ -51,6 +52,8 @@ private:
     Status make_vis();
     Status post_idle_receives();
     Status connect_all();
+    Status make_segment(VIP_MEM_ATTRIBUTES& attributes);
+    Status import_segment();
     Status accept_one(VIP_VI_HANDLE vi);
     Status request_one(VIP_VI_HANDLE vi);
     Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);

@@ -1,0 +1,73 @@
+// Segments: memory of a program that others can map.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
+#include <utility>
+
+#include "agent/host_agent.hpp"
+#include "agent/process.hpp"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace via::agent {
+
+namespace {
+
+/// A memfd of one size for ever, mapped.
+class Segment {
+public:
+    /// What failed and errno; nullptr: nothing.
+    const char* make(std::uint64_t length) {
+        constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+        descriptor_ = memfd_create("via-segment", flags | MFD_NOEXEC_SEAL);
+        if (descriptor_ < 0 && errno == EINVAL)  // Linux before 6.3
+            descriptor_ = memfd_create("via-segment", flags);
+        if (descriptor_ < 0) return "memfd_create";
+        if (length > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
+            errno = EFBIG;
+            return "ftruncate";
+        }
+        if (ftruncate(descriptor_, static_cast<off_t>(length)) < 0) return "ftruncate";
+        if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+            return "fcntl F_ADD_SEALS";
+        void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+        if (base == MAP_FAILED) return "mmap";
+        base_ = static_cast<std::byte*>(base);
+        length_ = length;
+        return nullptr;
+    }
+    Segment() = default;
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+    ~Segment() {
+        if (base_ != nullptr) munmap(base_, length_);
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    std::byte* base() const { return base_; }
+    int descriptor() const { return descriptor_; }
+
+private:
+    int descriptor_ = -1;
+    std::byte* base_ = nullptr;
+    std::uint64_t length_ = 0;
+};
+
+}  // namespace
+
+Result<SharedMemory> HostAgent::make_segment(std::uint64_t length) {
+    auto segment = std::make_shared<Segment>();
+    if (const char* failed = segment->make(length); failed != nullptr) {
+        log(1, "NIC %s: no segment of %llu bytes (%s): %s", nic_.name().c_str(),
+            static_cast<unsigned long long>(length), failed, strerror(errno));
+        return std::unexpected(Status::error_resource);
+    }
+    return SharedMemory{segment->base(), length, segment->descriptor(), segment};
+}
+
+}  // namespace via::agent

@@ -1,0 +1,86 @@
+// Segments of programs: ours are offered to peers over the channel's socket, theirs are mapped.
+
+#include <cerrno>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "device/shm/message.hpp"
+#include "device/shm/shm_device.hpp"
+
+namespace via::device::shm {
+
+Status ShmDevice::offer(PathId path, const SharedMemory& memory, bool writable,
+                        std::uint64_t cookie, GrantId& grant) {
+    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
+    Channel& channel = *table_[path];
+    // Whoever may only read must not be able to map it otherwise.
+    Descriptor read_only;
+    if (!writable) {
+        read_only = Descriptor(system_, reopen_read_only(system_, memory.descriptor));
+        if (!read_only.valid()) {
+            report(failure("cannot open a segment read-only (/proc/self/fd)", errno).error().text);
+            return Status::error_resource;
+        }
+    }
+    const GrantId taken = grant == no_grant ? channel.grants.take() : grant;
+    if (taken == no_grant) {
+        report("shm: " + describe(channel) + " asks for more segments than one peer may have");
+        return Status::error_resource;
+    }
+    SegmentOffer message = make_segment_offer(memory.length, cookie, writable);
+    message.grant = taken;
+    message.granted = channel.grants.value(taken);
+    const int error =
+        send_message(system_, channel.peer_info.socket.get(), std::as_bytes(std::span(&message, 1)),
+                     writable ? memory.descriptor : read_only.get());
+    if (error == 0) {
+        grant = taken;
+        return Status::success;
+    }
+    if (grant == no_grant) channel.grants.give_back(taken);
+    if (!means_gone(error)) {
+        report(failure("cannot offer a segment to a peer (sendmsg)", error).error().text);
+    }
+    return Status::error_resource;
+}
+
+void ShmDevice::revoke(PathId path, GrantId grant) {
+    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
+    table_[path]->grants.give_back(grant);
+}
+
+/// False: the message is no offer, or one that ends the path.
+bool ShmDevice::take_segment(Channel& channel, const Message& message) {
+    SegmentOffer offer;
+    if (!read_segment_offer(message.bytes(), offer)) return false;
+    PathEvent event{PathEventKind::attached, channel.path};
+    event.cookie = offer.cookie;
+    if (message.descriptors().empty() && message.cut()) {
+        report(
+            "shm: a segment cannot be taken: no more descriptors; raise the limit on open "
+            "files (ulimit -n)");
+        events_.push_back(event);
+        return true;
+    }
+    if (message.descriptors().size() != 1) {
+        condemn(channel, "it offered a segment without its memory");
+        return false;
+    }
+    auto mapping =
+        map_segment(system_, message.descriptors().front(), offer.length, offer.writable != 0);
+    if (!mapping && mapping.error().status != Status::error_resource) {
+        condemn(channel, mapping.error().text.c_str());
+        return false;
+    }
+    if (mapping) {
+        event.attachment = {(*mapping)->data(),  offer.length,
+                            offer.writable != 0, channel.grant_word(offer.grant),
+                            offer.granted,       *mapping};
+    } else {
+        report(mapping.error().text);
+    }
+    events_.push_back(std::move(event));
+    return true;
+}
+
+}  // namespace via::device::shm
