@@ -144,10 +144,17 @@ Status RegionPins::pin(memory::MemoryHandle region, std::uint64_t address, std::
     const std::lock_guard guard(mutex_);
     if (ended_) return Status::success;
     const bool may_fail = policy_ == Pin::prefer;
+    const std::uint32_t index = memory::handle_index(region);
     try {
-        const auto entry = regions_.try_emplace(region, Pinned{address, length, {}}).first;
-        if (keep(entry->second)) return Status::success;
-        regions_.erase(entry);
+        if (index >= regions_.size()) regions_.resize(index + 1);
+        Pinned& pinned = regions_[index];
+        let_go(pinned);  // the index is used again before its last region was unpinned
+        pinned.address = address;
+        pinned.length = length;
+        if (keep(pinned)) {
+            pinned.region = region;
+            return Status::success;
+        }
     } catch (const std::bad_alloc&) {
         if (!may_fail) log(1, "NIC %s: out of memory for locking", nic_name_.c_str());
     }
@@ -157,16 +164,14 @@ Status RegionPins::pin(memory::MemoryHandle region, std::uint64_t address, std::
 void RegionPins::unpin(memory::MemoryHandle region) {
     if (policy_ == Pin::never) return;
     const std::lock_guard guard(mutex_);
-    const auto found = regions_.find(region);
-    if (found == regions_.end()) return;
-    let_go(found->second);
-    regions_.erase(found);
+    const std::uint32_t index = memory::handle_index(region);
+    if (index < regions_.size() && regions_[index].region == region) let_go(regions_[index]);
 }
 
 void RegionPins::end() {
     const std::lock_guard guard(mutex_);
     ended_ = true;
-    for (const auto& [region, pinned] : regions_) let_go(pinned);
+    for (Pinned& pinned : regions_) let_go(pinned);
     regions_.clear();
 }
 
@@ -198,7 +203,9 @@ bool RegionPins::lock(const Pinned& pinned) {
     return false;
 }
 
-void RegionPins::let_go(const Pinned& pinned) {
+void RegionPins::let_go(Pinned& pinned) {
+    if (pinned.region == 0) return;
+    pinned.region = 0;
     if (policy_ == Pin::dma) {
         memory_.dma().unpin(pinned.buffers);
     } else {

@@ -7,7 +7,6 @@
 #include <expected>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "agent/dma_pins.hpp"
@@ -90,20 +89,21 @@ public:
 
 private:
     struct Pinned {
-        std::uint64_t address;
-        std::uint64_t length;
+        memory::MemoryHandle region = 0;  ///< 0: nothing is pinned here
+        std::uint64_t address = 0;
+        std::uint64_t length = 0;
         std::vector<std::uint32_t> buffers;  ///< pin=dma
     };
 
     bool keep(Pinned& pinned);
     bool lock(const Pinned& pinned);
-    void let_go(const Pinned& pinned);
+    void let_go(Pinned& pinned);
 
     LockedMemory& memory_;
     const Pin policy_;
     const std::string nic_name_;
     std::mutex mutex_;
-    std::unordered_map<memory::MemoryHandle, Pinned> regions_;
+    std::vector<Pinned> regions_;  ///< by the handle's index
     bool ended_ = false;
     bool told_ = false;  ///< of what pin=prefer could not do
 };

@@ -217,6 +217,20 @@ TEST_F(RegionPinsTest, AClosedNicLetsGoOfAllItsRegionsAndOfNoOthers) {
     EXPECT_EQ(system_.locked, pages(10, 20));
 }
 
+// Deregistering frees the index first: another thread may have it before unpin() is called.
+TEST_F(RegionPinsTest, AnIndexThatIsUsedAgainMixesNothingUp) {
+    RegionPins pins(memory_, Pin::require, "one");
+    const memory::MemoryHandle old = memory::make_handle(5, 1);
+    const memory::MemoryHandle young = memory::make_handle(5, 2);
+    ASSERT_EQ(pin(pins, old, 10, 10), Status::success);
+    ASSERT_EQ(pin(pins, young, 15, 10), Status::success);
+    EXPECT_EQ(system_.locked, pages(15, 25));
+    pins.unpin(old);
+    EXPECT_EQ(system_.locked, pages(15, 25));
+    pins.unpin(young);
+    EXPECT_TRUE(system_.locked.empty());
+}
+
 TEST_F(RegionPinsTest, RequireFailsAndSaysWhy) {
     RegionPins pins(memory_, Pin::require, "shm:left");
     system_.fail_lock = [](std::uint64_t) { return ENOMEM; };

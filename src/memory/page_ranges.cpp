@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -56,23 +57,28 @@ PageRanges::Counts::iterator PageRanges::split(std::uint64_t page) {
     const auto next = counts_.upper_bound(page);
     const auto at = std::prev(next);
     if (at->first == page) return at;
-    const auto made = counts_.emplace_hint(next, page, at->second);
+    Counts::iterator made;
+    if (spare_.empty()) {
+        made = counts_.emplace_hint(next, page, at->second);
+    } else {
+        spare_.back().key() = page;
+        spare_.back().mapped() = at->second;
+        made = counts_.insert(next, std::move(spare_.back()));
+        spare_.pop_back();
+    }
     if (at->second != 0) ++areas_;
     return made;
 }
 
 /// Ends an entry that is as the one before it.
 void PageRanges::merge(Counts::iterator at) {
-    if (at == counts_.begin() || at == counts_.end()) return;
-    if (std::prev(at)->second != at->second) return;
+    if (at == counts_.begin() || std::prev(at)->second != at->second) return;
     if (at->second != 0) --areas_;
-    counts_.erase(at);
-}
-
-/// 1 when locked pages begin here, behind one that is not.
-std::size_t PageRanges::begins_run(Counts::const_iterator at) const {
-    if (at == counts_.end() || at->second == 0) return 0;
-    return at == counts_.begin() || std::prev(at)->second == 0 ? 1 : 0;
+    if (spare_.size() == spare_max) {
+        counts_.erase(at);
+    } else {
+        spare_.push_back(counts_.extract(at));
+    }
 }
 
 /// `by` is 1, or -1 modulo 2^32.
@@ -86,24 +92,26 @@ void PageRanges::change(PageRun run, std::uint32_t by) {
         merge(first);
         throw;
     }
-    std::size_t before = begins_run(last);
-    for (auto at = first; at != last; ++at) before += begins_run(at);
-    for (auto at = first; at != last; ++at) {
-        const bool was_locked = at->second != 0;
-        at->second += by;
-        const bool is_locked = at->second != 0;
-        const std::uint64_t pages = std::next(at)->first - at->first;
-        if (is_locked && !was_locked) {
-            ++areas_;
-            pages_locked_ += pages;
-        } else if (was_locked && !is_locked) {
-            --areas_;
-            pages_locked_ -= pages;
+    // A run begins where pages are locked behind one that is not: before the change, and after it.
+    bool before_was = first != counts_.begin() && std::prev(first)->second != 0;
+    bool before_is = before_was;
+    for (auto at = first;;) {
+        const bool was = at->second != 0;
+        if (at != last) at->second += by;
+        const bool is = at->second != 0;
+        if (is && !before_is) ++runs_locked_;
+        if (was && !before_was) --runs_locked_;
+        if (at == last) break;
+        const auto next = std::next(at);
+        if (is != was) {
+            const std::uint64_t pages = next->first - at->first;
+            areas_ = is ? areas_ + 1 : areas_ - 1;
+            pages_locked_ = is ? pages_locked_ + pages : pages_locked_ - pages;
         }
+        before_was = was;
+        before_is = is;
+        at = next;
     }
-    std::size_t after = begins_run(last);
-    for (auto at = first; at != last; ++at) after += begins_run(at);
-    runs_locked_ = runs_locked_ + after - before;
     merge(last);
     merge(first);
 }

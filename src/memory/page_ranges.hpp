@@ -28,7 +28,10 @@ constexpr PageRun pages_of(std::uint64_t address, std::uint64_t length, unsigned
 /// (std::bad_alloc) changes nothing.
 class PageRanges {
 public:
-    PageRanges() { counts_.emplace(0, 0); }
+    PageRanges() {
+        counts_.emplace(0, 0);
+        spare_.reserve(spare_max);
+    }
 
     /// The runs of `run` that are not locked, in order, each as long as can be. Returns by how much
     /// locking them changes runs_locked().
@@ -54,9 +57,12 @@ private:
     Counts::iterator split(std::uint64_t page);
     void merge(Counts::iterator at);
     void change(PageRun run, std::uint32_t by);
-    std::size_t begins_run(Counts::const_iterator at) const;
+
+    /// Entries for the next split: most regions bring two and take them away again.
+    static constexpr std::size_t spare_max = 64;
 
     Counts counts_;
+    std::vector<Counts::node_type> spare_;
     std::size_t areas_ = 0;
     std::size_t runs_locked_ = 0;
     std::uint64_t pages_locked_ = 0;
