@@ -110,6 +110,23 @@ struct SmallTables : testing::TestWithParam<Reliability> {
             control, {{theirs.address(remote), theirs.handle(), 0}, ours.segment(offset, length)},
             length));
     }
+    /// RDMA between the client and the server's own memory, without frames from now on.
+    void attach() {
+        const auto number =
+            pair.a.engine.begin_attach(client.vi(), server.handle(), server.address(0), true);
+        pair.carry();
+        AttachQuestion question;
+        ASSERT_TRUE(number && pair.b.engine.next_question(question));
+        pair.a.engine.on_attached(the_path, (std::uint64_t{*number} << 32) | client.vi().number(),
+                                  {server.at(0), Program::memory_length, true, &grant, 7, nullptr});
+        Import import;
+        ASSERT_EQ(pair.a.engine.take_attach(client.vi(), *number, import), Status::success);
+    }
+    queue::Descriptor& direct(std::uint16_t control, std::size_t offset, std::uint32_t length) {
+        return client.post_send(client.make(
+            control, {{server.address(0), server.handle(), 0}, ours.segment(offset, length)},
+            length));
+    }
     bool reliable() const { return GetParam() != Reliability::unreliable; }
 
     static constexpr memory::CacheShape shape{4, 1, 4};
@@ -118,6 +135,7 @@ struct SmallTables : testing::TestWithParam<Reliability> {
     Program server{pair.b, attributes(GetParam())};
     Guarded ours{pair.a, shape};
     Guarded theirs{pair.b, shape};
+    Atomic<std::uint32_t> grant{7};
 };
 
 std::string level_name(const testing::TestParamInfo<Reliability>& info) {
@@ -167,6 +185,26 @@ TEST_P(SmallTables, remote_writes_and_reads_reach_their_pages) {
         ASSERT_EQ(status_of(read), read_done) << n;
         ASSERT_TRUE(ours.holds(offset + page, 4000, n)) << n;
     }
+}
+
+TEST_P(SmallTables, segments_of_peers_are_written_from_pages_that_come) {
+    attach();
+    ours.fill(page - 1500, 4000, 1);
+    const queue::Descriptor& written = direct(rdma_write, page - 1500, 4000);
+    EXPECT_FALSE(pair.a.emit()) << "no frame is needed";
+    EXPECT_EQ(status_of(written), write_done);
+    EXPECT_TRUE(server.holds(0, 4000, 1));
+    EXPECT_EQ(ours.loads, 2U);
+    if (reliable()) {
+        const queue::Descriptor& read = direct(rdma_read, 20 * page, 4000);
+        EXPECT_FALSE(pair.a.emit());
+        EXPECT_EQ(status_of(read), read_done);
+        EXPECT_TRUE(ours.holds(20 * page, 4000, 1));
+    }
+    ours.loads_left = 1;
+    const queue::Descriptor& refused = direct(rdma_write, 40 * page - 1, 2);
+    EXPECT_EQ(pair.a.emit().has_value(), reliable()) << "the end of the connection";
+    EXPECT_EQ(status_of(refused), write_done | queue::status::protection_error);
 }
 
 /// What a program finds when its agent refuses a page at the first frame (0) or a later one.
