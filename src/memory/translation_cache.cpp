@@ -9,7 +9,8 @@ namespace via::memory {
 
 const char* fault_of(const CacheShape& shape) {
     if (shape.entries > CacheShape::entries_max) return "table_entries is more than 1048576";
-    if (!std::has_single_bit(shape.line) || shape.line > CacheShape::line_max)
+    if (shape.line == 0 || (shape.line & (shape.line - 1)) != 0 ||
+        shape.line > CacheShape::line_max)
         return "table_line is a power of two, at most 512";
     if (shape.ways == 0 || shape.ways > CacheShape::ways_max) return "table_ways is 1 to 64";
     if (shape.entries % (shape.line * shape.ways) != 0)
