@@ -1,7 +1,7 @@
 // The Locked Memory Manager: keeps registered memory in place. mlock does not nest in the kernel,
 // so there is one manager per process, shared by all NICs, that counts and asks the kernel only for
-// what changes. Its locks are not taken with a NIC's turn, since locking may wait for memory; only a
-// NIC with a small table does (LockedLines), whose frames wait for just that.
+// what changes. Its locks are not taken with a NIC's turn, since locking may wait for memory; only
+// a NIC with a small table does so (LockedLines): its frames wait for just that.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
+#include "base/extent.hpp"
 #include "base/shared_memory.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
@@ -133,6 +134,18 @@ public:
     }
     /// The peer may not begin to use it any more. Its mapping stays until it lets go.
     virtual void revoke(PathId /*path*/, GrantId /*grant*/) {}
+
+    /// Shall the peer on `path` fetch a message of that length by transfer(), rather than get it in
+    /// frames? If so, transferred() tells what came of it before the next question.
+    virtual bool prefers_transfer(PathId /*path*/, std::uint64_t /*length*/) { return false; }
+    virtual void transferred(PathId /*path*/, bool /*fetched*/) {}
+    /// Copies from the peer's private memory to ours, piece after piece in this order; both lists
+    /// have the same bytes. At most wire's places and some. error_not_supported: it never works
+    /// between the two; error_resource: not these bytes. A copy that failed may have begun.
+    virtual Status transfer(PathId /*path*/, std::span<const Extent> /*remote*/,
+                            std::span<const Extent> /*local*/) {
+        return Status::error_not_supported;
+    }
 
     /// The path broke the protocol: no more frames of it are delivered, a down event follows.
     virtual void condemn(PathId path, const char* reason) = 0;

@@ -137,8 +137,7 @@ void Engine::refuse_attach(const AttachQuestion& question, wire::AttachRefusal w
 
 std::byte* Engine::imported(const Vi& vi, const queue::WorkEntry& entry) {
     const queue::Segment& remote = entry.segments[0];
-    const bool write =
-        (entry.control & queue::control::operation_mask) == queue::control::rdma_write;
+    const bool write = operation_of(entry) == queue::control::rdma_write;
     for (const Import& import : vi.imports) {
         if (import.handle != remote.handle) continue;
         const std::uint64_t offset = remote.address - import.remote_address;
@@ -155,8 +154,7 @@ std::byte* Engine::imported(const Vi& vi, const queue::WorkEntry& entry) {
 /// Moves the bytes of the current message to or from the segment.
 void Engine::copy_imported(Vi& vi, const queue::WorkEntry& entry) {
     std::byte* remote = direct_;
-    const bool write =
-        (entry.control & queue::control::operation_mask) == queue::control::rdma_write;
+    const bool write = operation_of(entry) == queue::control::rdma_write;
     vi.gather.take(entry.length, [&](std::byte* local, std::size_t length) {
         if (write)
             memory::place(remote, local, length);

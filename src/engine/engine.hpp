@@ -12,6 +12,7 @@
 
 #include "base/address.hpp"
 #include "base/counters.hpp"
+#include "base/extent.hpp"
 #include "base/limits.hpp"
 #include "base/list.hpp"
 #include "base/status.hpp"
@@ -41,6 +42,22 @@ struct Listener : ListLink {
 struct FrameShape {
     std::uint32_t header_length = 0;
     std::uint32_t payload_length = 0;
+    /// A message that begins and may be fetched instead: its length; else 0.
+    std::uint32_t fetchable = 0;
+};
+
+/// A piece of a peer's message to be copied from its memory to ours; both lists have the same
+/// bytes. The last of each is the proof that the others are still the message's.
+struct FetchPiece {
+    static constexpr std::uint32_t pieces_max = wire::pull_places_max + 2;
+    Extent remote[pieces_max];
+    Extent local[pieces_max];
+    std::uint32_t remote_count = 0;
+    std::uint32_t local_count = 0;
+    std::uint64_t bytes = 0;  ///< of the message
+    std::uint64_t proof = 0;
+    std::uint64_t tail = 0;  ///< last bytes of an RDMA write, placed when all the others are
+    std::uint32_t tail_length = 0;
 };
 
 /// Memory of the device that the next frame goes to.
@@ -80,10 +97,15 @@ struct ErrorEvent {
 /// Why a frame was refused, for the counters and for condemning a path.
 enum class FrameVerdict : std::uint8_t {
     taken,
-    stale,    ///< of a connection that is over: ignored, honest peers send such
-    refused,  ///< broke a rule of its VI: that connection ends
-    hostile,  ///< no honest NIC sends this: the path ends
+    stale,        ///< of a connection that is over: ignored, honest peers send such
+    fetched,      ///< taken; the peer has fetched our message
+    not_fetched,  ///< taken; it could not, and gets it in frames
+    refused,      ///< broke a rule of its VI: that connection ends
+    hostile,      ///< no honest NIC sends this: the path ends
 };
+
+/// Shorter messages are not worth a system call of the receiver.
+constexpr std::uint32_t fetch_length_min = 65536;
 
 class Engine {
 public:
@@ -212,6 +234,19 @@ public:
         return true;
     }
 
+    // Messages fetched from the sender's memory (pull.cpp) ----------------------------------------
+    /// The message of which next_frame() just said that it is fetchable shall be fetched.
+    void let_fetch(PathId path, FrameShape& shape);
+    /// Where proofs begin: no other process's are likely to be the same.
+    void begin_proofs(std::uint64_t secret) { proof_ = secret; }
+    /// A VI with a message to fetch, or nullptr; the next one each time.
+    Vi* next_fetch();
+    bool has_fetches() { return !fetches_.empty(); }
+    /// What to copy now, at most `bytes_max`. False: the message was refused, nothing is to be
+    /// done.
+    bool next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece);
+    void piece_ended(Vi& vi, const FetchPiece& piece, Status status);
+
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
@@ -267,7 +302,7 @@ private:
         PathId path = no_path;
         wire::ConnectMessage message{};
     };
-    enum class Piece : std::uint8_t { notice, ack, credit, attach, read_reply, message };
+    enum class Piece : std::uint8_t { notice, ack, credit, attach, read_reply, message, pull };
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
@@ -312,6 +347,14 @@ private:
     void emit_credit(Vi& vi, const FrameRoom& room);
     FrameVerdict on_credit(Vi& vi, const wire::Header& header);
 
+    // pull.cpp
+    void emit_pull(Vi& vi, const FrameRoom& room);
+    FrameVerdict on_pulled(Vi& vi, const wire::Header& header);
+    static void give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece);
+    static bool read_pull(const wire::Header& header, const std::byte* payload, std::size_t length,
+                          Pull& pull);
+    void end_fetch(Vi& vi, bool fetched);
+
     // attach.cpp
     void emit_attach(Vi& vi, const FrameRoom& room);
     void attach_ended(Vi& vi, Status status);
@@ -343,7 +386,7 @@ private:
     static bool has_to_send(const Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
-    [[gnu::noinline]] bool reach_next(Vi& vi);
+    [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
     void emit_notice(Path& path, const FrameRoom& room);
@@ -368,6 +411,7 @@ private:
     FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
     FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
                                std::size_t length);
+    void refuse_receive(Vi& vi, const wire::Header& header);
     void refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event);
     FrameVerdict break_rule(Vi& vi, const wire::Header& header, const char* why);
     FrameVerdict hostile(const char* why);
@@ -415,6 +459,8 @@ private:
     std::uint32_t next_length_ = 0;
     std::byte* direct_ = nullptr;  ///< where the current message's bytes go without frames
     std::vector<AttachQuestion> questions_;
+    List<Vi, FetchLink> fetches_;
+    std::uint64_t proof_ = 0;            ///< no message's was the same
     std::vector<std::uint32_t> parted_;  ///< VIs whose connections had grants and ended
     std::uint32_t pending_ = 0;
     std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more

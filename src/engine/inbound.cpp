@@ -81,6 +81,8 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             return on_attach_request(*vi, header, length);
         case wire::FrameKind::attach_refuse:
             return on_attach_refuse(*vi, header);
+        case wire::FrameKind::pulled:
+            return on_pulled(*vi, header);
         default:
             return on_nak(*vi, header);
     }
@@ -101,7 +103,8 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
         return break_rule(vi, header, "a message that begins within another");
     if (offset != (first ? 0 : vi.placed) || (!first && total != vi.placing_length))
         return break_rule(vi, header, "a piece of a message out of sequence");
-    if (length > total - offset || (offset + length == total) != last || (length == 0 && !last))
+    if (length > total - offset || (offset + length == total) != last ||
+        (length == 0 && !last && !header.has(wire::flag::pull)))
         return break_rule(vi, header, "a message whose lengths disagree");
     if (total > vi.attributes.transfer_length_max)
         return break_rule(vi, header, "a message longer than agreed");
@@ -113,6 +116,16 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
     if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
+    if (static_cast<FetchLink&>(vi).linked())
+        return break_rule(vi, header, "more while a message of it is fetched");
+    const bool pull = header.has(wire::flag::pull);
+    if (pull) {
+        if (!vi.pull) vi.pull = std::make_unique<Pull>();
+        if (!vi.reliable() || !header.has(wire::flag::first) ||
+            !read_pull(header, payload, length, *vi.pull))
+            return break_rule(vi, header, "a message to be fetched from nowhere");
+        length = 0;
+    }
     if (const FrameVerdict verdict = check_sequence(vi, header, length);
         verdict != FrameVerdict::taken)
         return verdict;
@@ -140,11 +153,13 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
+    if (pull) {
+        vi.pull->scatter = vi.scatter;
+        fetches_.push_back(vi);
+        return FrameVerdict::taken;
+    }
     if (send && !vi.discarding && !reach(vi.scatter, length)) {
-        vi.discarding = true;
-        complete_receive(vi, queue::status::protection_error | queue::status::operation_receive, 0,
-                         nullptr);
-        refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
+        refuse_receive(vi, header);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
     if (!vi.discarding) place_payload(vi, header, payload, length);
@@ -179,6 +194,14 @@ bool Engine::match_receive(Vi& vi) {
     complete_receive(vi, queue::status::length_error | queue::status::operation_receive, 0,
                      nullptr);
     return false;
+}
+
+/// The NIC cannot reach the receive's buffers: it fails, and the message with it.
+void Engine::refuse_receive(Vi& vi, const wire::Header& header) {
+    vi.discarding = true;
+    complete_receive(vi, queue::status::protection_error | queue::status::operation_receive, 0,
+                     nullptr);
+    refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
 }
 
 /// May the peer write here? Every frame asks: a region may go between two frames.

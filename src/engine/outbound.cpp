@@ -9,21 +9,6 @@
 
 namespace via::engine {
 
-namespace {
-
-std::uint16_t operation_of(const queue::WorkEntry& entry) {
-    return entry.control & queue::control::operation_mask;
-}
-
-/// Does the message take a receive off the peer's queue?
-bool consumes_receive(const queue::WorkEntry& entry) {
-    return operation_of(entry) == queue::control::send_receive ||
-           (operation_of(entry) == queue::control::rdma_write &&
-            (entry.control & queue::control::immediate) != 0);
-}
-
-}  // namespace
-
 void Engine::activate(Vi& vi) {
     Path& path = path_at(vi.path);
     if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
@@ -94,7 +79,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         shape = {wire::header_length_base, 0};
         return true;
     }
-    if (vi.attach_due && vi.cut == 0) {
+    if (vi.attach_due && vi.cut == 0 && !vi.begun) {
         next_ = Piece::attach;
         shape = {wire::header_length_remote, 0};
         return true;
@@ -102,7 +87,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
     bool message = false;
     for (;;) {
         message = next_of_message(vi, path, shape);
-        if (!message || translations_ == nullptr || reach_next(vi)) break;
+        if (!message || translations_ == nullptr || reach_next(vi, shape)) break;
         fail_current_send(vi, queue::status::protection_error);
         if (vi.state_now() != ViState::connected) return false;
     }
@@ -117,16 +102,23 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
 }
 
 /// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
-bool Engine::reach_next(Vi& vi) {
+bool Engine::reach_next(Vi& vi, FrameShape& shape) {
+    shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
     return reach(vi.gather,
                  direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
 }
 
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
-    if (vi.cut == 0 && !message_may_start(vi)) return false;
+    if (vi.pulling) return false;
+    const bool starts = vi.cut == 0 && !vi.begun;
+    if (starts && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     next_ = Piece::message;
+    shape.fetchable = starts && entry.length >= fetch_length_min && direct_ == nullptr &&
+                              vi.reliable() && entry.segment_count <= wire::pull_places_max
+                          ? entry.length
+                          : 0;
     switch (operation_of(entry)) {
         case queue::control::rdma_read:
             next_length_ = 0;
@@ -139,13 +131,14 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
             }
             next_length_ =
                 direct_ != nullptr ? 0 : std::min(entry.length - vi.cut, path.payload_max);
-            shape = {wire::header_length_remote, next_length_};
+            shape.header_length = wire::header_length_remote;
+            shape.payload_length = next_length_;
             return true;
         default:
             next_length_ = std::min(entry.length - vi.cut, path.payload_max);
-            shape = {next_length_ == entry.length ? wire::header_length_base
-                                                  : wire::header_length_extent,
-                     next_length_};
+            shape.header_length = next_length_ == entry.length ? wire::header_length_base
+                                                               : wire::header_length_extent;
+            shape.payload_length = next_length_;
             return true;
     }
 }
@@ -182,7 +175,7 @@ bool Engine::message_may_start(Vi& vi) {
 }
 
 void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
-    const bool begun = vi.cut != 0;  // no peer can go on after half a message
+    const bool begun = vi.cut != 0 || vi.begun;  // no peer can go on after half a message
     vi.send.work.current().cell().status = fault | queue::status::done;
     vi.send.work.start_next();
     drain_sends(vi);
@@ -203,6 +196,9 @@ void Engine::emit(PathId id, const FrameRoom& room) {
             break;
         case Piece::attach:
             emit_attach(vi, room);
+            break;
+        case Piece::pull:
+            emit_pull(vi, room);
             break;
         case Piece::read_reply:
             emit_read_reply(vi, room);
@@ -247,7 +243,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     header.kind = operation == queue::control::send_receive ? wire::FrameKind::send
                   : read                                    ? wire::FrameKind::read_request
                                                             : wire::FrameKind::rdma_write;
-    header.flags = static_cast<std::uint8_t>((vi.cut == 0 ? wire::flag::first : 0) |
+    header.flags = static_cast<std::uint8_t>((vi.cut == 0 && !vi.begun ? wire::flag::first : 0) |
                                              (last ? wire::flag::last : 0));
     header.vi = vi.remote_number;
     header.message = vi.next_message;
@@ -281,6 +277,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         return;
     }
     vi.cut = 0;
+    vi.begun = false;
     vi.reply_next = true;
     vi.credits_used += consumes_receive(entry) ? 1 : 0;
     entry.message = vi.next_message++;
@@ -365,7 +362,7 @@ FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
 
 FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     const auto ahead = static_cast<std::int32_t>(header.message - vi.next_message);
-    if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0))
+    if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0 && !vi.begun))
         return break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
     // A read may be refused after later messages were acknowledged.
@@ -380,7 +377,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
             ? queue::status::rdma_protection_error
             : queue::status::transport_error;
     // A message still being cut is guilty before it is started in the queue's sense.
-    if (vi.cut != 0 && header.message == vi.next_message) {
+    if ((vi.cut != 0 || vi.begun) && header.message == vi.next_message) {
         work.current().cell().message = header.message;
         work.start_next();
     }

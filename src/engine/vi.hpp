@@ -59,6 +59,17 @@ enum class ErrorCode : std::uint8_t {
     catastrophic,
 };
 
+/// A message of the peer that we fetch from its memory, piece by piece.
+struct Pull {
+    wire::PullHead head{};
+    wire::PullPlace places[wire::pull_places_max];
+    std::uint32_t count = 0;
+    std::uint32_t place = 0;   ///< the one that is next
+    std::uint64_t offset = 0;  ///< within it
+    wire::Header header;       ///< of the frame that told of it
+    queue::ByteWalk scatter;   ///< a send's: where its next bytes go
+};
+
 /// A segment of the peer that a VI reads and writes without the peer's processor.
 struct Import {
     memory::MemoryHandle handle = 0;   ///< the peer's
@@ -88,10 +99,22 @@ struct ViQueue {
     queue::CompletionQueue* completions = nullptr;
 };
 
+inline std::uint16_t operation_of(const queue::WorkEntry& entry) {
+    return entry.control & queue::control::operation_mask;
+}
+
+/// Does the message take a receive off the peer's queue?
+inline bool consumes_receive(const queue::WorkEntry& entry) {
+    return operation_of(entry) == queue::control::send_receive ||
+           (operation_of(entry) == queue::control::rdma_write &&
+            (entry.control & queue::control::immediate) != 0);
+}
+
 struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};
+struct FetchLink : ListLink {};
 
-struct Vi : ActiveLink, EventLink {
+struct Vi : ActiveLink, EventLink, FetchLink {
     // Any thread --------------------------------------------------------------------------------
     Atomic<ViState> state{ViState::idle};
     Atomic<bool> rung{false};                 ///< stands in the NIC's doorbell list
@@ -168,6 +191,12 @@ struct Vi : ActiveLink, EventLink {
     Read reads[reads_max];
     std::uint32_t reads_first = 0;
     std::uint32_t reads_count = 0;
+
+    // Messages fetched from memory (pull.cpp): our own, being fetched; the peer's, that we fetch
+    bool begun = false;    ///< the current message's first frame is out, though nothing is cut
+    bool pulling = false;  ///< the peer fetches it; nothing follows until it says how it went
+    Atomic<std::uint64_t> pull_proof{0};  ///< read by the peer: the bytes are still the message's
+    std::unique_ptr<Pull> pull;           ///< storage stays once it was needed
 
     // Peers' segments (attach.cpp): the one being asked for, and those we may use
     std::unique_ptr<Attach> attach;

@@ -95,7 +95,7 @@ void MemoryTable::remove(MemoryHandle handle) {
     free_last_ = index;
 }
 
-Extent MemoryTable::extent(MemoryHandle handle) const {
+Bounds MemoryTable::bounds(MemoryHandle handle) const {
     const Slot* const slot = find(handle);
     VIA_ASSERT(slot != nullptr);
     return {slot->begin.load(std::memory_order_relaxed), slot->end.load(std::memory_order_relaxed)};

@@ -23,8 +23,8 @@ struct MemoryAttributes {
     bool rdma_read = false;   ///< a peer may read here
 };
 
-/// Addresses [begin, end).
-struct Extent {
+/// Addresses [begin, end) of a region.
+struct Bounds {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
 };
@@ -48,7 +48,7 @@ public:
     /// Ends a suspended region; the caller has made sure that nobody uses it.
     void remove(MemoryHandle handle);
     /// Where a region lies that is live or suspended; for the holder of the turn.
-    Extent extent(MemoryHandle handle) const;
+    Bounds bounds(MemoryHandle handle) const;
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
 

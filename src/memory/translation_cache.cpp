@@ -73,7 +73,7 @@ TranslationCache::Way& TranslationCache::victim(Way* set) {
 
 /// The victim goes first, so that its memory can make room for the newcomer.
 bool TranslationCache::load(Way* set, const LineName& line) {
-    const Extent region = table_.extent(line.handle);
+    const Bounds region = table_.bounds(line.handle);
     const std::uint64_t first = line.number << line_bits_;
     const std::uint64_t begin = std::max(first, region.begin & ~(table_page_length - 1));
     // Last bytes, since the end of a line may be the end of all memory.
@@ -95,7 +95,7 @@ void TranslationCache::take_back(const LineName& line) {
 }
 
 void TranslationCache::forget(MemoryHandle handle) {
-    const Extent region = table_.extent(handle);
+    const Bounds region = table_.bounds(handle);
     const std::uint64_t first = region.begin >> line_bits_;
     const std::uint64_t last = (region.end - 1) >> line_bits_;
     if (last - first < ways_.size()) {

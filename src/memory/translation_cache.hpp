@@ -48,7 +48,7 @@ struct Line {
     LineName name;
     std::uint64_t begin = 0;   ///< address of the first page
     std::uint64_t length = 0;  ///< bytes, whole pages
-    Extent region;             ///< of which they are pages
+    Bounds region;             ///< of which they are pages
 };
 
 /// The agent's side: it has the full table, and locks memory.

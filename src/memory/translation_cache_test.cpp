@@ -229,7 +229,7 @@ TEST(TranslationCache, MatchesAModelUnderRandomUse) {
         shape.seed = seed;
         Scene s(shape);
         const std::uint64_t line_length = shape.line * page;
-        std::map<MemoryHandle, Extent> regions;
+        std::map<MemoryHandle, Bounds> regions;
         for (int step = 0; step < 4000; ++step) {
             const std::uint64_t choice = random.below(100);
             if (regions.empty() || (choice < 4 && regions.size() < 20)) {
@@ -265,7 +265,7 @@ TEST(TranslationCache, MatchesAModelUnderRandomUse) {
             ASSERT_TRUE(s.notes.present.contains({handle, last})) << "the last one is surely there";
             ASSERT_LE(s.notes.present.size(), shape.entries / shape.line);
             for (const auto& [name, line] : s.notes.present) {
-                const Extent& whole = regions.at(name.handle);
+                const Bounds& whole = regions.at(name.handle);
                 ASSERT_EQ(line.begin / line_length, name.number);
                 ASSERT_EQ((line.begin + line.length - 1) / line_length, name.number);
                 ASSERT_EQ(line.begin,

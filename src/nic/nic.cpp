@@ -97,6 +97,9 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
                 id, {frame.bytes, frame.length, frame.payload, frame.payload_length});
             if (verdict == engine::FrameVerdict::refused)
                 attendant_.refused(engine_.last_refusal());
+            if (verdict == engine::FrameVerdict::fetched ||
+                verdict == engine::FrameVerdict::not_fetched)
+                device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
             if (verdict != engine::FrameVerdict::hostile) continue;
             paths_[id].condemned = true;
             device.condemn(frame.path, engine_.last_refusal());
@@ -121,6 +124,8 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             turn.more = true;
             break;
         }
+        if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
+            engine_.let_fetch(id, shape);
         if (shape.header_length == 0) {
             engine_.carry_out(id);
             ++turn.frames;
@@ -148,6 +153,23 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     engine_.on_transmitted();
 }
 
+/// Messages that peers left in their memory for us.
+void Nic::fetch(Turn& turn) {
+    std::uint64_t left = limits_.turn_bytes_max;
+    while (engine::Vi* vi = left == 0 ? nullptr : engine_.next_fetch()) {
+        const Path& path = paths_[vi->path];
+        engine::FetchPiece piece;
+        if (!engine_.next_piece(*vi, left, piece)) continue;
+        const Status status =
+            path.device->transfer(path.local, std::span(piece.remote).first(piece.remote_count),
+                                  std::span(piece.local).first(piece.local_count));
+        engine_.piece_ended(*vi, piece, status);
+        left -= piece.bytes;
+        ++turn.frames;
+    }
+    if (engine_.has_fetches()) turn.more = true;
+}
+
 Turn Nic::turn(Time now) {
     Turn turn;
     doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
@@ -155,6 +177,7 @@ Turn Nic::turn(Time now) {
         take_events(index);
         receive_from(index, turn);
     }
+    if (engine_.has_fetches()) fetch(turn);
     answer_questions();
     engine_.on_time(now);
     if (engine_.has_searches(now)) look_for_peers(now);

@@ -230,6 +230,7 @@ private:
     void take_events(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
+    void fetch(Turn& turn);
     Status post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle);
     void begin_sends(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);

@@ -16,21 +16,33 @@ public:
     ByteWalk(const Cursor& cursor, std::uint32_t first) : segments_(cursor, first) {}
 
     /// Calls piece(address, length) for the next `bytes` bytes, which must be there.
-    template <class Piece>
-    void take(std::uint64_t bytes, Piece piece) {
+    template <class Visit>
+    void take(std::uint64_t bytes, Visit piece) {
         while (bytes != 0) {
-            while (left_ == 0) {
-                VIA_ASSERT(!segments_.done());
-                const Segment& segment = segments_.next();
-                address_ = segment.address;
-                left_ = segment.length;
-            }
-            const std::uint32_t here = bytes < left_ ? static_cast<std::uint32_t>(bytes) : left_;
-            piece(reinterpret_cast<std::byte*>(address_), std::size_t{here});
-            address_ += here;
-            left_ -= here;
-            bytes -= here;
+            const Piece here = next(bytes);
+            piece(here.data, std::size_t{here.length});
+            bytes -= here.length;
         }
+    }
+
+    /// The next bytes that lie together, at most `bytes`, of which there must be more than 0.
+    struct Piece {
+        std::byte* data;
+        std::uint32_t length;
+    };
+    Piece next(std::uint64_t bytes) {
+        Piece piece{};
+        while (left_ == 0) {
+            VIA_ASSERT(!segments_.done());
+            const Segment& segment = segments_.next();
+            address_ = segment.address;
+            left_ = segment.length;
+        }
+        piece.data = reinterpret_cast<std::byte*>(address_);
+        piece.length = bytes < left_ ? static_cast<std::uint32_t>(bytes) : left_;
+        address_ += piece.length;
+        left_ -= piece.length;
+        return piece;
     }
 
     /// Region of the piece that take() is calling with.

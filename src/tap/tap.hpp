@@ -43,6 +43,16 @@ public:
     void revoke(device::PathId path, device::GrantId grant) override {
         below_->revoke(path, grant);
     }
+    bool prefers_transfer(device::PathId path, std::uint64_t length) override {
+        return below_->prefers_transfer(path, length);
+    }
+    void transferred(device::PathId path, bool fetched) override {
+        below_->transferred(path, fetched);
+    }
+    Status transfer(device::PathId path, std::span<const Extent> remote,
+                    std::span<const Extent> local) override {
+        return below_->transfer(path, remote, local);
+    }
     void condemn(device::PathId path, const char* reason) override {
         below_->condemn(path, reason);
     }

@@ -46,7 +46,8 @@ ParseError parse(const std::byte* bytes, std::size_t length, Header& header) {
         return ParseError::version;
     if (kind == 0 || kind > frame_kind_max) return ParseError::kind;
     if ((flags & ~flag::all) != 0 || ((flags & flag::remote) != 0 && (flags & flag::extent) == 0) ||
-        ((flags & flag::placed) != 0 && (flags & flag::remote) == 0))
+        ((flags & flag::placed) != 0 && (flags & flag::remote) == 0) ||
+        ((flags & flag::pull) != 0 && (flags & flag::extent) == 0))
         return ParseError::flags;
     if (length < header_length(flags)) return ParseError::truncated;
     header.kind = static_cast<FrameKind>(kind);
@@ -97,7 +98,8 @@ std::size_t print(const Header& header, std::size_t payload_length, char* text, 
                                      "peer_request",
                                      "credit",
                                      "attach_request",
-                                     "attach_refuse"};
+                                     "attach_refuse",
+                                     "pulled"};
     const auto kind = static_cast<std::uint8_t>(header.kind);
     int n = std::snprintf(
         text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],
@@ -107,7 +109,8 @@ std::size_t print(const Header& header, std::size_t payload_length, char* text, 
         return static_cast<std::size_t>(n) < size ? static_cast<std::size_t>(n) : size;
     };
     if (header.has(flag::immediate) || header.kind == FrameKind::refuse ||
-        header.kind == FrameKind::nak || header.kind == FrameKind::attach_refuse)
+        header.kind == FrameKind::nak || header.kind == FrameKind::attach_refuse ||
+        header.kind == FrameKind::pulled)
         n += std::snprintf(text + used(), size - used(), " %s=%u",
                            header.has(flag::immediate) ? "immediate" : "code",
                            header.immediate_or_code);

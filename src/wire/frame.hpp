@@ -31,8 +31,9 @@ enum class FrameKind : std::uint8_t {
     credit,          ///< message: receives posted since the connection was made
     attach_request,  ///< asks to map a segment; message: which question; code: 1: to write to it
     attach_refuse,   ///< message: which question; code: AttachRefusal
+    pulled,          ///< message `message` was fetched; code 1: it could not be, send it
 };
-constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::attach_refuse);
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::pulled);
 
 /// The last three: two VIs that ask for each other do not fit (VIPL 4.21, 4.22).
 enum class RefuseCode : std::uint32_t {
@@ -60,7 +61,8 @@ constexpr std::uint8_t immediate = 4;  ///< the message carries immediate data
 constexpr std::uint8_t extent = 8;     ///< message length and offset are present
 constexpr std::uint8_t remote = 16;    ///< remote address and handle are present
 constexpr std::uint8_t placed = 32;    ///< the sender wrote the bytes itself; only the news travel
-constexpr std::uint8_t all = 63;
+constexpr std::uint8_t pull = 64;      ///< the payload says where the receiver may fetch the bytes
+constexpr std::uint8_t all = 127;
 }  // namespace flag
 
 constexpr std::uint32_t header_length_base = 16;
@@ -121,6 +123,17 @@ struct ConnectMessage {
     std::uint32_t private_length;  ///< bytes that follow
 };
 static_assert(sizeof(ConnectMessage) == 160);
+/// Payload of a frame with flag pull: this, and behind it where the message lies, piece by piece.
+struct PullPlace {
+    std::uint64_t address;
+    std::uint64_t length;
+};
+struct PullHead {
+    std::uint64_t proof_address;  ///< of a word that holds `proof` as long as the bytes are there
+    std::uint64_t proof;
+};
+constexpr std::uint32_t pull_places_max = 32;
+
 /// Every device carries at least this.
 constexpr std::uint32_t connect_payload_max = sizeof(ConnectMessage) + private_length_max;
 

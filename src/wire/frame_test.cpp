@@ -22,7 +22,8 @@ std::vector<std::uint8_t> legal_flags() {
     std::vector<std::uint8_t> sets;
     for (unsigned flags = 0; flags <= flag::all; ++flags)
         if (((flags & flag::remote) == 0 || (flags & flag::extent) != 0) &&
-            ((flags & flag::placed) == 0 || (flags & flag::remote) != 0))
+            ((flags & flag::placed) == 0 || (flags & flag::remote) != 0) &&
+            ((flags & flag::pull) == 0 || (flags & flag::extent) != 0))
             sets.push_back(static_cast<std::uint8_t>(flags));
     return sets;
 }

@@ -17,6 +17,7 @@ LoopbackDevice::LoopbackDevice(const HostAddress& address, const LoopbackOptions
     : address_(address),
       capabilities_{
           options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
+      transfers_(options.transfers),
       slots_(options.frames_max),
       payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]),
       grant_words_(new Atomic<std::uint32_t>[grants_max]()),
@@ -119,6 +120,27 @@ Status LoopbackDevice::offer(PathId path, const SharedMemory& memory, bool writa
 void LoopbackDevice::revoke(PathId path, GrantId grant) {
     VIA_ASSERT(path == own_path);
     grants_.give_back(grant);
+}
+
+Status LoopbackDevice::transfer(PathId path, std::span<const Extent> remote,
+                                std::span<const Extent> local) {
+    VIA_ASSERT(path == own_path);
+    std::uint64_t offset = 0;
+    auto from = remote.begin();
+    for (const Extent& to : local)
+        for (std::uint64_t done = 0; done < to.length;) {
+            if (offset == from->length) {
+                ++from;
+                offset = 0;
+                continue;
+            }
+            const std::uint64_t here = std::min(to.length - done, from->length - offset);
+            std::memcpy(reinterpret_cast<std::byte*>(to.address) + done,
+                        reinterpret_cast<const std::byte*>(from->address) + offset, here);
+            done += here;
+            offset += here;
+        }
+    return Status::success;
 }
 
 // Receiving ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ namespace via::device::loopback {
 struct LoopbackOptions {
     std::uint32_t payload_max = 8192;  ///< bytes of payload in one frame
     std::uint32_t frames_max = 64;     ///< frames on their way at once; a further one must wait
+    bool transfers = false;            ///< large messages are fetched from memory, not sent
 };
 
 /// The only path; it exists since the device does and leads back.
@@ -44,6 +45,9 @@ public:
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
+    bool prefers_transfer(PathId /*path*/, std::uint64_t /*length*/) override { return transfers_; }
+    Status transfer(PathId path, std::span<const Extent> remote,
+                    std::span<const Extent> local) override;
 
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
@@ -78,6 +82,7 @@ private:
 
     HostAddress address_;
     Capabilities capabilities_;
+    bool transfers_;
     std::vector<Slot> slots_;
     std::unique_ptr<std::byte[]> payloads_;
     // How many frames ever reached each station; released <= received <= published <= reserved.

@@ -9,9 +9,10 @@
 
 namespace via::device::shm {
 
-Channel::Channel(PathId own_path, Introduction introduction)
+Channel::Channel(PathId own_path, Introduction introduction, OneCopy one_copy)
     : path(own_path),
       stores(introduction.own.layout().arena_bytes),
+      copies(one_copy),
       peer_info(std::move(introduction)),
       grants(peer_info.own.control().grants, grants_max) {
     const OwnMemory& own = peer_info.own;

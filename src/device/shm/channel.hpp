@@ -9,6 +9,7 @@
 #include "base/time.hpp"
 #include "device/device.hpp"
 #include "device/grants.hpp"
+#include "device/shm/copy_choice.hpp"
 #include "device/shm/memory.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
@@ -38,7 +39,7 @@ public:
         ended,  ///< no more frames; its down event is not taken yet
     };
 
-    Channel(PathId own_path, Introduction introduction);
+    Channel(PathId own_path, Introduction introduction, OneCopy one_copy);
 
     /// Tells the peer how we sleep.
     void set_sleep_word(std::uint32_t word) { own_->asleep.store(word, memory_order_release); }
@@ -91,6 +92,7 @@ public:
     std::uint32_t drain_from = 0;  ///< reader position when the peer went
     alignas(64) RingWriter writer;
     StoreChoice stores;
+    CopyChoice copies;
 
     // For service() only.
     std::uint32_t serial = 0;         ///< tells it from earlier users of the path

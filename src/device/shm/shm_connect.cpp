@@ -130,7 +130,8 @@ void ShmDevice::finish_handshake(Handshakes::iterator at) {
             return fail_handshake(at, sent.error());
         }
     }
-    auto channel = std::make_unique<Channel>(path, std::move(handshake.introduction()));
+    auto channel =
+        std::make_unique<Channel>(path, std::move(handshake.introduction()), config_.one_copy);
     channel->serial = serial_;
     if (handshake.accepted()) events_.push_back({PathEventKind::up, path});
     for (const std::uint64_t cookie : handshake.cookies) {

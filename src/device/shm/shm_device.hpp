@@ -33,6 +33,7 @@ struct ShmConfig {
     std::uint32_t wakeups_per_second_max = 1000;  ///< by one peer, with nothing to show
     Duration handshake_timeout = seconds(5);
     Duration arena_idle_after = seconds(1);
+    OneCopy one_copy = OneCopy::measured;  ///< how large messages go
     /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
     /// with the turn, from any of the device's calls; may be empty.
     std::function<void(const std::string&)> report;
@@ -67,6 +68,10 @@ public:
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
+    bool prefers_transfer(PathId path, std::uint64_t length) override;
+    void transferred(PathId path, bool fetched) override;
+    Status transfer(PathId path, std::span<const Extent> remote,
+                    std::span<const Extent> local) override;
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
     void condemn(PathId path, const char* reason) override;

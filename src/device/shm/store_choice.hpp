@@ -31,6 +31,11 @@ public:
         return stream_;
     }
 
+    /// What a MiB takes by the stores that were kept, ns; 0: no trial has ended yet.
+    std::int64_t pace_ns_per_mib() const {
+        return windows_ < trial_windows ? 0 : best_[kept_ ? 1 : 0].ns * (1 << 20) / lap_;
+    }
+
 private:
     void end_lap(Time now) {
         bytes_ = 0;

@@ -91,6 +91,10 @@ int System::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
 int System::epoll_wait(int epoll, epoll_event* events, int count) {
     return ::epoll_wait(epoll, events, count, 0);
 }
+ssize_t System::process_vm_readv(pid_t pid, const iovec* local, unsigned long locals,
+                                 const iovec* remote, unsigned long remotes) {
+    return ::process_vm_readv(pid, local, locals, remote, remotes, 0);
+}
 int System::futex_wake(const void* word, int count) {
     return static_cast<int>(::syscall(SYS_futex, word, FUTEX_WAKE, count, nullptr, nullptr, 0));
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,6 +59,8 @@ public:
     virtual int epoll_ctl(int epoll, int operation, int fd, epoll_event* event);
     virtual int epoll_wait(int epoll, epoll_event* events, int count);  ///< without waiting
     virtual int futex_wake(const void* word, int count);                ///< shared
+    virtual ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long locals,
+                                     const iovec* remote, unsigned long remotes);
 
     virtual Time now();  ///< CLOCK_MONOTONIC
     virtual void yield();

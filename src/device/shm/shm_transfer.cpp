@@ -1,0 +1,67 @@
+// Large messages in one copy: the receiver fetches them from the sender's memory.
+
+#include <array>
+#include <cerrno>
+
+#include "base/assert.hpp"
+#include "device/shm/shm_device.hpp"
+
+namespace via::device::shm {
+
+namespace {
+
+constexpr std::size_t pieces_max = 64;
+
+std::size_t list(std::span<const Extent> extents, std::array<iovec, pieces_max>& to) {
+    VIA_ASSERT(extents.size() <= pieces_max);
+    std::size_t count = 0;
+    for (const Extent& extent : extents) {
+        to[count++] = {reinterpret_cast<void*>(extent.address), extent.length};
+    }
+    return count;
+}
+
+std::uint64_t sum(std::span<const Extent> extents) {
+    std::uint64_t bytes = 0;
+    for (const Extent& extent : extents) bytes += extent.length;
+    return bytes;
+}
+
+}  // namespace
+
+bool ShmDevice::prefers_transfer(PathId path, std::uint64_t length) {
+    Channel& channel = *table_[path];
+    return channel.copies.fetch(length, channel.stores.pace_ns_per_mib(),
+                                [this] { return system_.now(); });
+}
+
+void ShmDevice::transferred(PathId path, bool fetched) {
+    Channel& channel = *table_[path];
+    channel.copies.ended(fetched, [this] { return system_.now(); });
+    if (!fetched) {
+        report("shm: " + describe(channel) +
+               " cannot fetch large messages from our memory (process_vm_readv); they go in two "
+               "copies");
+    }
+}
+
+/// What the kernel lets us read of a process of the same user decides: not if it is not dumpable,
+/// under a filter of system calls, or where only parents may trace.
+Status ShmDevice::transfer(PathId path, std::span<const Extent> remote,
+                           std::span<const Extent> local) {
+    const std::int32_t pid = table_[path]->peer_info.pid;
+    if (pid <= 0) return Status::error_not_supported;  // of another pid namespace
+    std::array<iovec, pieces_max> from;
+    std::array<iovec, pieces_max> to;
+    const std::size_t from_count = list(remote, from);
+    const std::size_t to_count = list(local, to);
+    ssize_t got;
+    do {
+        got = system_.process_vm_readv(pid, to.data(), to_count, from.data(), from_count);
+    } while (got < 0 && errno == EINTR);
+    if (got >= 0 && static_cast<std::uint64_t>(got) == sum(remote)) return Status::success;
+    return got < 0 && errno != EFAULT && errno != ENOMEM ? Status::error_not_supported
+                                                         : Status::error_resource;
+}
+
+}  // namespace via::device::shm
