@@ -31,6 +31,12 @@ struct Handler {
     void* context;
 };
 
+/// Memory that was made to be shared, and its region.
+struct Segment {
+    std::byte* base;
+    memory::MemoryHandle handle;
+};
+
 /// One open NIC and what surrounds it: progress, waiting, error handlers.
 class Agent {
 public:
@@ -70,9 +76,12 @@ public:
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// The queue is gone.
     virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
-    /// Memory that other processes can map: zero, begins at a page. error_resource: none to be had;
-    /// the log says why.
-    virtual Result<SharedMemory> make_segment(std::uint64_t length) = 0;
+    /// Memory that other processes can map, registered: zero, begins at a page. error_resource:
+    /// none to be had, or as register_memory(); the log says why.
+    virtual Result<Segment> make_segment(std::uint64_t length,
+                                         const memory::MemoryAttributes& attributes) = 0;
+    /// As Nic::remove_segment().
+    virtual Status destroy_segment(const std::byte* base) = 0;
     /// Name of a host to the address of its NIC, and back; not found: error_name_service. May wait
     /// for the system's resolver for seconds: never with the turn, or with a lock held.
     virtual Status resolve_host(std::string_view name, std::uint32_t index,

@@ -63,6 +63,7 @@ OpenResult HostAgent::open(HostAgentOptions options,
                            std::unique_ptr<Statistics> statistics) {
     std::unique_ptr<HostAgent> agent(new HostAgent(std::move(options), std::move(statistics)));
     for (auto& device : devices) agent->nic_.add_device(std::move(device));
+    agent->nic_.engine().begin_proofs(agent->options_.secret);
     agent->address_ = agent->nic_.devices().front()->address();
     agent->payload_max_ = agent->nic_.devices().front()->capabilities().payload_max;
     const auto failed = [](const char* what) {

@@ -34,6 +34,7 @@ struct HostAgentOptions {
     NicLimits limits;
     NicOptions nic_options;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
+    std::uint64_t secret = 0;            ///< random: nobody else's proofs are the same
 };
 
 class HostAgent final : public Agent, private nic::Attendant {
@@ -57,7 +58,9 @@ public:
     Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
     void queue_is_empty(queue::CompletionQueue& queue) override;
     void forget_queue(const queue::CompletionQueue& queue) override;
-    Result<SharedMemory> make_segment(std::uint64_t length) override;
+    Result<Segment> make_segment(std::uint64_t length,
+                                 const memory::MemoryAttributes& attributes) override;
+    Status destroy_segment(const std::byte* base) override;
     Status notify(std::unique_ptr<Notification> notification) override;
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;

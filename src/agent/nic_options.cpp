@@ -64,6 +64,8 @@ std::string show_number(const NicOptions& options) {
 constexpr Word<Pin> pins[] = {
     {"require", Pin::require}, {"prefer", Pin::prefer}, {"never", Pin::never}, {"dma", Pin::dma}};
 
+constexpr Word<OneCopy> one_copies[] = {
+    {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
 constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacement::lru},
                                                       {"fifo", memory::Replacement::fifo},
                                                       {"random", memory::Replacement::random}};
@@ -73,6 +75,10 @@ constexpr Option table[] = {
      "lock registered memory: or fail; where the system lets us; not at all; so that it never "
      "moves",
      set_word<&NicOptions::pin, pins>, show_word<&NicOptions::pin, pins>},
+    {"one_copy", "measured, always or never",
+     "large messages between processes: fetched by the receiver (process_vm_readv) where that is "
+     "faster; where it is allowed; not",
+     set_word<&NicOptions::one_copy, one_copies>, show_word<&NicOptions::one_copy, one_copies>},
     {"table_entries", "0 to 1048576",
      "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",
      set_number<&NicOptions::table_entries, 0, memory::CacheShape::entries_max>,

@@ -20,9 +20,17 @@ enum class Pin {
     dma,      ///< locked, and never moved to other frames; or the registration fails
 };
 
+/// How do large messages go between processes of one host?
+enum class OneCopy {
+    measured,  ///< whichever is faster
+    always,    ///< the receiver fetches them, where the system lets it
+    never,     ///< through shared memory
+};
+
 /// Another option is a member here and a line of the table in nic_options.cpp.
 struct NicOptions {
     Pin pin = Pin::prefer;
+    OneCopy one_copy = OneCopy::measured;
     // Of the NIC's own table: memory::CacheShape
     std::uint32_t table_entries = memory::CacheShape{}.entries;
     std::uint32_t table_line = memory::CacheShape{}.line;

@@ -20,7 +20,7 @@ namespace via::agent {
 namespace {
 
 /// A memfd of one size for ever, mapped.
-class Segment {
+class SealedMemory {
 public:
     /// What failed and errno; nullptr: nothing.
     const char* make(std::uint64_t length) {
@@ -42,10 +42,10 @@ public:
         length_ = length;
         return nullptr;
     }
-    Segment() = default;
-    Segment(const Segment&) = delete;
-    Segment& operator=(const Segment&) = delete;
-    ~Segment() {
+    SealedMemory() = default;
+    SealedMemory(const SealedMemory&) = delete;
+    SealedMemory& operator=(const SealedMemory&) = delete;
+    ~SealedMemory() {
         if (base_ != nullptr) munmap(base_, length_);
         if (descriptor_ >= 0) ::close(descriptor_);
     }
@@ -60,14 +60,28 @@ private:
 
 }  // namespace
 
-Result<SharedMemory> HostAgent::make_segment(std::uint64_t length) {
-    auto segment = std::make_shared<Segment>();
-    if (const char* failed = segment->make(length); failed != nullptr) {
+Result<Segment> HostAgent::make_segment(std::uint64_t length,
+                                        const memory::MemoryAttributes& attributes) {
+    auto sealed = std::make_shared<SealedMemory>();
+    if (const char* failed = sealed->make(length); failed != nullptr) {
         log(1, "NIC %s: no segment of %llu bytes (%s): %s", nic_.name().c_str(),
             static_cast<unsigned long long>(length), failed, strerror(errno));
         return std::unexpected(Status::error_resource);
     }
-    return SharedMemory{segment->base(), length, segment->descriptor(), segment};
+    std::byte* base = sealed->base();
+    const auto region = nic_.add_segment({base, length, sealed->descriptor(), sealed}, attributes);
+    if (!region) return std::unexpected(region.error());
+    const Status pinned = pins_.pin(*region, reinterpret_cast<std::uint64_t>(base), length);
+    if (pinned == Status::success) return Segment{base, *region};
+    nic_.remove_segment(base);
+    return std::unexpected(pinned);
+}
+
+Status HostAgent::destroy_segment(const std::byte* base) {
+    const auto region = nic_.remove_segment(base);
+    if (!region) return region.error();
+    if (*region != 0) pins_.unpin(*region);
+    return Status::success;
 }
 
 }  // namespace via::agent

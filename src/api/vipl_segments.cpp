@@ -29,12 +29,10 @@ VIA_VIPL ViaCreateSegment(VIP_NIC_HANDLE handle, VIP_ULONG length, VIP_MEM_ATTRI
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
-    const auto memory = open->agent->make_segment(length);
-    if (!memory) return answer(memory.error());
-    const auto region = open->nic->add_segment(*memory, wanted);
-    if (!region) return answer(region.error());
-    *address = memory->base;
-    *memory_handle = *region;
+    const auto segment = open->agent->make_segment(length, wanted);
+    if (!segment) return answer(segment.error());
+    *address = segment->base;
+    *memory_handle = segment->handle;
     return VIP_SUCCESS;
 }
 
@@ -42,7 +40,7 @@ VIA_VIPL ViaDestroySegment(VIP_NIC_HANDLE handle, VIP_PVOID address) {
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(open->nic->remove_segment(static_cast<std::byte*>(address)));
+    return answer(open->agent->destroy_segment(static_cast<std::byte*>(address)));
 }
 
 VIA_VIPL ViaImportSegment(VIP_VI_HANDLE handle, VIP_UINT64 remote_address,

@@ -99,6 +99,10 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
         std::move(neighbours));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
+    if (getrandom(&options.secret, sizeof options.secret, 0) !=
+        static_cast<ssize_t>(sizeof options.secret))
+        return std::unexpected(
+            no_resource(std::string("no random number (getrandom): ") + strerror(errno)));
     std::vector<std::unique_ptr<device::Device>> devices;
     devices.push_back(std::move(device));
     return agent::HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
@@ -118,6 +122,16 @@ agent::OpenResult open_shm(const Opening& opening) {
         return std::unexpected(
             no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
     config.report = complain;
+    switch (opening.nic_options.one_copy) {
+        case agent::OneCopy::measured:
+            config.one_copy = device::shm::OneCopy::measured;
+            break;
+        case agent::OneCopy::always:
+            config.one_copy = device::shm::OneCopy::always;
+            break;
+        case agent::OneCopy::never:
+            config.one_copy = device::shm::OneCopy::never;
+    }
     auto device = device::shm::ShmDevice::open(config);
     if (!device) return std::unexpected(no_resource(device.error()));
     return open_host(opening, std::move(*device), *host, shm_neighbours(*host));

@@ -181,8 +181,9 @@ public:
     Result<memory::MemoryHandle> add_segment(const SharedMemory& memory,
                                              const memory::MemoryAttributes& attributes);
     /// Ends its registration if that still stands (error_resource as for deregister()), and lets
-    /// the memory go. invalid_parameter: no segment begins there.
-    Status remove_segment(const std::byte* base);
+    /// the memory go. The region that ended with it, or 0. invalid_parameter: no segment begins
+    /// there.
+    Result<memory::MemoryHandle> remove_segment(const std::byte* base);
     /// Asks the peer of `vi` for its segment; vi.attaches_decided reaches the answer when there is
     /// an outcome for finish_import(), which must follow.
     Result<std::uint32_t> begin_import(engine::Vi& vi, memory::MemoryHandle handle,

@@ -20,19 +20,19 @@ Result<memory::MemoryHandle> Nic::add_segment(const SharedMemory& memory,
     });
 }
 
-Status Nic::remove_segment(const std::byte* base) {
-    return with_turn([&] {
+Result<memory::MemoryHandle> Nic::remove_segment(const std::byte* base) {
+    return with_turn([&]() -> Result<memory::MemoryHandle> {
         const auto segment =
             std::find_if(segments_.begin(), segments_.end(),
                          [base](const Segment& at) { return at.memory.base == base; });
-        if (segment == segments_.end()) return Status::invalid_parameter;
-        if (segment->handle != 0) {
-            const Status status =
-                end_region(segment->handle, reinterpret_cast<std::uint64_t>(base));
-            if (status != Status::success) return status;
+        if (segment == segments_.end()) return std::unexpected(Status::invalid_parameter);
+        const memory::MemoryHandle handle = segment->handle;
+        if (handle != 0) {
+            const Status status = end_region(handle, reinterpret_cast<std::uint64_t>(base));
+            if (status != Status::success) return std::unexpected(status);
         }
         segments_.erase(segment);
-        return Status::success;
+        return handle;
     });
 }
 

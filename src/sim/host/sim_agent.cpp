@@ -341,7 +341,8 @@ agent::Handler SimAgent::set_error_handler(agent::Handler handler) {
 }
 
 /// All nodes live in one process: plain memory is shared already.
-Result<SharedMemory> SimAgent::make_segment(std::uint64_t length) {
+Result<agent::Segment> SimAgent::make_segment(std::uint64_t length,
+                                              const memory::MemoryAttributes& attributes) {
     constexpr std::size_t page = 4096;
     const std::size_t rounded = (length + page - 1) / page * page;
     if (rounded < length) return std::unexpected(Status::error_resource);
@@ -349,9 +350,16 @@ Result<SharedMemory> SimAgent::make_segment(std::uint64_t length) {
         static_cast<std::byte*>(::operator new(rounded, std::align_val_t(page), std::nothrow));
     if (base == nullptr) return std::unexpected(Status::error_resource);
     std::memset(base, 0, rounded);
-    return SharedMemory{base, length, -1, std::shared_ptr<std::byte>(base, [](std::byte* bytes) {
-                            ::operator delete(bytes, std::align_val_t(page));
-                        })};
+    const std::shared_ptr<std::byte> owner(
+        base, [](std::byte* bytes) { ::operator delete(bytes, std::align_val_t(page)); });
+    const auto region = nic_.add_segment({base, length, -1, owner}, attributes);
+    if (!region) return std::unexpected(region.error());
+    return agent::Segment{base, *region};
+}
+
+Status SimAgent::destroy_segment(const std::byte* base) {
+    const auto region = nic_.remove_segment(base);
+    return region ? Status::success : region.error();
 }
 
 Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {

@@ -58,7 +58,9 @@ public:
     }
     void queue_is_empty(queue::CompletionQueue&) override {}
     void forget_queue(const queue::CompletionQueue&) override {}
-    Result<SharedMemory> make_segment(std::uint64_t length) override;
+    Result<agent::Segment> make_segment(std::uint64_t length,
+                                        const memory::MemoryAttributes& attributes) override;
+    Status destroy_segment(const std::byte* base) override;
     Status notify(std::unique_ptr<agent::Notification> notification) override;
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
