@@ -15,6 +15,7 @@
 #include "device/device.hpp"
 #include "engine/engine.hpp"
 #include "memory/table.hpp"
+#include "memory/translation_cache.hpp"
 #include "nic/turn_lock.hpp"
 #include "queue/completion_queue.hpp"
 
@@ -60,10 +61,16 @@ public:
 
     void add_device(std::unique_ptr<device::Device> device);
 
+    /// The NIC's own table is a cache of that shape from now on. Called once, before any device is
+    /// added; the loader outlives the NIC and is called under the turn.
+    void cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader);
+
     const std::string& name() const { return name_; }
     const NicLimits& limits() const { return limits_; }
     engine::Engine& engine() { return engine_; }
     memory::MemoryTable& memory() { return memory_; }
+    /// nullptr: the NIC's table holds every page of every region.
+    memory::TranslationCache* translations() { return translations_.get(); }
     const memory::MemoryTable& memory() const { return memory_; }
     Counters& counters() { return counters_; }
     std::vector<std::unique_ptr<device::Device>>& devices() { return devices_; }
@@ -240,6 +247,7 @@ private:
     Atomic<std::uint32_t> attention_{0};
     Doorbells<engine::Vi> doorbells_;
     memory::MemoryTable memory_;
+    std::unique_ptr<memory::TranslationCache> translations_;
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<Path> paths_;
