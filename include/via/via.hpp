@@ -23,4 +23,5 @@
 
 #include <via/coroutine.hpp>
 #include <via/listener.hpp>
+#include <via/registration_cache.hpp>
 #include <via/segment.hpp>

@@ -46,8 +46,8 @@ bool CheckProtection::allowed(const RdmaAsked& asked) const {
     const memory::MemoryAttributes& rights = granted.attributes;
     return (asked.write ? rights.rdma_write : rights.rdma_read) &&
            (attributes.tag == memory::no_tag || attributes.tag == rights.tag) &&
-           asked.begin >= granted.begin &&
-           asked.begin + asked.length <= granted.begin + granted.length;
+           asked.begin >= granted.begin && asked.length <= granted.length &&
+           asked.begin - granted.begin <= granted.length - asked.length;
 }
 
 void CheckProtection::on_asked(const RdmaAsked& asked) {

@@ -250,7 +250,13 @@ TEST(CheckProtection, operations_succeed_only_if_allowed) {
     bites({granted(true, false), made(false, true), asked(true), placed});
     bites({granted(true, false), made(true, false), asked(true, 1000, 101), placed});
     bites({granted(true, false), made(true, false), asked(true, 999, 10), placed});
+    bites({granted(true, false), made(true, false), asked(true, 1001, 100), placed});
+    bites({granted(true, false), made(true, false), asked(true, 0 - 50ULL, 1100), placed});
+    bites({granted(true, false), made(true, false), asked(true, 0 - 1ULL, 2), placed});
+    bites({granted(true, false), made(true, false), asked(true, 1000, 0 - 10ULL), placed});
     bites({granted(true, false, 3), made(true, false, 4), asked(true), placed});
+    bites({granted(true, false, 3), made(true, false, 3), granted(true, false, 4),
+           RdmaAsked{1, 5, 0, other_handle, 1000, 100, true}, placed});
     bites({granted(true, false), Revoked{0, handle}, made(true, false), asked(true), placed});
     bites({granted(true, true), made(true, false), asked(false), Completed{1, read_done, false}});
     bites({granted(true, false), made(false, false), asked(true), Delivered{1, 0, abc}});

@@ -39,7 +39,8 @@ struct Piece {
     std::uint64_t block;   ///< to be given back
     std::uint64_t offset;  ///< in the arena
     std::uint32_t length;
-    bool named = true;  ///< the descriptor names the region's handle
+    bool named = true;                ///< the descriptor names the region's handle
+    const Region* instead = nullptr;  ///< whose handle it names otherwise, if any region's
 };
 
 /// Memory of another node that an RDMA operation goes to, ours alone while it is under way.
@@ -163,6 +164,7 @@ struct Node final : nic::Attendant {
     Arena arena;
     Random random;
     std::vector<std::unique_ptr<Region>> regions;
+    memory::MemoryHandle gone = 0;  ///< of the region that went last; 0: none did
     std::vector<memory::ProtectionTag> tags;
     std::vector<std::uint64_t> completion_queues;
     std::vector<Vi*> vis;

@@ -61,6 +61,7 @@ private:
     bool give_wrong_target(Work& work, queue::Segment& remote);
     void post(Work& work, queue::ControlSegment control, const queue::Segment* remote,
               std::uint32_t fault);
+    void misplace(Piece& piece, const Vi& vi, queue::Segment& segment);
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);

@@ -13,7 +13,8 @@ bool in_use(const Node& node, const Region& region) {
         if (work->completed) return false;
         return work->descriptor.region == &region ||
                std::any_of(work->pieces.begin(), work->pieces.end(), [&](const Piece& piece) {
-                   return piece.region == &region && piece.named && piece.length != 0;
+                   return piece.length != 0 &&
+                          (piece.named ? piece.region : piece.instead) == &region;
                });
     };
     return std::any_of(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
@@ -83,6 +84,7 @@ void Workload::drop_region(Node& node, Region& region) {
     expect("DeregisterMem", got, in_use(node, region) ? Status::error_resource : Status::success);
     if (got == Status::success) {
         region.live = false;
+        node.gone = region.handle;
         // From now on nothing comes there any more.
         for (std::size_t n = 0; n < node.targets.size();) {
             if (node.targets[n]->region == &region) {

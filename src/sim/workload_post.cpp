@@ -131,7 +131,8 @@ bool Workload::is_forbidden(const Work& work) {
                                                : there.attributes.rdma_read);
 }
 
-/// Somewhere it may not go: an invented handle, beyond the end, or memory without the right.
+/// Somewhere it may not go: a handle that is none of the node's, bytes that are not the region's,
+/// or memory without the right.
 bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
     Vi& there = *work.connection->ends[1 - work.side];
     Node& node = *there.node;
@@ -139,14 +140,32 @@ bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
     const Region* region = any_region(node, memory::no_tag, false, false);
     if (region == nullptr || work.bytes.empty()) return false;
     remote = {node.arena.address(region->begin), region->handle, 0};
-    switch (is_forbidden(work) ? 2 : random.below(3)) {
+    const std::uint64_t length = work.bytes.size();
+    switch (is_forbidden(work) ? 7 : random.below(8)) {
         case 0:
             remote.handle = wrong_handle;
             return true;
         case 1:
             remote.address +=
-                region->length - std::min<std::uint64_t>(work.bytes.size() / 2, region->length - 1);
+                region->length - std::min<std::uint64_t>(length / 2, region->length - 1);
             return true;
+        case 2:  // from one byte before it
+            remote.address -= 1;
+            return true;
+        case 3:  // to one byte behind it
+            remote.address += region->length >= length ? region->length - length + 1 : 0;
+            return true;
+        case 4:  // round the end of all addresses
+            remote.address = 0 - (length + 1) / 2;
+            return true;
+        case 5:
+            remote.handle = node.gone != 0 ? node.gone : wrong_handle;
+            return true;
+        case 6: {  // of another NIC, where the same number may name another region
+            const Region* own = any_region(*work.vi->node, memory::no_tag, false, false);
+            if (own != nullptr) remote.handle = own->handle;
+            return own != nullptr && own->handle != region->handle;
+        }
         default:
             // What can never become allowed: rights of regions change, these do not.
             return is_forbidden(work) || (there.attributes.tag != memory::no_tag &&
@@ -169,6 +188,43 @@ void Workload::withdraw(Work& work) {
 
 // Posting -----------------------------------------------------------------------------------------
 
+/// Makes a segment name bytes that are not the VI's to use.
+void Workload::misplace(Piece& piece, const Vi& vi, queue::Segment& segment) {
+    Node& node = *vi.node;
+    const Region& region = *piece.region;
+    switch (node.random.below(6)) {
+        case 0:  // one byte before the region
+            segment.address = node.arena.address(region.begin) - 1;
+            return;
+        case 1:  // one byte behind it
+            segment.address = node.arena.address(region.begin + region.length - piece.length + 1);
+            return;
+        case 2:  // round the end of all addresses
+            segment.address = 0 - (std::uint64_t{piece.length} + 1) / 2;
+            return;
+        case 3: {
+            const Region* other = any_region(node, memory::no_tag, false, false);
+            const memory::ProtectionTag tag = vi.attributes.tag;
+            if (tag != memory::no_tag && other != nullptr && other->attributes.tag != tag &&
+                other->length >= piece.length) {
+                piece.named = false;
+                piece.instead = other;
+                segment.address = node.arena.address(other->begin);
+                segment.handle = other->handle;
+                return;
+            }
+            [[fallthrough]];
+        }
+        case 4:
+            piece.named = false;
+            segment.handle = node.gone != 0 ? node.gone : wrong_handle;
+            return;
+        default:
+            piece.named = false;
+            segment.handle = wrong_handle;
+    }
+}
+
 /// Makes the descriptor wrong in one way; returns the error it must complete with.
 std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
                               std::vector<queue::Segment>& segments) {
@@ -177,8 +233,7 @@ std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
     const std::size_t first = segments.size() - work.pieces.size();
     for (std::size_t n = 0; n < work.pieces.size(); ++n) {
         if (work.pieces[n].length == 0 || random.chance(50)) continue;
-        work.pieces[n].named = false;
-        segments[first + n].handle = wrong_handle;
+        misplace(work.pieces[n], *work.vi, segments[first + n]);
         return status::protection_error;
     }
     if (!receive && random.chance(50)) {
@@ -210,8 +265,10 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     const int side = work.side;
     if (remote != nullptr) {
         const Vi& there = *connection.ends[1 - side];
+        // The last addresses are told as they are: their distance from the arena is chance.
+        const std::uint64_t base = remote->address >> 63 != 0 ? 0 : there.node->arena.address(0);
         observer_.tell(RdmaAsked{work.number, there.number, there.node->number, remote->handle,
-                                 remote->address - there.node->arena.address(0), work.bytes.size(),
+                                 remote->address - base, work.bytes.size(),
                                  work.kind == WorkKind::rdma_write});
     }
     if (work.kind == WorkKind::rdma_read) return;
@@ -359,7 +416,18 @@ void Workload::post_nonsense(Vi& vi) {
     if (region == nullptr) return;
     std::byte* at = node.arena.at(region->begin);
     Status got{};
-    switch (node.random.below(3)) {
+    const memory::ProtectionTag tag = vi.attributes.tag;
+    switch (node.random.below(6)) {
+        case 3:  // before the region
+            got = node.nic.post_send(*vi.vi, at - 64, region->handle);
+            break;
+        case 4:
+            got = node.nic.post_receive(*vi.vi, at, node.gone != 0 ? node.gone : wrong_handle);
+            break;
+        case 5:
+            if (tag == memory::no_tag || tag == region->attributes.tag) return;
+            got = node.nic.post_send(*vi.vi, at, region->handle);
+            break;
         case 0:
             got = node.nic.post_send(*vi.vi, at + 8, region->handle);
             break;

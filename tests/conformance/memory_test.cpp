@@ -1,5 +1,6 @@
 // Registered memory and protection tags (VIPL 4.6 to 4.8).
 #include <set>
+#include <span>
 
 #include "harness/end.hpp"
 
@@ -392,44 +393,114 @@ VIPL_TEST(Vipl_4_8_incoming_rdma_is_refused_once_a_region_is_gone, nothing) {
     });
 }
 
-VIPL_TEST(Vipl_4_8_nothing_is_written_after_deregistering_in_the_midst_of_rdma, polls_memory) {
-    constexpr std::size_t length = 60000;
+/// What shuts a region while RDMA to it is on its way.
+void shut(Nic& nic, Memory& region, bool deregisters) {
+    if (deregisters) return region.deregister();
+    VIP_MEM_ATTRIBUTES none = rights(false, false);
+    OK(VipSetMemAttributes(nic.handle(), region.base(), region.handle(), &none));
+}
+
+constexpr VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_RELIABLE_DELIVERY,
+                                            VIP_SERVICE_RELIABLE_RECEPTION, VIP_SERVICE_UNRELIABLE};
+constexpr std::span reliable_levels(levels, 2);
+
+/// Both ways of it on each of these levels, a few times.
+template <class Act>
+void in_the_midst(std::span<const VIP_RELIABILITY_LEVEL> of, Act act) {
+    for (const VIP_RELIABILITY_LEVEL level : of)
+        for (const bool deregisters : {true, false})
+            for (int round = 0; round < 5; ++round) {
+                SCOPED_TRACE(testing::Message() << "level " << level << ", round " << round
+                                                << (deregisters ? ", deregistering" : ", rights"));
+                act(level, deregisters);
+            }
+}
+constexpr std::size_t long_length = 60000;
+
+VIPL_TEST(Vipl_4_8_nothing_is_written_once_a_region_is_shut_in_the_midst_of_rdma, polls_memory) {
     test.role("server", [](Role& me) {
-        for (int round = 0; round < 10; ++round) {
-            End end(me);
-            Memory region(me.nic(), length);
-            const Piece piece = region.take(length);
+        in_the_midst(levels, [&](VIP_RELIABILITY_LEVEL level, bool deregisters) {
+            End end(me, {.level = level});
+            Memory region(me.nic(), long_length);
+            const Piece piece = region.take(long_length);
             end.accept("client");
             me.tell("client", Target(piece));
             volatile std::byte* first = piece.data;
             me.until([=] { return *first != std::byte{0}; }, "the peer's writes arrive");
-            region.deregister();
+            shut(me.nic(), region, deregisters);
             fill_with(piece, 3);
+            me.nic().wait_error(me, end.vi(), VIP_ERROR_RDMAW_PROT);
+            me.tell("client", 's');
             me.meet();  // the writer has given up
-            EXPECT_TRUE(holds_only(piece, 3)) << "round " << round;
-        }
+            EXPECT_TRUE(holds_only(piece, 3));
+        });
     });
     test.role("client", [](Role& me) {
-        for (int round = 0; round < 10; ++round) {
-            End end(me);
-            const Piece data = end.take(length);
+        in_the_midst(levels, [&](VIP_RELIABILITY_LEVEL level, bool) {
+            End end(me, {.level = level});
+            const Piece data = end.take(long_length);
             fill_with(data, 0xEE);
             end.connect("server");
             const auto target = me.hear<Target>("server");
-            std::vector<VIP_DESCRIPTOR*> descriptors;
-            for (int count = 0; count < 8; ++count) descriptors.push_back(end.write(target, data));
+            for (int count = 0; count < 8; ++count) end.write(target, data);
             VIP_RETURN code = VIP_SUCCESS;
-            while (code == VIP_SUCCESS) {
+            const bool breaks = level != VIP_SERVICE_UNRELIABLE;
+            while (code == VIP_SUCCESS && (breaks || !me.was_told_by("server"))) {
                 VIP_DESCRIPTOR* done = nullptr;
                 code = VipSendWait(end.vi(), patience_ms, &done);
                 if (code != VIP_SUCCESS) break;
                 make_write(done, target, {&data, 1});
                 end.post_send(done);
             }
-            EXPECT_EQ(VIP_DESCRIPTOR_ERROR, code);
-            end.wait_state(VIP_STATE_ERROR);
+            EXPECT_EQ(breaks ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS, code);
+            me.hear<char>("server");
+            if (breaks) {
+                end.wait_state(VIP_STATE_ERROR);
+            } else {
+                EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
+            }
             me.meet();
-        }
+        });
+    });
+}
+
+VIPL_TEST(Vipl_4_8_nothing_is_read_once_a_region_is_shut_in_the_midst_of_rdma, nothing) {
+    test.role("server", [](Role& me) {
+        in_the_midst(reliable_levels, [&](VIP_RELIABILITY_LEVEL level, bool deregisters) {
+            End end(me, {.level = level});
+            Memory region(me.nic(), long_length);
+            const Piece piece = region.take(long_length);
+            fill_with(piece, 1);
+            end.accept("client");
+            me.tell("client", Target(piece));
+            me.hear<char>("client");  // its reads are running
+            shut(me.nic(), region, deregisters);
+            fill_with(piece, 3);
+            me.nic().wait_error(me, end.vi(), VIP_ERROR_RDMAR_PROT);
+            me.meet();
+        });
+    });
+    test.role("client", [](Role& me) {
+        in_the_midst(reliable_levels, [&](VIP_RELIABILITY_LEVEL level, bool) {
+            End end(me, {.level = level});
+            const Piece rooms[] = {end.take(long_length), end.take(long_length)};
+            end.connect("server");
+            const auto target = me.hear<Target>("server");
+            for (const Piece& room : rooms) end.read(target, room);
+            VIP_DESCRIPTOR* done = nullptr;
+            VIP_RETURN code = VIP_SUCCESS;
+            for (unsigned count = 0; code == VIP_SUCCESS; ++count) {
+                code = VipSendWait(end.vi(), patience_ms, &done);
+                if (code != VIP_SUCCESS) break;
+                require(bool(holds_only(rooms[count % 2], 1)), "a read gets what was granted");
+                make_read(done, target, {&rooms[count % 2], 1});
+                end.post_send(done);
+                if (count == 0) me.tell("server", 'r');
+            }
+            EXPECT_EQ(VIP_DESCRIPTOR_ERROR, code);
+            EXPECT_TRUE(failed_with(done, VIP_STATUS_RDMA_PROT_ERROR));
+            me.meet();
+        });
     });
 }
 

@@ -1,5 +1,6 @@
 // RDMA: rights, visibility, progress without the target's help (VIPL 4.10, 4.11, 4.24, 4.25).
 #include <cstring>
+#include <optional>
 
 #include "harness/end.hpp"
 #include "harness/random.hpp"
@@ -191,55 +192,107 @@ VIPL_TEST(Vipl_4_10_rdma_read_on_an_unreliable_vi_is_an_error_of_the_descriptor,
 
 // Targets that are refused ------------------------------------------------------------------------
 
+/// Whose tags they are that VI and region carry (VIPL 4.7).
+enum class Tags { none, on_the_vi_only, different };
+/// The region that the handle names.
+enum class Names { the_region, one_that_is_gone, one_of_another_nic };
+
 /// A target of 64 bytes, from 100 in a region of 200, bent so that it must not be reached.
 struct Refusal {
     const char* name;
-    bool vi_allows;
-    bool region_allows;
-    void (*bend)(Target&);
+    bool vi_allows = true;      ///< the operation in question; the other one is allowed
+    bool region_allows = true;  ///< the same
+    void (*bend)(Target&) = [](Target&) {};
+    Tags tags = Tags::none;
+    Names names = Names::the_region;
 };
 
-void leave(Target&) {}
-
 const Refusal refusals[] = {
-    {"the VI does not allow it", false, true, leave},
-    {"the region does not allow it", true, false, leave},
-    {"it begins one byte before the region", true, true, [](Target& t) { t.address -= 101; }},
-    {"it ends one byte behind the region", true, true, [](Target& t) { t.address += 37; }},
-    {"it is elsewhere", true, true, [](Target& t) { t.address = 4096; }},
-    {"it wraps round", true, true, [](Target& t) { t.address = ~VIP_UINT64{0} - 20; }},
-    {"the handle is 0", true, true, [](Target& t) { t.handle = 0; }},
-    {"the handle is invented", true, true, [](Target& t) { t.handle ^= 0x00800000; }},
-    {"the handle has bit 31", true, true, [](Target& t) { t.handle |= 0x80000000; }},
+    {.name = "the VI does not allow it", .vi_allows = false},
+    {.name = "the region does not allow it", .region_allows = false},
+    {.name = "it begins one byte before the region", .bend = [](Target& t) { t.address -= 101; }},
+    {.name = "it ends one byte behind the region", .bend = [](Target& t) { t.address += 37; }},
+    {.name = "it is elsewhere", .bend = [](Target& t) { t.address = 4096; }},
+    {.name = "it wraps round", .bend = [](Target& t) { t.address = ~VIP_UINT64{0} - 20; }},
+    {.name = "it ends with the last address", .bend = [](Target& t) { t.address = 0 - 64ULL; }},
+    {.name = "the handle is 0", .bend = [](Target& t) { t.handle = 0; }},
+    {.name = "the handle is invented", .bend = [](Target& t) { t.handle ^= 0x00800000; }},
+    {.name = "the handle has bit 31", .bend = [](Target& t) { t.handle |= 0x80000000; }},
+    {.name = "only the VI has a tag", .tags = Tags::on_the_vi_only},
+    {.name = "the region has another tag", .tags = Tags::different},
+    {.name = "the handle is of a region that is gone", .names = Names::one_that_is_gone},
+    {.name = "the handle is another NIC's", .names = Names::one_of_another_nic},
 };
 
 enum class Operation { write, read };
 
-/// The target's role: offers each target in turn on a connection of its own, and sees that nothing
-/// happened to it, that the right error was told, and whether the connection broke.
+/// Registers the bytes of `all` in a way that gives the peer nothing; keeps what that needs.
+class Useless {
+public:
+    Useless(Role& me, const Piece& all, Names names) : nic_(me.nic()), all_(all) {
+        if (names == Names::one_that_is_gone) {
+            handle_ = enter(nic_);
+            OK(VipDeregisterMem(nic_.handle(), all_.data, handle_));
+        } else {
+            other_.emplace(me.device_name());
+            // Its handles are numbered by itself: the same number here may mean the region.
+            do handle_ = enter(*other_);
+            while (handle_ == all.handle);
+        }
+    }
+    VIP_MEM_HANDLE handle() const { return handle_; }
+
+private:
+    VIP_MEM_HANDLE enter(Nic& nic) const {
+        VIP_MEM_ATTRIBUTES attributes = rights(true, true);
+        VIP_MEM_HANDLE handle = 0;
+        OK(VipRegisterMem(nic.handle(), all_.data, all_.length, &attributes, &handle));
+        return handle;
+    }
+
+    Nic& nic_;
+    Piece all_;
+    std::optional<Nic> other_;  ///< closing it ends its registrations
+    VIP_MEM_HANDLE handle_ = 0;
+};
+
+/// Offers one target on a connection of its own, and sees that nothing happened to it, that the
+/// right error was told, and whether the connection broke.
+void offer(Role& me, VIP_RELIABILITY_LEVEL level, Operation operation, const Refusal& refusal) {
+    const bool writes = operation == Operation::write;
+    const Tag of_vi(me.nic());
+    const Tag of_region(me.nic());
+    End end(me, {.level = level,
+                 .rdma_write = refusal.vi_allows || !writes,
+                 .rdma_read = refusal.vi_allows || writes,
+                 .tag = refusal.tags == Tags::none ? nullptr : of_vi.handle()});
+    Memory region(me.nic(), 200,
+                  rights(refusal.region_allows || !writes, refusal.region_allows || writes,
+                         refusal.tags == Tags::different ? of_region.handle() : nullptr));
+    const Piece all = region.take(200, 1);
+    fill_with(all, 9);
+    std::optional<Useless> useless;
+    if (refusal.names != Names::the_region) useless.emplace(me, all, refusal.names);
+    Target target(all.part(100, 64).with_handle(useless ? useless->handle() : all.handle));
+    refusal.bend(target);
+    end.accept("other");
+    me.tell("other", target);
+    if (level == VIP_SERVICE_UNRELIABLE) {
+        end.expect("other", 1);
+        EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
+    } else {
+        end.wait_state(VIP_STATE_ERROR);
+    }
+    me.nic().wait_error(me, end.vi(), writes ? VIP_ERROR_RDMAW_PROT : VIP_ERROR_RDMAR_PROT);
+    EXPECT_TRUE(holds_only(all, 9));
+    me.meet();
+}
+
+/// The target's role: each of them in turn.
 void offer(Role& me, VIP_RELIABILITY_LEVEL level, Operation operation) {
     for (const Refusal& refusal : refusals) {
         SCOPED_TRACE(refusal.name);
-        End end(me,
-                {.level = level, .rdma_write = refusal.vi_allows, .rdma_read = refusal.vi_allows});
-        Memory region(me.nic(), 200, rights(refusal.region_allows, refusal.region_allows));
-        const Piece all = region.take(200, 1);
-        fill_with(all, 9);
-        end.accept("other");
-        Target target(all.part(100, 64));
-        refusal.bend(target);
-        me.tell("other", target);
-        if (level == VIP_SERVICE_UNRELIABLE) {
-            end.expect("other", 1);
-            EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
-        } else {
-            end.wait_state(VIP_STATE_ERROR);
-        }
-        me.nic().wait_error(
-            me, end.vi(),
-            operation == Operation::write ? VIP_ERROR_RDMAW_PROT : VIP_ERROR_RDMAR_PROT);
-        EXPECT_TRUE(holds_only(all, 9));
-        me.meet();
+        offer(me, level, operation, refusal);
     }
 }
 

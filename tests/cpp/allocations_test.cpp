@@ -65,6 +65,25 @@ TEST_P(Allocations, NothingYetAndFailuresNeedNone) {
     EXPECT_TRUE(nothing_yet && nothing_posted && refused);
 }
 
+TEST_P(Allocations, CachedRegistrationsNeedNone) {
+    std::vector<std::byte> memory(1 << 16);
+    const std::span<std::byte> all(memory);
+    RegistrationCache cache(near(), {.regions = 8});
+    const auto use = [&](std::size_t index) {
+        return cache.lease(all.subspan(index * 1000, 1000)).has_value();
+    };
+    bool right = true;
+    for (std::size_t n = 0; n < 100; ++n) right = use(n % 16) && right;
+    const std::uint64_t registrations = cache.registrations();
+    const std::size_t before = allocations_of_this_thread();
+    for (std::size_t n = 0; n < 100; ++n) right = use(n % 4 == 0 ? 0 : 3) && right;
+    EXPECT_LE(cache.registrations(), registrations + 2);
+    for (std::size_t n = 0; n < 100; ++n) right = use(n % 16) && right;  // and when some go, too
+    cache.invalidate(all.first(5000));
+    EXPECT_EQ(before, allocations_of_this_thread());
+    EXPECT_TRUE(right);
+}
+
 struct Shared {
     Counted& end;
     AsyncVi& vi;

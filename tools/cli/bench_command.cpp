@@ -94,9 +94,8 @@ Result<Plan> plan_of(const BenchOptions& options) {
         plan.channels.push_back(make_comparison(options.device));
     } else {
         const Question& any = plan.questions.front();
-        plan.channels.push_back(
-            make_via_device({options.device, any.wait, any.cq, any.rotate_vis, any.vis,
-                             options.exported}));
+        plan.channels.push_back(make_via_device(
+            {options.device, any.wait, any.cq, any.rotate_vis, any.vis, options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device)) {
         auto channel = make_comparison(name);
@@ -141,17 +140,24 @@ std::string bench_footer() {
         "  rate       10^6 messages a second at the receiver; p99 of both is what 99 % of the\n"
         "             rounds reach\n"
         "  ratio      ours to the channel's median, of one run and mode\n"
+        "  register   VipRegisterMem and VipDeregisterMem of pages never touched, beside mlock "
+        "and\n"
+        "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
+        "             locked: of a region that is registered already, in us and in calls, null\n"
+        "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
         "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
         "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
         "\nExamples:\n"
         "  via bench latency --size 8,64,4096 --against unix-socket,tcp-socket,line\n"
         "  via bench bandwidth --size 64K,1M --against ring,cma --mode near\n"
         "  via bench latency --wait block --against futex,pipe\n"
-        "  via bench latency --size 8 --vis 1000 --cq --json\n";
+        "  via bench latency --size 8 --vis 1000 --cq --json\n"
+        "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }
 
 int run_bench(const BenchOptions& options) {
+    if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {
         complain(plan.error().what);

@@ -30,7 +30,7 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate
+    std::string bench;  // latency, bandwidth, rate, register
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
@@ -54,6 +54,7 @@ int run_info(const InfoOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_bench(const BenchOptions& options);
+int run_bench_register(const BenchOptions& options);
 
 // Help texts that only the bench knows.
 std::string bench_footer();

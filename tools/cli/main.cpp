@@ -30,10 +30,11 @@ void add_demo(CLI::App& app, DemoOptions& options) {
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
-    auto* bench = app.add_subcommand("bench", "Measure latency, bandwidth or rate, and compare");
-    bench->add_option("bench", options.bench, "latency, bandwidth or rate")
+    auto* bench =
+        app.add_subcommand("bench", "Measure latency, bandwidth, rate or registering, and compare");
+    bench->add_option("bench", options.bench, "latency, bandwidth, rate or register")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "register"}));
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")

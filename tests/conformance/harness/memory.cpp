@@ -73,6 +73,15 @@ Memory::Memory(Nic& nic, std::size_t bytes, VIP_MEM_ATTRIBUTES attributes, Where
          where);
 }
 
+Tag::Tag(Nic& nic, Where where) : nic_(nic) {
+    must(VipCreatePtag(nic.handle(), &handle_), "VipCreatePtag", where);
+}
+
+Tag::~Tag() {
+    if (nic_.handle() == nullptr) return;
+    EXPECT_EQ(VIP_SUCCESS, VipDestroyPtag(nic_.handle(), handle_));
+}
+
 Memory::~Memory() {
     // A NIC that was closed has forgotten the region.
     if (handle_ == 0 || nic_.handle() == nullptr) return;

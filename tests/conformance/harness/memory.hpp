@@ -71,6 +71,19 @@ private:
     VIP_MEM_HANDLE handle_ = 0;
 };
 
+/// A protection tag; destroyed with the object, when nothing carries it any more.
+class Tag {
+public:
+    explicit Tag(Nic& nic, Where where = Where::current());
+    Tag(const Tag&) = delete;
+    ~Tag();
+    VIP_PROTECTION_HANDLE handle() const { return handle_; }
+
+private:
+    Nic& nic_;
+    VIP_PROTECTION_HANDLE handle_ = nullptr;
+};
+
 // Descriptors: all fields are set as the operation wants them, whatever they were.
 using Pieces = std::span<const Piece>;
 void make_send(VIP_DESCRIPTOR* descriptor, Pieces pieces, VIP_UINT16 control = 0,

@@ -2,6 +2,7 @@
 // test program links exactly one stages_*.cpp, which defines stages().
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,10 @@ public:
     /// True when other roles run only while this one pauses or waits in VIPL.
     virtual bool by_turns() const { return false; }
 };
+
+/// A program that hangs is ended after this, 100 s; VIA_TEST_SECONDS asks for more, for tests that
+/// were asked to do more. Nothing else depends on it.
+std::chrono::seconds watchdog();
 
 /// The stages of this program.
 const std::vector<Stage*>& stages();

@@ -22,7 +22,6 @@ namespace conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds watchdog{100};
 /// What the others have left once something has failed.
 constexpr std::chrono::seconds grace{15};
 
@@ -189,7 +188,7 @@ private:
     }
 
     static void attend(std::vector<std::unique_ptr<Child>>& children) {
-        Clock::time_point deadline = Clock::now() + watchdog;
+        Clock::time_point deadline = Clock::now() + watchdog();
         std::size_t left = children.size();
         while (left > 0) {
             if (!wait_for_news(children, deadline)) {
@@ -198,7 +197,7 @@ private:
                     ADD_FAILURE() << "role " << child->plan().name << " does not end";
                     child->kill_now();
                 }
-                deadline = Clock::now() + watchdog;
+                deadline = Clock::now() + watchdog();
             }
             bool failed = false;
             for (const auto& child : children) {

@@ -62,7 +62,7 @@ public:
         {
             // Virtual time ends what waits; this only ends what runs for ever.
             std::unique_lock lock(mutex);
-            if (!changed.wait_for(lock, std::chrono::seconds(100), [&] { return left == 0; })) {
+            if (!changed.wait_for(lock, watchdog(), [&] { return left == 0; })) {
                 std::fprintf(stderr, "%zu roles do not end\n", left);
                 std::fflush(nullptr);
                 std::_Exit(3);

@@ -56,7 +56,7 @@ public:
                 attendance.leave(index);
             });
         }
-        if (!attendance.wait_for_all(watchdog)) give_up(plans, attendance);
+        if (!attendance.wait_for_all(watchdog())) give_up(plans, attendance);
         for (std::thread& thread : threads) thread.join();
     }
 
@@ -66,8 +66,6 @@ protected:
     std::string medium_;
 
 private:
-    static constexpr std::chrono::seconds watchdog{100};
-
     /// A thread cannot be ended from outside: the whole program stops here.
     [[noreturn]] static void give_up(const std::vector<RolePlan>& plans, Attendance& attendance) {
         for (std::size_t index = 0; index < plans.size(); ++index)

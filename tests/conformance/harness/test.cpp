@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "harness/stage.hpp"
@@ -78,6 +79,11 @@ std::string Stage::host_name(const std::string&) const {
 std::string Stage::device_on_own_host(const std::string& role) const {
     const std::string name = device_name(role);
     return name == "shm" ? name + ":conformance-" + role : name;
+}
+
+std::chrono::seconds watchdog() {
+    const char* text = std::getenv("VIA_TEST_SECONDS");
+    return std::chrono::seconds(text != nullptr ? std::strtol(text, nullptr, 10) : 100);
 }
 
 void Stage::pause() { sched_yield(); }

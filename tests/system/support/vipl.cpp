@@ -85,12 +85,13 @@ void Nic::wait_error(VIP_VI_HANDLE vi, VIP_ERROR_CODE code, Where where) {
 // Memory
 // --------------------------------------------------------------------------------------------
 
-Memory::Memory(Nic& nic, std::size_t bytes, bool remote)
+Memory::Memory(Nic& nic, std::size_t bytes, bool remote, VIP_PROTECTION_HANDLE tag)
     : nic_(nic), bytes_((bytes + 4095) / 4096 * 4096) {
     void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require_call(at != MAP_FAILED, "mmap");
     data_ = static_cast<std::byte*>(at);
     VIP_MEM_ATTRIBUTES attributes{};
+    attributes.Ptag = tag;
     attributes.EnableRdmaWrite = attributes.EnableRdmaRead = remote ? VIP_TRUE : VIP_FALSE;
     OK(VipRegisterMem(nic.handle(), data_, bytes_, &attributes, &handle_));
 }
@@ -149,6 +150,7 @@ VIP_VI_ATTRIBUTES attributes_of(const Wants& wants) {
     VIP_VI_ATTRIBUTES attributes{};
     attributes.ReliabilityLevel = wants.level;
     attributes.MaxTransferSize = wants.length;
+    attributes.Ptag = wants.tag;
     attributes.EnableRdmaWrite = VIP_TRUE;
     attributes.EnableRdmaRead = wants.level == VIP_SERVICE_UNRELIABLE ? VIP_FALSE : VIP_TRUE;
     return attributes;
@@ -157,7 +159,7 @@ VIP_VI_ATTRIBUTES attributes_of(const Wants& wants) {
 }  // namespace
 
 End::End(Nic& nic, const Wants& wants)
-    : nic_(nic), wants_(wants), memory_(nic, memory_bytes(wants)) {
+    : nic_(nic), wants_(wants), memory_(nic, memory_bytes(wants), wants.remote, wants.tag) {
     VIP_VI_ATTRIBUTES attributes = attributes_of(wants);
     OK(VipCreateVi(nic.handle(), &attributes, wants.queue, wants.queue, &vi_));
     for (unsigned slot = 0; slot < wants.receives; ++slot) post_receive(slot);

@@ -62,7 +62,7 @@ private:
 /// Page-aligned registered memory that peers may write and read.
 class Memory {
 public:
-    Memory(Nic& nic, std::size_t bytes, bool remote = true);
+    Memory(Nic& nic, std::size_t bytes, bool remote = true, VIP_PROTECTION_HANDLE tag = nullptr);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -86,10 +86,12 @@ bool holds(const std::byte* at, std::size_t length, std::uint64_t number);
 
 struct Wants {
     VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY;
-    std::size_t length = 64;        ///< bytes of each buffer, and the longest message
-    unsigned receives = 8;          ///< posted from the start
-    unsigned sends = 8;             ///< buffers to send from
-    VIP_CQ_HANDLE queue = nullptr;  ///< for both queues
+    std::size_t length = 64;              ///< bytes of each buffer, and the longest message
+    unsigned receives = 8;                ///< posted from the start
+    unsigned sends = 8;                   ///< buffers to send from
+    VIP_CQ_HANDLE queue = nullptr;        ///< for both queues
+    VIP_PROTECTION_HANDLE tag = nullptr;  ///< of VI and buffers
+    bool remote = true;                   ///< peers may write and read the buffers
 };
 
 /// A descriptor that came back.
