@@ -45,7 +45,18 @@ HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> stati
       statistics_(std::move(statistics)),
       nic_(options_.name, options_.limits, statistics_->counters(), *this,
            options_.first_generation),
-      pins_(LockedMemory::of_process(), options_.nic_options.pin, options_.name) {}
+      // With a small table pages are locked when they are needed.
+      pins_(LockedMemory::of_process(),
+            options_.nic_options.table_entries == 0 ? options_.nic_options.pin : Pin::never,
+            options_.name) {
+    const NicOptions& wanted = options_.nic_options;
+    if (wanted.table_entries == 0) return;
+    lines_ =
+        std::make_unique<LockedLines>(LockedMemory::of_process(), wanted.pin,
+                                      high_water_mark(wanted, LockSystem::real()), options_.name);
+    nic_.cache_translations(wanted.table(), *lines_);
+    lines_->serve(*nic_.translations());
+}
 
 OpenResult HostAgent::open(HostAgentOptions options,
                            std::vector<std::unique_ptr<device::Device>> devices,
@@ -320,6 +331,7 @@ void HostAgent::close() {
     }
     nic_.close();
     pins_.end();
+    if (lines_ != nullptr) nic_.with_turn([this] { lines_->end(); });
     stop_handlers();
     statistics_->retire();
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);

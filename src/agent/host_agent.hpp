@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/locked_lines.hpp"
 #include "agent/locked_memory.hpp"
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
@@ -131,6 +132,7 @@ private:
 
     HostAgentOptions options_;
     std::unique_ptr<Statistics> statistics_;
+    std::unique_ptr<LockedLines> lines_;  ///< of a NIC with a small table; the turn guards it
     nic::Nic nic_;
     RegionPins pins_;
     HostAddress address_;

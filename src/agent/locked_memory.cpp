@@ -98,6 +98,13 @@ std::uint64_t LockedMemory::bytes_locked() {
     return ranges_.pages_locked() << page_bits_;
 }
 
+bool LockedMemory::is_short(Failure failure, std::uint64_t address, std::uint64_t length) {
+    if (failure.refusal != Refusal::by_kernel) return true;
+    if (failure.error != ENOMEM) return failure.error == EAGAIN;
+    const std::uint64_t begin = address >> page_bits_ << page_bits_;
+    return system_.check_mapped(begin, address - begin + length) == 0;
+}
+
 std::string LockedMemory::why(Failure failure, std::uint64_t address, std::uint64_t length) {
     const std::uint64_t limit = system_.locked_bytes_max();
     const bool is_limited = limit != LockSystem::unlimited && !system_.has_lock_right();

@@ -1,6 +1,7 @@
 // The Locked Memory Manager: keeps registered memory in place. mlock does not nest in the kernel,
 // so there is one manager per process, shared by all NICs, that counts and asks the kernel only for
-// what changes. Its locks are never taken with a NIC's turn: locking may wait for memory.
+// what changes. Its locks are not taken with a NIC's turn, since locking may wait for memory; only
+// a NIC with a small table does so (LockedLines): its frames wait for just that.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,13 @@ public:
     void unlock(std::uint64_t address, std::uint64_t length);
     /// The failure in words; looks at limits and mappings as they are now.
     std::string why(Failure failure, std::uint64_t address, std::uint64_t length);
+
+    /// Might it go when less were locked? Else it is this memory that cannot be.
+    bool is_short(Failure failure, std::uint64_t address, std::uint64_t length);
+    /// Bytes of the system's pages that lock() would lock.
+    std::uint64_t page_bytes(std::uint64_t address, std::uint64_t length) const {
+        return memory::pages_of(address, length, page_bits_).pages() << page_bits_;
+    }
 
     DmaPins& dma() { return dma_; }
     std::uint64_t bytes_locked();

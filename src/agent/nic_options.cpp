@@ -66,6 +66,9 @@ constexpr Word<Pin> pins[] = {
 
 constexpr Word<OneCopy> one_copies[] = {
     {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
+constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacement::lru},
+                                                      {"fifo", memory::Replacement::fifo},
+                                                      {"random", memory::Replacement::random}};
 
 constexpr Option table[] = {
     {"pin", "require, prefer, never or dma",
@@ -76,6 +79,22 @@ constexpr Option table[] = {
      "large messages between processes: fetched by the receiver (process_vm_readv) where that is "
      "faster; where it is allowed; not",
      set_word<&NicOptions::one_copy, one_copies>, show_word<&NicOptions::one_copy, one_copies>},
+    {"table_entries", "0 to 1048576",
+     "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",
+     set_number<&NicOptions::table_entries, 0, memory::CacheShape::entries_max>,
+     show_number<&NicOptions::table_entries>},
+    {"table_line", "a power of two, 1 to 512", "pages that are loaded together",
+     set_number<&NicOptions::table_line, 1, memory::CacheShape::line_max>,
+     show_number<&NicOptions::table_line>},
+    {"table_ways", "1 to 64", "lines among which the replacement chooses",
+     set_number<&NicOptions::table_ways, 1, memory::CacheShape::ways_max>,
+     show_number<&NicOptions::table_ways>},
+    {"table_replacement", "lru, fifo or random", "which line gives way",
+     set_word<&NicOptions::table_replacement, replacements>,
+     show_word<&NicOptions::table_replacement, replacements>},
+    {"lock_max", "bytes, or 0 for three quarters of RLIMIT_MEMLOCK (64 MiB if unlimited)",
+     "memory that stays locked for a NIC with table_entries",
+     set_number<&NicOptions::lock_max, 0, ~0ULL>, show_number<&NicOptions::lock_max>},
 };
 
 std::string possible_options() {
@@ -137,6 +156,11 @@ std::expected<NicOptions, std::string> nic_options(const NicName& name) {
         auto applied = apply_options(name.options, options);
         if (!applied) return std::unexpected(std::move(applied.error()));
     }
+    if (const char* fault = memory::fault_of(options.table())) return std::unexpected(fault);
+    if (options.table_entries != 0 && options.pin == Pin::dma)
+        return std::unexpected(
+            "pin=dma keeps all registered memory in place, table_entries only what is used: take "
+            "one of them");
     return options;
 }
 

@@ -2,10 +2,13 @@
 // NIC of the process in OPENVIA_OPTIONS (docs/guide/names.md).
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "memory/translation_cache.hpp"
 
 namespace via::agent {
 
@@ -28,6 +31,16 @@ enum class OneCopy {
 struct NicOptions {
     Pin pin = Pin::prefer;
     OneCopy one_copy = OneCopy::measured;
+    // Of the NIC's own table: memory::CacheShape
+    std::uint32_t table_entries = memory::CacheShape{}.entries;
+    std::uint32_t table_line = memory::CacheShape{}.line;
+    std::uint32_t table_ways = memory::CacheShape{}.ways;
+    memory::Replacement table_replacement = memory::CacheShape{}.replacement;
+    std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
+
+    memory::CacheShape table() const {
+        return {table_entries, table_line, table_ways, table_replacement};
+    }
 };
 
 /// An option as `via info` tells of it.

@@ -59,6 +59,31 @@ TEST(NicOptions, TheEnvironmentHasDefaultsForEveryNic) {
               std::string::npos);
 }
 
+TEST(NicOptions, GiveTheShapeOfASmallTable) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    EXPECT_EQ(options_of("shm")->table().entries, 0U) << "off by default";
+    const auto options = options_of(
+        "shm,table_entries=16,table_line=2,table_ways=2,table_replacement=random,lock_max=65536");
+    ASSERT_TRUE(options) << options.error();
+    EXPECT_EQ(options->table().entries, 16U);
+    EXPECT_EQ(options->table().line, 2U);
+    EXPECT_EQ(options->table().ways, 2U);
+    EXPECT_EQ(options->table().replacement, memory::Replacement::random);
+    EXPECT_EQ(options->lock_max, 65536U);
+    EXPECT_EQ(options_of("shm,table_replacement=fifo")->table_replacement,
+              memory::Replacement::fifo);
+    EXPECT_EQ(wrong_with("shm,table_entries=17"),
+              "table_entries is not a multiple of table_line * table_ways");
+    EXPECT_NE(wrong_with("shm,table_entries=-1").find("table_entries is 0 to 1048576"),
+              std::string::npos);
+    EXPECT_NE(wrong_with("shm,table_line=3").find("a power of two"), std::string::npos);
+    EXPECT_NE(wrong_with("shm,table_ways=0").find("table_ways is 1 to 64"), std::string::npos);
+    EXPECT_NE(wrong_with("shm,table_replacement=best").find("lru, fifo or random"),
+              std::string::npos);
+    EXPECT_NE(wrong_with("shm,table_entries=64,pin=dma").find("take one of them"),
+              std::string::npos);
+}
+
 TEST(NicOptions, AreToldWithTheirDefaults) {
     ASSERT_FALSE(nic_option_texts().empty());
     for (const NicOptionText& text : nic_option_texts()) {

@@ -73,14 +73,15 @@ Result<Segment> HostAgent::make_segment(std::uint64_t length,
     if (!region) return std::unexpected(region.error());
     const Status pinned = pins_.pin(*region, reinterpret_cast<std::uint64_t>(base), length);
     if (pinned == Status::success) return Segment{base, *region};
-    nic_.remove_segment(base);
+    static_cast<void>(nic_.remove_segment(base));
     return std::unexpected(pinned);
 }
 
 Status HostAgent::destroy_segment(const std::byte* base) {
-    const auto region = nic_.remove_segment(base);
-    if (!region) return region.error();
-    if (*region != 0) pins_.unpin(*region);
+    const auto removed = nic_.remove_segment(base);
+    if (!removed) return removed.error();
+    // While it is still mapped: the addresses may be somebody else's next.
+    if (removed->handle != 0) pins_.unpin(removed->handle);
     return Status::success;
 }
 

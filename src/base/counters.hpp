@@ -29,6 +29,9 @@ namespace via {
     X(requests_refused, "connection requests answered with no match or reject")     \
     X(receive_queue_empty, "messages that found no receive posted")                 \
     X(rdma_refused, "RDMA requests of peers refused by the protection table")       \
+    X(translation_hits, "lines of pages found in the NIC's own table")              \
+    X(translation_misses, "lines that the agent had to load")                       \
+    X(translation_evictions, "lines that gave way to others")                       \
     X(frames_refused, "frames of peers that failed a check")                        \
     X(back_pressure, "times a device had no room")                                  \
     X(completion_queue_overruns, "times a completion queue became full")            \

@@ -141,6 +141,15 @@ bool Engine::uses_region(memory::MemoryHandle handle) {
     return false;
 }
 
+bool Engine::reach_segments(queue::ByteWalk walk, std::uint64_t length) {
+    bool reached = true;
+    walk.take(length, [&](const std::byte* piece, std::size_t bytes) {
+        reached = reached && translations_->reach(walk.handle(),
+                                                  reinterpret_cast<std::uint64_t>(piece), bytes);
+    });
+    return reached;
+}
+
 bool Engine::next_event(ErrorEvent& event) {
     event = {};
     if (!overrun_events_.empty()) {

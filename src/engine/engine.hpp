@@ -19,6 +19,7 @@
 #include "base/time.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
+#include "memory/translation_cache.hpp"
 #include "wire/frame.hpp"
 
 namespace via::engine {
@@ -111,6 +112,9 @@ public:
     Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
            std::uint32_t first_generation = 0);
     ~Engine();
+
+    /// From now on bytes are touched only when their pages are in this cache or come there.
+    void set_translations(memory::TranslationCache& cache) { translations_ = &cache; }
 
     // VIs ---------------------------------------------------------------------------------------
     /// error_resource: limit reached or no memory. The queues may be nullptr: none bound.
@@ -382,6 +386,7 @@ private:
     static bool has_to_send(const Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
+    [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
     void emit_notice(Path& path, const FrameRoom& room);
@@ -406,9 +411,25 @@ private:
     FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
     FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
                                std::size_t length);
+    void refuse_receive(Vi& vi, const wire::Header& header);
     void refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event);
     FrameVerdict break_rule(Vi& vi, const wire::Header& header, const char* why);
     FrameVerdict hostile(const char* why);
+
+    /// Before bytes are touched that the table allowed: are their pages in the NIC's table, or come
+    /// they now? Nothing is touched when not.
+    bool reach(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length) {
+        if (translations_ == nullptr) [[likely]]
+            return true;
+        return translations_->reach(handle, address, length);
+    }
+    /// The same for the next bytes of a descriptor's segments.
+    bool reach(const queue::ByteWalk& walk, std::uint64_t length) {
+        if (translations_ == nullptr) [[likely]]
+            return true;
+        return reach_segments(walk, length);
+    }
+    [[gnu::noinline]] bool reach_segments(queue::ByteWalk walk, std::uint64_t length);
 
     Path& path_at(PathId path) { return *paths_[path]; }
     Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
@@ -418,6 +439,7 @@ private:
 
     NicLimits limits_;
     memory::MemoryTable& memory_;
+    memory::TranslationCache* translations_ = nullptr;  ///< nullptr: the table holds every page
     Counters& counters_;
     std::uint32_t first_generation_;  ///< of VI handles, so that another NIC's do not fit
     std::unique_ptr<Atomic<Vi*>[]> vi_table_;

@@ -158,6 +158,10 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
         fetches_.push_back(vi);
         return FrameVerdict::taken;
     }
+    if (send && !vi.discarding && !reach(vi.scatter, length)) {
+        refuse_receive(vi, header);
+        if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+    }
     if (!vi.discarding) place_payload(vi, header, payload, length);
     vi.placed += static_cast<std::uint32_t>(length);
     return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
@@ -192,6 +196,14 @@ bool Engine::match_receive(Vi& vi) {
     return false;
 }
 
+/// The NIC cannot reach the receive's buffers: it fails, and the message with it.
+void Engine::refuse_receive(Vi& vi, const wire::Header& header) {
+    vi.discarding = true;
+    complete_receive(vi, queue::status::protection_error | queue::status::operation_receive, 0,
+                     nullptr);
+    refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
+}
+
 /// May the peer write here? Every frame asks: a region may go between two frames.
 bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
     if (header.has(wire::flag::first)) {
@@ -201,8 +213,10 @@ bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length
                            vi.attributes.tag, memory::Access::remote_write))
             return false;
     }
-    return length == 0 || memory_.check(vi.target_handle, vi.target_address + vi.placed, length,
-                                        vi.attributes.tag, memory::Access::remote_write);
+    const std::uint64_t address = vi.target_address + vi.placed;
+    return length == 0 || (memory_.check(vi.target_handle, address, length, vi.attributes.tag,
+                                         memory::Access::remote_write) &&
+                           reach(vi.target_handle, address, length));
 }
 
 void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
@@ -309,6 +323,11 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
         (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
         return break_rule(vi, header, "an answer that does not fit its read");
     if (first) vi.read_scatter = queue::ByteWalk(at, 1);
+    if (!reach(vi.read_scatter, length)) {
+        entry.status = queue::status::protection_error | queue::status::done;
+        fail(vi, wire::FrameKind::disconnect, 0, 0);
+        return FrameVerdict::taken;
+    }
     vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {
         memory::place(to, payload, bytes);
         payload += bytes;

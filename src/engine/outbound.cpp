@@ -84,7 +84,13 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         shape = {wire::header_length_remote, 0};
         return true;
     }
-    const bool message = next_of_message(vi, path, shape);
+    bool message = false;
+    for (;;) {
+        message = next_of_message(vi, path, shape);
+        if (!message || translations_ == nullptr || reach_next(vi, shape)) break;
+        fail_current_send(vi, queue::status::protection_error);
+        if (vi.state_now() != ViState::connected) return false;
+    }
     if (vi.reads_count != 0 && (!message || vi.reply_next)) {
         const Vi::Read& read = vi.reads[vi.reads_first];
         next_ = Piece::read_reply;
@@ -93,6 +99,13 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         return true;
     }
     return message;
+}
+
+/// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
+bool Engine::reach_next(Vi& vi, FrameShape& shape) {
+    shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
+    return reach(vi.gather,
+                 direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
 }
 
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
@@ -162,10 +175,11 @@ bool Engine::message_may_start(Vi& vi) {
 }
 
 void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
+    const bool begun = vi.cut != 0 || vi.begun;  // no peer can go on after half a message
     vi.send.work.current().cell().status = fault | queue::status::done;
     vi.send.work.start_next();
     drain_sends(vi);
-    if (vi.reliable()) fail(vi, wire::FrameKind::disconnect, 0, 0);
+    if (vi.reliable() || begun) fail(vi, wire::FrameKind::disconnect, 0, 0);
 }
 
 void Engine::emit(PathId id, const FrameRoom& room) {
@@ -281,8 +295,9 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
     // The region may have been deregistered since the request was granted.
     const bool allowed =
-        read.length == 0 || memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
-                                          memory::Access::remote_read);
+        read.length == 0 || (memory_.check(read.handle, read.address, read.length,
+                                           vi.attributes.tag, memory::Access::remote_read) &&
+                             reach(read.handle, read.address + read.done, next_length_));
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;

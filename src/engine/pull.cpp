@@ -151,6 +151,10 @@ bool Engine::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
             piece.local[piece.local_count++] = {reinterpret_cast<std::uint64_t>(&piece.tail),
                                                 piece.tail_length};
     } else {
+        if (!reach(pull.scatter, piece.bytes)) {
+            refuse_receive(vi, pull.header);
+            return false;
+        }
         for (std::uint64_t bytes = piece.bytes; bytes != 0;) {
             if (piece.local_count == wire::pull_places_max) {
                 give_back(pull, bytes, piece);

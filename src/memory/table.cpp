@@ -95,6 +95,12 @@ void MemoryTable::remove(MemoryHandle handle) {
     free_last_ = index;
 }
 
+Bounds MemoryTable::bounds(MemoryHandle handle) const {
+    const Slot* const slot = find(handle);
+    VIA_ASSERT(slot != nullptr);
+    return {slot->begin.load(std::memory_order_relaxed), slot->end.load(std::memory_order_relaxed)};
+}
+
 Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attributes) {
     if (!live(handle)) return Status::invalid_parameter;
     if (attributes.tag != no_tag && !is_tag(attributes.tag)) return Status::invalid_ptag;

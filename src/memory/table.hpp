@@ -23,6 +23,12 @@ struct MemoryAttributes {
     bool rdma_read = false;   ///< a peer may read here
 };
 
+/// Addresses [begin, end) of a region.
+struct Bounds {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+};
+
 enum class Access : std::uint8_t { local, remote_write, remote_read };
 
 class MemoryTable {
@@ -41,6 +47,8 @@ public:
     void resume(MemoryHandle handle);
     /// Ends a suspended region; the caller has made sure that nobody uses it.
     void remove(MemoryHandle handle);
+    /// Where a region lies that is live or suspended; for the holder of the turn.
+    Bounds bounds(MemoryHandle handle) const;
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
 

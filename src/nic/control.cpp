@@ -180,6 +180,7 @@ Status Nic::end_region(memory::MemoryHandle handle, std::uint64_t address) {
         return Status::error_resource;
     }
     revoke(handle, false);
+    if (translations_ != nullptr) translations_->forget(handle);
     memory_.remove(handle);
     counters_.subtract(Counter::regions_open);
     return Status::success;

@@ -37,6 +37,12 @@ void Nic::add_device(std::unique_ptr<device::Device> device) {
     devices_.push_back(std::move(device));
 }
 
+void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
+    VIA_ASSERT(devices_.empty() && translations_ == nullptr);
+    translations_ = std::make_unique<memory::TranslationCache>(shape, memory_, counters_, loader);
+    engine_.set_translations(*translations_);
+}
+
 // The turn ----------------------------------------------------------------------------------------
 
 void Nic::take_events(std::size_t index) {

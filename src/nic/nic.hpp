@@ -15,6 +15,7 @@
 #include "device/device.hpp"
 #include "engine/engine.hpp"
 #include "memory/table.hpp"
+#include "memory/translation_cache.hpp"
 #include "nic/turn_lock.hpp"
 #include "queue/completion_queue.hpp"
 
@@ -60,10 +61,16 @@ public:
 
     void add_device(std::unique_ptr<device::Device> device);
 
+    /// The NIC's own table is a cache of that shape from now on. Called once, before any device is
+    /// added; the loader outlives the NIC and is called under the turn.
+    void cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader);
+
     const std::string& name() const { return name_; }
     const NicLimits& limits() const { return limits_; }
     engine::Engine& engine() { return engine_; }
     memory::MemoryTable& memory() { return memory_; }
+    /// nullptr: the NIC's table holds every page of every region.
+    memory::TranslationCache* translations() { return translations_.get(); }
     const memory::MemoryTable& memory() const { return memory_; }
     Counters& counters() { return counters_; }
     std::vector<std::unique_ptr<device::Device>>& devices() { return devices_; }
@@ -174,9 +181,12 @@ public:
     Result<memory::MemoryHandle> add_segment(const SharedMemory& memory,
                                              const memory::MemoryAttributes& attributes);
     /// Ends its registration if that still stands (error_resource as for deregister()), and lets
-    /// the memory go. The region that ended with it, or 0. invalid_parameter: no segment begins
-    /// there.
-    Result<memory::MemoryHandle> remove_segment(const std::byte* base);
+    /// the memory go, but for what the answer holds. invalid_parameter: no segment begins there.
+    struct RemovedSegment {
+        memory::MemoryHandle handle;  ///< of the region that ended with it; 0: it had ended before
+        std::shared_ptr<void> owner;
+    };
+    Result<RemovedSegment> remove_segment(const std::byte* base);
     /// Asks the peer of `vi` for its segment; vi.attaches_decided reaches the answer when there is
     /// an outcome for finish_import(), which must follow.
     Result<std::uint32_t> begin_import(engine::Vi& vi, memory::MemoryHandle handle,
@@ -237,6 +247,7 @@ private:
     Atomic<std::uint32_t> attention_{0};
     Doorbells<engine::Vi> doorbells_;
     memory::MemoryTable memory_;
+    std::unique_ptr<memory::TranslationCache> translations_;
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<Path> paths_;

@@ -20,8 +20,8 @@ Result<memory::MemoryHandle> Nic::add_segment(const SharedMemory& memory,
     });
 }
 
-Result<memory::MemoryHandle> Nic::remove_segment(const std::byte* base) {
-    return with_turn([&]() -> Result<memory::MemoryHandle> {
+Result<Nic::RemovedSegment> Nic::remove_segment(const std::byte* base) {
+    return with_turn([&]() -> Result<RemovedSegment> {
         const auto segment =
             std::find_if(segments_.begin(), segments_.end(),
                          [base](const Segment& at) { return at.memory.base == base; });
@@ -31,8 +31,9 @@ Result<memory::MemoryHandle> Nic::remove_segment(const std::byte* base) {
             const Status status = end_region(handle, reinterpret_cast<std::uint64_t>(base));
             if (status != Status::success) return std::unexpected(status);
         }
+        RemovedSegment removed{handle, std::move(segment->memory.owner)};
         segments_.erase(segment);
-        return handle;
+        return removed;
     });
 }
 

@@ -45,6 +45,9 @@ public:
         return piece;
     }
 
+    /// Region of the piece that take() is calling with.
+    memory::MemoryHandle handle() { return segments_.latest().handle; }
+
 private:
     SegmentWalk segments_;
     std::uint64_t address_ = 0;

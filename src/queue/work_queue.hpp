@@ -103,6 +103,12 @@ public:
         if (place == 0) at_.advance();
         return reinterpret_cast<const Segment*>(&at_.cell())[place];
     }
+    /// What next() returned.
+    const Segment& latest() {
+        const std::uint32_t index = index_ - 1;
+        if (index < 2) return at_.cell().segments[index];
+        return reinterpret_cast<const Segment*>(&at_.cell())[(index - 2) % segments_per_cell];
+    }
 
 private:
     Cursor at_;

@@ -427,7 +427,7 @@ TEST_F(WorkQueueTest, BytesAreWalkedInPiecesOfAnySize) {
             std::byte* begin = memory.data() + random.below(4000);
             const auto length =
                 static_cast<std::uint32_t>(random.chance(20) ? 0 : random.below(96));
-            segments[n] = {reinterpret_cast<std::uintptr_t>(begin), 0, length};
+            segments[n] = {reinterpret_cast<std::uintptr_t>(begin), n + 1, length};
             for (std::uint32_t at = 0; at < length; ++at) bytes.push_back(begin + at);
         }
         ControlSegment control{};
@@ -447,6 +447,10 @@ TEST_F(WorkQueueTest, BytesAreWalkedInPiecesOfAnySize) {
                 std::size_t here = 0;
                 walk.take(piece, [&](std::byte* at, std::size_t length) {
                     ASSERT_GT(length, 0U);
+                    const Segment& segment = segments.at(walk.handle() - 1);
+                    ASSERT_LE(segment.address, reinterpret_cast<std::uintptr_t>(at));
+                    ASSERT_GE(segment.address + segment.length,
+                              reinterpret_cast<std::uintptr_t>(at) + length);
                     for (std::size_t n = 0; n < length; ++n) walked.push_back(at + n);
                     here += length;
                 });

@@ -1,5 +1,9 @@
 #include "sim/model.hpp"
 
+#include <iterator>
+
+#include "base/assert.hpp"
+
 namespace via::sim {
 
 HostAddress address_of_host(std::uint32_t host) {
@@ -15,15 +19,37 @@ std::uint64_t Work::length() const {
     return sum;
 }
 
-Node::Node(NodeNumber its_number, std::uint32_t its_host, const NicLimits& limits,
-           std::uint64_t arena_length, std::uint64_t seed,
-           const device::sim::VirtualClock& its_clock)
+// The rules of the interface, which a NIC keeps or the program ends.
+
+bool Lines::load(const memory::Line& line) {
+    VIA_ASSERT(nic_.memory().live(line.name.handle) && line.length != 0);
+    if (!present_.empty() && random_.chance(5)) {
+        const auto taken = std::next(present_.begin(),
+                                     static_cast<std::ptrdiff_t>(random_.below(present_.size())));
+        nic_.translations()->take_back(*taken);
+        present_.erase(taken);
+    }
+    VIA_ASSERT(present_.insert(line.name).second);
+    return true;
+}
+
+void Lines::evicted(const memory::LineName& line) { VIA_ASSERT(present_.erase(line) == 1); }
+
+void Lines::forget(memory::MemoryHandle handle) {
+    std::erase_if(present_, [&](const memory::LineName& line) { return line.handle == handle; });
+}
+
+Node::Node(NodeNumber its_number, std::uint32_t its_host, const Parameters& parameters,
+           std::uint64_t seed, const device::sim::VirtualClock& its_clock)
     : number(its_number),
       host(its_host),
       clock(its_clock),
-      nic("sim", limits, counters, *this, its_number * 2),
-      arena(arena_length),
-      random(seed) {}
+      nic("sim", parameters.limits, counters, *this, its_number * 2),
+      lines(nic, seed),
+      arena(parameters.arena_length),
+      random(seed) {
+    if (parameters.table.entries != 0) nic.cache_translations(parameters.table, lines);
+}
 
 Vi& Model::add_vi(Node& node, engine::Vi& vi, const engine::ViAttributes& attributes) {
     Vi& record = vis_.emplace_back();

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "device/sim/fabric.hpp"
 #include "sim/arena.hpp"
 #include "sim/history.hpp"
+#include "sim/parameters.hpp"
 
 namespace via::sim {
 
@@ -128,11 +130,25 @@ struct Waiting {
     Time until;
 };
 
+/// The agent's side of a NIC's small table. Now and then it wants a line back, as one does that may
+/// lock only so much.
+class Lines final : public memory::LineLoader {
+public:
+    Lines(nic::Nic& nic, std::uint64_t seed) : nic_(nic), random_(seed) {}
+    bool load(const memory::Line& line) override;
+    void evicted(const memory::LineName& line) override;
+    void forget(memory::MemoryHandle handle) override;
+
+private:
+    nic::Nic& nic_;
+    Random random_;
+    std::set<memory::LineName> present_;
+};
+
 /// An open NIC and its program.
 struct Node final : nic::Attendant {
-    Node(NodeNumber its_number, std::uint32_t its_host, const NicLimits& limits,
-         std::uint64_t arena_length, std::uint64_t seed,
-         const device::sim::VirtualClock& its_clock);
+    Node(NodeNumber its_number, std::uint32_t its_host, const Parameters& parameters,
+         std::uint64_t seed, const device::sim::VirtualClock& its_clock);
 
     void attend() override {}
     void report(const engine::ErrorEvent& event) override { errors.push_back(event); }
@@ -144,6 +160,7 @@ struct Node final : nic::Attendant {
     Counters counters{};
     std::vector<Waiting> waiting;  ///< outlive the NIC, which knows them
     nic::Nic nic;
+    Lines lines;
     Arena arena;
     Random random;
     std::vector<std::unique_ptr<Region>> regions;

@@ -38,6 +38,17 @@ Weights draw_weights(Random& random) {
     return weights;
 }
 
+/// Far smaller than a program's memory.
+memory::CacheShape draw_table(Random& random) {
+    memory::CacheShape table;
+    table.line = 1U << random.below(4);
+    table.ways = static_cast<std::uint32_t>(random.between(1, 4));
+    table.entries = static_cast<std::uint32_t>(table.line * table.ways * random.between(1, 4));
+    table.replacement = static_cast<memory::Replacement>(random.below(3));
+    table.seed = random.next();
+    return table;
+}
+
 const char* level_name(engine::Reliability reliability) {
     switch (reliability) {
         case engine::Reliability::unreliable:
@@ -94,6 +105,7 @@ Parameters draw_parameters(std::uint64_t seed) {
         p.weather.delay_min + nanoseconds(static_cast<std::int64_t>(random.below(50'000)));
     p.weather.jitter_max = nanoseconds(static_cast<std::int64_t>(random.below(2'000)));
     p.weather.ns_per_kilobyte = static_cast<std::int64_t>(random.between(10, 2'000));
+    if (random.chance(30)) p.table = draw_table(random);
     return p;
 }
 
@@ -103,7 +115,7 @@ std::string to_text(const Parameters& p) {
         text, sizeof text,
         "nics=%u steps=%u vis=%u arena=%llu refuse=%u%% short=%u%% fault=%u%% segments=%u "
         "queue=%u step=%lldns turn=%lldns depth=%u burst=%u payload=%u frames=%u "
-        "delay=%lld..%lld+%lldns wire=%lldns/KiB close=%u profiles=",
+        "delay=%lld..%lld+%lldns wire=%lldns/KiB close=%u table=%u/%u/%u profiles=",
         p.nics, p.steps, p.vis_max, static_cast<unsigned long long>(p.arena_length),
         p.refuse_percent, p.short_percent, p.fault_percent, p.segments_max, p.queue_entries_max,
         static_cast<long long>(p.step_max.ns), static_cast<long long>(p.turn_delay_max.ns),
@@ -111,7 +123,8 @@ std::string to_text(const Parameters& p) {
         p.fabric.frames_max, static_cast<long long>(p.weather.delay_min.ns),
         static_cast<long long>(p.weather.delay_max.ns),
         static_cast<long long>(p.weather.jitter_max.ns),
-        static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close);
+        static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close, p.table.entries,
+        p.table.line, p.table.ways);
     std::string result = text;
     for (const Profile& profile : p.profiles) {
         if (&profile != &p.profiles.front()) result += ',';

@@ -50,6 +50,7 @@ struct Parameters {
     std::vector<Profile> profiles;
     Weights weights{};
     NicLimits limits;
+    memory::CacheShape table;  ///< of the NICs' own tables
     device::sim::FabricOptions fabric;
     device::sim::FairWeatherOptions weather;
 };

@@ -24,8 +24,8 @@ World::~World() = default;
 
 Node& World::make_node(std::uint32_t host) {
     const auto number = static_cast<NodeNumber>(model_.nodes.size());
-    model_.nodes.push_back(std::make_unique<Node>(
-        number, host, parameters_.limits, parameters_.arena_length, random_.next(), clock_));
+    model_.nodes.push_back(
+        std::make_unique<Node>(number, host, parameters_, random_.next(), clock_));
     Node& node = *model_.nodes.back();
     std::unique_ptr<device::Device> device =
         std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(host));

@@ -98,13 +98,17 @@ Outcome<OwnMemory> OwnMemory::create(System& system, const Layout& layout) {
     if (system.madvise(data, layout.bytes(), MADV_DONTFORK) < 0) {
         return failure("cannot keep shared memory from children (madvise)", errno);
     }
-    if (system.add_seals(fd.get(), seals_needed) < 0) {
-        return failure("cannot seal shared memory (fcntl F_ADD_SEALS)", errno);
-    }
     memory.read_only_ = Descriptor(system, reopen_read_only(system, fd.get()));
-    if (!memory.read_only_.valid()) {
+    memory.can_give_back_ = memory.read_only_.valid();
+    if (!memory.can_give_back_ && errno != EACCES) {
         return failure("cannot open shared memory read-only (/proc/self/fd)", errno);
     }
+    // A process that is not dumpable may not open its own descriptors again.
+    const int seals = seals_needed | (memory.can_give_back_ ? 0 : F_SEAL_FUTURE_WRITE);
+    if (system.add_seals(fd.get(), seals) < 0) {
+        return failure("cannot seal shared memory (fcntl F_ADD_SEALS)", errno);
+    }
+    if (!memory.can_give_back_) memory.read_only_ = std::move(fd);
     Control& control = memory.control();
     control.version.store(channel_version, memory_order_relaxed);
     control.features.store(features_known, memory_order_relaxed);
@@ -115,6 +119,7 @@ Outcome<OwnMemory> OwnMemory::create(System& system, const Layout& layout) {
 }
 
 int OwnMemory::give_back_arena() {
+    if (!can_give_back_) return 0;
     return system_->madvise(arena(), layout_.arena_bytes, MADV_REMOVE) < 0 ? errno : 0;
 }
 

@@ -49,6 +49,7 @@ public:
     /// Once the peer has its copy of the descriptor, ours is not needed any more.
     void close_descriptor() { read_only_.reset(); }
     /// Gives the arena's pages back to the system; it reads as zeros afterwards. errno on failure.
+    /// Where the system forbids it the pages stay.
     int give_back_arena();
 
 private:
@@ -56,6 +57,7 @@ private:
     Layout layout_;
     Mapping mapping_;
     Descriptor read_only_;
+    bool can_give_back_ = true;
 };
 
 /// Segments of programs are made elsewhere, but come and go by the same rules.

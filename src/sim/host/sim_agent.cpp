@@ -144,7 +144,8 @@ Away::~Away() {
 
 // Opening and closing -----------------------------------------------------------------------------
 
-agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation) {
+agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
+                           const memory::CacheShape& table) {
     baton().join_unless_member();
     const std::size_t number = world().number_of(host, true);
     if (number == hosts_max)
@@ -152,7 +153,7 @@ agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation
             agent::OpenError{Status::error_resource,
                              "the simulated network has 250 hosts already; use one of them"});
     auto agent = std::make_unique<SimAgent>(std::string(host), HostWorld::address_of(number),
-                                            first_generation);
+                                            first_generation, table);
     if (!agent->start())
         return std::unexpected(agent::OpenError{Status::error_resource,
                                                 "the system gives no thread for error handlers"});
@@ -170,10 +171,12 @@ void add_host(std::string_view host) {
     VIA_ASSERT(number < hosts_max);
 }
 
-SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation)
+SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation,
+                   const memory::CacheShape& table)
     : host_(std::move(host)),
       address_(address),
       nic_("sim:" + host_, NicLimits{}, counters_, *this, first_generation) {
+    if (table.entries != 0) nic_.cache_translations(table, *this);
     auto device = std::make_unique<device::sim::SimDevice>(world().fabric(), address_);
     payload_max_ = device->capabilities().payload_max;
     nic_.add_device(std::move(device));
@@ -355,8 +358,8 @@ Result<agent::Segment> SimAgent::make_segment(std::uint64_t length,
 }
 
 Status SimAgent::destroy_segment(const std::byte* base) {
-    const auto region = nic_.remove_segment(base);
-    return region ? Status::success : region.error();
+    const auto removed = nic_.remove_segment(base);
+    return removed ? Status::success : removed.error();
 }
 
 Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {

@@ -21,16 +21,18 @@ namespace via::sim {
 /// so on, port 9741, in the order in which they are named first. Several NICs of one host are like
 /// several processes: a discriminator belongs to one of them at a time.
 /// error_resource: 250 hosts were named already, or no thread can be started.
-agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation);
+agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
+                           const memory::CacheShape& table = {});
 /// Begins a new world: time 0, no hosts, delays drawn from `seed`; so a test does not depend on
 /// what ran before it. False: somebody else takes part, or has a NIC open.
 bool restart(std::uint64_t seed);
 /// Names a host before anybody opens a NIC there, so that its address can be asked for.
 void add_host(std::string_view host);
 
-class SimAgent final : public agent::Agent, private nic::Attendant {
+class SimAgent final : public agent::Agent, private nic::Attendant, private memory::LineLoader {
 public:
-    SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation);
+    SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation,
+             const memory::CacheShape& table);
     ~SimAgent() override;
     /// Starts the thread for handlers. False: the system gives none.
     bool start();
@@ -91,6 +93,11 @@ private:
     void attend() override;
     bool wants_reports() override;
     void report(const engine::ErrorEvent& event) override;
+
+    // Of a small table, for which nothing is locked here.
+    bool load(const memory::Line&) override { return true; }
+    void evicted(const memory::LineName&) override {}
+    void forget(memory::MemoryHandle) override {}
 
     std::string host_;
     HostAddress address_;

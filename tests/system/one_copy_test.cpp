@@ -1,0 +1,125 @@
+// Large messages between processes in one copy, and in two where one is not allowed.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <via/via.h>
+
+#include <array>
+#include <cerrno>
+
+#include "support/child.hpp"
+#include "support/vipl.hpp"
+
+namespace system_test {
+
+namespace {
+
+constexpr const char* door = "door";
+constexpr std::size_t length = 300'000;
+constexpr std::uint64_t messages = 20;
+
+constexpr uid_t nobody = 65534;
+
+/// An ordinary user, whose processes may look into each other, or `closed` not into this one.
+void become_nobody(bool closed) {
+    require_call(setresgid(nobody, nobody, nobody) == 0, "setresgid");
+    require_call(setresuid(nobody, nobody, nobody) == 0, "setresuid");
+    require_call(prctl(PR_SET_DUMPABLE, closed ? 0 : 1) == 0, "prctl PR_SET_DUMPABLE");
+}
+
+/// From now on process_vm_readv fails, as under a filter of a careful container.
+void forbid_reading() {
+    const std::array program{
+        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog filter{program.size(), const_cast<sock_filter*>(program.data())};
+    require_call(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "prctl PR_SET_NO_NEW_PRIVS");
+    require_call(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0, "prctl PR_SET_SECCOMP");
+}
+
+std::uint64_t counted(Nic& nic, const char* name) {
+    VIP_UINT64 value = 0;
+    must(ViaReadCounter(nic.handle(), name, &value), "ViaReadCounter");
+    return value;
+}
+
+/// Argument 0: what this process forbids first. Sends, then hears how many were fetched.
+void be_sender(Parent& parent) {
+    if (parent.argument(0) == "open") become_nobody(false);
+    if (parent.argument(0) == "closed") become_nobody(true);
+    Nic nic;
+    Wants wants;
+    wants.length = length;
+    End end(nic, wants);
+    end.connect(door);
+    for (std::uint64_t number = 0; number < messages; ++number) {
+        fill(end.send_buffer(0), length, number);
+        end.post_send(0, length);
+        const auto outcome = end.wait_sent(watchdog_ms);
+        require(outcome && outcome->ok(), "it is sent");
+    }
+    parent.say("sent");
+    parent.expect("end");
+}
+const Role sender_role("one-copy-sender", be_sender);
+
+void be_receiver(Parent& parent) {
+    if (parent.argument(0) == "nobody") become_nobody(false);
+    if (parent.argument(0) == "no reading") forbid_reading();
+    Nic nic;
+    Wants wants;
+    wants.length = length;
+    End end(nic, wants);
+    parent.say("ready");
+    end.accept(door);
+    for (std::uint64_t number = 0; number < messages; ++number) {
+        const auto outcome = end.wait_received(watchdog_ms);
+        require(outcome && outcome->ok(), "it is received");
+        require(outcome->descriptor->CS.Length == length, "whole");
+        require(holds(end.receive_buffer(outcome->slot), length, number), "and right");
+        end.post_receive(outcome->slot);
+    }
+    parent.say(std::to_string(counted(nic, "messages_pulled")));
+    parent.expect("end");
+}
+const Role receiver_role("one-copy-receiver", be_receiver);
+
+/// How many of the messages the receiver fetched by itself.
+std::uint64_t fetched(const std::string& sender_does, const std::string& receiver_does,
+                      const std::string& one_copy = "always") {
+    Child::Options options;
+    options.environment = {"OPENVIA_OPTIONS=one_copy=" + one_copy};
+    options.arguments = {receiver_does};
+    Child receiver("one-copy-receiver", options);
+    receiver.expect("ready");
+    options.arguments = {sender_does};
+    Child sender("one-copy-sender", options);
+    const std::string count = receiver.hear();
+    sender.expect("sent");
+    sender.say("end");
+    receiver.say("end");
+    sender.join();
+    receiver.join();
+    return std::stoull(count);
+}
+
+}  // namespace
+
+TEST(OneCopy, WhereTheSystemLetsUs) { EXPECT_EQ(messages, fetched("", "")); }
+
+TEST(OneCopy, NotWhereTheOptionForbidsIt) { EXPECT_EQ(0U, fetched("", "", "never")); }
+
+TEST(OneCopy, AFilterOfSystemCallsLeavesTwoCopies) { EXPECT_EQ(0U, fetched("", "no reading")); }
+
+TEST(OneCopy, AProcessThatMayNotBeLookedIntoSendsTwoCopies) {
+    if (geteuid() != 0) GTEST_SKIP() << "takes the administrator, who becomes an ordinary user";
+    EXPECT_EQ(messages, fetched("open", "nobody")) << "as an ordinary user it works";
+    EXPECT_EQ(0U, fetched("closed", "nobody"));
+}
+
+}  // namespace system_test
