@@ -212,6 +212,12 @@ bool Attacker::send(const wire::Header& header, const void* payload, std::size_t
     return sent;
 }
 
+void Attacker::wake() const {
+    const char byte = 0;
+    // A full socket wakes as well; who is gone needs nothing.
+    static_cast<void>(!::send(socket_, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
 bool Attacker::send_raw(const void* bytes, std::uint32_t length) {
     via::device::FrameSlot slot;
     until("the victim makes room or hangs up", [&] {
@@ -248,6 +254,7 @@ std::uint32_t Attacker::connect_vi(VIP_RELIABILITY_LEVEL level, std::uint32_t le
         "the victim listens and accepts",
         [&] {
             require(request_vi(level, length, own, "evil"), "the request is sent", where);
+            wake();
             until(
                 "the victim answers",
                 [&] {

@@ -73,6 +73,8 @@ public:
     /// The same, but gives up at once when there is no room.
     bool try_send(const wire::Header& header, const void* payload = nullptr,
                   std::size_t length = 0);
+    /// Wakes the victim, which may sleep and not see what was sent.
+    void wake() const;
     /// Publishes the sleep word "awake" for ever: the victim need not wake us.
 
     // VIs

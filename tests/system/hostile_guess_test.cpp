@@ -80,7 +80,7 @@ void be_guessed_at(Parent& parent) {
     wants.receives = receives;
     wants.tag = mine;
     wants.remote = false;
-    wants.level = VIP_SERVICE_UNRELIABLE;  // a refusal does not end it (VIPL 4.25)
+    wants.level = VIP_SERVICE_UNRELIABLE;  // the first one is to be written through
     page.ready = 1;
     while (page.leave == 0) {
         End end(nic, wants);
@@ -91,6 +91,7 @@ void be_guessed_at(Parent& parent) {
                     end.post_receive(outcome->slot);
                     ++page.received;
                 }
+        wants.level = VIP_SERVICE_RELIABLE_DELIVERY;
     }
     parent.say("over");
     parent.expect("end");
@@ -151,12 +152,12 @@ public:
         }
         return guess;
     }
-    bool legal(const Guess& guess) const {
+    bool legal(const Guess& guess, bool write) const {
         if (guess.length == 0) return true;  // touches nothing
         for (const Grant& grant : page_.grant)
             if (guess.handle == grant.handle)
-                return grant.tagged && grant.write && guess.address >= grant.begin &&
-                       guess.length <= region_bytes &&
+                return grant.tagged && (write ? grant.write : grant.read) &&
+                       guess.address >= grant.begin && guess.length <= region_bytes &&
                        guess.address - grant.begin <= region_bytes - guess.length;
         return false;
     }
@@ -210,8 +211,9 @@ public:
         header.remote_handle = guess.handle;
         return header;
     }
-    void leave(std::uint32_t vi) {
-        page().leave = 1;
+    /// Leaves the connection, for good or so that the victim waits for the next.
+    void leave(std::uint32_t vi, bool for_good) {
+        page().leave = for_good ? 1 : 0;
         wire::Header header;
         header.kind = FrameKind::disconnect;
         header.vi = vi;
@@ -245,7 +247,7 @@ Tally guess_writes(GuessStage& stage, Guesser& guesser, double until_ms) {
                                            static_cast<std::uint32_t>(tally.guesses++), guess);
         header.flags |= flag::immediate;
         const auto& bytes = guesser.bytes(guess.length);
-        if (guesser.legal(guess)) {
+        if (guesser.legal(guess, true)) {
             ++tally.legal;
             if (guess.length != 0) std::memcpy(guesser.at(guess), bytes.data(), bytes.size());
         }
@@ -260,22 +262,78 @@ Tally guess_writes(GuessStage& stage, Guesser& guesser, double until_ms) {
     write({stage.page().grant[0].begin, stage.page().grant[0].handle, 1});
     until("the last one arrives", taken);
     EXPECT_TRUE(guesser.memory_is_right());
-    stage.leave(vi);
+    stage.leave(vi, false);
     return tally;
+}
+
+/// One read on VI `vi`: its bytes, or that it was refused.
+bool read(GuessStage& stage, std::uint32_t vi, std::uint32_t message, const Guess& guess,
+          std::vector<std::byte>& bytes) {
+    wire::Header header = stage.header(FrameKind::read_request, vi, message, guess);
+    header.read_number = message;
+    require(stage.attacker().send(header), "a guess is sent");
+    stage.attacker().wake();
+    bytes.clear();
+    for (;;) {
+        std::optional<Attacker::Received> answer;
+        until("the victim answers", [&] { return bool(answer = stage.attacker().receive()); });
+        if (answer->header.kind == FrameKind::nak) {
+            EXPECT_EQ(answer->header.immediate_or_code,
+                      static_cast<std::uint32_t>(wire::NakCode::protection));
+            return false;
+        }
+        if (answer->header.kind != FrameKind::read_reply) continue;
+        bytes.insert(bytes.end(), answer->payload.begin(), answer->payload.end());
+        if (answer->header.has(flag::last)) return true;
+    }
+}
+
+/// A refused read costs the connection (VIPL 4.25), so that there are fewer of these.
+Tally guess_reads(GuessStage& stage, Guesser& guesser, double until_ms) {
+    Tally tally;
+    std::vector<std::byte> bytes;
+    for (std::uint32_t epoch = 0;; ++epoch) {
+        const std::uint32_t vi = stage.attacker().connect_vi(VIP_SERVICE_RELIABLE_DELIVERY,
+                                                             transfer_max, epoch << 16 | 2);
+        for (std::uint32_t message = 0;; ++message) {
+            if (now_ms() > until_ms) {
+                stage.leave(vi, true);
+                return tally;
+            }
+            const Guess guess = guesser.next();
+            const bool legal = guesser.legal(guess, false);
+            const bool granted = read(stage, vi, message, guess, bytes);
+            ++tally.guesses;
+            tally.legal += legal ? 1 : 0;
+            require(legal == granted, "just what is legal is granted");
+            if (!granted) break;
+            require(bytes.size() == guess.length &&
+                        (bytes.empty() ||
+                         std::memcmp(bytes.data(), guesser.at(guess), bytes.size()) == 0),
+                    "a read gets what lies there");
+        }
+    }
 }
 
 TEST(Guesser, ReachesWhatIsGrantedAndNothingElse) {
     GuessStage stage;
     Guesser guesser(stage.page());
     const double start = now_ms();
-    const Tally writes = guess_writes(stage, guesser, start + seconds() * 1000);
+    const double half = seconds() * 500;
+    const Tally writes = guess_writes(stage, guesser, start + half);
+    const Tally reads = guess_reads(stage, guesser, start + 2 * half);
+    EXPECT_TRUE(guesser.memory_is_right()) << "reading changes nothing";
     EXPECT_EQ(stage.page().received, writes.legal) << "just the legal ones were granted";
     EXPECT_GT(stage.page().refused, 0U);
-    EXPECT_GT(writes.legal, 0U);
-    EXPECT_GT(writes.guesses, writes.legal);
-    std::printf("%llu of %llu writes were legal, and granted\n",
+    for (const Tally& tally : {writes, reads}) {
+        EXPECT_GT(tally.legal, 0U);
+        EXPECT_GT(tally.guesses, tally.legal);
+    }
+    std::printf("%llu of %llu writes and %llu of %llu reads were legal, and granted\n",
                 static_cast<unsigned long long>(writes.legal),
-                static_cast<unsigned long long>(writes.guesses));
+                static_cast<unsigned long long>(writes.guesses),
+                static_cast<unsigned long long>(reads.legal),
+                static_cast<unsigned long long>(reads.guesses));
     stage.end();
 }
 
