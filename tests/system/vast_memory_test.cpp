@@ -224,9 +224,9 @@ TEST(VastMemory, EightGigabytesAreUsedUnderALimitOf64MegabytesAtMost) {
     initiator.say("read");
     initiator.expect("read");
     target.say("read");
+    target.join();  // it looks at its receives until the end, so the initiator stays
     initiator.say("end");
     initiator.join();
-    target.join();
 }
 
 void be_refused(Parent& parent) {
