@@ -13,12 +13,13 @@ namespace via {
 /** How an end of a MessageChannel is to be. The two ends may differ: the smaller limit holds. */
 struct MessageChannelOptions {
     /** Up to so many bytes go by stores; 0: none do, and there is no shared segment. At most 16383,
-     *  and half of the ring. The default is 18 lines: storing those takes about what posting a
-     *  descriptor does. */
-    std::size_t stores_max = 1008;
-    /** Above, up to so many bytes go as one message of the VI; 0: only empty ones do. The default
-     *  takes about as long to copy out as the question and answer of a large message take. */
-    std::size_t message_max = 16384;
+     *  and half of the ring. The default, 146 lines, is well below where one message of the VI
+     *  became as fast (16 KB, docs/diary), and leaves room for several in the ring. */
+    std::size_t stores_max = 8176;
+    /** Above, up to so many bytes go as one message of the VI; 0: only empty ones do. With
+     *  `registrations` RDMA was faster from between 32 and 64 KB on; where each message registers
+     *  its memory, only from several hundred KB on: then raise this. */
+    std::size_t message_max = 32768;
     std::size_t ring_bytes = 65536; /**< for the peer's stores; a power of two, 1 KiB to 64 MiB */
     std::uint32_t receives = 32;    /**< messages of the VI that wait here; 4 to 1000 */
     /** While send() waits it takes in messages that come, up to so many bytes. */

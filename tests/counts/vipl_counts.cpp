@@ -1,6 +1,6 @@
 // What one message of 8 bytes costs a program: the calls of vipl.h, two VIs of the NIC "loopback",
 // all in one thread. Run under callgrind by counts.py.
-#include <vipl.h>
+#include <via/via.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +24,7 @@ constexpr VIP_UINT32 length = 8;
 struct alignas(64) Room {
     VIP_DESCRIPTOR send;
     VIP_DESCRIPTOR receive;
+    VIP_DESCRIPTOR write;
     unsigned char out[64];
     unsigned char in[64];
 };
@@ -44,6 +45,7 @@ public:
         connect();
         fill(room.send, room.out);
         fill(room.receive, room.in);
+        if (!with_completion_queue) attach();
     }
 
     Room room{};
@@ -51,12 +53,14 @@ public:
     VIP_CQ_HANDLE completions = nullptr;
     VIP_VI_HANDLE sender = nullptr;
     VIP_VI_HANDLE receiver = nullptr;
+    unsigned char* segment = nullptr;  ///< of our own, as a peer has it
 
 private:
     VIP_VI_HANDLE make_vi() {
         VIP_VI_ATTRIBUTES attributes{};
         attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
         attributes.MaxTransferSize = 65536;
+        attributes.EnableRdmaWrite = attributes.EnableRdmaRead = VIP_TRUE;
         VIP_VI_HANDLE vi = nullptr;
         OK(VipCreateVi(nic_, &attributes, completions, completions, &vi));
         return vi;
@@ -84,6 +88,24 @@ private:
         must(code, "VipConnectRequest");
         listener.join();
     }
+    void attach() {
+        VIP_MEM_ATTRIBUTES attributes{nullptr, VIP_TRUE, VIP_TRUE};
+        VIP_PVOID at = nullptr;
+        VIP_MEM_HANDLE of_segment = 0;
+        VIP_ULONG bytes = 0;
+        OK(ViaCreateSegment(nic_, 4096, &attributes, &at, &of_segment));
+        segment = static_cast<unsigned char*>(at);
+        OK(ViaImportSegment(sender, reinterpret_cast<VIP_UINT64>(at), of_segment, VIP_TRUE, 60'000,
+                            &at, &bytes));
+        room.write.CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+        room.write.CS.SegCount = 2;
+        room.write.CS.Length = length;
+        room.write.DS[0].Remote.Data.Address = segment;
+        room.write.DS[0].Remote.Handle = of_segment;
+        room.write.DS[1].Local.Data.Address = room.out;
+        room.write.DS[1].Local.Handle = handle;
+        room.write.DS[1].Local.Length = length;
+    }
     void fill(VIP_DESCRIPTOR& descriptor, void* buffer) const {
         descriptor.CS.SegCount = 1;
         descriptor.CS.Length = length;
@@ -108,6 +130,11 @@ VIA_MEASURED VIP_RETURN measured_vipl_send_done(World& world, VIP_DESCRIPTOR** d
 }
 VIA_MEASURED VIP_RETURN measured_vipl_receive_done(World& world, VIP_DESCRIPTOR** descriptor) {
     return VipRecvDone(world.receiver, descriptor);
+}
+
+/// An RDMA write into a segment of the peer: done when the post returns.
+VIA_MEASURED VIP_RETURN measured_vipl_post_write_to_segment(World& world) {
+    return VipPostSend(world.sender, &world.room.write, world.handle);
 }
 
 /// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet.
@@ -172,6 +199,14 @@ void pass_through_queue(World& world, std::uint64_t number) {
     expect_number(world, number);
 }
 
+void pass_to_segment(World& world, std::uint64_t number) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    write_number(world, number);
+    OK(measured_vipl_post_write_to_segment(world));
+    require(std::memcmp(world.segment, &number, sizeof number) == 0, "the bytes are there");
+    OK(VipSendDone(world.sender, &descriptor));
+}
+
 using Pass = void (*)(World&, std::uint64_t);
 
 }  // namespace
@@ -184,7 +219,7 @@ VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
 int main() {
     static World plain(false);
     static World with_queue(true);
-    for (const Pass pass : {pass_call_by_call, pass_whole, pass_through_queue}) {
+    for (const Pass pass : {pass_call_by_call, pass_whole, pass_through_queue, pass_to_segment}) {
         World& world = pass == pass_through_queue ? with_queue : plain;
         warm_and_count(world, pass, counted_phase);
     }

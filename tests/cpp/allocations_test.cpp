@@ -79,12 +79,12 @@ TEST_P(Allocations, SmallAndMiddleMessagesNeedNone) {
                there->send(std::span(bytes).first(length)) && here.receive(bytes) == length;
     };
     for (int n = 0; n < 1000; ++n)
-        for (const std::size_t length : {0UL, 500UL, 5000UL, bytes.size()})
+        for (const std::size_t length : {0UL, 500UL, 10000UL, bytes.size()})
             ASSERT_TRUE(round(length));
     const std::size_t before = allocations_of_this_thread();
     bool right = true;
     for (int n = 0; n < 100; ++n)
-        for (const std::size_t length : {0UL, 500UL, 5000UL, bytes.size()})
+        for (const std::size_t length : {0UL, 500UL, 10000UL, bytes.size()})
             right = round(length) && right;
     EXPECT_EQ(before, allocations_of_this_thread());
     EXPECT_TRUE(right);

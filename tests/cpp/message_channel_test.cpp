@@ -70,11 +70,12 @@ std::future<Expected<void>> sending(MessageChannel& channel, const Bytes& bytes)
 TEST_P(Channels, EverySizeAroundTheThresholdsGoesItsWay) {
     Ends ends = meet();
     EXPECT_TRUE(ends.near.stores());
-    EXPECT_EQ(1008U, ends.near.stores_max());
-    EXPECT_EQ(16384U, ends.near.message_max());
+    EXPECT_EQ(8176U, ends.near.stores_max());
+    EXPECT_EQ(32768U, ends.near.message_max());
     for (const std::size_t length :
-         Sizes{0,        1,    8,    55,    56,    57,    111,   112,     113,     1007,
-               1008,     1009, 4096, 16383, 16384, 16385, 65536, 100'000, 1 << 20, (1 << 20) + 1,
+         Sizes{0,        1,     8,     55,    56,    57,      111,     112,
+               113,      1007,  1008,  1009,  4096,  8175,    8176,    8177,
+               16384,    32767, 32768, 32769, 65536, 100'000, 1 << 20, (1 << 20) + 1,
                5'000'003}) {
         const Bytes bytes = pattern(length, 1);
         auto sent = sending(ends.near, bytes);
@@ -85,10 +86,10 @@ TEST_P(Channels, EverySizeAroundTheThresholdsGoesItsWay) {
         must(answered.get());
     }
     for (const MessageChannel* end : {&ends.near, &ends.far}) {
-        EXPECT_EQ(11U, end->counts().sent.stored);
+        EXPECT_EQ(15U, end->counts().sent.stored);
         EXPECT_EQ(4U, end->counts().sent.posted);
         EXPECT_EQ(6U, end->counts().sent.written);
-        EXPECT_EQ(11U, end->counts().received.stored);
+        EXPECT_EQ(15U, end->counts().received.stored);
         EXPECT_EQ(4U, end->counts().received.posted);
         EXPECT_EQ(6U, end->counts().received.written);
     }
@@ -99,7 +100,7 @@ TEST_P(Channels, WithoutStoresSmallOnesAreMessages) {
     EXPECT_FALSE(ends.near.stores());
     EXPECT_FALSE(ends.far.stores());
     EXPECT_EQ(0U, ends.far.stores_max());
-    for (const std::size_t length : Sizes{0, 1, 56, 1008, 16384, 16385, 3'000'000}) {
+    for (const std::size_t length : Sizes{0, 1, 56, 8176, 32768, 32769, 3'000'000}) {
         const Bytes bytes = pattern(length, 2);
         auto sent = sending(ends.far, bytes);
         EXPECT_TRUE(brings(ends.near, bytes)) << length;
@@ -547,7 +548,7 @@ TEST_P(Lies, InTheRingEndTheChannel) {
     const std::vector<Lie> lies{
         {[](Liar& liar) { liar.first_word(1 << 16 | 1 << 14 | 16383); }, receive_all},
         {[](Liar& liar) { liar.first_word(1 << 16); }, receive_all},
-        {[](Liar& liar) { liar.ring.announce(0, Way::posted, 16385); }, receive_all},
+        {[](Liar& liar) { liar.ring.announce(0, Way::posted, 32769); }, receive_all},
         {[](Liar& liar) { liar.ring.announce(0, Way::written, ~0ULL); }, receive_all},
         {[](Liar& liar) {
              liar.ring.announce(0, Way::posted, 10);
