@@ -151,7 +151,7 @@ constexpr Entry entries[] = {
      "registered memory is not locked; pin=require fails", try_locking},
     {"io-uring", "pinning registered memory so that it never moves", "pin=dma fails", try_io_uring},
     {"process-vm-readv", "copying once, from process to process; not used in this version",
-     "nothing today", try_one_copy},
+     "large messages go in two copies", try_one_copy},
 };
 
 ResourceLimit limit_of(__rlimit_resource resource) {

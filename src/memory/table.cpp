@@ -69,10 +69,12 @@ bool MemoryTable::is_region(MemoryHandle handle, std::uint64_t address) const {
 
 void MemoryTable::suspend(MemoryHandle handle) {
     VIA_ASSERT(live(handle));
+    find(handle)->suspended = true;
     find(handle)->handle.store(0, std::memory_order_seq_cst);
 }
 
 void MemoryTable::resume(MemoryHandle handle) {
+    find(handle)->suspended = false;
     find(handle)->handle.store(handle, std::memory_order_release);
 }
 
@@ -82,6 +84,7 @@ void MemoryTable::remove(MemoryHandle handle) {
     atomic_fence(
         std::memory_order_release);  // who sees the next region's fields sees this one gone
     Slot& slot = *found;
+    slot.suspended = false;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     --regions_;
     if (slot.generation == handle_generation_max) return;  // retired: no handle ever repeats
@@ -102,9 +105,10 @@ Bounds MemoryTable::bounds(MemoryHandle handle) const {
 }
 
 Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attributes) {
-    if (!live(handle)) return Status::invalid_parameter;
+    Slot* const found = find(handle);
+    if (found == nullptr || (!found->suspended && !live(handle))) return Status::invalid_parameter;
     if (attributes.tag != no_tag && !is_tag(attributes.tag)) return Status::invalid_ptag;
-    Slot& slot = *find(handle);
+    Slot& slot = *found;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     count_tag(attributes.tag, 1);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);

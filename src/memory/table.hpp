@@ -49,6 +49,7 @@ public:
     void remove(MemoryHandle handle);
     /// Where a region lies that is live or suspended; for the holder of the turn.
     Bounds bounds(MemoryHandle handle) const;
+    /// Of a region that is suspended, so that nobody is granted anything by what was.
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
 
@@ -92,6 +93,7 @@ private:
         Atomic<std::uint64_t> tag{0};
         std::uint32_t generation = 0;
         std::uint32_t next_free = 0;
+        bool suspended = false;
     };
     static constexpr std::uint32_t chunk_bits = 10;
     static constexpr std::uint32_t chunk_slots = 1U << chunk_bits;

@@ -159,11 +159,13 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
         // Posted work was checked against the old attributes. The first look disturbs no post.
         if (engine_.uses_region(handle)) return Status::error_resource;
         memory_.suspend(handle);
-        const bool used = engine_.uses_region(handle);
+        Status status = Status::error_resource;
+        if (!engine_.uses_region(handle)) {
+            revoke(handle, true);  // peers attached by the old rights
+            status = memory_.change(handle, attributes);
+        }
         memory_.resume(handle);
-        if (used) return Status::error_resource;
-        revoke(handle, true);  // peers attached by the old rights
-        return memory_.change(handle, attributes);
+        return status;
     });
 }
 

@@ -207,9 +207,11 @@ struct Remark {
 
 std::vector<Remark> remarks_on(const agent::Machine& machine) {
     std::vector<Remark> remarks;
-    remarks.push_back({"one-copy",
-                       "off: two copies through a ring were measured faster "
-                       "than process_vm_readv at 64 KB and 1 MB (docs/diary/2026-11-21.md)"});
+    remarks.push_back(
+        {"one-copy",
+         "each channel tries it on messages of 64 KB and more, and keeps whichever is "
+         "faster; where this was measured two copies were (docs/diary/2026-11-22.md). "
+         "'via stat' counts messages_pulled; NIC option one_copy=never or always"});
     if (std::strcmp(machine.streaming, "none") == 0)
         remarks.push_back({"streaming-stores",
                            "off: none are known for this processor, so large "
