@@ -145,7 +145,7 @@ Status Nic::resize_completion_queue(std::uint64_t name, std::uint32_t entries) {
 
 Result<memory::MemoryHandle> Nic::register_memory(std::uint64_t address, std::uint64_t length,
                                                   const memory::MemoryAttributes& attributes) {
-    return with_turn([&] {
+    return holding_turn([&] {
         const auto handle = memory_.add(address, length, attributes);
         if (handle) counters_.add(Counter::regions_open);
         return handle;
@@ -170,7 +170,7 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
 }
 
 Status Nic::deregister(memory::MemoryHandle handle, std::uint64_t address) {
-    return with_turn([&] { return end_region(handle, address); });
+    return holding_turn([&] { return end_region(handle, address); });
 }
 
 Status Nic::end_region(memory::MemoryHandle handle, std::uint64_t address) {

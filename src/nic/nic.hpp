@@ -105,6 +105,17 @@ public:
         return control();
     }
 
+    /// The same for control that causes nothing to be sent: without the round of work.
+    template <class Control>
+    auto holding_turn(Control control) {
+        lock_.take();
+        struct End {
+            Nic& nic;
+            ~End() { nic.end_turn(); }
+        } end{*this};
+        return control();
+    }
+
     /// Earliest moment at which a turn is due; the caller holds the turn.
     Time next_deadline() const;
     /// True when a turn would find something; the caller holds the turn.
