@@ -8,7 +8,7 @@
 
 #include "memory/page_ranges.hpp"
 
-struct io_uring_params;
+struct io_uring_params;  // NOLINT(readability-identifier-naming): the kernel's
 
 namespace via::agent {
 

@@ -49,9 +49,9 @@ std::string show_word(const NicOptions& options) {
 template <auto member, std::uint64_t least, std::uint64_t most>
 bool set_number(NicOptions& options, std::string_view value) {
     std::uint64_t number = 0;
-    const char* const end = value.data() + value.size();
-    const auto [stopped, error] = std::from_chars(value.data(), end, number);
-    if (error != std::errc{} || stopped != end || number < least || number > most) return false;
+    const auto [stopped, error] = std::from_chars(value.begin(), value.end(), number);
+    if (error != std::errc{} || stopped != value.end() || number < least || number > most)
+        return false;
     options.*member = static_cast<std::remove_reference_t<decltype(options.*member)>>(number);
     return true;
 }

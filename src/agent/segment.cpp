@@ -73,7 +73,7 @@ Result<Segment> HostAgent::make_segment(std::uint64_t length,
     if (!region) return std::unexpected(region.error());
     const Status pinned = pins_.pin(*region, reinterpret_cast<std::uint64_t>(base), length);
     if (pinned == Status::success) return Segment{base, *region};
-    static_cast<void>(nic_.remove_segment(base));
+    [[maybe_unused]] const auto removed = nic_.remove_segment(base);
     return std::unexpected(pinned);
 }
 
