@@ -99,9 +99,8 @@ struct Pair {
                 if (!frame) continue;
                 moved = true;
                 const FrameVerdict verdict = (from == &a ? b : a).take(*frame);
-                EXPECT_TRUE((verdict != FrameVerdict::refused &&
-                             verdict != FrameVerdict::hostile) ||
-                            lied)
+                EXPECT_TRUE(
+                    (verdict != FrameVerdict::refused && verdict != FrameVerdict::hostile) || lied)
                     << from->engine.last_refusal();
             }
         }

@@ -241,8 +241,7 @@ public:
     }
     bool send(std::uint64_t i) {
         const std::byte* from = stamped(i);
-        while (is_stream() &&
-               i - credits_in_.load(std::memory_order_acquire) >= target_.count) {
+        while (is_stream() && i - credits_in_.load(std::memory_order_acquire) >= target_.count) {
         }
         std::byte* to = target_.at(i);
         const std::size_t tail = question_.size >= 8 ? 8 : 1;

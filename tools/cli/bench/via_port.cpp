@@ -90,8 +90,7 @@ Status ViaPort::open_nic() {
 // The arena moves into a segment.
 Status ViaPort::make_segment(VIP_MEM_ATTRIBUTES& attributes) {
     VIP_PVOID base = nullptr;
-    const VIP_RETURN code =
-        ViaCreateSegment(nic_, link_.arena.bytes, &attributes, &base, &memory_);
+    const VIP_RETURN code = ViaCreateSegment(nic_, link_.arena.bytes, &attributes, &base, &memory_);
     if (code != VIP_SUCCESS) return fail_call("ViaCreateSegment", code);
     link_.arena.base = static_cast<std::byte*>(base);
     std::memset(link_.arena.base, 0, link_.arena.bytes);  // touched before anything is timed
