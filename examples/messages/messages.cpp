@@ -39,7 +39,7 @@ void ask(via::Nic& nic, std::span<char* const> lengths) {
     auto vi = must(via::Vi::create(nic, via::MessageChannel::vi_options()));
     must(
         vi.connect(must(nic.find_host("localhost")).with("messages"), {.wait_for_listener = true}));
-    auto channel = must(via::MessageChannel::create(nic, std::move(vi), {.message_max = 8192}));
+    auto channel = must(via::MessageChannel::create(nic, std::move(vi)));
     std::printf("up to %zu bytes by stores, up to %zu as messages, the rest by RDMA\n",
                 channel.stores_max(), channel.message_max());
 

@@ -125,7 +125,7 @@ TEST(TranslationCache, ARunMayBeLongerThanTheCache) {
 LineName thrown_out(Replacement replacement, std::uint64_t seed = 1) {
     Scene s({3, 1, 3, replacement, seed});
     const MemoryHandle region = s.add(0, 100 * page);
-    for (const std::uint64_t number : {7, 8, 9, 7, 7, 9, 8, 10})
+    for (const std::uint64_t number : {7U, 8U, 9U, 7U, 7U, 9U, 8U, 10U})
         EXPECT_TRUE(s.cache.reach(region, number * page, 1));
     EXPECT_EQ(s.count(Counter::translation_evictions), 1U);
     EXPECT_EQ(s.notes.gone.size(), 1U);
@@ -136,7 +136,7 @@ TEST(TranslationCache, ReplacesAsItWasTold) {
     {
         Scene s({3, 1, 3, Replacement::lru});
         const MemoryHandle region = s.add(0, 100 * page);
-        for (const std::uint64_t number : {7, 8, 9, 7, 10})
+        for (const std::uint64_t number : {7U, 8U, 9U, 7U, 10U})
             EXPECT_TRUE(s.cache.reach(region, number * page, 1));
         EXPECT_EQ(s.notes.gone, (std::vector<LineName>{{region, 8}}));
     }
@@ -144,7 +144,7 @@ TEST(TranslationCache, ReplacesAsItWasTold) {
     {
         Scene s({3, 1, 3, Replacement::fifo});
         const MemoryHandle region = s.add(0, 100 * page);
-        for (const std::uint64_t number : {7, 8, 9, 7, 10, 7})
+        for (const std::uint64_t number : {7U, 8U, 9U, 7U, 10U, 7U})
             EXPECT_TRUE(s.cache.reach(region, number * page, 1));
         EXPECT_EQ(s.notes.gone, (std::vector<LineName>{{region, 7}, {region, 8}}));
     }
