@@ -433,6 +433,15 @@ TEST_F(NicTest, hostile_frame_ends_the_path) {
     EXPECT_EQ(counters.get(Counter::paths_open), 1U);
 }
 
+TEST_F(NicTest, who_waits_on_a_completion_queue_hears_of_its_end) {
+    const auto queue = nic.create_completion_queue(4);
+    ASSERT_TRUE(queue);
+    nic.attention().fetch_or(Nic::somebody_waits);
+    attendant.attended = 0;
+    ASSERT_EQ(nic.destroy_completion_queue(*queue), Status::success);
+    EXPECT_EQ(attendant.attended, 1);
+}
+
 TEST_F(NicTest, attendant_hears_of_progress_only_when_somebody_waits) {
     connect(client, server);
     attendant.attended = 0;
