@@ -43,8 +43,8 @@ struct MessageCounts {
 
 /** What an end of a MessageChannel has done so far. */
 struct ChannelCounts {
-    MessageCounts sent;
-    MessageCounts received;
+    MessageCounts sent;       /**< by this end */
+    MessageCounts received;   /**< by this end */
     std::uint64_t held = 0;   /**< of those received: taken in while send() waited */
     std::uint64_t sleeps = 0; /**< how often it slept */
     std::uint64_t wakes = 0;  /**< how often it woke the peer */
