@@ -538,5 +538,24 @@ TEST(Engine, Vipl_4_7_tags_must_be_equal_for_rdma_targets) {
     EXPECT_EQ(status_of(good), write_done);
 }
 
+/// A refusal of what was done long ago goes to the oldest outstanding descriptor as TRANSPORT, but
+/// not if that has a fault of its own (VIPL 4.12, 4.25).
+TEST(LateRefusal, Vipl_4_25_a_descriptor_keeps_its_own_fault) {
+    Pair pair;
+    Program client(pair.a, attributes(Reliability::delivery));
+    Program server(pair.b, attributes(Reliability::delivery));
+    connect(pair, client, server);
+    client.send(0, 10);  // no receive is posted
+    const auto message = pair.a.emit();
+    ASSERT_TRUE(message);
+    ASSERT_EQ(pair.b.take(*message), FrameVerdict::taken);
+    const auto refusal = pair.b.emit();
+    ASSERT_TRUE(refusal);
+    const queue::Descriptor& faulty = client.post_send(client.make(0, {client.segment(0, 10)}, 11));
+    ASSERT_EQ(pair.a.take(*refusal), FrameVerdict::taken);
+    EXPECT_EQ(status_of(faulty), send_done | queue::status::length_error);
+    EXPECT_EQ(client.state(), ViState::error);
+}
+
 }  // namespace
 }  // namespace via::engine::test

@@ -392,7 +392,9 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     }
     if (!found && work.has_outstanding()) {
         if (!work.has_started()) work.start_next();
-        work.oldest().cell().status = queue::status::transport_error | queue::status::done;
+        queue::WorkEntry& oldest = work.oldest().cell();  // a fault of its own is its own
+        const std::uint32_t fault = oldest.status & queue::status::error_mask;
+        oldest.status = (fault != 0 ? fault : queue::status::transport_error) | queue::status::done;
     }
     lose(vi);
     return FrameVerdict::taken;
