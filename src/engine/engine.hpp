@@ -104,8 +104,10 @@ enum class FrameVerdict : std::uint8_t {
     hostile,      ///< no honest NIC sends this: the path ends
 };
 
-/// Shorter messages are not worth a system call of the receiver.
+/// Shorter messages are not worth a system call of the receiver; of longer ones two processors copy
+/// faster than one (docs/diary/2026-11-22.md).
 constexpr std::uint32_t fetch_length_min = 65536;
+constexpr std::uint32_t fetch_length_end = 1U << 20;
 
 class Engine {
 public:
@@ -384,6 +386,7 @@ private:
     // outbound.cpp
     void activate(Vi& vi);
     static bool has_to_send(const Vi& vi);
+    static bool is_alone(Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
     [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);

@@ -108,6 +108,13 @@ bool Engine::reach_next(Vi& vi, FrameShape& shape) {
                  direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
 }
 
+/// Nothing is posted behind the current message.
+bool Engine::is_alone(Vi& vi) {
+    queue::Cursor behind = vi.send.work.current();
+    behind.pass();
+    return behind.position() == vi.send.work.posted();
+}
+
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
     if (vi.pulling) return false;
@@ -115,8 +122,10 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     if (starts && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     next_ = Piece::message;
-    shape.fetchable = starts && entry.length >= fetch_length_min && direct_ == nullptr &&
-                              vi.reliable() && entry.segment_count <= wire::pull_places_max
+    shape.fetchable = starts && entry.length >= fetch_length_min &&
+                              entry.length < fetch_length_end && direct_ == nullptr &&
+                              vi.reliable() && entry.segment_count <= wire::pull_places_max &&
+                              is_alone(vi)
                           ? entry.length
                           : 0;
     switch (operation_of(entry)) {

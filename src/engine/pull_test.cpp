@@ -232,6 +232,19 @@ TEST_F(Pulling, NoReceiveBreaksAsWithFrames) {
     EXPECT_EQ(send_done | queue::status::remote_descriptor_error, status_of(send));
 }
 
+TEST_F(Pulling, OfAStreamOnlyTheLastOne) {
+    for (int n = 0; n < 2; ++n) post_receive({to.segment(0, large)});
+    post_send(0, {from.segment(0, large)}, large);
+    const queue::Descriptor& last = post_send(0, {from.segment(0, large)}, large);
+    std::optional<Carried> fetched;
+    while (!(fetched = offer())) pair.b.take(*pair.a.emit());
+    EXPECT_EQ(1U, fetched->parsed().message) << "the peer copies while the next one is cut";
+    pair.b.take(*fetched);
+    fetch();
+    pair.carry();
+    EXPECT_EQ(send_done, status_of(last));
+}
+
 TEST_F(Pulling, OnlyLargeMessagesOfReliableVis) {
     post_receive({to.segment(0, large)});
     post_send(0, {from.segment(0, fetch_length_min - 1)}, fetch_length_min - 1);

@@ -209,8 +209,8 @@ std::vector<Remark> remarks_on(const agent::Machine& machine) {
     std::vector<Remark> remarks;
     remarks.push_back(
         {"one-copy",
-         "each channel tries it on messages of 64 KB and more, and keeps whichever is "
-         "faster; where this was measured two copies were (docs/diary/2026-11-22.md). "
+         "each channel tries it on messages from 64 KB to 1 MB, and keeps whichever is "
+         "faster; a message with others behind it goes in frames (docs/diary/2026-11-22.md). "
          "'via stat' counts messages_pulled; NIC option one_copy=never or always"});
     if (std::strcmp(machine.streaming, "none") == 0)
         remarks.push_back({"streaming-stores",
