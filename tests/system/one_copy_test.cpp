@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "support/child.hpp"
+#include "support/host.hpp"
 #include "support/vipl.hpp"
 
 namespace system_test {
@@ -110,11 +111,20 @@ std::uint64_t fetched(const std::string& sender_does, const std::string& receive
 
 }  // namespace
 
-TEST(OneCopy, WhereTheSystemLetsUs) { EXPECT_EQ(messages, fetched("", "")); }
+TEST(OneCopy, WhereTheSystemLetsUs) {
+    Host host;
+    EXPECT_EQ(messages, fetched("", ""));
+}
 
-TEST(OneCopy, NotWhereTheOptionForbidsIt) { EXPECT_EQ(0U, fetched("", "", "never")); }
+TEST(OneCopy, NotWhereTheOptionForbidsIt) {
+    Host host;
+    EXPECT_EQ(0U, fetched("", "", "never"));
+}
 
-TEST(OneCopy, AFilterOfSystemCallsLeavesTwoCopies) { EXPECT_EQ(0U, fetched("", "no reading")); }
+TEST(OneCopy, AFilterOfSystemCallsLeavesTwoCopies) {
+    Host host;
+    EXPECT_EQ(0U, fetched("", "no reading"));
+}
 
 TEST(OneCopy, AProcessThatMayNotBeLookedIntoSendsTwoCopies) {
     if (geteuid() != 0) GTEST_SKIP() << "takes the administrator, who becomes an ordinary user";
