@@ -6,7 +6,7 @@ namespace via::engine {
 namespace {
 
 std::uint32_t operation_bits(const queue::WorkEntry& entry) {
-    switch (entry.control & queue::control::operation_mask) {
+    switch (operation_of(entry)) {
         case queue::control::rdma_write:
             return queue::status::operation_rdma_write;
         case queue::control::rdma_read:
@@ -90,7 +90,7 @@ void Engine::drain_sends(Vi& vi) {
         const queue::WorkEntry& entry = work.oldest().cell();
         if ((entry.status & queue::status::done) == 0) return;
         if ((entry.status & queue::status::error_mask) == 0) {
-            switch (entry.control & queue::control::operation_mask) {
+            switch (operation_of(entry)) {
                 case queue::control::rdma_write:
                     counters_.add(Counter::rdma_writes);
                     break;

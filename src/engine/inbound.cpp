@@ -308,7 +308,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     queue::WorkQueue& work = vi.send.work;
     queue::Cursor at = work.oldest();
     const auto is_waiting_read = [](const queue::WorkEntry& entry) {
-        return (entry.control & queue::control::operation_mask) == queue::control::rdma_read &&
+        return operation_of(entry) == queue::control::rdma_read &&
                (entry.status & queue::status::done) == 0;
     };
     while (at.position() != work.current().position() && !is_waiting_read(at.cell())) at.pass();
