@@ -34,6 +34,8 @@ struct Capabilities {
     bool lossless;                   ///< a transmitted frame arrives while the peer's NIC lives
     bool ordered;                    ///< frames of a path arrive in the order of transmission
     bool silent = false;             ///< nobody wakes us for frames: we sent them to ourselves
+    /// Frames are done when reap() says so, and a lost one must be emitted again.
+    bool retransmits = false;
 };
 
 /// A received frame. `header` is private memory that nobody else can change, and holds every byte
@@ -49,11 +51,22 @@ struct Frame {
     alignas(8) std::byte bytes[inline_max];  ///< header, and behind it a small payload
 };
 
-/// Room for one frame, lent by reserve() until transmit() or abandon().
+/// Room for one frame, lent by reserve() until transmit() or abandon(). The last three matter to
+/// devices that retransmit; the caller sets them, but for the number of a new frame.
 struct FrameSlot {
     std::byte* header = nullptr;   ///< header_length bytes to fill
     std::byte* payload = nullptr;  ///< payload_length bytes to fill
     bool stream = false;           ///< the payload is best stored past the cache
+    bool must_arrive = true;       ///< false: once or never, and reap() is silent about it
+    bool again = false;            ///< the lost frame `number`, with the same bytes or a skip
+    std::uint32_t number = 0;      ///< of a frame that must arrive: counts them, per path, from 0
+};
+
+/// What came of a frame that must arrive.
+struct Reaped {
+    PathId path = 0;
+    std::uint32_t number = 0;
+    bool lost = false;  ///< to be emitted again; else the peer's NIC has it
 };
 
 enum class PathEventKind : std::uint8_t {
@@ -62,6 +75,7 @@ enum class PathEventKind : std::uint8_t {
     up,          ///< a peer came to us; frames may follow
     down,        ///< the peer left or died; every frame it sent before has been received
     attached,    ///< the peer offered us memory of its own; `cookie` is what it said with it
+    changed,     ///< frames of the path carry `payload_max` bytes from now on
 };
 
 struct PathEvent {
@@ -70,6 +84,8 @@ struct PathEvent {
     Status status = Status::success;  ///< unresolved: no_match, not_reachable, error_resource
     std::uint64_t cookie = 0;         ///< resolve()'s, or offer()'s
     Attachment attachment{};          ///< attached
+    /// resolved, up, changed: of this path; 0: what the device's capabilities say.
+    std::uint32_t payload_max = 0;
 };
 
 /// How a sleeper wants to be woken; peers read it (the channel's wake word).
@@ -118,6 +134,10 @@ public:
     /// that sleep and have something new to see (frames, or room they waited for).
     /// Returns how many calls it made.
     virtual std::uint32_t notify() = 0;
+
+    /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as lost
+    /// more than once, and once as not lost; numbers of a path that is down mean nothing.
+    virtual std::size_t reap(std::span<Reaped> /*reaped*/) { return 0; }
 
     /// Takes up to frames.size() frames from all paths, fairly. Returns how many.
     virtual std::size_t receive(std::span<Frame> frames) = 0;

@@ -32,6 +32,7 @@ public:
     void transmit(device::PathId path) override { below_->transmit(path); }
     void abandon(device::PathId path) override { below_->abandon(path); }
     std::uint32_t notify() override { return below_->notify(); }
+    std::size_t reap(std::span<device::Reaped> reaped) override { return below_->reap(reaped); }
     std::size_t receive(std::span<device::Frame> frames) override {
         return below_->receive(frames);
     }

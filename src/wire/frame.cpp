@@ -99,7 +99,8 @@ std::size_t print(const Header& header, std::size_t payload_length, char* text, 
                                      "credit",
                                      "attach_request",
                                      "attach_refuse",
-                                     "pulled"};
+                                     "pulled",
+                                     "skip"};
     const auto kind = static_cast<std::uint8_t>(header.kind);
     int n = std::snprintf(
         text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],

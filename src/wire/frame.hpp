@@ -32,8 +32,9 @@ enum class FrameKind : std::uint8_t {
     attach_request,  ///< asks to map a segment; message: which question; code: 1: to write to it
     attach_refuse,   ///< message: which question; code: AttachRefusal
     pulled,          ///< message `message` was fetched; code 1: it could not be, send it
+    skip,            ///< nothing: in place of a lost frame whose connection is over
 };
-constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::pulled);
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::skip);
 
 /// The last three: two VIs that ask for each other do not fit (VIPL 4.21, 4.22).
 enum class RefuseCode : std::uint32_t {

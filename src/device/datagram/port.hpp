@@ -1,0 +1,99 @@
+// What carries datagrams: sockets, or a simulated network. Datagrams may be lost, doubled, damaged
+// and come in any order; whatever is to be done about that is done above, by DatagramDevice.
+//
+// Threads: every call is made by the holder of the NIC's turn. Nothing blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/address.hpp"
+#include "base/status.hpp"
+#include "base/time.hpp"
+#include "device/device.hpp"
+
+namespace via::device::datagram {
+
+/// One datagram to be sent. The bytes are the caller's and are read before send() returns.
+struct Outgoing {
+    HostAddress to;  ///< host and port that datagrams go to
+    const std::byte* bytes = nullptr;
+    std::uint32_t length = 0;
+    bool from_host_port = false;  ///< an answer of the one who answers for the whole host
+    /// The network may cut it to pieces: it is longer than the way is known to carry whole.
+    bool may_be_cut = false;
+};
+
+/// One datagram that came. The bytes are private memory.
+struct Incoming {
+    HostAddress from;
+    const std::byte* bytes = nullptr;
+    std::uint32_t length = 0;
+    std::uint32_t buffer = 0;   ///< for keep()
+    bool to_host_port = false;  ///< it came to the port of the whole host
+};
+
+enum class TroubleKind : std::uint8_t {
+    port_unreachable,  ///< the host says that nobody takes datagrams there
+    host_unreachable,  ///< the network knows no way; it may come back
+    too_long,          ///< datagrams longer than `length` do not go through in one piece
+};
+
+/// What the network told of datagrams that we sent. It may be forged: a hint, never a proof.
+struct Trouble {
+    TroubleKind kind{};
+    HostAddress to;
+    std::uint32_t length = 0;
+};
+
+class Port {
+public:
+    virtual ~Port() = default;
+
+    /// Of the NIC (VIPL 1.4): the host, and the port at which it answers for all its processes.
+    virtual const HostAddress& nic_address() const = 0;
+    /// Where this NIC itself takes datagrams.
+    virtual const HostAddress& data_address() const = 0;
+    /// Bytes of the longest datagram that our own interface carries in one piece, now.
+    virtual std::uint32_t datagram_max() const = 0;
+    /// Bytes that wait for us without loss while we do not look.
+    virtual std::uint32_t receive_room() const = 0;
+    /// The present moment of a monotonic clock. Cheap.
+    virtual Time now() = 0;
+
+    /// Sends in order. Returns how many were taken; fewer than all: the others not now, and
+    /// has_room() says when. What cannot be sent for another reason counts as taken and lost.
+    virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
+    /// After send() took less than all: may it take more now? May make a system call.
+    virtual bool has_room() = 0;
+
+    /// Takes up to datagrams.size() of them. Valid until release(), but for those in kept buffers.
+    virtual std::size_t receive(std::span<Incoming> datagrams) = 0;
+    virtual void release() = 0;
+    /// The buffer's bytes stay until let_go(). Calls nest by count. False: too many are kept.
+    virtual bool keep(std::uint32_t buffer) = 0;
+    virtual void let_go(std::uint32_t buffer) = 0;
+    /// Is there something to receive? May make a system call.
+    virtual bool has_work() = 0;
+    /// False: none.
+    virtual bool next_trouble(Trouble& trouble) = 0;
+
+    // Who listens where, among the processes of this host ------------------------------------------
+    /// error_resource: another process listens to it.
+    virtual Status listen(const Discriminator& discriminator) = 0;
+    virtual void unlisten(const Discriminator& discriminator) = 0;
+    /// Where the process listens; false: none does. Asked for datagrams that came to the host's
+    /// port. `instance` is what that process was opened with.
+    virtual bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
+                               std::uint64_t& instance) = 0;
+
+    /// As in device.hpp. service(): takes over the host's port if nobody has it, and the like.
+    virtual void service(Time now) = 0;
+    virtual void arm(Sleep sleep) = 0;
+    virtual int wait_handle() const = 0;
+    /// When service() is due even if nothing happens; never() if it is not.
+    virtual Time next_deadline() const = 0;
+};
+
+}  // namespace via::device::datagram

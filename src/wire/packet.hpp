@@ -1,0 +1,208 @@
+// Packets: what travels between two NICs in one datagram, where the medium may lose, double,
+// reorder or damage it (docs/design/protocol.md). Little-endian. parse_*() refuses every byte string
+// that no emit_*() makes, and looks at no byte beyond the length it is given.
+//
+// Every packet, of every version, for ever:
+//   0 CRC32C of all bytes from 4 on   4 version   5 kind   6 zero (2 bytes)
+//   8 connection: the identifier by which the receiver knows it
+// A data packet goes on with
+//  16 packet number, then chunks, one behind the other:
+//   0 kind   1 flags or count   2 length of what follows the prefix
+//   frame: 4 frame number, then the frame (wire/frame.hpp) with its payload
+//   ack:   4 delay   8 largest   16 ranges of 8 bytes: packets missing, packets there
+//   ping:  nothing    padding: bytes of no meaning
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/address.hpp"
+
+namespace via::wire {
+
+constexpr std::uint8_t packet_version = 1;
+
+enum class PacketKind : std::uint8_t {
+    query = 1,    ///< to a host: where does somebody listen to this discriminator?
+    answer,       ///< to a query
+    hello,        ///< to a data port: let us have a path; first without, then with a cookie
+    retry,        ///< to a hello without a good cookie: here is one
+    welcome,      ///< to a hello: the path exists
+    refuse,       ///< to a hello: no path, and why
+    unsupported,  ///< to a packet of a version that is not spoken here
+    data,         ///< numbered: frames and acknowledgements
+    close,        ///< the sender has ended the path
+};
+constexpr std::uint8_t packet_kind_max = static_cast<std::uint8_t>(PacketKind::close);
+
+enum class PacketError : std::uint8_t { none, truncated, checksum, version, kind, contents };
+const char* to_string(PacketError error);
+
+constexpr std::uint32_t packet_prefix_length = 16;
+/// Of a data packet, before its chunks.
+constexpr std::uint32_t data_header_length = 24;
+/// The smallest datagram that every path carries: IPv4's least MTU without its headers.
+constexpr std::uint32_t packet_length_min = 548;
+/// The largest one.
+constexpr std::uint32_t packet_length_max = 65507;
+
+struct PacketPrefix {
+    PacketKind kind{};
+    std::uint64_t connection = 0;
+};
+
+/// Checks length, checksum, version and kind, in this order; `prefix.connection` is set also when
+/// the version is wrong, for the answer.
+PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
+/// Fills bytes 0 to 15 of a packet whose rest is there; computes the checksum last.
+void seal(std::span<std::byte> packet, const PacketPrefix& prefix);
+
+// Packets of connecting ---------------------------------------------------------------------------
+
+/// What one end tells the other about itself.
+struct PathOffer {
+    std::uint64_t instance = 0;       ///< of the sender's NIC: another one for each opening
+    std::uint32_t receive_room = 0;   ///< bytes that may be under way to it at once
+    std::uint32_t ack_delay_us = 0;   ///< it acknowledges within this
+    std::uint16_t datagram_max = 0;   ///< bytes of the longest datagram it takes
+    std::uint16_t nic_port = 0;       ///< of its NIC address (VIPL 1.4); the host is the sender's
+};
+
+struct Query {
+    Discriminator discriminator;
+};
+enum class AnswerCode : std::uint32_t { found = 1, no_match };
+struct Answer {
+    AnswerCode code{};
+    std::uint16_t port = 0;  ///< found: where the listener's NIC takes packets; else 0
+    std::uint64_t instance = 0;
+};
+/// Proves that its owner receives packets at the address that it sends from. All zero: none.
+struct Cookie {
+    std::uint64_t moment = 0;
+    std::uint64_t proof = 0;
+};
+struct Hello {
+    std::uint64_t target = 0;   ///< instance that is meant
+    std::uint64_t attempt = 0;  ///< grows with every path that the sender asks for; not 0
+    Cookie cookie;
+    PathOffer offer;
+};
+struct Welcome {
+    std::uint64_t connection = 0;  ///< by which the sender knows the path; not 0
+    std::uint64_t attempt = 0;     ///< of the hello
+    PathOffer offer;
+};
+enum class PathRefusal : std::uint32_t {
+    unknown_instance = 1,  ///< the NIC that is meant is not here (any more)
+    no_resource,
+};
+enum class CloseReason : std::uint32_t { left = 1, broke_the_protocol, unknown_path };
+
+/// Each fills `packet` whole, checksum included, and returns its length: at most
+/// connecting_length_max. `connection`: the asker's identifier; in a close the receiver's.
+constexpr std::uint32_t connecting_length_max = 112;
+using ConnectingBytes = std::span<std::byte, connecting_length_max>;
+std::uint32_t emit_query(std::uint64_t connection, const Query& query, ConnectingBytes packet);
+std::uint32_t emit_answer(std::uint64_t connection, const Answer& answer, ConnectingBytes packet);
+std::uint32_t emit_hello(std::uint64_t connection, const Hello& hello, ConnectingBytes packet);
+std::uint32_t emit_retry(std::uint64_t connection, const Cookie& cookie, ConnectingBytes packet);
+std::uint32_t emit_welcome(std::uint64_t connection, const Welcome& welcome,
+                           ConnectingBytes packet);
+std::uint32_t emit_refuse(std::uint64_t connection, PathRefusal why, ConnectingBytes packet);
+std::uint32_t emit_unsupported(std::uint64_t connection, ConnectingBytes packet);
+std::uint32_t emit_close(std::uint64_t connection, CloseReason why, ConnectingBytes packet);
+
+/// What follows the prefix of a packet of that kind, of exactly its length: contents, or none.
+PacketError parse_query(std::span<const std::byte> packet, Query& query);
+PacketError parse_answer(std::span<const std::byte> packet, Answer& answer);
+PacketError parse_hello(std::span<const std::byte> packet, Hello& hello);
+PacketError parse_retry(std::span<const std::byte> packet, Cookie& cookie);
+PacketError parse_welcome(std::span<const std::byte> packet, Welcome& welcome);
+PacketError parse_refuse(std::span<const std::byte> packet, PathRefusal& why);
+PacketError parse_close(std::span<const std::byte> packet, CloseReason& why);
+/// Versions that the other one speaks, the least and the greatest.
+struct Versions {
+    std::uint8_t least = 0;
+    std::uint8_t greatest = 0;
+};
+PacketError parse_unsupported(std::span<const std::byte> packet, Versions& versions);
+
+// Data packets ------------------------------------------------------------------------------------
+
+enum class ChunkKind : std::uint8_t { padding = 0, frame, ack, ping };
+
+namespace chunk_flag {
+/// The frame is sent again when it is lost, and delivered in the order of frame numbers. Without
+/// it the frame number is 0 and the frame is delivered at once or never.
+constexpr std::uint8_t reliable = 1;
+}  // namespace chunk_flag
+
+constexpr std::uint32_t chunk_prefix_length = 4;
+/// Before a frame's own header.
+constexpr std::uint32_t frame_chunk_overhead = 8;
+constexpr std::uint32_t ack_ranges_max = 32;
+constexpr std::uint32_t ack_length_max = 16 + 8 * ack_ranges_max;
+/// Unit of Ack::delay.
+constexpr std::int64_t ack_delay_unit_ns = 1000;
+
+/// Packet numbers that have arrived, from the largest down: `there` packets, then `missing` ones
+/// below, and so on. The first range's `missing` is 0.
+struct AckRange {
+    std::uint32_t missing = 0;
+    std::uint32_t there = 0;  ///< not 0
+};
+struct Ack {
+    std::uint64_t largest = 0;
+    std::uint32_t delay = 0;  ///< since the largest one arrived, in units of ack_delay_unit_ns
+    std::uint8_t count = 0;   ///< of ranges; not 0
+    AckRange ranges[ack_ranges_max];
+};
+
+struct Chunk {
+    ChunkKind kind{};
+    bool reliable = false;
+    std::uint32_t frame_number = 0;
+    std::span<const std::byte> frame;  ///< header and payload, not empty
+    Ack ack;                           ///< of an ack chunk
+};
+
+/// Goes through the chunks of a data packet whose prefix was parsed.
+class ChunkReader {
+public:
+    /// The whole packet. A packet too short to hold its number has no chunk and is bad.
+    explicit ChunkReader(std::span<const std::byte> packet);
+    std::uint64_t packet_number() const { return number_; }
+    /// False: there is no further chunk, or the rest is malformed.
+    bool next(Chunk& chunk);
+    bool bad() const { return bad_; }
+
+private:
+    std::span<const std::byte> rest_;
+    std::uint64_t number_ = 0;
+    bool bad_ = false;
+};
+
+/// Each writes one chunk to the beginning of `to`, which is long enough, and returns its length.
+std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to);
+std::uint32_t emit_ping_chunk(std::byte* to);
+/// `length`: of the chunk altogether, from chunk_prefix_length on.
+std::uint32_t emit_padding_chunk(std::uint32_t length, std::byte* to);
+/// The prefix and number of a frame chunk; the frame's `length` bytes follow behind
+/// frame_chunk_overhead.
+void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t length,
+                      std::byte* to);
+/// Header and checksum of a data packet whose chunks stand behind data_header_length.
+void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number);
+
+inline std::uint32_t ack_length(const Ack& ack) { return 16 + 8 * std::uint32_t{ack.count}; }
+
+/// One line for people, for instance "data #17 frame 5 (40) ack 3-9". Writes at most `size` bytes,
+/// zero-terminated, and returns the length written. Any bytes may be given.
+std::size_t print_packet(std::span<const std::byte> packet, char* text, std::size_t size);
+
+/// CRC32C (Castagnoli) of the bytes.
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+}  // namespace via::wire
