@@ -117,17 +117,15 @@ void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
 }
 
 /// The network or a host has something to say to the port; on its way it meets the weather, too.
-void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after,
-                           datagram::TroubleKind kind, const HostAddress& about,
-                           std::uint32_t length) {
+void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after, datagram::TroubleKind kind,
+                           const HostAddress& about, std::uint32_t length) {
     const Endpoint& end = sockets_[socket].data_end;
     const Fate fate = weather_.fate({by, end.first, clock_.now(), trouble_length, true});
     if (fate.lost || fate.damage != 0) return;
     auto message = std::make_unique<Datagram>();
     message->is_trouble = true;
     message->trouble = {kind, about, length};
-    deliver(end, clock_.now() + (after + std::max(fate.delay, nanoseconds(1))),
-            std::move(message));
+    deliver(end, clock_.now() + (after + std::max(fate.delay, nanoseconds(1))), std::move(message));
 }
 
 void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
@@ -135,8 +133,8 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     ++sent_;
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
-    const Fate fate = weather_.fate(
-        {here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
+    const Fate fate =
+        weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
@@ -169,8 +167,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     if (!fate.doubled) return;
     datagram = make();
     datagram->genuine = false;
-    deliver(there, clock_.now() + std::max(fate.second_delay, nanoseconds(1)),
-            std::move(datagram));
+    deliver(there, clock_.now() + std::max(fate.second_delay, nanoseconds(1)), std::move(datagram));
 }
 
 std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
@@ -181,15 +178,13 @@ std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
     };
     Mailbox* data = next_of(sockets_[id].data_end);
     Mailbox* host = holds_host_port(id) ? next_of(sockets_[id].nic_end) : nullptr;
-    Mailbox* first = data == nullptr || (host != nullptr && host->begin()->first <
-                                                                data->begin()->first)
-                         ? host
-                         : data;
+    Mailbox* first =
+        data == nullptr || (host != nullptr && host->begin()->first < data->begin()->first) ? host
+                                                                                            : data;
     if (first == nullptr) return nullptr;
     std::unique_ptr<Datagram> datagram = std::move(first->extract(first->begin()).mapped());
     datagram->to_host_port = first == host;
-    if (datagram->is_trouble &&
-        datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
+    if (datagram->is_trouble && datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
         told_unreachable_[{id, end_of(datagram->trouble.to)}] = clock_.now();
     return datagram;
 }

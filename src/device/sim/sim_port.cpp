@@ -28,14 +28,13 @@ bool SimPort::send_one(const datagram::Outgoing& outgoing) {
     if (crashed_) return true;
     if (!has_room()) return false;
     if (random_.chance(options_.refuse_percent)) {
-        full_until_ = now() + nanoseconds(1 + static_cast<std::int64_t>(random_.below(
-                                                  static_cast<std::uint64_t>(
-                                                      options_.refuse_max.ns))));
+        full_until_ =
+            now() + nanoseconds(1 + static_cast<std::int64_t>(random_.below(
+                                        static_cast<std::uint64_t>(options_.refuse_max.ns))));
         return false;
     }
     if (outgoing.length > options_.datagram_max && !outgoing.may_be_cut)
-        troubles_.push_back(
-            {datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max});
+        troubles_.push_back({datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max});
     else
         network_.send(socket_, outgoing);
     return true;

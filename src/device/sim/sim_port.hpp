@@ -15,11 +15,11 @@
 namespace via::device::sim {
 
 struct SimPortOptions {
-    std::uint32_t datagram_max = 1'472;    ///< of our interface
-    std::uint32_t receive_room = 212'992;  ///< bytes; what comes beyond is dropped
-    std::uint32_t kept_max = 1'024;        ///< buffers kept at once
-    std::uint16_t data_port = 0;           ///< 0: one that nobody had yet
-    std::uint32_t refuse_percent = 0;      ///< of calls of send() that find the socket full ...
+    std::uint32_t datagram_max = 1'472;      ///< of our interface
+    std::uint32_t receive_room = 212'992;    ///< bytes; what comes beyond is dropped
+    std::uint32_t kept_max = 1'024;          ///< buffers kept at once
+    std::uint16_t data_port = 0;             ///< 0: one that nobody had yet
+    std::uint32_t refuse_percent = 0;        ///< of calls of send() that find the socket full ...
     Duration refuse_max = microseconds(20);  ///< ... for a while drawn up to this
     std::uint64_t seed = 0;                  ///< of refusals
 };

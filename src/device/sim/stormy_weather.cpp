@@ -11,8 +11,8 @@ bool happens(Random& random, std::uint32_t parts_of_a_million) {
 }
 
 Duration draw(Random& random, Duration low, Duration high) {
-    return {static_cast<std::int64_t>(random.between(static_cast<std::uint64_t>(low.ns),
-                                                     static_cast<std::uint64_t>(high.ns)))};
+    return {static_cast<std::int64_t>(
+        random.between(static_cast<std::uint64_t>(low.ns), static_cast<std::uint64_t>(high.ns)))};
 }
 
 }  // namespace
@@ -31,8 +31,8 @@ StormyWeather::Link& StormyWeather::link_of(NodeId from, NodeId to) {
 /// None of a trouble as often as some of it: links differ in what they do, not only in how much.
 LinkOptions StormyWeather::draw_options(Random& random) const {
     LinkOptions drawn = options_.link;
-    for (std::uint32_t* chance : {&drawn.loss, &drawn.burst_begin, &drawn.doubling,
-                                  &drawn.disorder, &drawn.damage, &drawn.slander}) {
+    for (std::uint32_t* chance : {&drawn.loss, &drawn.burst_begin, &drawn.doubling, &drawn.disorder,
+                                  &drawn.damage, &drawn.slander}) {
         const bool has = random.chance(60);
         const auto some = static_cast<std::uint32_t>(random.below(*chance + 1ULL));
         *chance = has ? some : 0;

@@ -19,21 +19,21 @@ namespace via::device::sim {
 struct LinkOptions {
     Duration delay_min = microseconds(10);  ///< a link's own is drawn between these two
     Duration delay_max = microseconds(10);
-    Duration jitter_max{};              ///< drawn anew each time; nobody overtakes by it
-    std::int64_t ns_per_kilobyte = 0;   ///< of the wire; 0: it has no limit
-    std::uint32_t queue_bytes = ~0U;    ///< that wait for the wire; what comes then is lost
-    std::uint32_t loss = 0;             ///< of each on its own
-    std::uint32_t burst_begin = 0;      ///< losses in bursts (Gilbert, Elliott): from good to bad
-    std::uint32_t burst_end = 100'000;  ///< from bad to good
+    Duration jitter_max{};               ///< drawn anew each time; nobody overtakes by it
+    std::int64_t ns_per_kilobyte = 0;    ///< of the wire; 0: it has no limit
+    std::uint32_t queue_bytes = ~0U;     ///< that wait for the wire; what comes then is lost
+    std::uint32_t loss = 0;              ///< of each on its own
+    std::uint32_t burst_begin = 0;       ///< losses in bursts (Gilbert, Elliott): from good to bad
+    std::uint32_t burst_end = 100'000;   ///< from bad to good
     std::uint32_t burst_loss = 900'000;  ///< while it is bad
     std::uint32_t doubling = 0;
     std::uint32_t disorder = 0;  ///< delayed besides, so that later ones overtake
     Duration disorder_max{};
-    std::uint32_t damage = 0;   ///< bits flipped, or the end cut off
-    std::uint32_t slander = 0;  ///< a forged message that nobody takes datagrams there
+    std::uint32_t damage = 0;         ///< bits flipped, or the end cut off
+    std::uint32_t slander = 0;        ///< a forged message that nobody takes datagrams there
     std::uint32_t fits_min = 65'507;  ///< longest datagram in one piece, drawn for a link ...
     std::uint32_t fits_max = 65'507;
-    Duration fits_period{};  ///< ... and each time this has passed; 0: once
+    Duration fits_period{};    ///< ... and each time this has passed; 0: once
     bool tells_length = true;  ///< senders of longer ones hear of it
 };
 

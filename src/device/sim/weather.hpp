@@ -1,6 +1,7 @@
 // What the network does to what travels through it. Whoever carries something asks for the fate of
 // every parcel; how long it takes is all that a fair day decides. Loss, doubles, damage, disorder
-// and partitions are decided by stormy weather (stormy_weather.hpp), and suffered by datagrams only.
+// and partitions are decided by stormy weather (stormy_weather.hpp), and suffered by datagrams
+// only.
 #pragma once
 
 #include <cstdint>
