@@ -247,7 +247,15 @@ bool DatagramNetwork::find_listener(SocketId asker, const Discriminator& discrim
 // For those who watch -----------------------------------------------------------------------------
 
 void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
-    if (datagram.genuine) heard_[{by, datagram.sender}] = clock_.now();
+    if (!datagram.genuine) return;
+    Time& heard = heard_[{by, datagram.sender}];
+    if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
+    heard = clock_.now();
+}
+
+Time DatagramNetwork::last_gap_end(SocketId by, SocketId of) const {
+    const auto found = gap_ends_.find({by, of});
+    return found == gap_ends_.end() ? Time{} : found->second;
 }
 
 Time DatagramNetwork::last_heard(SocketId by, SocketId of) const {

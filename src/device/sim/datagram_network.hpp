@@ -71,6 +71,9 @@ public:
     void note_heard(SocketId by, const Datagram& datagram);
     /// When `by` took a genuine datagram of `of` last.
     Time last_heard(SocketId by, SocketId of) const;
+    /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
+    void watch_gaps(Duration length) { gap_ = length; }
+    Time last_gap_end(SocketId by, SocketId of) const;
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
     std::uint64_t sent() const { return sent_; }
@@ -110,6 +113,8 @@ private:
     std::vector<Socket> sockets_;
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
+    std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
+    Duration gap_{Time::never().ns};
     std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
     std::uint16_t next_port_ = 49'152;
     std::uint64_t sent_ = 0;

@@ -37,7 +37,6 @@ LinkOptions StormyWeather::draw_options(Random& random) const {
         const auto some = static_cast<std::uint32_t>(random.below(*chance + 1ULL));
         *chance = has ? some : 0;
     }
-    if (random.chance(50)) drawn.queue_bytes = ~0U;
     return drawn;
 }
 

@@ -63,6 +63,8 @@ public:
         : seed_(seed), options_(std::move(options)) {}
 
     Fate fate(const Passage& passage) override;
+    /// It heals now, whatever was planned.
+    void heal(Time now) { options_.heals_at = now; }
 
 private:
     struct Link {
