@@ -1,10 +1,11 @@
 #include "sim/medium.hpp"
 
-#include <algorithm>
+#include <array>
 
 #include "device/datagram/datagram_device.hpp"
 #include "device/sim/sim_device.hpp"
 #include "device/sim/sim_port.hpp"
+#include "wire/packet.hpp"
 
 namespace via::sim {
 
@@ -50,6 +51,7 @@ DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::Virtua
       weather_(random_.next(), parameters.datagram.weather),
       network_(clock, weather_) {
     network_.watch_gaps(datagram_.silence);
+    network_.remember(datagram_.strangers_see);
 }
 
 std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
@@ -64,6 +66,7 @@ std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
     port_options.data_port = node.data_port;
     auto port = std::make_unique<device::sim::SimPort>(network_, address_of_host(node.host),
                                                        options.instance, port_options);
+    node.instance = options.instance;
     node.port = port.get();
     node.socket = port->socket();
     return std::make_unique<device::datagram::DatagramDevice>(std::move(port), options);
@@ -74,9 +77,38 @@ Duration DatagramMedium::disturb(Node& node) {
     if (happens(datagram_.length_changes_permille))
         node.port->set_datagram_max(static_cast<std::uint32_t>(
             random_.between(datagram_.datagram_min, datagram_.port.datagram_max)));
+    if (happens(datagram_.strangers_permille)) disturb_by_strangers(node);
     if (!happens(datagram_.pauses_permille)) return {};
     return nanoseconds(1 + static_cast<std::int64_t>(
                                random_.below(static_cast<std::uint64_t>(datagram_.pause_max.ns))));
+}
+
+/// They know instances (an answer tells them to anybody) and, where they see packets, all of those;
+/// no keys, and no identifiers but the seen ones.
+void DatagramMedium::disturb_by_strangers(const Node& node) {
+    const HostAddress stranger =
+        address_of_host(240 + static_cast<std::uint32_t>(random_.below(8)));
+    const auto drawn = random_.below(100);
+    const std::uint64_t pick = random_.next();
+    if (datagram_.strangers_see != 0 && drawn < 70)
+        return network_.replay(pick, drawn < 35 ? &stranger : nullptr);
+    std::array<std::byte, wire::connecting_length_max> bytes;
+    std::uint32_t length = 0;
+    if (drawn < 90) {
+        wire::Hello hello;
+        hello.target = node.instance;
+        hello.attempt = pick | 1;
+        if (random_.chance(50)) hello.cookie = {random_.next(), random_.next()};
+        hello.offer = {random_.next() | 1, 212'992, 1'000, 1'472, 9'741};
+        length = wire::emit_hello(pick, hello, bytes);
+    } else if (drawn < 95) {
+        length = wire::emit_close(pick, wire::CloseReason::left, bytes);
+    } else {
+        length = wire::data_header_length +
+                 wire::emit_ping_chunk(bytes.data() + wire::data_header_length);
+        wire::seal_data(std::span(bytes).first(length), pick, random_.below(1'000));
+    }
+    network_.inject(stranger, node.port->data_address(), std::span(bytes).first(length));
 }
 
 void DatagramMedium::close(Node& node) {

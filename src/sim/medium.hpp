@@ -81,6 +81,7 @@ public:
     std::uint64_t datagrams() const override { return network_.sent(); }
 
 private:
+    void disturb_by_strangers(const Node& node);
     bool gave_up_since(const Node& here, const Node& there, Time since) const;
 
     const Parameters& parameters_;

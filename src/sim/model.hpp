@@ -179,8 +179,9 @@ struct Node final : nic::Attendant {
     bool alive = true;
     // Of worlds of datagrams
     device::sim::SimPort* port = nullptr;  ///< the device's, while that lives
-    device::sim::SocketId socket = 0;      ///< by which the network knows it, for ever
-    std::uint16_t data_port = 0;           ///< where it shall be, or its successor; 0: anywhere
+    std::uint64_t instance = 0;
+    device::sim::SocketId socket = 0;  ///< by which the network knows it, for ever
+    std::uint16_t data_port = 0;       ///< where it shall be, or its successor; 0: anywhere
 };
 
 HostAddress address_of_host(std::uint32_t host);

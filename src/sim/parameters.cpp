@@ -164,6 +164,10 @@ void draw_datagram_world(Parameters& p) {
     }
     p.weights.close = random.chance(40) ? static_cast<std::uint32_t>(random.between(1, 4)) : 0;
     world.crash_percent = random.chance(60) ? 50 : 0;
+    if (random.chance(50)) {
+        world.strangers_permille = static_cast<std::uint32_t>(random.between(5, 100));
+        world.strangers_see = random.chance(70) ? 2'000 : 0;
+    }
 }
 
 }  // namespace
@@ -225,7 +229,7 @@ std::string to_text(const DatagramWorld& world) {
         text, sizeof text,
         "hosts=%u way=%lld..%lld+%lldns wire=%lldns/KiB queue=%u loss=%u burst=%u/%u double=%u "
         "disorder=%u/%lldns damage=%u slander=%u fits=%u..%u/%lldns%s%s cuts=%zu longest=%u..%u/%u "
-        "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% ",
+        "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% strangers=%u/%u ",
         world.hosts, static_cast<long long>(link.delay_min.ns),
         static_cast<long long>(link.delay_max.ns), static_cast<long long>(link.jitter_max.ns),
         static_cast<long long>(link.ns_per_kilobyte), link.queue_bytes, link.loss, link.burst_begin,
@@ -235,7 +239,8 @@ std::string to_text(const DatagramWorld& world) {
         world.weather.links_differ ? " differ" : "", world.weather.cuts.size(), world.datagram_min,
         world.port.datagram_max, world.length_changes_permille, world.port.receive_room,
         world.port.kept_max, world.port.refuse_percent, static_cast<long long>(world.silence.ns),
-        world.pauses_permille, static_cast<long long>(world.pause_max.ns), world.crash_percent);
+        world.pauses_permille, static_cast<long long>(world.pause_max.ns), world.crash_percent,
+        world.strangers_permille, world.strangers_see);
     return text;
 }
 

@@ -52,6 +52,9 @@ struct DatagramWorld {
     std::uint32_t pauses_permille = 0;          ///< of steps after which a process stands still
     Duration pause_max{};
     std::uint32_t crash_percent = 0;  ///< of closings: without a word
+    /// Of steps: a stranger sends something, forged or seen before.
+    std::uint32_t strangers_permille = 0;
+    std::uint32_t strangers_see = 0;  ///< datagrams that they know; 0: they see nothing
 };
 
 struct Parameters {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/path_watch.hpp"
 #include "tap/pressure.hpp"
 #include "tap/trace_tap.hpp"
 
@@ -40,6 +41,11 @@ Node& World::make_node(std::uint32_t host, std::uint16_t data_port) {
     Node& node = *model_.nodes.back();
     node.data_port = data_port;
     std::unique_ptr<device::Device> device = medium_->open(node);
+    if (parameters_.medium == MediumKind::datagram)
+        device = std::make_unique<PathWatch>(std::move(device), [this](const HostAddress& peer) {
+            if (is_of_this_world(peer)) return;
+            observer_.tell(Called{"a path to a stranger", Status::success, Status::not_reachable});
+        });
     if (parameters_.refuse_percent != 0)
         device = std::make_unique<tap::Pressure>(
             std::move(device), tap::PressureOptions{random_.next(), parameters_.refuse_percent,
@@ -53,6 +59,12 @@ Node& World::make_node(std::uint32_t host, std::uint16_t data_port) {
     node.nic.add_device(std::move(device));
     node.next_step = clock_.now();
     return node;
+}
+
+bool World::is_of_this_world(const HostAddress& address) const {
+    for (std::uint32_t host = 0; host < parameters_.nics; ++host)
+        if (address == address_of_host(host)) return true;
+    return false;
 }
 
 // Time --------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ public:
 
 private:
     Node& make_node(std::uint32_t host, std::uint16_t data_port = 0);
+    bool is_of_this_world(const HostAddress& address) const;
     bool advance(bool working);
     void advance_until(Time end);
     Time due(Node& node);

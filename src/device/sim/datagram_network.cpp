@@ -131,6 +131,12 @@ void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after, datagram:
 void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     using datagram::TroubleKind;
     ++sent_;
+    const HostAddress& source = outgoing.from_host_port ? sockets_[from].nic : sockets_[from].data;
+    if (remembered_max_ != 0) {
+        if (remembered_.size() == remembered_max_) remembered_.pop_front();
+        remembered_.push_back(
+            {source, outgoing.to, {outgoing.bytes, outgoing.bytes + outgoing.length}});
+    }
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
     const Fate fate =
@@ -153,7 +159,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     }
     const auto make = [&] {
         auto datagram = std::make_unique<Datagram>();
-        datagram->from = outgoing.from_host_port ? sockets_[from].nic : sockets_[from].data;
+        datagram->from = source;
         datagram->bytes.assign(outgoing.bytes, outgoing.bytes + outgoing.length);
         datagram->sender = from;
         return datagram;
@@ -168,6 +174,25 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     datagram = make();
     datagram->genuine = false;
     deliver(there, clock_.now() + std::max(fate.second_delay, nanoseconds(1)), std::move(datagram));
+}
+
+// Strangers ---------------------------------------------------------------------------------------
+
+void DatagramNetwork::inject(const HostAddress& pretended, const HostAddress& to,
+                             std::span<const std::byte> bytes) {
+    const Endpoint there = end_of(to);
+    if (owner_of(there) == nullptr) return;
+    auto datagram = std::make_unique<Datagram>();
+    datagram->from = pretended;
+    datagram->bytes.assign(bytes.begin(), bytes.end());
+    datagram->genuine = false;
+    deliver(there, clock_.now() + nanoseconds(1), std::move(datagram));
+}
+
+void DatagramNetwork::replay(std::uint64_t pick, const HostAddress* pretended) {
+    if (remembered_.empty()) return;
+    const Remembered& again = remembered_[pick % remembered_.size()];
+    inject(pretended != nullptr ? *pretended : again.from, again.to, again.bytes);
 }
 
 std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {

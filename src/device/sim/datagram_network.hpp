@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -61,6 +63,16 @@ public:
     /// When the next one arrives; never() if none is on its way.
     Time next_arrival(SocketId socket) const;
 
+    // Strangers -----------------------------------------------------------------------------------
+    /// Keeps the last `count` datagrams that were sent, for replay().
+    void remember(std::size_t count) { remembered_max_ = count; }
+    /// A datagram that was sent once comes again now, from the same address or from `pretended`.
+    /// `pick` chooses one. Nothing happens while there is none.
+    void replay(std::uint64_t pick, const HostAddress* pretended);
+    /// A datagram that claims to be from `pretended`.
+    void inject(const HostAddress& pretended, const HostAddress& to,
+                std::span<const std::byte> bytes);
+
     // Who listens where ---------------------------------------------------------------------------
     Status listen(SocketId socket, const Discriminator& discriminator);
     void unlisten(SocketId socket, const Discriminator& discriminator);
@@ -96,6 +108,12 @@ private:
         std::vector<Listening> listening;
     };
 
+    struct Remembered {
+        HostAddress from;
+        HostAddress to;
+        std::vector<std::byte> bytes;
+    };
+
     NodeId host_of(const HostAddress& address);
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
@@ -116,6 +134,8 @@ private:
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
     Duration gap_{Time::never().ns};
     std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
+    std::deque<Remembered> remembered_;
+    std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
     std::uint64_t sent_ = 0;
     std::uint64_t order_ = 0;
