@@ -207,5 +207,7 @@ std::size_t print_packet(std::span<const std::byte> packet, char* text, std::siz
 
 /// CRC32C (Castagnoli) of the bytes.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
+/// The same, on processors without an instruction for it; for tests.
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
 }  // namespace via::wire
