@@ -6,7 +6,7 @@ namespace via::device::datagram {
 
 namespace {
 
-std::uint64_t room_taken(const SentPacket& packet) {
+std::uint64_t room_of(const SentPacket& packet) {
     return std::max(packet.length, room_taken_least);
 }
 
@@ -27,30 +27,29 @@ void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint
     packets_.push_back(packet);
     if (!wants_ack) return;
     in_flight_ += length;
-    room_taken_ += room_taken(packet);
+    room_taken_ += room_of(packet);
     ++packets_in_flight_;
 }
 
 void SentPackets::leave_flight(const SentPacket& packet) {
     in_flight_ -= packet.length;
-    room_taken_ -= room_taken(packet);
+    room_taken_ -= room_of(packet);
     --packets_in_flight_;
 }
 
-const SentPacket* SentPackets::oldest_in_flight() {
+std::uint64_t SentPackets::oldest_in_flight() {
     first_in_flight_ = std::max(first_in_flight_, packets_.begin());
     while (first_in_flight_ < packets_.end() &&
            packets_[first_in_flight_].state != SentState::in_flight)
         ++first_in_flight_;
-    return first_in_flight_ < packets_.end() ? &packets_[first_in_flight_] : nullptr;
+    return first_in_flight_;
 }
 
 void SentPackets::retire() {
     while (!packets_.empty()) {
         const SentPacket& packet = packets_.front();
         if (packet.state == SentState::in_flight) return;
-        if (packet.state == SentState::lost &&
-            largest_ < packets_.begin() + spurious_distance_max)
+        if (packet.state == SentState::lost && largest_ < packets_.begin() + spurious_distance_max)
             return;
         for (std::uint32_t n = packet.frames; n != 0; --n) frames_.pop_front();
         packets_.pop_front();
