@@ -200,7 +200,8 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
         if (now >= path.probe_base + path.probe_timeout()) on_probe_timeout(path, now);
-    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+    } else if (path.staged_packets == 0 &&
+               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }
