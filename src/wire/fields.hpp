@@ -31,6 +31,7 @@ struct Field {
 /// Fields side by side, from the first one's offset to `end` without a gap.
 struct Layout {
     const char* name;
+    const char* filter;  ///< of a dissector, before the names of the fields
     std::span<const Field> fields;
     std::uint16_t end;
 };
@@ -54,7 +55,6 @@ inline constexpr Name answer_names[] = {{1, "found"}, {2, "no_match"}};
 inline constexpr Name path_refusal_names[] = {{1, "unknown_instance"}, {2, "no_resource"}};
 inline constexpr Name close_names[] = {{1, "left"}, {2, "broke_the_protocol"}, {3, "unknown_path"}};
 inline constexpr Name chunk_kind_names[] = {{0, "padding"}, {1, "frame"}, {2, "ack"}, {3, "ping"}};
-inline constexpr Name chunk_flag_names[] = {{1, "reliable"}};
 inline constexpr Name frame_kind_names[] = {{1, "request"},        {2, "accept"},
                                             {3, "refuse"},         {4, "withdraw"},
                                             {5, "disconnect"},     {6, "send"},
@@ -113,15 +113,8 @@ inline constexpr Field close[] = {{"why", 16, 4, named, close_names}};
 inline constexpr Field chunk[] = {{"kind", 0, 1, named, chunk_kind_names},
                                   {"flags_or_count", 1, 1, decimal},
                                   {"length", 2, 2, decimal}};
-inline constexpr Field frame_chunk[] = {{"kind", 0, 1, named, chunk_kind_names},
-                                        {"flags", 1, 1, flags, chunk_flag_names},
-                                        {"length", 2, 2, decimal},
-                                        {"number", 4, 4, decimal}};
-inline constexpr Field ack_chunk[] = {{"kind", 0, 1, named, chunk_kind_names},
-                                      {"count", 1, 1, decimal},
-                                      {"length", 2, 2, decimal},
-                                      {"delay", 4, 4, decimal},
-                                      {"largest", 8, 8, decimal}};
+inline constexpr Field frame_chunk[] = {{"number", 4, 4, decimal}};
+inline constexpr Field ack_chunk[] = {{"delay", 4, 4, decimal}, {"largest", 8, 8, decimal}};
 inline constexpr Field ack_range[] = {{"missing", 0, 4, decimal}, {"there", 4, 4, decimal}};
 
 inline constexpr Field frame[] = {{"kind", 0, 1, named, frame_kind_names},
@@ -151,27 +144,28 @@ inline constexpr Field connect[] = {{"vi", 0, 4, decimal},
 
 }  // namespace fields
 
-/// After packet_prefix_length, in the order of PacketKind.
-inline constexpr Layout packet_layouts[] = {{"query", fields::query, 84},
-                                            {"answer", fields::answer, 32},
-                                            {"hello", fields::hello, 72},
-                                            {"retry", fields::retry, 32},
-                                            {"welcome", fields::welcome, 56},
-                                            {"refuse", fields::refuse, 20},
-                                            {"unsupported", fields::unsupported, 20},
-                                            {"data", fields::data, data_header_length},
-                                            {"close", fields::close, 20}};
+/// Behind the prefix, in the order of PacketKind.
+inline constexpr Layout packet_layouts[] = {
+    {"query", "openvia.query", fields::query, 84},
+    {"answer", "openvia.answer", fields::answer, 32},
+    {"hello", "openvia.hello", fields::hello, 72},
+    {"retry", "openvia.retry", fields::retry, 32},
+    {"welcome", "openvia.welcome", fields::welcome, 56},
+    {"refuse", "openvia.refuse", fields::refuse, 20},
+    {"unsupported", "openvia.unsupported", fields::unsupported, 20},
+    {"data", "openvia.data", fields::data, data_header_length},
+    {"close", "openvia.close", fields::close, 20}};
 /// The others. Those of frames follow each other, as far as flags say.
 inline constexpr Layout other_layouts[] = {
-    {"prefix", fields::prefix, packet_prefix_length},
-    {"chunk", fields::chunk, chunk_prefix_length},
-    {"frame_chunk", fields::frame_chunk, frame_chunk_overhead},
-    {"ack_chunk", fields::ack_chunk, 16},
-    {"ack_range", fields::ack_range, 8},
-    {"frame", fields::frame, header_length_base},
-    {"frame_extent", fields::frame_extent, header_length_extent},
-    {"frame_remote", fields::frame_remote, header_length_remote},
-    {"connect", fields::connect, sizeof(ConnectMessage)}};
+    {"prefix", "openvia", fields::prefix, packet_prefix_length},
+    {"chunk", "openvia.chunk", fields::chunk, chunk_prefix_length},
+    {"frame_chunk", "openvia.chunk.frame", fields::frame_chunk, frame_chunk_overhead},
+    {"ack_chunk", "openvia.chunk.ack", fields::ack_chunk, 16},
+    {"ack_range", "openvia.chunk.ack.range", fields::ack_range, 8},
+    {"frame", "openvia.frame", fields::frame, header_length_base},
+    {"frame_extent", "openvia.frame", fields::frame_extent, header_length_extent},
+    {"frame_remote", "openvia.frame", fields::frame_remote, header_length_remote},
+    {"connect", "openvia.connect", fields::connect, sizeof(ConnectMessage)}};
 
 /// Of a packet of that kind; of data, without its chunks.
 constexpr std::uint32_t packet_length(PacketKind kind) {
