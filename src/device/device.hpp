@@ -135,8 +135,8 @@ public:
     /// Returns how many calls it made.
     virtual std::uint32_t notify() = 0;
 
-    /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as lost
-    /// more than once, and once as not lost; numbers of a path that is down mean nothing.
+    /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as
+    /// lost more than once, and once as not lost; numbers of a path that is down mean nothing.
     virtual std::size_t reap(std::span<Reaped> /*reaped*/) { return 0; }
 
     /// Takes up to frames.size() frames from all paths, fairly. Returns how many.

@@ -243,6 +243,7 @@ private:
     void look_for_peers(Time now);
     Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
+    void reap_from(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
