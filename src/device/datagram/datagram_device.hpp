@@ -1,0 +1,244 @@
+// A device made of a port: it turns datagrams, which may be lost, doubled, damaged or reordered,
+// into frames that arrive once and in order, and says what came of each (docs/design/protocol.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/list.hpp"
+#include "device/datagram/deadlines.hpp"
+#include "device/datagram/frame_order.hpp"
+#include "device/datagram/identifier_table.hpp"
+#include "device/datagram/numbered_queue.hpp"
+#include "device/datagram/port.hpp"
+#include "device/datagram/staging.hpp"
+#include "device/device.hpp"
+#include "wire/packet.hpp"
+
+namespace via::device::datagram {
+
+struct DatagramOptions {
+    std::uint64_t instance = 0;  ///< random, of this opening; not 0
+    /// Secret and random; proofs for askers and connection identifiers are made of them.
+    std::array<std::uint64_t, 2> cookie_key{};
+    std::array<std::uint64_t, 2> identifier_key{};
+    Duration silence = seconds(5);  ///< patience with a peer that says nothing
+    std::uint32_t paths_max = 4096;
+};
+
+struct Path;
+struct AckLink;
+struct WaitLink;
+
+/// What a path has done and how it stands.
+struct PathStatistics {
+    std::uint64_t packets_sent = 0;
+    std::uint64_t packets_received = 0;
+    std::uint64_t packets_lost = 0;
+    std::uint64_t packets_spurious = 0;  ///< held for lost, acknowledged after all
+    std::uint64_t acks_alone = 0;        ///< packets sent for an acknowledgement only
+    std::uint64_t frames_sent = 0;
+    std::uint64_t frames_again = 0;  ///< of these, sent another time
+    std::uint64_t probe_timeouts = 0;
+    Duration round_trip{};        ///< smoothed; 0: not known
+    Duration round_trip_least{};  ///< of the last 10 s
+    Duration round_trip_deviation{};
+    std::uint64_t window = 0;     ///< congestion window, bytes
+    std::uint64_t in_flight = 0;  ///< bytes
+    std::uint32_t datagram_max = 0;
+    std::uint32_t frames_under_way = 0;  ///< that must arrive, not acknowledged
+    std::uint32_t frames_held = 0;       ///< arrived before one that is missing
+    std::uint32_t reordering = 0;        ///< packets by which a later one may overtake
+};
+
+class DatagramDevice final : public Device {
+public:
+    /// Datagrams that were dropped, by reason, and what else concerns no single path.
+    struct Totals {
+        std::uint64_t datagrams = 0;
+        std::uint64_t truncated = 0;
+        std::uint64_t checksum = 0;
+        std::uint64_t version = 0;
+        std::uint64_t kind = 0;
+        std::uint64_t contents = 0;
+        std::uint64_t unknown_connection = 0;
+        std::uint64_t wrong_address = 0;  ///< a path's packet from somewhere else
+        std::uint64_t old_hello = 0;
+        std::uint64_t bad_cookie = 0;
+        std::uint64_t duplicate_packets = 0;
+        std::uint64_t duplicate_frames = 0;
+        std::uint64_t no_room = 0;  ///< frames ahead of a missing one that could not be kept
+        std::uint64_t retries = 0;  ///< cookies given
+        std::uint64_t refusals = 0;
+        std::uint64_t paths_made = 0;
+    };
+
+    DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions& options);
+    ~DatagramDevice() override;
+
+    const Capabilities& capabilities() const override { return capabilities_; }
+    const HostAddress& address() const override { return port_->nic_address(); }
+
+    void resolve(const NetAddress& remote, std::uint64_t cookie) override;
+    Status listen(const Discriminator& discriminator) override;
+    void unlisten(const Discriminator& discriminator) override;
+    HostAddress peer_address(PathId path) const override;
+
+    bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                 FrameSlot& slot) override;
+    void transmit(PathId path) override;
+    void abandon(PathId path) override;
+    /// Hands what was transmitted to the port, in one burst.
+    std::uint32_t notify() override;
+
+    std::size_t reap(std::span<Reaped> reaped) override;
+    std::size_t receive(std::span<Frame> frames) override;
+    bool release() override;
+    void condemn(PathId path, const char* reason) override;
+
+    bool next_event(PathEvent& event) override;
+    Time next_deadline() const override;
+    void service(Time now) override;
+    void arm(Sleep sleep) override { port_->arm(sleep); }
+    void set_waiting_for_room(PathId path) override;
+    bool has_work() override;
+    int wait_handle() const override { return port_->wait_handle(); }
+    std::size_t wake_words(std::span<WakeWord> words) override;
+
+    Port& port() { return *port_; }
+    const Totals& totals() const { return totals_; }
+    PathStatistics statistics(PathId path) const;
+
+private:
+    struct Search;
+    struct Ready;
+
+    // The turn (datagram_device.cpp)
+    void begin_turn();
+    void run_timers(Time now);
+    void on_deadline(Path& path, Time now);
+    void hear_troubles(Time now);
+    void reschedule(Path& path, Time now);
+    Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
+    Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
+    Path* make_path(std::uint64_t instance, const HostAddress& peer);
+    void free_path(Path& path);
+    void go_down(Path& path);
+    void push_event(const PathEvent& event) { events_.push_back(event); }
+
+    // Meeting (meeting.cpp)
+    std::uint64_t new_identifier();
+    wire::PathOffer our_offer() const;
+    wire::Cookie make_cookie(const HostAddress& from, std::uint64_t connection, Time moment) const;
+    bool proves_address(const wire::Cookie& cookie, const HostAddress& from,
+                        std::uint64_t connection, Time now) const;
+    std::uint64_t last_attempt(std::uint64_t instance, const HostAddress& peer) const;
+    void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
+    void run_searches(Time now);
+    void ask_where(Search& search, Time now);
+    void end_search(std::size_t n, const PathEvent& event);
+    void end_searches(Path& path, PathEvent event);
+    void search_again(Path& path, Time now);
+    void give_up(Path& path, Status status);
+    void say_hello(Path& path, Time now);
+    void welcome(const Path& path);
+    void come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs, Time now);
+    void meet(Search& search, const HostAddress& data, std::uint64_t instance, Time now);
+    void on_query(const Incoming& in, std::uint64_t connection);
+    void on_answer(const Incoming& in, std::uint64_t connection, Time now);
+    void on_hello(const Incoming& in, std::uint64_t connection, Time now);
+    void on_good_hello(const Incoming& in, std::uint64_t connection, const wire::Hello& hello,
+                       Time now);
+    void on_retry(const Incoming& in, std::uint64_t connection, Time now);
+    void on_welcome(const Incoming& in, std::uint64_t connection, Time now);
+    void on_refuse(const Incoming& in, std::uint64_t connection, Time now);
+    void on_unsupported(const Incoming& in, std::uint64_t connection);
+    void on_close(const Incoming& in, std::uint64_t connection, Time now);
+    void answer_stranger(const Incoming& in, std::uint64_t connection, wire::PacketKind kind,
+                         Time now);
+    Path* asking_path(const Incoming& in, std::uint64_t connection) const;
+
+    // Receiving (receiving.cpp)
+    void poll(Time now);
+    void on_datagram(const Incoming& in, Time now);
+    void on_data(const Incoming& in, std::uint64_t connection, Time now);
+    bool read_chunks(std::span<const std::byte> packet);
+    bool keep_early(const Path& path, std::uint32_t buffer);
+    void place_frames(Path& path, const Incoming& in);
+    void hand_up(Path& path, const FrameOrder::Held& frame, bool kept);
+    void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
+    void on_ack(Path& path, const wire::Ack& ack, Time now);
+    void detect_losses(Path& path, Time now);
+    void report(Path& path, std::uint32_t frame, bool lost);
+    void length_changed(Path& path);
+    void fall_back(Path& path, std::uint32_t hint);
+    bool send_late_acks(Time now);
+    void deliver(const Ready& ready, Frame& frame);
+
+    // Sending (sending.cpp)
+    StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
+    bool may_begin(Path& path, std::uint32_t packet_length, bool is_new, Time now);
+    void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
+                          bool from_host_port = false);
+    void stage_ack(Path& path, Time now);
+    void stage_ping(Path& path, std::uint32_t packet_length, Time now);
+    void stage_length_probe(Path& path, Time now);
+    void stage_acks(Time now);
+    void on_probe_timeout(Path& path, Time now);
+    void seal(StagedPacket& packet, Time now);
+    void flush(Time now);
+
+    std::unique_ptr<Port> port_;
+    DatagramOptions options_;
+    Capabilities capabilities_;
+    Totals totals_;
+
+    std::vector<std::unique_ptr<Path>> paths_;
+    std::vector<PathId> free_ids_;
+    IdentifierTable identifiers_;
+    Deadlines deadlines_;
+    std::deque<PathEvent> events_;
+    List<Path, AckLink> ack_owed_;
+    List<Path, WaitLink> waiting_;
+
+    std::vector<Search> searches_;
+    Time search_deadline_ = Time::never();
+    std::uint64_t identifiers_made_ = 0;
+    std::uint64_t attempts_made_ = 0;
+    struct Attempt {
+        std::uint64_t instance;
+        HostAddress peer;
+        std::uint64_t attempt;
+    };
+    std::vector<Attempt> attempts_;  ///< the last of each instance that asked; the oldest go
+    std::size_t oldest_attempt_ = 0;
+    Time strangers_since_{};
+    std::uint32_t strangers_answered_ = 0;
+
+    std::array<Incoming, 16> incoming_;
+    bool burst_taken_ = false;  ///< the port has bytes of ours until its release()
+    bool looked_ = false;       ///< in this turn
+    std::uint64_t look_ = 0;
+    struct FrameChunk {
+        std::span<const std::byte> bytes;
+        std::uint32_t number;
+        bool reliable;
+    };
+    std::vector<FrameChunk> chunk_frames_;  ///< of the packet at hand
+    wire::Chunk chunk_;
+    wire::Ack chunk_ack_;  ///< count 0: the packet has none
+    bool chunk_wants_ack_ = false;
+    std::uint32_t kept_early_ = 0;
+    NumberedQueue<Ready> ready_;
+    std::vector<std::uint32_t> lent_kept_;  ///< kept buffers of frames that were handed up
+    NumberedQueue<Reaped> reaped_;
+
+    Staging staging_;
+    bool blocked_ = false;  ///< the port took less than all
+};
+
+}  // namespace via::device::datagram
