@@ -1,25 +1,10 @@
 #include "wire/frame.hpp"
 
 #include <cstdio>
-#include <cstring>
+
+#include "wire/bytes.hpp"
 
 namespace via::wire {
-
-namespace {
-
-template <class T>
-void put(std::byte* bytes, T value) {
-    std::memcpy(bytes, &value, sizeof value);
-}
-
-template <class T>
-T get(const std::byte* bytes) {
-    T value;
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
-}  // namespace
 
 void emit(const Header& header, std::byte* bytes) {
     bytes[0] = static_cast<std::byte>(header.kind);

@@ -1,6 +1,6 @@
 // Packets: what travels between two NICs in one datagram, where the medium may lose, double,
-// reorder or damage it (docs/design/protocol.md). Little-endian. parse_*() refuses every byte string
-// that no emit_*() makes, and looks at no byte beyond the length it is given.
+// reorder or damage it (docs/design/protocol.md). Little-endian. parse_*() refuses every byte
+// string that no emit_*() makes, and looks at no byte beyond the length it is given.
 //
 // Every packet, of every version, for ever:
 //   0 CRC32C of all bytes from 4 on   4 version   5 kind   6 zero (2 bytes)
@@ -40,6 +40,8 @@ enum class PacketError : std::uint8_t { none, truncated, checksum, version, kind
 const char* to_string(PacketError error);
 
 constexpr std::uint32_t packet_prefix_length = 16;
+/// The shortest packet of any version: what says `unsupported` is not longer.
+constexpr std::uint32_t packet_length_least = 20;
 /// Of a data packet, before its chunks.
 constexpr std::uint32_t data_header_length = 24;
 /// The smallest datagram that every path carries: IPv4's least MTU without its headers.
@@ -52,8 +54,9 @@ struct PacketPrefix {
     std::uint64_t connection = 0;
 };
 
-/// Checks length, checksum, version and kind, in this order; `prefix.connection` is set also when
-/// the version is wrong, for the answer.
+/// Checks length, checksum, version, kind and zero, in this order; `prefix.connection` is set also
+/// when the version is wrong, for the answer. `unsupported` is read whatever its version, so that
+/// it never is answered by another one.
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
 /// Fills bytes 0 to 15 of a packet whose rest is there; computes the checksum last.
 void seal(std::span<std::byte> packet, const PacketPrefix& prefix);
@@ -62,11 +65,11 @@ void seal(std::span<std::byte> packet, const PacketPrefix& prefix);
 
 /// What one end tells the other about itself.
 struct PathOffer {
-    std::uint64_t instance = 0;       ///< of the sender's NIC: another one for each opening
-    std::uint32_t receive_room = 0;   ///< bytes that may be under way to it at once
-    std::uint32_t ack_delay_us = 0;   ///< it acknowledges within this
-    std::uint16_t datagram_max = 0;   ///< bytes of the longest datagram it takes
-    std::uint16_t nic_port = 0;       ///< of its NIC address (VIPL 1.4); the host is the sender's
+    std::uint64_t instance = 0;      ///< of the sender's NIC: another one for each opening
+    std::uint32_t receive_room = 0;  ///< bytes that may be under way to it at once
+    std::uint32_t ack_delay_us = 0;  ///< it acknowledges within this
+    std::uint16_t datagram_max = 0;  ///< bytes of the longest datagram it takes
+    std::uint16_t nic_port = 0;      ///< of its NIC address (VIPL 1.4); the host is the sender's
 };
 
 struct Query {
@@ -204,5 +207,7 @@ std::size_t print_packet(std::span<const std::byte> packet, char* text, std::siz
 
 /// CRC32C (Castagnoli) of the bytes.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
+/// The same, on processors without an instruction for it; for tests.
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
 }  // namespace via::wire

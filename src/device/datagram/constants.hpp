@@ -1,0 +1,66 @@
+// Every number of the protocol between hosts that is not a field's bound (docs/design/protocol.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.hpp"
+
+namespace via::device::datagram {
+
+// Meeting
+constexpr Duration try_first = milliseconds(20);
+constexpr Duration try_longest = seconds(1);
+constexpr Duration cookie_life = seconds(10);
+/// Instances whose last attempt is remembered after their path has ended.
+constexpr std::size_t attempts_kept = 1024;
+/// Answers a second to packets that belong to nothing here: close and unsupported.
+constexpr std::uint32_t stranger_answers_max = 100;
+
+// Acknowledging
+constexpr Duration ack_delay_max = milliseconds(1);
+constexpr std::uint32_t ack_room_divisor = 8;
+
+// Loss: RFC 9002, 6.1 and 6.2
+constexpr std::uint32_t reordering_least = 3;
+constexpr std::uint32_t reordering_greatest = 64;
+constexpr Duration loss_delay_least = microseconds(50);  ///< what a busy host is late by anyway
+constexpr Duration deviation_least = microseconds(100);
+constexpr Duration probe_timeout_max = seconds(1);
+constexpr std::uint32_t probe_packets = 2;  ///< that may pass the window after a timeout
+/// How far behind the largest acknowledged number a lost packet may still turn out to have come.
+constexpr std::uint64_t spurious_distance_max = 256;
+
+// Frames
+constexpr std::uint32_t frames_ahead_max = 1024;
+
+// Window
+constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
+constexpr std::uint32_t window_bytes_first = 14720;
+constexpr std::uint32_t window_packets_least = 2;
+constexpr Duration queue_target_least = microseconds(50);
+constexpr std::int64_t queue_target_divisor = 4;  ///< of the least round trip
+constexpr Duration round_trip_memory = seconds(10);
+/// More than 2 % lost, counted over at least so many packets: fewer say nothing about a rate.
+constexpr std::uint32_t loss_percent = 2;
+constexpr std::uint32_t loss_packets_counted = 256;
+constexpr std::uint32_t timeouts_to_collapse = 3;
+/// A small datagram takes this much of the peer's receive room: a socket counts memory, not bytes.
+constexpr std::uint32_t room_taken_least = 512;
+
+// Pace
+constexpr std::uint64_t burst_bytes_max = 64 * 1024;
+
+// Length
+constexpr std::uint32_t datagram_length_first = 1472;  ///< Ethernet's 1500 without IPv4's headers
+constexpr std::uint32_t length_step_first = 64;
+constexpr std::uint32_t length_step_last = 32;
+constexpr std::uint32_t length_losses_max = 3;
+constexpr std::uint32_t long_timeouts_max = 3;
+
+// Silence
+constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them
+constexpr Duration suspicion_least = milliseconds(3);
+constexpr std::int64_t suspicion_timeouts = 3;
+
+}  // namespace via::device::datagram

@@ -1,0 +1,62 @@
+// The sender's side of frames that must arrive: which packet carried each last, and whether it
+// arrived. Numbers are of 32 bits and come round.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "device/datagram/constants.hpp"
+
+namespace via::device::datagram {
+
+class FramesUnderWay {
+public:
+    std::uint32_t count() const { return end_ - begin_; }
+    bool has_room() const { return count() < frames_ahead_max; }
+    /// The next frame's number, from now on under way.
+    std::uint32_t take() {
+        VIA_ASSERT(has_room());
+        if (frames_.empty()) frames_.resize(frames_ahead_max);
+        frames_[slot(end_)] = {};
+        return end_++;
+    }
+    /// The last `count` were not sent after all.
+    void give_back(std::uint32_t count) { end_ -= count; }
+
+    bool under_way(std::uint32_t number) const {
+        return number - begin_ < end_ - begin_ && !frames_[slot(number)].arrived;
+    }
+    void sent(std::uint32_t number, std::uint64_t packet) {
+        if (under_way(number)) frames_[slot(number)] = {packet, false, false};
+    }
+    /// True the first time.
+    bool arrived(std::uint32_t number) {
+        if (!under_way(number)) return false;
+        frames_[slot(number)].arrived = true;
+        while (begin_ != end_ && frames_[slot(begin_)].arrived) ++begin_;
+        return true;
+    }
+    /// True when `packet` was the last to carry it and nobody was told yet.
+    bool lost(std::uint32_t number, std::uint64_t packet) {
+        if (!under_way(number)) return false;
+        Frame& frame = frames_[slot(number)];
+        if (frame.packet != packet || frame.told) return false;
+        frame.told = true;
+        return true;
+    }
+
+private:
+    struct Frame {
+        std::uint64_t packet = ~std::uint64_t{0};
+        bool arrived = false;
+        bool told = false;  ///< that it was lost, and it was not sent again yet
+    };
+    static std::uint32_t slot(std::uint32_t number) { return number % frames_ahead_max; }
+
+    std::vector<Frame> frames_;  ///< none until the first frame
+    std::uint32_t begin_ = 0;    ///< the oldest that did not arrive
+    std::uint32_t end_ = 0;
+};
+
+}  // namespace via::device::datagram

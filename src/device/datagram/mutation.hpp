@@ -1,0 +1,37 @@
+// Ways to break the protocol on purpose, for the proof that the checkers notice. In every build but
+// one made for that (VIA_MUTATIONS), mutated() is a constant and costs nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace via::device::datagram {
+
+enum class Mutation : std::uint8_t {
+    none,
+    skip_packet_duplicate_check,  ///< a packet number seen before is taken again
+    skip_frame_duplicate_check,   ///< a frame handed up before is handed up again
+    ack_what_was_dropped,         ///< a packet without room counts as arrived
+    forget_checksum,              ///< damaged packets are taken
+    reuse_packet_number,          ///< after a loss, numbers are used again
+    ignore_order,                 ///< frames are handed up as they come
+    never_report_loss,            ///< lost frames are not emitted again
+    ack_without_gaps,             ///< everything up to the largest number is acknowledged
+    skip_attempt_check,           ///< an old hello makes a path again
+    skip_cookie_check,            ///< a hello needs no proof of its address
+    accept_any_connection,        ///< a packet for an unknown path is taken by one of its address
+    forget_probe_timeout,         ///< a lost tail is never noticed
+    ignore_window,                ///< neither window nor receive room bounds what is sent
+    skip_address_check,           ///< a path's packet is taken from anywhere
+    double_report,                ///< an acknowledged frame is reported again
+};
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::double_report);
+const char* to_string(Mutation mutation);
+
+#if defined(VIA_MUTATIONS)
+extern Mutation present_mutation;
+inline bool mutated(Mutation mutation) { return present_mutation == mutation; }
+#else
+constexpr bool mutated(Mutation /*mutation*/) { return false; }
+#endif
+
+}  // namespace via::device::datagram

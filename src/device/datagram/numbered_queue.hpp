@@ -1,0 +1,59 @@
+// A queue whose items have numbers: the first one ever pushed is 0. Grows to its deepest use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/assert.hpp"
+
+namespace via::device::datagram {
+
+template <class T>
+class NumberedQueue {
+public:
+    std::uint64_t begin() const { return begin_; }  ///< number of the oldest item that is there
+    std::uint64_t end() const { return end_; }      ///< number that the next item gets
+    bool empty() const { return begin_ == end_; }
+    std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
+    bool has(std::uint64_t number) const { return number >= begin_ && number < end_; }
+
+    T& operator[](std::uint64_t number) { return items_[slot(number)]; }
+    const T& operator[](std::uint64_t number) const { return items_[slot(number)]; }
+    T& front() { return items_[slot(begin_)]; }
+
+    void push_back(const T& item) {
+        if (size() == items_.size()) grow();
+        items_[slot(end_++)] = item;
+    }
+    void pop_front() {
+        VIA_ASSERT(!empty());
+        ++begin_;
+    }
+    void clear() { begin_ = end_; }
+    /// Keeps, in their order, the items for which `keep` is true. They get other numbers.
+    template <class Keep>
+    void filter(Keep keep) {
+        std::uint64_t to = begin_;
+        for (std::uint64_t at = begin_; at != end_; ++at)
+            if (keep((*this)[at])) (*this)[to++] = (*this)[at];
+        end_ = to;
+    }
+
+private:
+    std::size_t slot(std::uint64_t number) const {
+        return static_cast<std::size_t>(number & (items_.size() - 1));
+    }
+    void grow() {
+        std::vector<T> larger(items_.empty() ? 16 : items_.size() * 2);
+        for (std::uint64_t n = begin_; n != end_; ++n)
+            larger[static_cast<std::size_t>(n & (larger.size() - 1))] = (*this)[n];
+        items_ = std::move(larger);
+    }
+
+    std::vector<T> items_;  ///< a power of two
+    std::uint64_t begin_ = 0;
+    std::uint64_t end_ = 0;
+};
+
+}  // namespace via::device::datagram

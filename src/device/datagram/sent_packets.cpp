@@ -1,0 +1,60 @@
+#include "device/datagram/sent_packets.hpp"
+
+#include <algorithm>
+
+namespace via::device::datagram {
+
+namespace {
+
+std::uint64_t room_taken(const SentPacket& packet) {
+    return std::max(packet.length, room_taken_least);
+}
+
+}  // namespace
+
+void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
+                       bool length_probe) {
+    SentPacket packet;
+    packet.sent = now;
+    packet.frames_begin = packets_.empty() ? frames_.begin()
+                                           : packets_[packets_.end() - 1].frames_begin +
+                                                 packets_[packets_.end() - 1].frames;
+    packet.frames = static_cast<std::uint16_t>(frames_.end() - packet.frames_begin);
+    packet.named_below = named_below;
+    packet.length = length;
+    packet.state = wants_ack ? SentState::in_flight : SentState::over;
+    packet.length_probe = length_probe;
+    packets_.push_back(packet);
+    if (!wants_ack) return;
+    in_flight_ += length;
+    room_taken_ += room_taken(packet);
+    ++packets_in_flight_;
+}
+
+void SentPackets::leave_flight(const SentPacket& packet) {
+    in_flight_ -= packet.length;
+    room_taken_ -= room_taken(packet);
+    --packets_in_flight_;
+}
+
+const SentPacket* SentPackets::oldest_in_flight() {
+    first_in_flight_ = std::max(first_in_flight_, packets_.begin());
+    while (first_in_flight_ < packets_.end() &&
+           packets_[first_in_flight_].state != SentState::in_flight)
+        ++first_in_flight_;
+    return first_in_flight_ < packets_.end() ? &packets_[first_in_flight_] : nullptr;
+}
+
+void SentPackets::retire() {
+    while (!packets_.empty()) {
+        const SentPacket& packet = packets_.front();
+        if (packet.state == SentState::in_flight) return;
+        if (packet.state == SentState::lost &&
+            largest_ < packets_.begin() + spurious_distance_max)
+            return;
+        for (std::uint32_t n = packet.frames; n != 0; --n) frames_.pop_front();
+        packets_.pop_front();
+    }
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,115 @@
+// Packets that were sent, by number, and the frames that each carried (RFC 9002).
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.hpp"
+#include "device/datagram/constants.hpp"
+#include "device/datagram/numbered_queue.hpp"
+#include "wire/packet.hpp"
+
+namespace via::device::datagram {
+
+enum class SentState : std::uint8_t {
+    over,       ///< acknowledged, or nobody waits for that
+    in_flight,  ///
+    lost,       ///< held for it; an acknowledgement may still come
+};
+
+struct SentPacket {
+    Time sent{};
+    std::uint64_t frames_begin = 0;  ///< where its frames' numbers stand
+    std::uint64_t named_below = 0;   ///< its acknowledgement told of numbers below; 0: it had none
+    std::uint32_t length = 0;        ///< bytes
+    std::uint16_t frames = 0;        ///< that must arrive
+    SentState state = SentState::over;
+    bool length_probe = false;
+};
+
+class SentPackets {
+public:
+    std::uint64_t next_number() const { return packets_.end(); }
+    std::uint64_t in_flight() const { return in_flight_; }            ///< bytes
+    std::uint64_t room_taken() const { return room_taken_; }          ///< of the peer's
+    std::uint32_t packets_in_flight() const { return packets_in_flight_; }
+    bool any_acknowledged() const { return any_acknowledged_; }
+    std::uint64_t largest_acknowledged() const { return largest_; }
+
+    /// The next packet has this frame, too.
+    void add_frame(std::uint32_t frame) { frames_.push_back(frame); }
+    /// A packet with the frames added since the last one.
+    void push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
+              bool length_probe);
+    SentPacket& packet(std::uint64_t number) { return packets_[number]; }
+    /// nullptr: nothing is in flight.
+    const SentPacket* oldest_in_flight();
+    std::uint32_t frame(const SentPacket& packet, std::uint32_t n) const {
+        return frames_[packet.frames_begin + n];
+    }
+
+    /// True when the acknowledgement names nothing but what was sent.
+    bool plausible(const wire::Ack& ack) const { return ack.largest < packets_.end(); }
+    /// Calls `arrived(number, packet, was_lost)` for each packet of which it is news.
+    template <class Arrived>
+    void acknowledge(const wire::Ack& ack, Arrived arrived);
+    /// Calls `lost(number, packet)` for each packet to be held for lost: `reordering` or more before
+    /// the largest acknowledged one, or sent before it and `delay` ago. Returns when the next one is.
+    template <class Lost>
+    Time detect_lost(Time now, Duration delay, std::uint32_t reordering, Lost lost);
+    /// Forgets what nothing can be learned of any more.
+    void retire();
+
+private:
+    void leave_flight(const SentPacket& packet);
+
+    NumberedQueue<SentPacket> packets_;
+    NumberedQueue<std::uint32_t> frames_;
+    std::uint64_t in_flight_ = 0;
+    std::uint64_t room_taken_ = 0;
+    std::uint32_t packets_in_flight_ = 0;
+    std::uint64_t first_in_flight_ = 0;  ///< none before it is
+    std::uint64_t largest_ = 0;
+    bool any_acknowledged_ = false;
+};
+
+template <class Arrived>
+void SentPackets::acknowledge(const wire::Ack& ack, Arrived arrived) {
+    if (!any_acknowledged_ || ack.largest > largest_) largest_ = ack.largest;
+    any_acknowledged_ = true;
+    std::uint64_t number = ack.largest + 1;  // one above the next to be looked at
+    for (std::uint32_t n = 0; n < ack.count; ++n) {
+        const wire::AckRange& range = ack.ranges[n];
+        if (number <= packets_.begin() + range.missing) return;
+        number -= range.missing;
+        for (std::uint32_t left = range.there; left != 0; --left) {
+            if (number == packets_.begin()) return;
+            SentPacket& packet = packets_[--number];
+            if (packet.state == SentState::over) continue;
+            const bool was_lost = packet.state == SentState::lost;
+            if (!was_lost) leave_flight(packet);
+            packet.state = SentState::over;
+            arrived(number, packet, was_lost);
+        }
+    }
+}
+
+template <class Lost>
+Time SentPackets::detect_lost(Time now, Duration delay, std::uint32_t reordering, Lost lost) {
+    if (!any_acknowledged_) return Time::never();
+    Time next = Time::never();
+    oldest_in_flight();
+    for (std::uint64_t n = first_in_flight_; n < largest_ && n < packets_.end(); ++n) {
+        SentPacket& packet = packets_[n];
+        if (packet.state != SentState::in_flight) continue;
+        if (largest_ - n < reordering && packet.sent + delay > now) {
+            next = earlier(next, packet.sent + delay);
+            continue;
+        }
+        leave_flight(packet);
+        packet.state = SentState::lost;
+        lost(n, packet);
+    }
+    return next;
+}
+
+}  // namespace via::device::datagram

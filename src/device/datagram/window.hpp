@@ -1,0 +1,52 @@
+// How many bytes may be in flight: by delay, with loss as the fallback. Rounds are counted by packet
+// numbers: one ends when a packet is acknowledged that was sent after it began.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.hpp"
+
+namespace via::device::datagram {
+
+class Window {
+public:
+    void begin(std::uint32_t datagram_max);
+    void set_datagram_max(std::uint32_t datagram_max);
+    std::uint64_t bytes() const { return bytes_; }
+    bool growing_fast() const { return fast_; }
+
+    struct Acknowledged {
+        std::uint64_t bytes = 0;      ///< newly
+        std::uint32_t packets = 0;    ///< newly
+        std::uint64_t largest = 0;    ///< number
+        std::uint64_t next = 0;       ///< number that the next packet gets
+        bool window_limited = false;  ///< the window was what held more back
+        bool sampled = false;         ///< `round_trip` is a sample
+        Duration round_trip{};
+        Duration least{};
+    };
+    void on_ack(const Acknowledged& ack);
+    /// Packets held for lost, after the acknowledgement that showed it.
+    void on_lost(std::uint32_t packets);
+    /// Nothing comes back any more.
+    void collapse();
+
+private:
+    void end_round(const Acknowledged& ack);
+    bool has_queue(Duration round_trip, Duration least) const;
+    std::uint64_t least_bytes() const;
+    void limit();
+
+    std::uint64_t bytes_ = 0;
+    std::uint32_t datagram_max_ = 0;
+    bool fast_ = true;
+    std::uint64_t round_end_ = 0;  ///< first number that belongs to the next round
+    bool round_sampled_ = false;
+    bool round_limited_ = false;
+    bool round_cut_ = false;
+    Duration round_least_{};
+    std::uint32_t counted_ = 0;  ///< packets, for the rate of loss
+    std::uint32_t lost_ = 0;
+};
+
+}  // namespace via::device::datagram

@@ -1,0 +1,122 @@
+// Chunks: what a data packet is made of.
+#include <cstring>
+
+#include "wire/bytes.hpp"
+#include "wire/packet.hpp"
+
+namespace via::wire {
+
+namespace {
+
+/// Where an acknowledgement's ranges begin, and what precedes the frame in a frame's chunk.
+constexpr std::uint32_t ack_fixed_length = 16;
+constexpr std::uint32_t range_length = 8;
+
+void put_prefix(ChunkKind kind, std::uint8_t flags_or_count, std::uint32_t length, std::byte* to) {
+    put(to, kind);
+    put(to + 1, flags_or_count);
+    put(to + 2, static_cast<std::uint16_t>(length - chunk_prefix_length));
+}
+
+bool read_frame(std::span<const std::byte> bytes, Chunk& chunk) {
+    const auto flags = get<std::uint8_t>(bytes.data() + 1);
+    if (bytes.size() <= frame_chunk_overhead || (flags & ~chunk_flag::reliable) != 0) return false;
+    chunk.reliable = flags == chunk_flag::reliable;
+    chunk.frame_number = get<std::uint32_t>(bytes.data() + 4);
+    chunk.frame = bytes.subspan(frame_chunk_overhead);
+    return chunk.reliable || chunk.frame_number == 0;
+}
+
+/// Ranges have one form only: none is empty, none touches the next, and none ends below 0.
+bool read_ack(std::span<const std::byte> bytes, Ack& ack) {
+    ack.count = get<std::uint8_t>(bytes.data() + 1);
+    if (ack.count == 0 || ack.count > ack_ranges_max || bytes.size() != ack_length(ack))
+        return false;
+    ack.delay = get<std::uint32_t>(bytes.data() + 4);
+    ack.largest = get<std::uint64_t>(bytes.data() + 8);
+    std::uint64_t named = 0;  // packets from the largest down: at most 64 words' worth
+    for (std::uint32_t n = 0; n < ack.count; ++n) {
+        const std::byte* const from = bytes.data() + ack_fixed_length + n * range_length;
+        const AckRange range{get<std::uint32_t>(from), get<std::uint32_t>(from + 4)};
+        if (range.there == 0 || (range.missing == 0) != (n == 0)) return false;
+        named += std::uint64_t{range.missing} + range.there;
+        ack.ranges[n] = range;
+    }
+    return named - 1 <= ack.largest;
+}
+
+bool read_chunk(std::span<const std::byte> bytes, Chunk& chunk) {
+    const auto kind = get<std::uint8_t>(bytes.data());
+    const auto flags = get<std::uint8_t>(bytes.data() + 1);
+    chunk.kind = static_cast<ChunkKind>(kind);
+    switch (chunk.kind) {
+        case ChunkKind::padding:
+            return flags == 0;
+        case ChunkKind::frame:
+            return read_frame(bytes, chunk);
+        case ChunkKind::ack:
+            return read_ack(bytes, chunk.ack);
+        case ChunkKind::ping:
+            return flags == 0 && bytes.size() == chunk_prefix_length;
+    }
+    return false;
+}
+
+}  // namespace
+
+ChunkReader::ChunkReader(std::span<const std::byte> packet) {
+    if (packet.size() < data_header_length) {
+        bad_ = true;
+        return;
+    }
+    number_ = get<std::uint64_t>(packet.data() + packet_prefix_length);
+    rest_ = packet.subspan(data_header_length);
+}
+
+bool ChunkReader::next(Chunk& chunk) {
+    if (bad_ || rest_.empty()) return false;
+    bad_ = true;
+    if (rest_.size() < chunk_prefix_length) return false;
+    const std::size_t length =
+        chunk_prefix_length + std::size_t{get<std::uint16_t>(rest_.data() + 2)};
+    if (length > rest_.size() || !read_chunk(rest_.first(length), chunk)) return false;
+    rest_ = rest_.subspan(length);
+    bad_ = false;
+    return true;
+}
+
+std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to) {
+    put_prefix(ChunkKind::ack, ack.count, ack_length(ack), to);
+    put(to + 4, ack.delay);
+    put(to + 8, ack.largest);
+    for (std::uint32_t n = 0; n < ack.count; ++n) {
+        put(to + ack_fixed_length + n * range_length, ack.ranges[n].missing);
+        put(to + ack_fixed_length + n * range_length + 4, ack.ranges[n].there);
+    }
+    return ack_length(ack);
+}
+
+std::uint32_t emit_ping_chunk(std::byte* to) {
+    put_prefix(ChunkKind::ping, 0, chunk_prefix_length, to);
+    return chunk_prefix_length;
+}
+
+std::uint32_t emit_padding_chunk(std::uint32_t length, std::byte* to) {
+    put_prefix(ChunkKind::padding, 0, length, to);
+    std::memset(to + chunk_prefix_length, 0, length - chunk_prefix_length);
+    return length;
+}
+
+void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t length,
+                      std::byte* to) {
+    put_prefix(ChunkKind::frame, reliable ? chunk_flag::reliable : 0, frame_chunk_overhead + length,
+               to);
+    put(to + 4, frame_number);
+}
+
+void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number) {
+    put(packet.data() + packet_prefix_length, number);
+    seal(packet, {PacketKind::data, connection});
+}
+
+}  // namespace via::wire

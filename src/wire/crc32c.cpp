@@ -1,0 +1,138 @@
+// CRC32C, the checksum of iSCSI, SCTP and ext4 (polynomial 0x1EDC6F41, bits reflected). Debian has
+// no library of it, and processors have an instruction for 8 bytes in each step. A step waits for
+// the one before it, so three thirds of the bytes are summed beside each other: a sum that L zero
+// bytes were to follow is the sum times x^8L modulo the polynomial.
+#include <array>
+
+#include "wire/bytes.hpp"
+#include "wire/packet.hpp"
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#include <wmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#endif
+
+namespace via::wire {
+
+namespace {
+
+constexpr std::uint32_t polynomial = 0x82F63B78;
+
+constexpr std::uint32_t times_x(std::uint32_t value) {
+    return (value >> 1) ^ ((value & 1) != 0 ? polynomial : 0);
+}
+
+/// What one byte makes of the sum.
+constexpr std::array<std::uint32_t, 256> byte_table = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t value = 0; value < 256; ++value) {
+        table[value] = value;
+        for (int bit = 0; bit < 8; ++bit) table[value] = times_x(table[value]);
+    }
+    return table;
+}();
+
+std::uint32_t extend_by_table(std::uint32_t sum, const std::byte* at, std::size_t length) {
+    for (; length != 0; --length, ++at)
+        sum = (sum >> 8) ^ byte_table[(sum ^ static_cast<std::uint32_t>(*at)) & 255];
+    return sum;
+}
+
+#if defined(__x86_64__)
+
+/// Words of each third, at most; of fewer than the least, a single sum is as fast.
+constexpr std::size_t third_max = 64;
+constexpr std::size_t third_least = 4;
+
+/// x^(64n - 33) for n words: what the product's own 33 places complete.
+constexpr std::array<std::uint32_t, 2 * third_max + 1> powers = [] {
+    std::array<std::uint32_t, 2 * third_max + 1> table{};
+    std::uint32_t power = 0x80000000;  // x^0
+    for (int place = 0; place < 31; ++place) power = times_x(power);
+    for (std::size_t words = 1; words < table.size(); ++words) {
+        table[words] = power;
+        for (int place = 0; place < 64; ++place) power = times_x(power);
+    }
+    return table;
+}();
+
+#define VIA_WITH_CRC32 __attribute__((target("sse4.2,pclmul")))
+
+VIA_WITH_CRC32 inline std::uint64_t times(std::uint64_t sum, std::uint32_t power) {
+    return static_cast<std::uint64_t>(
+        _mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<std::int64_t>(sum)),
+                                               _mm_cvtsi32_si128(static_cast<int>(power)), 0)));
+}
+
+VIA_WITH_CRC32 std::uint32_t extend_by_instruction(std::uint32_t sum, const std::byte* at,
+                                                   std::size_t length) {
+    std::uint64_t first = sum;
+    while (length >= 24 * third_least) {
+        const std::size_t words = length / 24 < third_max ? length / 24 : third_max;
+        const std::byte* const end = at + 8 * words;
+        std::uint64_t second = 0;
+        std::uint64_t third = 0;
+        for (; at != end; at += 8) {
+            first = _mm_crc32_u64(first, get<std::uint64_t>(at));
+            second = _mm_crc32_u64(second, get<std::uint64_t>(at + 8 * words));
+            third = _mm_crc32_u64(third, get<std::uint64_t>(at + 16 * words));
+        }
+        first = third ^
+                _mm_crc32_u64(0, times(first, powers[2 * words]) ^ times(second, powers[words]));
+        at += 16 * words;
+        length -= 24 * words;
+    }
+    for (; length >= 8; length -= 8, at += 8) first = _mm_crc32_u64(first, get<std::uint64_t>(at));
+    sum = static_cast<std::uint32_t>(first);
+    if (length >= 4) {
+        sum = _mm_crc32_u32(sum, get<std::uint32_t>(at));
+        length -= 4;
+        at += 4;
+    }
+    for (; length != 0; --length, ++at) sum = _mm_crc32_u8(sum, static_cast<std::uint8_t>(*at));
+    return sum;
+}
+
+bool has_instruction() {
+    return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
+}
+
+#elif defined(__aarch64__)
+
+__attribute__((target("+crc"))) std::uint32_t extend_by_instruction(std::uint32_t sum,
+                                                                    const std::byte* at,
+                                                                    std::size_t length) {
+    for (; length >= 8; length -= 8, at += 8) sum = __crc32cd(sum, get<std::uint64_t>(at));
+    for (; length != 0; --length, ++at) sum = __crc32cb(sum, static_cast<std::uint8_t>(*at));
+    return sum;
+}
+
+/// Linux lets programs read this register.
+bool has_instruction() {
+    std::uint64_t features = 0;
+    asm("mrs %0, ID_AA64ISAR0_EL1" : "=r"(features));
+    return (features >> 16 & 15) != 0;
+}
+
+#else
+
+constexpr auto extend_by_instruction = extend_by_table;
+bool has_instruction() { return false; }
+
+#endif
+
+const auto extend = has_instruction() ? extend_by_instruction : extend_by_table;
+
+}  // namespace
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) {
+    return ~extend(~std::uint32_t{0}, bytes.data(), bytes.size());
+}
+
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
+    return ~extend_by_table(~std::uint32_t{0}, bytes.data(), bytes.size());
+}
+
+}  // namespace via::wire

@@ -1,0 +1,176 @@
+// Packets as one line for people.
+#include <cstdarg>
+#include <cstdio>
+
+#include "wire/packet.hpp"
+
+namespace via::wire {
+
+namespace {
+
+/// A line that ends where its room ends.
+class Line {
+public:
+    Line(char* text, std::size_t size) : text_(text), size_(size) {
+        if (size_ != 0) text_[0] = '\0';
+    }
+    __attribute__((format(printf, 2, 3))) void add(const char* format, ...) {
+        va_list values;
+        va_start(values, format);
+        const std::size_t room = size_ - length_;
+        const int length = room < 2 ? 0 : std::vsnprintf(text_ + length_, room, format, values);
+        va_end(values);
+        const auto whole = static_cast<std::size_t>(length);
+        length_ += whole < room || whole == 0 ? whole : room - 1;
+    }
+    std::size_t length() const { return length_; }
+
+private:
+    char* text_;
+    std::size_t size_;
+    std::size_t length_ = 0;
+};
+
+void add_offer(const PathOffer& offer, Line& line) {
+    line.add(" instance=%016llx receive_room=%u ack_delay_us=%u datagram_max=%u nic_port=%u",
+             static_cast<unsigned long long>(offer.instance), offer.receive_room,
+             offer.ack_delay_us, unsigned{offer.datagram_max}, unsigned{offer.nic_port});
+}
+
+bool print_query(std::span<const std::byte> packet, Line& line) {
+    Query query;
+    if (parse_query(packet, query) != PacketError::none) return false;
+    line.add(" discriminator=");
+    for (std::uint16_t n = 0; n < query.discriminator.length; ++n) {
+        const std::uint8_t byte = query.discriminator.bytes[n];
+        line.add(byte > ' ' && byte <= '~' && byte != '\\' ? "%c" : "\\%02x", unsigned{byte});
+    }
+    return true;
+}
+
+bool print_answer(std::span<const std::byte> packet, Line& line) {
+    Answer answer;
+    if (parse_answer(packet, answer) != PacketError::none) return false;
+    if (answer.code == AnswerCode::found)
+        line.add(" found port=%u instance=%016llx", unsigned{answer.port},
+                 static_cast<unsigned long long>(answer.instance));
+    else
+        line.add(" no_match");
+    return true;
+}
+
+bool print_hello(std::span<const std::byte> packet, Line& line) {
+    Hello hello;
+    if (parse_hello(packet, hello) != PacketError::none) return false;
+    const bool cookie = hello.cookie.moment != 0 || hello.cookie.proof != 0;
+    line.add(" target=%016llx attempt=%llu%s", static_cast<unsigned long long>(hello.target),
+             static_cast<unsigned long long>(hello.attempt), cookie ? " cookie" : "");
+    add_offer(hello.offer, line);
+    return true;
+}
+
+bool print_retry(std::span<const std::byte> packet, Line& line) {
+    Cookie cookie;
+    if (parse_retry(packet, cookie) != PacketError::none) return false;
+    line.add(" moment=%llu", static_cast<unsigned long long>(cookie.moment));
+    return true;
+}
+
+bool print_welcome(std::span<const std::byte> packet, Line& line) {
+    Welcome welcome;
+    if (parse_welcome(packet, welcome) != PacketError::none) return false;
+    line.add(" reply_to=%016llx attempt=%llu", static_cast<unsigned long long>(welcome.connection),
+             static_cast<unsigned long long>(welcome.attempt));
+    add_offer(welcome.offer, line);
+    return true;
+}
+
+bool print_refuse(std::span<const std::byte> packet, Line& line) {
+    PathRefusal why{};
+    if (parse_refuse(packet, why) != PacketError::none) return false;
+    line.add(why == PathRefusal::unknown_instance ? " unknown_instance" : " no_resource");
+    return true;
+}
+
+bool print_unsupported(std::span<const std::byte> packet, Line& line) {
+    Versions versions;
+    if (parse_unsupported(packet, versions) != PacketError::none) return false;
+    line.add(" versions=%u-%u", unsigned{versions.least}, unsigned{versions.greatest});
+    return true;
+}
+
+bool print_close(std::span<const std::byte> packet, Line& line) {
+    constexpr const char* reasons[] = {"", " left", " broke_the_protocol", " unknown_path"};
+    CloseReason why{};
+    if (parse_close(packet, why) != PacketError::none) return false;
+    line.add("%s", reasons[static_cast<std::uint32_t>(why)]);
+    return true;
+}
+
+void add_ack(const Ack& ack, Line& line) {
+    line.add(" ack");
+    std::uint64_t above = ack.largest + 1;  // 0 when it is the very last number
+    for (std::uint32_t n = 0; n < ack.count; ++n) {
+        const std::uint64_t last = above - ack.ranges[n].missing - 1;
+        const std::uint64_t first = last - (ack.ranges[n].there - 1);
+        line.add(n == 0 ? " %llu" : ",%llu", static_cast<unsigned long long>(first));
+        if (last != first) line.add("-%llu", static_cast<unsigned long long>(last));
+        above = first;
+    }
+}
+
+bool print_data(std::span<const std::byte> packet, Line& line) {
+    ChunkReader reader(packet);
+    if (reader.bad()) return false;
+    line.add(" #%llu", static_cast<unsigned long long>(reader.packet_number()));
+    Chunk chunk;
+    while (reader.next(chunk)) {
+        if (chunk.kind == ChunkKind::frame && chunk.reliable)
+            line.add(" frame %u (%zu)", chunk.frame_number, chunk.frame.size());
+        else if (chunk.kind == ChunkKind::frame)
+            line.add(" unreliable (%zu)", chunk.frame.size());
+        else if (chunk.kind == ChunkKind::ack)
+            add_ack(chunk.ack, line);
+        else
+            line.add(chunk.kind == ChunkKind::ping ? " ping" : " padding");
+    }
+    return !reader.bad();
+}
+
+struct Printer {
+    const char* name;
+    bool (*print)(std::span<const std::byte> packet, Line& line);
+};
+constexpr Printer printers[] = {
+    {"query", print_query},
+    {"answer", print_answer},
+    {"hello", print_hello},
+    {"retry", print_retry},
+    {"welcome", print_welcome},
+    {"refuse", print_refuse},
+    {"unsupported", print_unsupported},
+    {"data", print_data},
+    {"close", print_close},
+};
+static_assert(std::size(printers) == packet_kind_max);
+
+}  // namespace
+
+std::size_t print_packet(std::span<const std::byte> packet, char* text, std::size_t size) {
+    Line line(text, size);
+    PacketPrefix prefix;
+    PacketError error = parse_prefix(packet, prefix);
+    if (error == PacketError::none) {
+        const Printer& printer = printers[static_cast<std::uint8_t>(prefix.kind) - 1];
+        line.add("%s", printer.name);
+        if (prefix.kind != PacketKind::data)
+            line.add(" connection=%016llx", static_cast<unsigned long long>(prefix.connection));
+        if (!printer.print(packet, line)) error = PacketError::contents;
+    }
+    if (error != PacketError::none)
+        line.add("%spacket of %zu bytes %s", line.length() == 0 ? "" : " ... ", packet.size(),
+                 to_string(error));
+    return line.length();
+}
+
+}  // namespace via::wire
