@@ -40,6 +40,7 @@ struct BenchOptions {
     std::string cpus;  // "A,B"; empty: the first two
     std::vector<std::string> sizes;
     std::vector<std::string> against;
+    std::vector<std::string> netns;  // two network namespaces, or none
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;

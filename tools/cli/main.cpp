@@ -55,6 +55,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->add_flag("--rotate-vis", options.rotate_vis, "Send each message on another of the VIs");
     bench->add_flag("--export", options.exported,
                     "Message memory in shared segments; RDMA goes straight into them");
+    bench->add_option("--netns", options.netns, "Two network namespaces, a process in each: A,B")
+        ->delimiter(',');
     bench->add_option("--against", options.against, "Channels to compare with, a list")
         ->delimiter(',');
     bench->add_option("--rounds", options.rounds, "Good rounds wanted of each figure")

@@ -79,8 +79,7 @@ public:
     /// False: none.
     virtual bool next_trouble(Trouble& trouble) = 0;
 
-    // Who listens where, among the processes of this host
-    // ------------------------------------------
+    // Who listens where, among the processes of this host -----------------------------------------
     /// error_resource: another process listens to it.
     virtual Status listen(const Discriminator& discriminator) = 0;
     virtual void unlisten(const Discriminator& discriminator) = 0;
