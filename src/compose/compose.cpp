@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -87,6 +88,33 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
     return neighbours;
 }
 
+constexpr std::string_view udp_folder = "udp-";
+
+/// The other udp NICs of this host: an address is its own name.
+agent::Neighbours udp_neighbours(const std::string& directory) {
+    const auto lives = [directory](const HostAddress& address) {
+        const std::string folder = directory + "/" + std::string(udp_folder);
+        return device::udp::somebody_lives(device::udp::System::real(),
+                                           folder + agent::to_text(address));
+    };
+    agent::Neighbours neighbours;
+    neighbours.name = [lives](const HostAddress& address) {
+        return lives(address) ? agent::to_text(address) : "";
+    };
+    neighbours.list = [directory, lives] {
+        std::vector<HostAddress> addresses;
+        std::error_code ignored;  // what cannot be seen is not there
+        for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+            const std::string name = entry.path().filename();
+            if (!name.starts_with(udp_folder)) continue;
+            const auto address = agent::parse_address(name.substr(udp_folder.size()));
+            if (address && lives(*address)) addresses.push_back(*address);
+        }
+        return addresses;
+    };
+    return neighbours;
+}
+
 struct Opening {
     std::string full_name;
     std::string_view host;  ///< behind the colon
@@ -158,7 +186,8 @@ agent::OpenResult open_udp(const Opening& opening) {
     if (!place) return std::unexpected(agent::OpenError{Status::invalid_parameter, place.error()});
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    auto directory = agent::sub_directory(*host, "udp-" + agent::to_text(place->address));
+    auto directory =
+        agent::sub_directory(*host, std::string(udp_folder) + agent::to_text(place->address));
     if (!directory) return std::unexpected(no_resource(directory.error()));
     device::datagram::DatagramOptions options;
     options.silence = milliseconds(opening.nic_options.silence);
@@ -174,7 +203,7 @@ agent::OpenResult open_udp(const Opening& opening) {
     plain.host = {};  // a place, not a name of the host
     return open_host(plain,
                      std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options),
-                     *host, {});
+                     *host, udp_neighbours(*host));
 }
 
 bool is_own_name(std::string_view name) {

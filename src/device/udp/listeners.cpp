@@ -213,4 +213,9 @@ void Listeners::remove_leftovers() {
     system_->flock(directory_.get(), LOCK_UN);
 }
 
+bool somebody_lives(System& system, const std::string& directory) {
+    Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
+    return opened.valid() && Listeners(system, std::move(opened), directory).has_others();
+}
+
 }  // namespace via::device::udp

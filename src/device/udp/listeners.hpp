@@ -40,6 +40,7 @@ public:
     bool has_others() const;
 
 private:
+    friend bool somebody_lives(System& system, const std::string& directory);
     Listeners(System& system, Descriptor directory, std::string path)
         : system_(&system), directory_(std::move(directory)), path_(std::move(path)) {}
 
@@ -60,5 +61,8 @@ private:
     Descriptor lock_;                            ///< of our file
     std::map<std::string, unsigned> listening_;  ///< link name, how often
 };
+
+/// Does a NIC of the address whose directory this is live?
+bool somebody_lives(System& system, const std::string& directory);
 
 }  // namespace via::device::udp
