@@ -1,32 +1,282 @@
+// The device's turn: events, timers, paths coming and going.
 #include "device/datagram/datagram_device.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "device/datagram/path.hpp"
+#include "device/datagram/search.hpp"
 
 namespace via::device::datagram {
 
+namespace {
+
+constexpr std::uint32_t header_max = Frame::inline_max;
+/// What a turn may send, and a datagram of the greatest length behind it.
+constexpr std::uint32_t staging_bytes = 512 * 1024;
+
+std::uint32_t payload_max(std::uint32_t datagram_max) {
+    return datagram_max - wire::data_header_length - wire::frame_chunk_overhead -
+           Path::frame_header_max;
+}
+
+}  // namespace
+
 DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions& options)
-    : port_(std::move(port)), options_(options), capabilities_{} {}
-DatagramDevice::~DatagramDevice() = default;
-void DatagramDevice::resolve(const NetAddress&, std::uint64_t) {}
+    : port_(std::move(port)),
+      options_(options),
+      capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
+      staging_(staging_bytes) {
+    VIA_ASSERT(options.instance != 0);
+    capabilities_.retransmits = true;
+}
+
+DatagramDevice::~DatagramDevice() {
+    for (const auto& path : paths_) {
+        if (!path || path->stage != Path::Stage::up) continue;
+        std::byte packet[wire::connecting_length_max];
+        const std::uint32_t length =
+            wire::emit_close(path->theirs, wire::CloseReason::left, wire::ConnectingBytes(packet));
+        const Outgoing out{path->peer, packet, length, false, false};
+        port_->send({&out, 1});
+    }
+    for (std::uint64_t n = ready_.begin(); n != ready_.end(); ++n)
+        if (ready_[n].kept) port_->let_go(ready_[n].buffer);
+    for (const auto& path : paths_)
+        if (path) path->order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
+    for (const std::uint32_t buffer : lent_kept_) port_->let_go(buffer);
+    if (burst_taken_) port_->release();
+    while (Path* path = ack_owed_.front()) List<Path, AckLink>::remove(*path);
+    while (Path* path = waiting_.front()) List<Path, WaitLink>::remove(*path);
+}
+
 Status DatagramDevice::listen(const Discriminator& discriminator) {
     return port_->listen(discriminator);
 }
+
 void DatagramDevice::unlisten(const Discriminator& discriminator) {
     port_->unlisten(discriminator);
 }
-HostAddress DatagramDevice::peer_address(PathId) const { return {}; }
-bool DatagramDevice::reserve(PathId, std::uint32_t, std::uint32_t, FrameSlot&) { return false; }
-void DatagramDevice::transmit(PathId) {}
-void DatagramDevice::abandon(PathId) {}
-std::uint32_t DatagramDevice::notify() { return 0; }
-std::size_t DatagramDevice::reap(std::span<Reaped>) { return 0; }
-std::size_t DatagramDevice::receive(std::span<Frame>) { return 0; }
-bool DatagramDevice::release() { return false; }
-void DatagramDevice::condemn(PathId, const char*) {}
-bool DatagramDevice::next_event(PathEvent&) { return false; }
-Time DatagramDevice::next_deadline() const { return port_->next_deadline(); }
-void DatagramDevice::service(Time now) { port_->service(now); }
-void DatagramDevice::set_waiting_for_room(PathId) {}
-bool DatagramDevice::has_work() { return port_->has_work(); }
-std::size_t DatagramDevice::wake_words(std::span<WakeWord> words) { return words.size() + 1; }
-PathStatistics DatagramDevice::statistics(PathId) const { return {}; }
+
+HostAddress DatagramDevice::peer_address(PathId id) const {
+    const Path* path = path_at(id);
+    VIA_ASSERT(path != nullptr);
+    HostAddress address = path->peer;
+    address.bytes[address.length - 2U] = static_cast<std::uint8_t>(path->offer.nic_port >> 8);
+    address.bytes[address.length - 1U] = static_cast<std::uint8_t>(path->offer.nic_port);
+    return address;
+}
+
+PathStatistics DatagramDevice::statistics(PathId id) const {
+    const Path* path = path_at(id);
+    return path == nullptr ? PathStatistics{} : path->statistics();
+}
+
+// Paths -------------------------------------------------------------------------------------------
+
+/// A path to ourselves has two ends here: the one that asked, and the other.
+Path* DatagramDevice::find_path(std::uint64_t instance, const HostAddress& peer,
+                                bool asked_by_us) const {
+    for (const auto& path : paths_)
+        if (path && path->stage != Path::Stage::ending && path->instance == instance &&
+            path->peer == peer &&
+            (instance != options_.instance || path->asked_by_us == asked_by_us))
+            return path.get();
+    return nullptr;
+}
+
+/// nullptr: there are too many.
+Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer) {
+    if (free_ids_.empty()) {
+        if (paths_.size() == options_.paths_max) return nullptr;
+        free_ids_.push_back(static_cast<PathId>(paths_.size()));
+        paths_.emplace_back();
+    }
+    const PathId id = free_ids_.back();
+    free_ids_.pop_back();
+    paths_[id] = std::make_unique<Path>();
+    Path& path = *paths_[id];
+    path.id = id;
+    path.instance = instance;
+    path.peer = peer;
+    path.ours = new_identifier();
+    identifiers_.add(path.ours, id);
+    return &path;
+}
+
+void DatagramDevice::free_path(Path& path) {
+    const PathId id = path.id;
+    paths_[id].reset();
+    free_ids_.push_back(id);
+}
+
+/// The path is over; frames that it brought are handed up before that is told.
+void DatagramDevice::go_down(Path& path) {
+    VIA_ASSERT(path.stage != Path::Stage::ending);
+    const bool was_up = path.stage == Path::Stage::up;
+    path.stage = Path::Stage::ending;
+    identifiers_.remove(path.ours);
+    deadlines_.remove(path.id);
+    List<Path, AckLink>::remove_if_linked(path);
+    List<Path, WaitLink>::remove_if_linked(path);
+    staging_.drop(path.id);
+    reaped_.filter([&](const Reaped& reaped) { return reaped.path != path.id; });
+    path.order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
+    if (!was_up) return free_path(path);
+    push_event({PathEventKind::down, path.id});
+}
+
+void DatagramDevice::condemn(PathId id, const char* /*reason*/) {
+    Path* path = path_at(id);
+    if (path == nullptr) return;
+    ready_.filter([&](const Ready& ready) {
+        if (ready.path != id) return true;
+        if (ready.kept) port_->let_go(ready.buffer);
+        return false;
+    });
+    path->ready = 0;
+    if (path->stage != Path::Stage::up) return;  // the peer was faster: its down event stands there
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_close(
+        path->theirs, wire::CloseReason::broke_the_protocol, wire::ConnectingBytes(packet));
+    stage_connecting(path->peer, {packet, length});
+    go_down(*path);
+    flush(port_->now());
+}
+
+// The turn ----------------------------------------------------------------------------------------
+
+bool DatagramDevice::next_event(PathEvent& event) {
+    if (!looked_) {
+        looked_ = true;
+        begin_turn();
+    }
+    if (events_.empty()) return false;
+    const PathEventKind kind = events_.front().kind;
+    Path* path = kind == PathEventKind::unresolved ? nullptr : path_at(events_.front().path);
+    if (kind == PathEventKind::down && path->ready != 0) return false;
+    event = std::move(events_.front());
+    events_.pop_front();
+    if (kind == PathEventKind::up || kind == PathEventKind::resolved) path->announced = true;
+    if (kind == PathEventKind::down) free_path(*path);
+    return true;
+}
+
+void DatagramDevice::begin_turn() {
+    const Time now = port_->now();
+    hear_troubles(now);
+    run_timers(now);
+    if (blocked_ && port_->has_room()) blocked_ = false;
+    if (ready_.empty()) poll(now);
+    // A turn asks again for room if it still wants it.
+    for (Path* path = waiting_.front(); path != nullptr;) {
+        Path* const next = waiting_.next(*path);
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now))
+            List<Path, WaitLink>::remove(*path);
+        path = next;
+    }
+    flush(now);
+}
+
+void DatagramDevice::run_timers(Time now) {
+    if (now >= search_deadline_) run_searches(now);
+    PathId id;
+    // Each once: what cannot be done now is not tried again before the next turn.
+    for (std::size_t left = paths_.size(); left != 0 && deadlines_.take_due(now, id); --left) {
+        on_deadline(*paths_[id], now);
+        if (Path* path = path_at(id)) reschedule(*path, now);
+    }
+}
+
+void DatagramDevice::on_deadline(Path& path, Time now) {
+    if (path.stage == Path::Stage::asking) {
+        if (now >= path.give_up) return give_up(path, Status::not_reachable);
+        if (now >= path.next_try) say_hello(path, now);
+        return;
+    }
+    if (path.stage != Path::Stage::up) return;
+    if (now >= path.suspected_until || now >= path.last_heard + options_.silence)
+        return go_down(path);
+    if (now >= path.loss_time) detect_losses(path, now);
+    if (path.sent.packets_in_flight() != 0) {
+        if (now >= path.probe_base + path.probe_timeout()) on_probe_timeout(path, now);
+    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+        path.probe_base = now;
+        stage_ping(path, 0, now);
+    }
+    if (path.owes_ack() && now >= path.ack_since + ack_delay_max) path.ack_now = true;
+}
+
+void DatagramDevice::reschedule(Path& path, Time now) {
+    deadlines_.at_latest(path.id, path.deadline(now, options_.silence));
+}
+
+void DatagramDevice::hear_troubles(Time now) {
+    Trouble trouble;
+    while (port_->next_trouble(trouble)) {
+        for (std::size_t n = 0; n < searches_.size(); ++n)
+            if (trouble.kind == TroubleKind::port_unreachable &&
+                searches_[n].path == Search::no_path && searches_[n].remote.host == trouble.to)
+                end_search(n--, {PathEventKind::unresolved, 0, Status::not_reachable,
+                                 searches_[n].cookie});
+        for (std::size_t n = 0; n < paths_.size(); ++n) {
+            Path* path = paths_[n].get();
+            if (path == nullptr || path->stage == Path::Stage::ending || path->peer != trouble.to)
+                continue;
+            if (trouble.kind == TroubleKind::too_long && path->stage == Path::Stage::up) {
+                if (path->datagram_max() > trouble.length) fall_back(*path, trouble.length);
+            } else if (trouble.kind == TroubleKind::port_unreachable) {
+                if (path->stage == Path::Stage::asking) {
+                    search_again(*path, now);
+                } else if (path->suspected_until.is_never()) {
+                    path->suspect(now);
+                    stage_ping(*path, 0, now);
+                    reschedule(*path, now);
+                }
+            }
+        }
+    }
+}
+
+Time DatagramDevice::next_deadline() const {
+    return earlier(earlier(deadlines_.next(), search_deadline_), port_->next_deadline());
+}
+
+void DatagramDevice::service(Time now) {
+    port_->service(now);
+    hear_troubles(now);
+    run_timers(now);
+    flush(now);
+}
+
+void DatagramDevice::set_waiting_for_room(PathId id) {
+    Path* path = path_at(id);
+    if (path == nullptr || path->stage != Path::Stage::up || path->waited_for()) return;
+    waiting_.push_back(*path);
+    reschedule(*path, port_->now());
+}
+
+bool DatagramDevice::has_work() {
+    if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
+    if (!ack_owed_.empty() && !blocked_) return true;
+    const Time now = port_->now();
+    for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now)) return true;
+    if (now >= earlier(deadlines_.next(), search_deadline_)) return true;
+    return (blocked_ && port_->has_room()) || port_->has_work();
+}
+
+std::size_t DatagramDevice::wake_words(std::span<WakeWord> words) {
+    return words.size() + 1;  // there are none: sleep on the handle
+}
+
+std::size_t DatagramDevice::reap(std::span<Reaped> reaped) {
+    std::size_t count = 0;
+    for (; count < reaped.size() && !reaped_.empty(); ++count) {
+        reaped[count] = reaped_.front();
+        reaped_.pop_front();
+    }
+    return count;
+}
 
 }  // namespace via::device::datagram

@@ -4,10 +4,20 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <span>
+#include <vector>
 
+#include "base/list.hpp"
+#include "device/datagram/deadlines.hpp"
+#include "device/datagram/frame_order.hpp"
+#include "device/datagram/identifier_table.hpp"
+#include "device/datagram/numbered_queue.hpp"
 #include "device/datagram/port.hpp"
+#include "device/datagram/staging.hpp"
 #include "device/device.hpp"
+#include "wire/packet.hpp"
 
 namespace via::device::datagram {
 
@@ -19,6 +29,10 @@ struct DatagramOptions {
     Duration silence = seconds(5);  ///< patience with a peer that says nothing
     std::uint32_t paths_max = 4096;
 };
+
+struct Path;
+struct AckLink;
+struct WaitLink;
 
 /// What a path has done and how it stands.
 struct PathStatistics {
@@ -103,10 +117,131 @@ public:
     PathStatistics statistics(PathId path) const;
 
 private:
+    struct Search;
+    struct Ready;
+
+    // The turn (datagram_device.cpp)
+    void begin_turn();
+    void run_timers(Time now);
+    void on_deadline(Path& path, Time now);
+    void hear_troubles(Time now);
+    void reschedule(Path& path, Time now);
+    Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
+    Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
+    Path* make_path(std::uint64_t instance, const HostAddress& peer);
+    void free_path(Path& path);
+    void go_down(Path& path);
+    void push_event(const PathEvent& event) { events_.push_back(event); }
+
+    // Meeting (meeting.cpp)
+    std::uint64_t new_identifier();
+    wire::PathOffer our_offer() const;
+    wire::Cookie make_cookie(const HostAddress& from, std::uint64_t connection, Time moment) const;
+    bool proves_address(const wire::Cookie& cookie, const HostAddress& from,
+                        std::uint64_t connection, Time now) const;
+    std::uint64_t last_attempt(std::uint64_t instance, const HostAddress& peer) const;
+    void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
+    void run_searches(Time now);
+    void ask_where(Search& search, Time now);
+    void end_search(std::size_t n, const PathEvent& event);
+    void end_searches(Path& path, PathEvent event);
+    void search_again(Path& path, Time now);
+    void give_up(Path& path, Status status);
+    void say_hello(Path& path, Time now);
+    void welcome(const Path& path);
+    void come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs, Time now);
+    void meet(Search& search, const HostAddress& data, std::uint64_t instance, Time now);
+    void on_query(const Incoming& in, std::uint64_t connection);
+    void on_answer(const Incoming& in, std::uint64_t connection, Time now);
+    void on_hello(const Incoming& in, std::uint64_t connection, Time now);
+    void on_good_hello(const Incoming& in, std::uint64_t connection, const wire::Hello& hello,
+                       Time now);
+    void on_retry(const Incoming& in, std::uint64_t connection, Time now);
+    void on_welcome(const Incoming& in, std::uint64_t connection, Time now);
+    void on_refuse(const Incoming& in, std::uint64_t connection, Time now);
+    void on_unsupported(const Incoming& in, std::uint64_t connection);
+    void on_close(const Incoming& in, std::uint64_t connection, Time now);
+    void answer_stranger(const Incoming& in, std::uint64_t connection, wire::PacketKind kind,
+                         Time now);
+    Path* asking_path(const Incoming& in, std::uint64_t connection) const;
+
+    // Receiving (receiving.cpp)
+    void poll(Time now);
+    void on_datagram(const Incoming& in, Time now);
+    void on_data(const Incoming& in, std::uint64_t connection, Time now);
+    bool read_chunks(std::span<const std::byte> packet);
+    bool keep_early(const Path& path, std::uint32_t buffer);
+    void place_frames(Path& path, const Incoming& in);
+    void hand_up(Path& path, const FrameOrder::Held& frame, bool kept);
+    void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
+    void on_ack(Path& path, const wire::Ack& ack, Time now);
+    void detect_losses(Path& path, Time now);
+    void report(Path& path, std::uint32_t frame, bool lost);
+    void length_changed(Path& path);
+    void fall_back(Path& path, std::uint32_t hint);
+    bool send_late_acks(Time now);
+    void deliver(const Ready& ready, Frame& frame);
+
+    // Sending (sending.cpp)
+    StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
+    bool may_begin(Path& path, std::uint32_t packet_length, bool is_new, Time now);
+    void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
+                          bool from_host_port = false);
+    void stage_ack(Path& path, Time now);
+    void stage_ping(Path& path, std::uint32_t packet_length, Time now);
+    void stage_length_probe(Path& path, Time now);
+    void stage_acks(Time now);
+    void on_probe_timeout(Path& path, Time now);
+    void seal(StagedPacket& packet, Time now);
+    void flush(Time now);
+
     std::unique_ptr<Port> port_;
     DatagramOptions options_;
     Capabilities capabilities_;
     Totals totals_;
+
+    std::vector<std::unique_ptr<Path>> paths_;
+    std::vector<PathId> free_ids_;
+    IdentifierTable identifiers_;
+    Deadlines deadlines_;
+    std::deque<PathEvent> events_;
+    List<Path, AckLink> ack_owed_;
+    List<Path, WaitLink> waiting_;
+
+    std::vector<Search> searches_;
+    Time search_deadline_ = Time::never();
+    std::uint64_t identifiers_made_ = 0;
+    std::uint64_t attempts_made_ = 0;
+    struct Attempt {
+        std::uint64_t instance;
+        HostAddress peer;
+        std::uint64_t attempt;
+    };
+    std::vector<Attempt> attempts_;  ///< the last of each instance that asked; the oldest go
+    std::size_t oldest_attempt_ = 0;
+    Time strangers_since_{};
+    std::uint32_t strangers_answered_ = 0;
+
+    std::array<Incoming, 16> incoming_;
+    bool burst_taken_ = false;  ///< the port has bytes of ours until its release()
+    bool looked_ = false;       ///< in this turn
+    std::uint64_t look_ = 0;
+    struct FrameChunk {
+        std::span<const std::byte> bytes;
+        std::uint32_t number;
+        bool reliable;
+    };
+    std::vector<FrameChunk> chunk_frames_;  ///< of the packet at hand
+    wire::Chunk chunk_;
+    wire::Ack chunk_ack_;  ///< count 0: the packet has none
+    bool chunk_wants_ack_ = false;
+    std::uint32_t kept_early_ = 0;
+    NumberedQueue<Ready> ready_;
+    std::vector<std::uint32_t> lent_kept_;  ///< kept buffers of frames that were handed up
+    NumberedQueue<Reaped> reaped_;
+
+    Staging staging_;
+    bool blocked_ = false;  ///< the port took less than all
 };
 
 }  // namespace via::device::datagram

@@ -63,8 +63,7 @@ void ReceivedNumbers::fill(wire::Ack& ack) const {
         return;
     }
     for (std::uint32_t n = 0; n < count_; ++n) {
-        const std::uint64_t missing =
-            n == 0 ? 0 : ranges_[n - 1].first - ranges_[n].last - 1;
+        const std::uint64_t missing = n == 0 ? 0 : ranges_[n - 1].first - ranges_[n].last - 1;
         const std::uint64_t there = ranges_[n].last - ranges_[n].first + 1;
         if (missing > most || (n != 0 && ranges_[n].last < named_floor_)) return;
         ack.ranges[ack.count++] = {static_cast<std::uint32_t>(missing),

@@ -11,6 +11,7 @@ namespace via::device::datagram {
 class ReceivedNumbers {
 public:
     bool empty() const { return count_ == 0; }
+    std::uint64_t largest() const { return ranges_[0].last; }
     /// Arrived before, or so old that nobody knows any more.
     bool seen(std::uint64_t number) const;
     /// A number not seen before. True: it shows that others are missing that were not missed yet.

@@ -37,20 +37,19 @@ void SentPackets::leave_flight(const SentPacket& packet) {
     --packets_in_flight_;
 }
 
-const SentPacket* SentPackets::oldest_in_flight() {
+std::uint64_t SentPackets::oldest_in_flight() {
     first_in_flight_ = std::max(first_in_flight_, packets_.begin());
     while (first_in_flight_ < packets_.end() &&
            packets_[first_in_flight_].state != SentState::in_flight)
         ++first_in_flight_;
-    return first_in_flight_ < packets_.end() ? &packets_[first_in_flight_] : nullptr;
+    return first_in_flight_;
 }
 
 void SentPackets::retire() {
     while (!packets_.empty()) {
         const SentPacket& packet = packets_.front();
         if (packet.state == SentState::in_flight) return;
-        if (packet.state == SentState::lost &&
-            largest_ < packets_.begin() + spurious_distance_max)
+        if (packet.state == SentState::lost && largest_ < packets_.begin() + spurious_distance_max)
             return;
         for (std::uint32_t n = packet.frames; n != 0; --n) frames_.pop_front();
         packets_.pop_front();

@@ -29,8 +29,8 @@ struct SentPacket {
 class SentPackets {
 public:
     std::uint64_t next_number() const { return packets_.end(); }
-    std::uint64_t in_flight() const { return in_flight_; }            ///< bytes
-    std::uint64_t room_taken() const { return room_taken_; }          ///< of the peer's
+    std::uint64_t in_flight() const { return in_flight_; }    ///< bytes
+    std::uint64_t room_taken() const { return room_taken_; }  ///< of the peer's
     std::uint32_t packets_in_flight() const { return packets_in_flight_; }
     bool any_acknowledged() const { return any_acknowledged_; }
     std::uint64_t largest_acknowledged() const { return largest_; }
@@ -41,8 +41,8 @@ public:
     void push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
               bool length_probe);
     SentPacket& packet(std::uint64_t number) { return packets_[number]; }
-    /// nullptr: nothing is in flight.
-    const SentPacket* oldest_in_flight();
+    /// Its number; next_number(): nothing is in flight.
+    std::uint64_t oldest_in_flight();
     std::uint32_t frame(const SentPacket& packet, std::uint32_t n) const {
         return frames_[packet.frames_begin + n];
     }
@@ -52,8 +52,9 @@ public:
     /// Calls `arrived(number, packet, was_lost)` for each packet of which it is news.
     template <class Arrived>
     void acknowledge(const wire::Ack& ack, Arrived arrived);
-    /// Calls `lost(number, packet)` for each packet to be held for lost: `reordering` or more before
-    /// the largest acknowledged one, or sent before it and `delay` ago. Returns when the next one is.
+    /// Calls `lost(number, packet)` for each packet to be held for lost: `reordering` or more
+    /// before the largest acknowledged one, or sent before it and `delay` ago. Returns when the
+    /// next one is.
     template <class Lost>
     Time detect_lost(Time now, Duration delay, std::uint32_t reordering, Lost lost);
     /// Forgets what nothing can be learned of any more.

@@ -8,9 +8,8 @@ namespace via::device::datagram {
 
 void Window::begin(std::uint32_t datagram_max) {
     datagram_max_ = datagram_max;
-    bytes_ = std::min<std::uint64_t>(
-        std::uint64_t{window_packets_first} * datagram_max,
-        std::max<std::uint64_t>(window_bytes_first, least_bytes()));
+    bytes_ = std::min<std::uint64_t>(std::uint64_t{window_packets_first} * datagram_max,
+                                     std::max<std::uint64_t>(window_bytes_first, least_bytes()));
     fast_ = true;
 }
 
@@ -26,8 +25,7 @@ std::uint64_t Window::least_bytes() const {
 void Window::limit() { bytes_ = std::max(bytes_, least_bytes()); }
 
 bool Window::has_queue(Duration round_trip, Duration least) const {
-    const std::int64_t target =
-        std::max(queue_target_least.ns, least.ns / queue_target_divisor);
+    const std::int64_t target = std::max(queue_target_least.ns, least.ns / queue_target_divisor);
     return round_trip.ns - least.ns > target;
 }
 

@@ -1,5 +1,5 @@
-// How many bytes may be in flight: by delay, with loss as the fallback. Rounds are counted by packet
-// numbers: one ends when a packet is acknowledged that was sent after it began.
+// How many bytes may be in flight: by delay, with loss as the fallback. Rounds are counted by
+// packet numbers: one ends when a packet is acknowledged that was sent after it began.
 #pragma once
 
 #include <cstdint>

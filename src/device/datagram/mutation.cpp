@@ -1,0 +1,30 @@
+#include "device/datagram/mutation.hpp"
+
+namespace via::device::datagram {
+
+#if defined(VIA_MUTATIONS)
+Mutation present_mutation = Mutation::none;
+#endif
+
+const char* to_string(Mutation mutation) {
+    constexpr const char* names[] = {"none",
+                                     "skip_packet_duplicate_check",
+                                     "skip_frame_duplicate_check",
+                                     "ack_what_was_dropped",
+                                     "forget_checksum",
+                                     "reuse_packet_number",
+                                     "ignore_order",
+                                     "never_report_loss",
+                                     "ack_without_gaps",
+                                     "skip_attempt_check",
+                                     "skip_cookie_check",
+                                     "accept_any_connection",
+                                     "forget_probe_timeout",
+                                     "ignore_window",
+                                     "skip_address_check",
+                                     "double_report"};
+    static_assert(sizeof names / sizeof *names == mutation_max + 1U);
+    return names[static_cast<std::uint8_t>(mutation)];
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,64 @@
+#include "device/datagram/path.hpp"
+
+#include <algorithm>
+
+namespace via::device::datagram {
+
+bool Path::window_allows(std::uint32_t packet_length) const {
+    if (mutated(Mutation::ignore_window)) return true;
+    const std::uint64_t taken = sent.in_flight() + staged_bytes;
+    if (taken == 0) return true;
+    return taken + packet_length <= window.bytes() &&
+           sent.room_taken() + staged_room + std::max(packet_length, room_taken_least) <=
+               offer.receive_room;
+}
+
+Duration Path::probe_timeout() const {
+    const Duration once = round_trip.smoothed() +
+                          std::max(round_trip.deviation() * 4, deviation_least) +
+                          std::min(microseconds(offer.ack_delay_us), probe_timeout_max);
+    const std::uint32_t doublings = std::min(timeouts, 20U);
+    return std::min(once * (std::int64_t{1} << doublings), std::max(probe_timeout_max, once));
+}
+
+Duration Path::loss_delay() const {
+    const Duration longer = std::max(round_trip.smoothed(), round_trip.latest());
+    return std::max(Duration{longer.ns / 8 * 9}, loss_delay_least);
+}
+
+Time Path::deadline(Time now, Duration silence) const {
+    if (stage == Stage::asking) return earlier(next_try, give_up);
+    if (stage != Stage::up) return Time::never();
+    Time next = earlier(loss_time, suspected_until);
+    if (sent.packets_in_flight() != 0) {
+        if (!mutated(Mutation::forget_probe_timeout))
+            next = earlier(next, probe_base + probe_timeout());
+    } else {
+        next = earlier(next, last_heard + Duration{silence.ns / silence_parts});
+    }
+    if (owes_ack()) next = earlier(next, ack_since + ack_delay_max);
+    if (waited_for() && window_allows(wanted.length) && pacer.next_burst() > now)
+        next = earlier(next, pacer.next_burst());
+    return earlier(next, last_heard + silence);
+}
+
+void Path::suspect(Time now) {
+    if (!suspected_until.is_never()) return;
+    suspected_until = now + std::max(probe_timeout() * suspicion_timeouts, suspicion_least);
+}
+
+PathStatistics Path::statistics() const {
+    PathStatistics all = counts;
+    all.round_trip = round_trip.smoothed();
+    all.round_trip_least = round_trip.known() ? round_trip.least() : Duration{};
+    all.round_trip_deviation = round_trip.deviation();
+    all.window = window.bytes();
+    all.in_flight = sent.in_flight();
+    all.datagram_max = datagram_max();
+    all.frames_under_way = frames.count();
+    all.frames_held = order.held();
+    all.reordering = reordering;
+    return all;
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,119 @@
+// A path: what this end knows of one peer instance, and how both stand with each other.
+#pragma once
+
+#include <cstdint>
+
+#include "base/address.hpp"
+#include "base/list.hpp"
+#include "device/datagram/constants.hpp"
+#include "device/datagram/datagram_device.hpp"
+#include "device/datagram/frame_order.hpp"
+#include "device/datagram/frames_under_way.hpp"
+#include "device/datagram/length_search.hpp"
+#include "device/datagram/mutation.hpp"
+#include "device/datagram/pacer.hpp"
+#include "device/datagram/received_numbers.hpp"
+#include "device/datagram/round_trip.hpp"
+#include "device/datagram/sent_packets.hpp"
+#include "device/datagram/window.hpp"
+#include "wire/packet.hpp"
+
+namespace via::device::datagram {
+
+struct AckLink : ListLink {};   ///< paths that owe an acknowledgement
+struct WaitLink : ListLink {};  ///< paths on which somebody waits for room
+
+struct Path : AckLink, WaitLink {
+    enum class Stage : std::uint8_t {
+        asking,  ///< we said hello
+        up,      ///
+        ending,  ///< over; its down event was not taken yet
+    };
+
+    PathId id = 0;
+    Stage stage = Stage::asking;
+    bool announced = false;  ///< whoever drives the device was told that it is there
+    bool asked_by_us = false;
+
+    // Who it leads to
+    HostAddress peer;
+    std::uint64_t instance = 0;
+    std::uint64_t ours = 0;    ///< identifier in packets to us
+    std::uint64_t theirs = 0;  ///< in packets to the peer
+    std::uint64_t attempt = 0;
+    wire::PathOffer offer;  ///< of the peer
+
+    // While we ask
+    wire::Cookie cookie;
+    Time hello_sent{};
+    Time next_try{};
+    Time give_up{};
+    Duration interval = try_first;
+    std::uint32_t hellos = 0;  ///< since the cookie changed
+
+    // Sending
+    FramesUnderWay frames;
+    SentPackets sent;
+    RoundTrip round_trip;
+    Window window;
+    Pacer pacer;
+    LengthSearch length;
+    std::uint32_t staged_packets = 0;  ///< filled, not sealed
+    std::uint64_t staged_bytes = 0;
+    std::uint64_t staged_room = 0;
+    std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
+    std::uint32_t probe_credit = 0;  ///< packets that may pass the window
+    std::uint32_t timeouts = 0;      ///< probe timeouts in a row
+    std::uint32_t long_timeouts = 0;
+    std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
+    std::uint32_t reordering = reordering_least;
+    Time reordering_since{};
+    Time probe_base{};  ///< the last packet that wants an answer, or the last timeout
+    Time loss_time = Time::never();
+    bool window_limited = false;
+    struct Wanted {
+        std::uint32_t length = 0;
+        bool is_new = false;
+    } wanted;  ///< what reserve() had no room for
+
+    // Receiving
+    ReceivedNumbers received;
+    FrameOrder order;
+    Time last_heard{};
+    Time largest_came{};
+    std::uint64_t ack_look = 0;  ///< in which something came last that wants an answer
+    Time ack_since{};            ///< the oldest that was not answered
+    std::uint32_t ack_bytes = 0;
+    bool ack_now = false;
+    std::uint32_t ready = 0;  ///< frames to be handed up
+
+    // Doubts
+    Time suspected_until = Time::never();
+    bool replaced = false;  ///< its peer has said hello again
+
+    PathStatistics counts;
+
+    bool owes_ack() const { return AckLink::linked(); }
+    bool waited_for() const { return WaitLink::linked(); }
+    std::uint32_t datagram_max() const { return length.good(); }
+    std::uint32_t payload_max() const {
+        return datagram_max() - wire::data_header_length - wire::frame_chunk_overhead -
+               frame_header_max;
+    }
+    static constexpr std::uint32_t frame_header_max = 40;
+
+    /// Do window and receive room allow one more packet?
+    bool window_allows(std::uint32_t packet_length) const;
+    /// May such a packet begin now?
+    bool may_send(std::uint32_t packet_length, Time now) {
+        return (window_allows(packet_length) && pacer.may_send(now)) || probe_credit != 0;
+    }
+    Duration probe_timeout() const;
+    Duration loss_delay() const;
+    /// When it wants to be looked at next.
+    Time deadline(Time now, Duration silence) const;
+    void suspect(Time now);
+    PathStatistics statistics() const;
+};
+
+}  // namespace via::device::datagram

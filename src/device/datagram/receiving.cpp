@@ -1,0 +1,360 @@
+// The device's way in: packets from the port, their acknowledgements and frames.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "device/datagram/datagram_device.hpp"
+#include "device/datagram/mutation.hpp"
+#include "device/datagram/path.hpp"
+#include "device/datagram/search.hpp"
+#include "wire/bytes.hpp"
+#include "wire/frame.hpp"
+
+namespace via::device::datagram {
+
+void DatagramDevice::poll(Time now) {
+    VIA_ASSERT(ready_.empty());
+    if (burst_taken_) port_->release();
+    const std::size_t count = port_->receive(incoming_);
+    burst_taken_ = count != 0;
+    ++look_;
+    for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], now);
+    if (!burst_taken_ || !ready_.empty()) return;
+    port_->release();
+    burst_taken_ = false;
+}
+
+void DatagramDevice::on_datagram(const Incoming& in, Time now) {
+    ++totals_.datagrams;
+    wire::PacketPrefix prefix;
+    wire::PacketError error = wire::parse_prefix({in.bytes, in.length}, prefix);
+    if (error == wire::PacketError::checksum && mutated(Mutation::forget_checksum)) {
+        error = wire::PacketError::none;
+        prefix.kind = wire::get<wire::PacketKind>(in.bytes + 5);
+        prefix.connection = wire::get<std::uint64_t>(in.bytes + 8);
+    }
+    switch (error) {
+        case wire::PacketError::none:
+            break;
+        case wire::PacketError::truncated:
+            ++totals_.truncated;
+            return;
+        case wire::PacketError::checksum:
+            ++totals_.checksum;
+            return;
+        case wire::PacketError::version:
+            ++totals_.version;
+            return answer_stranger(in, prefix.connection, wire::PacketKind::unsupported, now);
+        case wire::PacketError::kind:
+            ++totals_.kind;
+            return;
+        case wire::PacketError::contents:
+            ++totals_.contents;
+            return;
+    }
+    switch (prefix.kind) {
+        case wire::PacketKind::query:
+            return on_query(in, prefix.connection);
+        case wire::PacketKind::answer:
+            return on_answer(in, prefix.connection, now);
+        case wire::PacketKind::hello:
+            return on_hello(in, prefix.connection, now);
+        case wire::PacketKind::retry:
+            return on_retry(in, prefix.connection, now);
+        case wire::PacketKind::welcome:
+            return on_welcome(in, prefix.connection, now);
+        case wire::PacketKind::refuse:
+            return on_refuse(in, prefix.connection, now);
+        case wire::PacketKind::unsupported:
+            return on_unsupported(in, prefix.connection);
+        case wire::PacketKind::data:
+            return on_data(in, prefix.connection, now);
+        case wire::PacketKind::close:
+            return on_close(in, prefix.connection, now);
+    }
+}
+
+// Data packets ------------------------------------------------------------------------------------
+
+/// All chunks, before anything of them is taken. False: they are not what anybody sends.
+bool DatagramDevice::read_chunks(std::span<const std::byte> packet) {
+    chunk_frames_.clear();
+    chunk_ack_.count = 0;
+    chunk_wants_ack_ = false;
+    wire::ChunkReader reader(packet);
+    while (reader.next(chunk_)) {
+        if (chunk_.kind == wire::ChunkKind::ack) {
+            if (chunk_ack_.count != 0) return false;
+            chunk_ack_ = chunk_.ack;
+        } else if (chunk_.kind == wire::ChunkKind::frame) {
+            chunk_frames_.push_back({chunk_.frame, chunk_.frame_number, chunk_.reliable});
+        }
+        chunk_wants_ack_ = chunk_wants_ack_ || chunk_.kind == wire::ChunkKind::frame ||
+                           chunk_.kind == wire::ChunkKind::ping;
+    }
+    return !reader.bad();
+}
+
+/// Has the port keep the buffer for each frame that comes before its turn. False: it cannot, or a
+/// frame is too far ahead.
+bool DatagramDevice::keep_early(const Path& path, std::uint32_t buffer) {
+    std::uint32_t next = path.order.next();
+    kept_early_ = 0;
+    for (const FrameChunk& frame : chunk_frames_) {
+        if (!frame.reliable) continue;
+        const FrameOrder::Place place = path.order.place(frame.number, next);
+        if (place == FrameOrder::Place::next) {
+            do {
+                ++next;
+            } while (path.order.is_held(next));
+        } else if (place == FrameOrder::Place::ahead && port_->keep(buffer)) {
+            ++kept_early_;
+        } else if (place != FrameOrder::Place::duplicate) {
+            for (; kept_early_ != 0; --kept_early_) port_->let_go(buffer);
+            return false;
+        }
+    }
+    return true;
+}
+
+void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame, bool kept) {
+    ++path.ready;
+    ready_.push_back({path.id, frame.bytes, frame.length, frame.buffer, kept});
+}
+
+void DatagramDevice::place_frames(Path& path, const Incoming& in) {
+    for (const FrameChunk& frame : chunk_frames_) {
+        const FrameOrder::Held here{frame.bytes.data(),
+                                    static_cast<std::uint32_t>(frame.bytes.size()), in.buffer};
+        if (!frame.reliable || mutated(Mutation::ignore_order)) {
+            hand_up(path, here, false);
+            continue;
+        }
+        switch (path.order.place(frame.number, path.order.next())) {
+            case FrameOrder::Place::next: {
+                hand_up(path, here, false);
+                path.order.advance();
+                FrameOrder::Held held;
+                while (path.order.take(held)) hand_up(path, held, true);
+                break;
+            }
+            case FrameOrder::Place::ahead:
+                path.order.hold(frame.number, here);
+                --kept_early_;
+                break;
+            case FrameOrder::Place::duplicate:
+                ++totals_.duplicate_frames;
+                if (mutated(Mutation::skip_frame_duplicate_check)) hand_up(path, here, false);
+                break;
+            case FrameOrder::Place::too_far:
+                break;  // keep_early() has refused it
+        }
+    }
+    for (; kept_early_ != 0; --kept_early_) port_->let_go(in.buffer);
+}
+
+void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time now) {
+    Path* path = path_at(identifiers_.find(connection));
+    if (path == nullptr && mutated(Mutation::accept_any_connection))
+        for (const auto& any : paths_)
+            if (any && any->stage == Path::Stage::up && any->peer == in.from) path = any.get();
+    if (path == nullptr) {
+        ++totals_.unknown_connection;
+        return answer_stranger(in, connection, wire::PacketKind::close, now);
+    }
+    if (path->peer != in.from && !mutated(Mutation::skip_address_check)) {
+        ++totals_.wrong_address;
+        return;
+    }
+    if (path->stage != Path::Stage::up) return;  // its welcome was lost; this will come again
+    if (!read_chunks({in.bytes, in.length})) {
+        ++totals_.contents;
+        return;
+    }
+    const std::uint64_t number = wire::ChunkReader({in.bytes, in.length}).packet_number();
+    const bool seen = path->received.seen(number);
+    if (seen && !mutated(Mutation::skip_packet_duplicate_check)) {
+        ++totals_.duplicate_packets;
+        return;
+    }
+    if (!keep_early(*path, in.buffer)) {
+        ++totals_.no_room;
+        if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
+        return;
+    }
+    const bool gap = !seen && path->received.add(number);
+    if (path->received.largest() == number) path->largest_came = now;
+    ++path->counts.packets_received;
+    path->last_heard = now;
+    path->suspected_until = Time::never();
+    path->replaced = false;
+    place_frames(*path, in);
+    if (chunk_wants_ack_) note_arrival(*path, in, gap, now);
+    if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
+}
+
+void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time now) {
+    if (!path.owes_ack()) {
+        path.ack_since = now;
+        ack_owed_.push_back(path);
+        reschedule(path, now);
+    }
+    path.ack_look = look_;
+    path.ack_bytes += in.length;
+    if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
+}
+
+/// Where a look found nothing more, nobody is going to answer: acknowledgements leave alone.
+bool DatagramDevice::send_late_acks(Time now) {
+    bool any = false;
+    for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
+        if (path->ack_look == look_) continue;
+        path->ack_now = any = true;
+    }
+    if (any) flush(now);
+    return any;
+}
+
+// Acknowledgements --------------------------------------------------------------------------------
+
+void DatagramDevice::report(Path& path, std::uint32_t frame, bool lost) {
+    if (lost && mutated(Mutation::never_report_loss)) return;
+    reaped_.push_back({path.id, frame, lost});
+    if (!lost && mutated(Mutation::double_report)) reaped_.push_back({path.id, frame, lost});
+}
+
+void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
+    if (!path.sent.plausible(ack)) return condemn(path.id, "acknowledges what was not sent");
+    const std::uint64_t before = path.sent.in_flight();
+    Window::Acknowledged news;
+    bool longer = false;
+    path.sent.acknowledge(ack, [&](std::uint64_t number, const SentPacket& packet, bool was_lost) {
+        for (std::uint32_t n = 0; n < packet.frames; ++n)
+            if (path.frames.arrived(path.sent.frame(packet, n)))
+                report(path, path.sent.frame(packet, n), false);
+        if (packet.named_below != 0) path.received.known_below(packet.named_below);
+        if (packet.length > wire::packet_length_min) path.long_timeouts = 0;
+        if (was_lost) {
+            ++path.counts.packets_spurious;
+            const std::uint64_t distance = ack.largest - number + 1;
+            path.reordering = static_cast<std::uint32_t>(
+                std::clamp<std::uint64_t>(distance, path.reordering, reordering_greatest));
+            path.reordering_since = now;
+            return;
+        }
+        news.bytes += packet.length;
+        ++news.packets;
+        if (packet.length_probe) longer = path.length.arrived() || longer;
+        if (number != ack.largest) return;
+        path.round_trip.add(now - packet.sent, microseconds(ack.delay), now);
+        news.sampled = true;
+        news.round_trip = path.round_trip.latest();
+    });
+    if (news.packets == 0) return;
+    path.timeouts = 0;
+    path.probe_credit = 0;
+    news.largest = path.sent.largest_acknowledged();
+    news.next = path.sent.next_number();
+    news.window_limited = path.window_limited || before * 2 >= path.window.bytes();
+    news.least = path.round_trip.least();
+    path.window_limited = false;
+    path.window.on_ack(news);
+    if (longer) length_changed(path);
+    detect_losses(path, now);
+    path.sent.retire();
+    path.pacer.set_pace(path.window.bytes(), path.round_trip.smoothed(), path.datagram_max());
+    stage_length_probe(path, now);
+    reschedule(path, now);
+}
+
+void DatagramDevice::detect_losses(Path& path, Time now) {
+    if (path.reordering > reordering_least && now - path.reordering_since >= seconds(1)) {
+        --path.reordering;
+        path.reordering_since = now;
+    }
+    std::uint32_t lost = 0;
+    bool long_lost = false;
+    path.loss_time = path.sent.detect_lost(
+        now, path.loss_delay(), path.reordering,
+        [&](std::uint64_t number, const SentPacket& packet) {
+            if (packet.length_probe) return path.length.lost();
+            ++lost;
+            long_lost =
+                long_lost || (packet.length > wire::packet_length_min && number >= path.long_mark);
+            for (std::uint32_t n = 0; n < packet.frames; ++n)
+                if (path.frames.lost(path.sent.frame(packet, n), number))
+                    report(path, path.sent.frame(packet, n), true);
+        });
+    if (lost == 0) return;
+    path.counts.packets_lost += lost;
+    path.window.on_lost(lost);
+    if (!long_lost) return;
+    path.long_mark = path.sent.next_number();  // once in a round trip
+    if (++path.long_timeouts >= long_timeouts_max) fall_back(path, 0);
+}
+
+void DatagramDevice::length_changed(Path& path) {
+    path.window.set_datagram_max(path.datagram_max());
+    PathEvent event{PathEventKind::changed, path.id};
+    event.payload_max = path.payload_max();
+    push_event(event);
+}
+
+/// Long packets do not go through: what every way carries does. `hint`: what may be tried first.
+void DatagramDevice::fall_back(Path& path, std::uint32_t hint) {
+    path.long_timeouts = 0;
+    path.long_mark = path.sent.next_number();
+    if (path.datagram_max() <= wire::packet_length_min) return;
+    path.length.begin(wire::packet_length_min, path.length.limit(), hint);
+    length_changed(path);
+}
+
+// Frames to the engine ----------------------------------------------------------------------------
+
+void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
+    frame.path = ready.path;
+    if (ready.length <= Frame::inline_max) {
+        frame.length = ready.length;
+        frame.payload = nullptr;
+        frame.payload_length = 0;
+        std::memcpy(frame.bytes, ready.bytes, ready.length);
+        return;
+    }
+    frame.length = wire::header_length(wire::get<std::uint8_t>(ready.bytes + 1));
+    frame.payload = ready.bytes + frame.length;
+    frame.payload_length = ready.length - frame.length;
+    std::memcpy(frame.bytes, ready.bytes, frame.length);
+}
+
+std::size_t DatagramDevice::receive(std::span<Frame> frames) {
+    VIA_ASSERT(lent_kept_.empty());  // the frames of the last call were given back
+    const bool look = !looked_;
+    looked_ = false;
+    if (look && ready_.empty()) poll(port_->now());
+    std::size_t count = 0;
+    for (; count < frames.size() && !ready_.empty(); ++count) {
+        const Ready ready = ready_.front();
+        Path& path = *paths_[ready.path];
+        if (!path.announced) break;  // its event comes first
+        deliver(ready, frames[count]);
+        if (ready.kept) lent_kept_.push_back(ready.buffer);
+        --path.ready;
+        ready_.pop_front();
+    }
+    if (!ack_owed_.empty()) send_late_acks(port_->now());
+    return count;
+}
+
+bool DatagramDevice::release() {
+    for (const std::uint32_t buffer : lent_kept_) port_->let_go(buffer);
+    lent_kept_.clear();
+    if (burst_taken_ && ready_.empty()) {
+        port_->release();
+        burst_taken_ = false;
+    }
+    for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path))
+        if (path->ack_now) return true;
+    return false;
+}
+
+}  // namespace via::device::datagram

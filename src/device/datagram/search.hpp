@@ -1,0 +1,33 @@
+// One resolve() under way, and a frame to be handed up: parts of DatagramDevice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/datagram/constants.hpp"
+#include "device/datagram/path.hpp"
+
+namespace via::device::datagram {
+
+/// First the host is asked where the listener is (path: none); then a path is waited for.
+struct DatagramDevice::Search {
+    static constexpr PathId no_path = ~PathId{0};
+
+    std::uint64_t cookie = 0;
+    NetAddress remote;
+    std::uint64_t question = 0;  ///< identifier of the query
+    PathId path = no_path;
+    Time next_try{};
+    Time give_up{};
+    Duration interval = try_first;
+};
+
+struct DatagramDevice::Ready {
+    PathId path = 0;
+    const std::byte* bytes = nullptr;
+    std::uint32_t length = 0;
+    std::uint32_t buffer = 0;
+    bool kept = false;  ///< the buffer is let go afterwards
+};
+
+}  // namespace via::device::datagram

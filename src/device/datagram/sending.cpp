@@ -1,0 +1,251 @@
+// The device's way out: frames into packets, packets to the port.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "device/datagram/datagram_device.hpp"
+#include "device/datagram/path.hpp"
+#include "device/datagram/search.hpp"
+
+namespace via::device::datagram {
+
+bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_new, Time now) {
+    if (is_new && !path.frames.has_room()) return false;
+    return path.may_send(packet_length, now) &&
+           staging_.has_room(std::max(packet_length, path.datagram_max()));
+}
+
+/// The packet into which a chunk goes, begun if need be; nullptr: not now.
+StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length, bool is_new) {
+    StagedPacket* open = staging_.open(path.id);
+    if (open != nullptr && open->length + chunk_length <= open->room &&
+        (!is_new || path.frames.has_room()))
+        return open;
+    const std::uint32_t length = wire::data_header_length + chunk_length;
+    if (!may_begin(path, length, is_new, port_->now())) {
+        path.wanted = {length, is_new};
+        path.window_limited = path.window_limited || !path.window_allows(length);
+        return nullptr;
+    }
+    if (!path.window_allows(length) || !path.pacer.may_send(port_->now())) --path.probe_credit;
+    const bool long_one = length > path.datagram_max();  // cut when packets were longer
+    StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
+    VIA_ASSERT(packet != nullptr);
+    packet->to = path.peer;
+    packet->length = wire::data_header_length;
+    packet->wants_ack = true;
+    packet->alone = packet->may_be_cut = long_one;
+    ++path.staged_packets;
+    path.staged_bytes += packet->length;
+    path.staged_room += room_taken_least;
+    return packet;
+}
+
+bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t payload_length,
+                             FrameSlot& slot) {
+    Path* path = path_at(id);
+    VIA_ASSERT(path != nullptr);
+    if (path->stage != Path::Stage::up) return false;
+    const bool is_new = slot.must_arrive && !slot.again;
+    const std::uint32_t length = header_length + payload_length;
+    StagedPacket* packet = packet_for(*path, wire::frame_chunk_overhead + length, is_new);
+    if (packet == nullptr) return false;
+    if (is_new) {
+        slot.number = path->frames.take();
+        ++path->reserved_new;
+    }
+    std::byte* const at = staging_.bytes(*packet) + packet->length;
+    wire::emit_frame_chunk(slot.must_arrive, slot.must_arrive ? slot.number : 0, length, at);
+    slot.header = at + wire::frame_chunk_overhead;
+    slot.payload = slot.header + header_length;
+    slot.stream = false;
+    packet->length += wire::frame_chunk_overhead + length;
+    path->staged_bytes += wire::frame_chunk_overhead + length;
+    if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
+    ++path->counts.frames_sent;
+    if (slot.again) ++path->counts.frames_again;
+    return true;
+}
+
+void DatagramDevice::transmit(PathId id) {
+    staging_.transmit(id);
+    if (Path* path = path_at(id)) path->reserved_new = 0;
+    if (staging_.used() > staging_.size() / 2) flush(port_->now());
+}
+
+void DatagramDevice::abandon(PathId id) {
+    Path* path = path_at(id);
+    if (path == nullptr || path->stage != Path::Stage::up) return;
+    staging_.abandon(id);
+    path->frames.give_back(path->reserved_new);
+    path->reserved_new = 0;
+    // What is staged is counted anew.
+    path->staged_packets = 0;
+    path->staged_bytes = path->staged_room = 0;
+    for (std::size_t n = staging_.begin(); n < staging_.end(); ++n) {
+        const StagedPacket& packet = staging_[n];
+        if (packet.path != id || packet.sealed || packet.dropped) continue;
+        ++path->staged_packets;
+        if (!packet.wants_ack) continue;
+        path->staged_bytes += packet.length;
+        path->staged_room += room_taken_least;
+    }
+}
+
+std::uint32_t DatagramDevice::notify() {
+    flush(port_->now());
+    return 0;  // nobody is woken: a packet wakes its receiver by itself
+}
+
+// What the device itself has to say ---------------------------------------------------------------
+
+void DatagramDevice::stage_connecting(const HostAddress& to, std::span<const std::byte> bytes,
+                                      bool from_host_port) {
+    const auto length = static_cast<std::uint32_t>(bytes.size());
+    StagedPacket* packet = staging_.add(StagedPacket::no_path, length);
+    if (packet == nullptr) return;  // as if lost
+    packet->to = to;
+    packet->length = packet->transmitted = length;
+    packet->sealed = true;
+    packet->from_host_port = from_host_port;
+    std::memcpy(staging_.bytes(*packet), bytes.data(), length);
+}
+
+/// Into the last packet that goes there anyhow, else into one of its own.
+void DatagramDevice::stage_ack(Path& path, Time now) {
+    wire::Ack ack;
+    path.received.fill(ack);
+    const std::int64_t waited = std::max<std::int64_t>((now - path.largest_came).ns, 0);
+    ack.delay =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(waited / wire::ack_delay_unit_ns, ~0U));
+    const std::uint32_t length = wire::ack_length(ack);
+    StagedPacket* packet = nullptr;
+    for (std::size_t n = staging_.end(); n-- > staging_.begin() && packet == nullptr;)
+        if (staging_[n].path == path.id) packet = &staging_[n];
+    // Behind it another packet may stand already.
+    const bool fits = packet != nullptr && !packet->sealed && !packet->alone && !packet->dropped &&
+                      packet->length == packet->transmitted && packet->named_below == 0 &&
+                      packet->length + length <= staging_.limit(*packet);
+    if (!fits) {
+        packet = staging_.add(path.id, wire::data_header_length + length);
+        if (packet == nullptr) return;  // not forgotten: it is owed
+        packet->to = path.peer;
+        packet->length = wire::data_header_length;
+        packet->alone = true;
+        ++path.staged_packets;
+        ++path.counts.acks_alone;
+    }
+    wire::emit_ack_chunk(ack, staging_.bytes(*packet) + packet->length);
+    packet->length += length;
+    packet->transmitted = packet->length;
+    packet->named_below = ack.largest + 1;
+    if (packet->wants_ack) path.staged_bytes += length;
+    path.ack_now = false;
+    path.ack_bytes = 0;
+    List<Path, AckLink>::remove_if_linked(path);
+}
+
+/// `packet_length`: padded to it; 0: as short as can be.
+void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*now*/) {
+    const std::uint32_t least = wire::data_header_length + wire::chunk_prefix_length;
+    const std::uint32_t length = std::max(packet_length, least);
+    StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
+    if (packet == nullptr) return;  // there is so much to be sent that somebody will answer
+    packet->to = path.peer;
+    packet->wants_ack = true;
+    std::byte* const at = staging_.bytes(*packet) + wire::data_header_length;
+    packet->length = wire::data_header_length + wire::emit_ping_chunk(at);
+    if (length >= packet->length + wire::chunk_prefix_length) {
+        packet->length +=
+            wire::emit_padding_chunk(length - packet->length, at + wire::chunk_prefix_length);
+        packet->alone = packet->length_probe = true;
+    }
+    packet->transmitted = packet->length;
+    ++path.staged_packets;
+    path.staged_bytes += packet->length;
+    path.staged_room += room_taken_least;
+}
+
+void DatagramDevice::stage_length_probe(Path& path, Time now) {
+    const std::uint32_t length = path.length.wanted();
+    if (length == 0 || !path.window_allows(length)) return;
+    path.length.sent();
+    stage_ping(path, length, now);
+}
+
+/// RFC 9002, 6.2.4: asks, and has the oldest frames emitted again. Nothing counts as lost by it.
+void DatagramDevice::on_probe_timeout(Path& path, Time now) {
+    ++path.timeouts;
+    ++path.counts.probe_timeouts;
+    path.probe_base = now;
+    path.probe_credit = probe_packets;
+    if (path.timeouts >= timeouts_to_collapse) path.window.collapse();
+    const std::uint64_t number = path.sent.oldest_in_flight();
+    const SentPacket oldest = path.sent.packet(number);
+    for (std::uint32_t n = 0; n < oldest.frames; ++n)
+        if (path.frames.lost(path.sent.frame(oldest, n), number))
+            report(path, path.sent.frame(oldest, n), true);
+    if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
+        ++path.long_timeouts >= long_timeouts_max)
+        fall_back(path, 0);
+    stage_ping(path, 0, now);
+}
+
+// To the port -------------------------------------------------------------------------------------
+
+/// With every packet that goes out anyhow; of their own where it is time.
+void DatagramDevice::stage_acks(Time now) {
+    for (Path* path = ack_owed_.front(); path != nullptr;) {
+        Path* const next = ack_owed_.next(*path);
+        if (path->ack_now || path->staged_packets != 0) stage_ack(*path, now);
+        path = next;
+    }
+}
+
+void DatagramDevice::seal(StagedPacket& packet, Time now) {
+    packet.sealed = true;
+    Path& path = *paths_[packet.path];
+    const std::uint64_t number = path.sent.next_number();
+    for (std::uint32_t n = 0; n < packet.frames; ++n) {
+        path.sent.add_frame(staging_.frame(packet, n));
+        path.frames.sent(staging_.frame(packet, n), number);
+    }
+    path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe);
+    std::uint64_t on_wire = number;
+    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
+        on_wire = number - 1;
+    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire);
+    --path.staged_packets;
+    ++path.counts.packets_sent;
+    if (!packet.wants_ack) return;
+    path.staged_bytes -= packet.length;
+    path.staged_room -= room_taken_least;
+    path.pacer.sent(packet.length);
+    path.probe_base = now;
+    reschedule(path, now);
+}
+
+void DatagramDevice::flush(Time now) {
+    if (!ack_owed_.empty()) stage_acks(now);
+    while (!blocked_ && !staging_.empty()) {
+        std::array<Outgoing, 64> burst;
+        std::array<std::size_t, 64> behind;  // of each, the number of the next staged packet
+        std::size_t count = 0;
+        std::size_t n = staging_.begin();
+        for (; n < staging_.end() && count < burst.size(); ++n) {
+            StagedPacket& packet = staging_[n];
+            if (packet.dropped) continue;
+            if (packet.transmitted != packet.length) break;
+            if (!packet.sealed) seal(packet, now);
+            behind[count] = n + 1;
+            burst[count++] = {packet.to, staging_.bytes(packet), packet.length,
+                              packet.from_host_port, packet.may_be_cut};
+        }
+        if (count == 0) return staging_.sent_before(n);
+        const std::size_t taken = port_->send(std::span(burst).first(count));
+        if (taken != 0) staging_.sent_before(taken == count ? n : behind[taken - 1]);
+        blocked_ = taken < count;
+    }
+}
+
+}  // namespace via::device::datagram

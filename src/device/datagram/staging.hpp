@@ -1,0 +1,81 @@
+// Packets that are being filled or wait to be handed to the port, in the order of sending.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/address.hpp"
+#include "device/device.hpp"
+
+namespace via::device::datagram {
+
+struct StagedPacket {
+    static constexpr PathId no_path = ~PathId{0};
+
+    HostAddress to;
+    PathId path = no_path;  ///< of a data packet
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;       ///< bytes, those of frames not transmitted included
+    std::uint32_t transmitted = 0;  ///< bytes
+    std::uint32_t room = 0;         ///< bytes that it may grow to
+    std::uint32_t frames_begin = 0;
+    std::uint32_t frames = 0;  ///< that must arrive
+    std::uint32_t frames_transmitted = 0;
+    std::uint64_t named_below = 0;  ///< numbers that its acknowledgement tells of; 0: it has none
+    bool sealed = false;
+    bool wants_ack = false;
+    bool alone = false;  ///< nothing more may go into it
+    bool length_probe = false;
+    bool may_be_cut = false;
+    bool from_host_port = false;
+    bool dropped = false;
+};
+
+class Staging {
+public:
+    explicit Staging(std::uint32_t bytes)
+        : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)), size_(bytes) {}
+
+    std::size_t begin() const { return begin_; }  ///< the first that was not sent
+    std::size_t end() const { return packets_.size(); }
+    bool empty() const { return begin_ == packets_.size(); }
+    std::uint32_t used() const { return used_; }
+    std::uint32_t size() const { return size_; }
+    StagedPacket& operator[](std::size_t n) { return packets_[n]; }
+    std::byte* bytes(const StagedPacket& packet) { return bytes_.get() + packet.offset; }
+    /// The last one, if it is of `path` and open for more; else nullptr.
+    StagedPacket* open(PathId path);
+    bool has_room(std::uint32_t room) const;
+    /// To how many bytes the packet may grow, with what stands behind it.
+    std::uint32_t limit(const StagedPacket& packet) const;
+    /// A new packet that may grow to `room` bytes; nullptr: there is no room. Invalidates pointers
+    /// to others.
+    StagedPacket* add(PathId path, std::uint32_t room);
+
+    void add_frame(StagedPacket& packet, std::uint32_t number) {
+        frames_.push_back(number);
+        ++packet.frames;
+    }
+    std::uint32_t frame(const StagedPacket& packet, std::uint32_t n) const {
+        return frames_[packet.frames_begin + n];
+    }
+    /// All frames reserved for `path` are transmitted now, or are no more.
+    void transmit(PathId path);
+    void abandon(PathId path);
+    /// The path is over.
+    void drop(PathId path);
+    /// Those before `n` were sent.
+    void sent_before(std::size_t n);
+
+private:
+    std::unique_ptr<std::byte[]> bytes_;
+    std::uint32_t size_;
+    std::uint32_t used_ = 0;
+    std::vector<StagedPacket> packets_;
+    std::vector<std::uint32_t> frames_;
+    std::size_t begin_ = 0;
+};
+
+}  // namespace via::device::datagram

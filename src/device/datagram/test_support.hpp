@@ -1,0 +1,418 @@
+// Two or more datagram devices on a network of virtual time, and engines that need no engine: they
+// send what a test gives them, send again what is lost, and keep what they received.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/datagram/datagram_device.hpp"
+#include "wire/frame.hpp"
+#include "wire/packet.hpp"
+
+namespace via::device::datagram::test {
+
+inline HostAddress address(std::uint8_t host, std::uint16_t port) {
+    HostAddress address;
+    address.length = 6;
+    address.bytes = {
+        10, 0, 0, host, static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
+    return address;
+}
+constexpr std::uint16_t host_port = 9741;
+
+inline Discriminator named(const std::string& name) {
+    Discriminator discriminator;
+    discriminator.length = static_cast<std::uint16_t>(name.size());
+    std::memcpy(discriminator.bytes.data(), name.data(), name.size());
+    return discriminator;
+}
+
+struct Datagram {
+    HostAddress from;
+    HostAddress to;
+    std::vector<std::byte> bytes;
+    bool may_be_cut = false;
+
+    wire::PacketKind kind() const { return static_cast<wire::PacketKind>(bytes[5]); }
+    std::string print() const {
+        char text[1024];
+        wire::print_packet(bytes, text, sizeof text);
+        return text;
+    }
+};
+
+/// What becomes of a datagram: one delay for each copy that arrives.
+using Fate = std::vector<Duration>;
+
+class TestPort;
+
+class Network {
+public:
+    Time now{};
+    Duration delay = microseconds(10);
+    /// Asked for each datagram; nothing: it takes `delay`.
+    std::function<Fate(const Datagram&)> weather;
+    /// Who listens: port and instance, by host and name.
+    std::map<std::pair<std::uint8_t, std::string>, std::pair<std::uint16_t, std::uint64_t>>
+        listeners;
+    std::vector<std::string> log;  ///< a line for each datagram sent
+
+    void attach(TestPort& port) { ports_.push_back(&port); }
+    void detach(TestPort& port) { std::erase(ports_, &port); }
+    void send(const Datagram& datagram);
+    void deliver(Time arrival, const Datagram& datagram) {
+        under_way_.emplace(std::pair{arrival, ++count_}, datagram);
+    }
+    Time next_arrival() const {
+        return under_way_.empty() ? Time::never() : under_way_.begin()->first.first;
+    }
+    /// Hands over what arrives by now.
+    void settle();
+
+private:
+    std::vector<TestPort*> ports_;
+    std::map<std::pair<Time, std::uint64_t>, Datagram> under_way_;
+    std::uint64_t count_ = 0;
+};
+
+class TestPort final : public Port {
+public:
+    TestPort(Network& network, std::uint8_t host, std::uint16_t data_port, std::uint64_t instance)
+        : network_(network),
+          nic_address_(address(host, host_port)),
+          data_address_(address(host, data_port)),
+          host_(host),
+          instance_(instance) {
+        network_.attach(*this);
+    }
+    ~TestPort() override {
+        EXPECT_EQ(kept, 0U);
+        network_.detach(*this);
+    }
+
+    std::uint32_t longest = 1472;
+    std::uint32_t room = 128 * 1024;
+    std::uint32_t keep_max = 512;
+    std::uint32_t kept = 0;
+    std::size_t send_max = ~std::size_t{0};  ///< datagrams that one send() takes
+    bool takes_host_port = true;
+    std::vector<Trouble> troubles;
+    std::vector<Datagram> arrived;
+
+    const HostAddress& nic_address() const override { return nic_address_; }
+    const HostAddress& data_address() const override { return data_address_; }
+    std::uint32_t datagram_max() const override { return longest; }
+    std::uint32_t receive_room() const override { return room; }
+    Time now() override { return network_.now; }
+
+    std::size_t send(std::span<const Outgoing> datagrams) override {
+        std::size_t taken = 0;
+        for (const Outgoing& out : datagrams) {
+            if (taken == send_max) break;
+            ++taken;
+            if (out.length > longest && !out.may_be_cut) {
+                ADD_FAILURE() << "a datagram of " << out.length << " bytes";
+                continue;
+            }
+            network_.send({out.from_host_port ? nic_address_ : data_address_,
+                           out.to,
+                           {out.bytes, out.bytes + out.length},
+                           out.may_be_cut});
+        }
+        return taken;
+    }
+    bool has_room() override { return send_max != 0; }
+
+    std::size_t receive(std::span<Incoming> datagrams) override {
+        network_.settle();
+        std::size_t count = 0;
+        while (count < datagrams.size() && !arrived.empty()) {
+            const Datagram datagram = arrived.front();
+            arrived.erase(arrived.begin());
+            const std::uint32_t buffer = ++buffers_;
+            Buffer& at = here_[buffer];
+            at.bytes = std::make_unique<std::byte[]>(datagram.bytes.size());
+            at.lent = true;
+            std::copy(datagram.bytes.begin(), datagram.bytes.end(), at.bytes.get());
+            datagrams[count++] = {datagram.from, at.bytes.get(),
+                                  static_cast<std::uint32_t>(datagram.bytes.size()), buffer,
+                                  datagram.to == nic_address_};
+        }
+        return count;
+    }
+    void release() override {
+        for (auto& [number, buffer] : here_) buffer.lent = false;
+        sweep();
+    }
+    bool keep(std::uint32_t buffer) override {
+        if (kept == keep_max) return false;
+        ++kept;
+        ++here_.at(buffer).kept;
+        return true;
+    }
+    void let_go(std::uint32_t buffer) override {
+        ASSERT_GT(here_.at(buffer).kept, 0);
+        --here_[buffer].kept;
+        --kept;
+        sweep();
+    }
+    bool has_work() override {
+        network_.settle();
+        return !arrived.empty();
+    }
+    bool next_trouble(Trouble& trouble) override {
+        if (troubles.empty()) return false;
+        trouble = troubles.front();
+        troubles.erase(troubles.begin());
+        return true;
+    }
+
+    Status listen(const Discriminator& discriminator) override {
+        network_.listeners[{host_, text(discriminator)}] = {
+            static_cast<std::uint16_t>(data_address_.bytes[4] << 8 | data_address_.bytes[5]),
+            instance_};
+        return Status::success;
+    }
+    void unlisten(const Discriminator& discriminator) override {
+        network_.listeners.erase({host_, text(discriminator)});
+    }
+    bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
+                       std::uint64_t& instance) override {
+        const auto found = network_.listeners.find({host_, text(discriminator)});
+        if (found == network_.listeners.end()) return false;
+        std::tie(data_port, instance) = found->second;
+        return true;
+    }
+    void service(Time /*now*/) override {}
+    void arm(Sleep /*sleep*/) override {}
+    int wait_handle() const override { return -1; }
+    Time next_deadline() const override { return Time::never(); }
+
+private:
+    struct Buffer {
+        std::unique_ptr<std::byte[]> bytes;  ///< freed when nobody holds it: sanitizers see misuse
+        bool lent = false;
+        int kept = 0;
+    };
+    static std::string text(const Discriminator& discriminator) {
+        return {reinterpret_cast<const char*>(discriminator.bytes.data()), discriminator.length};
+    }
+    void sweep() {
+        std::erase_if(
+            here_, [](const auto& entry) { return !entry.second.lent && entry.second.kept == 0; });
+    }
+
+    Network& network_;
+    HostAddress nic_address_;
+    HostAddress data_address_;
+    std::uint8_t host_;
+    std::uint64_t instance_;
+    std::map<std::uint32_t, Buffer> here_;
+    std::uint32_t buffers_ = 0;
+};
+
+inline void Network::send(const Datagram& datagram) {
+    log.push_back(datagram.print());
+    const Fate fate = weather ? weather(datagram) : Fate{delay};
+    for (const Duration wait : fate) deliver(now + wait, datagram);
+}
+
+inline void Network::settle() {
+    while (next_arrival() <= now && !under_way_.empty()) {
+        const Datagram datagram = under_way_.begin()->second;
+        under_way_.erase(under_way_.begin());
+        for (TestPort* port : ports_)
+            if (port->data_address() == datagram.to ||
+                (port->nic_address() == datagram.to && port->takes_host_port)) {
+                port->arrived.push_back(datagram);
+                break;
+            }
+    }
+}
+
+/// A device with what an engine would do.
+class End {
+public:
+    End(Network& network, std::uint8_t host, std::uint64_t instance, std::uint16_t port = 40000)
+        : network_(network) {
+        auto owned = std::make_unique<TestPort>(network, host, port, instance);
+        port_ = owned.get();
+        DatagramOptions options;
+        options.instance = instance;
+        options.cookie_key = {instance, 77};
+        options.identifier_key = {instance, 99};
+        device = std::make_unique<DatagramDevice>(std::move(owned), options);
+    }
+
+    std::unique_ptr<DatagramDevice> device;
+    std::vector<PathEvent> events;
+    std::vector<std::string> received;   ///< payloads, of all paths
+    std::vector<std::uint32_t> arrived;  ///< numbers of frames that the peer has
+    std::vector<std::uint32_t> lost;
+    std::map<PathId, std::uint32_t> payload_max;
+    std::uint32_t header_length = 16;
+
+    TestPort& port() { return *port_; }
+    PathId path = 0;  ///< of the last up or resolved event
+    bool is_up = false;
+    std::size_t waiting() const { return outbox_.size(); }
+    std::size_t under_way() const { return frames_.size(); }
+
+    /// Sends it as soon as there is room; the sanctity of order is the test's to check.
+    void send(const std::string& payload, bool must_arrive = true) {
+        outbox_.push_back({payload, must_arrive});
+        push();
+    }
+    /// Hands to the device what it takes.
+    void push() {
+        if (!is_up) return;
+        bool any = false;
+        while (!again_.empty()) {
+            const auto found = frames_.find(again_.front());
+            if (found != frames_.end()) {
+                FrameSlot slot;
+                slot.again = true;
+                slot.number = found->first;
+                if (!emit(found->second, slot)) break;
+                any = true;
+            }
+            again_.erase(again_.begin());
+        }
+        while (again_.empty() && !outbox_.empty()) {
+            FrameSlot slot;
+            slot.must_arrive = outbox_.front().must_arrive;
+            if (!emit(outbox_.front().payload, slot)) break;
+            if (slot.must_arrive) frames_[slot.number] = outbox_.front().payload;
+            outbox_.erase(outbox_.begin());
+            any = true;
+        }
+        if (!any) return;
+        device->transmit(path);
+        device->notify();
+    }
+    /// As Nic::turn.
+    std::size_t turn() {
+        PathEvent event;
+        while (device->next_event(event)) on_event(event);
+        Reaped reaped[16];
+        while (const std::size_t count = device->reap(reaped))
+            for (std::size_t n = 0; n < count; ++n) on_reaped(reaped[n]);
+        std::size_t all = 0;
+        bool notify = false;
+        for (;;) {
+            Frame frames[16];
+            const std::size_t count = device->receive(frames);
+            if (count == 0) break;
+            for (std::size_t n = 0; n < count; ++n) on_frame(frames[n]);
+            if (device->release()) notify = true;
+            all += count;
+            if (count < 16) break;
+        }
+        push();
+        if (notify) device->notify();
+        return all;
+    }
+
+private:
+    struct Waiting {
+        std::string payload;
+        bool must_arrive;
+    };
+    bool emit(const std::string& payload, FrameSlot& slot) {
+        if (!device->reserve(path, header_length, static_cast<std::uint32_t>(payload.size()),
+                             slot)) {
+            device->set_waiting_for_room(path);
+            return false;
+        }
+        std::memset(slot.header, 0, header_length);
+        std::memcpy(slot.payload, payload.data(), payload.size());
+        return true;
+    }
+    void on_event(const PathEvent& event) {
+        events.push_back(event);
+        if (event.payload_max != 0) payload_max[event.path] = event.payload_max;
+        if (event.kind == PathEventKind::resolved || event.kind == PathEventKind::up) {
+            path = event.path;
+            is_up = true;
+        }
+        if (event.kind == PathEventKind::down && event.path == path) {
+            is_up = false;
+            frames_.clear();
+            again_.clear();
+        }
+    }
+    void on_reaped(const Reaped& reaped) {
+        if (reaped.lost) {
+            lost.push_back(reaped.number);
+            again_.push_back(reaped.number);
+            return;
+        }
+        EXPECT_EQ(frames_.erase(reaped.number), 1U) << "frame " << reaped.number;
+        arrived.push_back(reaped.number);
+    }
+    void on_frame(const Frame& frame) {
+        std::string payload(reinterpret_cast<const char*>(frame.bytes) + header_length,
+                            frame.length - header_length);
+        if (frame.payload_length != 0)
+            payload.append(reinterpret_cast<const char*>(frame.payload), frame.payload_length);
+        received.push_back(payload);
+    }
+
+    Network& network_;
+    TestPort* port_;
+    std::vector<Waiting> outbox_;
+    std::map<std::uint32_t, std::string> frames_;  ///< under way
+    std::vector<std::uint32_t> again_;
+};
+
+/// Two hosts, and time that goes on to whatever comes next.
+class Pair : public ::testing::Test {
+protected:
+    Network network;
+    End a{network, 1, 1001};
+    End b{network, 2, 1002};
+    std::vector<End*> ends{&a, &b};
+
+    void meet() {
+        b.device->listen(named("b"));
+        a.device->resolve({address(2, host_port), named("b")}, 7);
+        run(seconds(2), [&] { return a.is_up && b.is_up; });
+        ASSERT_TRUE(a.is_up && b.is_up);
+    }
+    /// Turns everybody until nothing is to be done at this moment.
+    void settle() {
+        for (bool more = true; more;) {
+            more = false;
+            for (End* end : ends) {
+                if (!end->device) continue;
+                if (!end->device->has_work()) continue;
+                end->turn();
+                more = true;
+            }
+        }
+    }
+    /// Until `done` or for `span`.
+    bool run(Duration span, const std::function<bool()>& done = nullptr) {
+        const Time until = network.now + span;
+        for (int steps = 0; steps < 10'000'000; ++steps) {
+            settle();
+            if (done && done()) return true;
+            Time next = network.next_arrival();
+            for (End* end : ends)
+                if (end->device) next = earlier(next, end->device->next_deadline());
+            if (next > until) break;
+            network.now = std::max(next, network.now);
+        }
+        network.now = until;
+        settle();
+        return done && done();
+    }
+};
+
+}  // namespace via::device::datagram::test
