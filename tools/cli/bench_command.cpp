@@ -117,7 +117,7 @@ Result<Plan> plan_of(const BenchOptions& options) {
     if (options.near_below_ns > options.far_above_ns) {
         return fail("--near-below must not be more than --far-above");
     }
-    plan.limits = {options.near_below_ns, options.far_above_ns};
+    plan.limits = {options.near_below_ns, options.far_above_ns, options.keep_disturbed};
     plan.rounds = options.rounds;
     plan.wanted = wanted_of(options.mode);
     plan.max_seconds = options.max_seconds;

@@ -37,6 +37,7 @@ struct BenchOptions {
     std::string mode = "any";  // near, far, both
     double near_below_ns = 100;
     double far_above_ns = 150;
+    bool keep_disturbed = false;
     std::string cpus;  // "A,B"; empty: the first two
     std::vector<std::string> sizes;
     std::vector<std::string> against;

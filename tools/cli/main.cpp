@@ -71,6 +71,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->add_option("--far-above", options.far_above_ns, "A probe over this is far, ns")
         ->check(CLI::Range(1.0, 1e6))
         ->capture_default_str();
+    bench->add_flag("--keep-disturbed", options.keep_disturbed,
+                    "Count samples that other processes disturbed (with via-weather)");
     bench->add_option("--cpus", options.cpus, "Two processors to pin to: A,B");
     bench->add_option("--max-seconds", options.max_seconds, "Stop measuring after this long")
         ->check(CLI::Range(1, 86400))
