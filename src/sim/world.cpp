@@ -29,6 +29,9 @@ World::World(const Parameters& parameters, bool frames)
       workload_(parameters_, model_, observer_, clock_, *medium_) {
     const std::uint32_t hosts =
         parameters_.medium == MediumKind::datagram ? parameters_.datagram.hosts : parameters_.nics;
+    if (frames)
+        medium_->show_datagrams(
+            [this](const char* line) { trace_.line(clock_.now(), "%s", line); });
     for (std::uint32_t n = 0; n < parameters_.nics; ++n) make_node(n % hosts);
 }
 

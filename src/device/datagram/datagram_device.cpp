@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
 #include "device/datagram/search.hpp"
 
@@ -199,8 +200,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return go_down(path);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
-        if (now >= path.probe_base + path.probe_timeout()) on_probe_timeout(path, now);
-    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+        const bool due = now >= path.probe_base + path.probe_timeout();
+        if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 &&
+               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }

@@ -1,7 +1,7 @@
 #include "device/datagram/datagram_device.hpp"
 
 #include "base/random.hpp"
-#include "device/datagram/test_support.hpp"
+#include "device/datagram/device_pair_test.hpp"
 
 namespace via::device::datagram::test {
 namespace {
