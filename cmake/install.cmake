@@ -21,11 +21,19 @@ install(TARGETS via_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT to
 if(TARGET via_sim_tool)
     install(TARGETS via_sim_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
+if(TARGET viad)
+    install(TARGETS viad RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+    set_target_properties(viad PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endif()
 set_target_properties(via_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 set(packaging ${PROJECT_SOURCE_DIR}/packaging)
 install(FILES ${packaging}/man/via.1 ${packaging}/man/via-sim.1
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+install(FILES ${packaging}/man/viad.8
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT tools)
+install(FILES ${packaging}/systemd/viad.service
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(FILES ${packaging}/man/vipl.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
         COMPONENT development)
 install(FILES ${packaging}/man/openvia.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5

@@ -13,6 +13,7 @@ namespace via {
     X(polls, "turns taken by the program's own calls")                              \
     X(agent_turns, "turns taken by the progress thread")                            \
     X(frames_sent, "frames handed to a device")                                     \
+    X(frames_resent, "lost frames emitted again")                                   \
     X(frames_received, "frames taken from a device")                                \
     X(bytes_sent, "payload bytes handed to a device")                               \
     X(bytes_received, "payload bytes placed")                                       \

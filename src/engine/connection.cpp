@@ -408,14 +408,22 @@ FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
 
 // Paths -------------------------------------------------------------------------------------------
 
-void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress& peer) {
+void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress& peer,
+                        bool retransmits) {
     while (paths_.size() <= id) paths_.push_back(std::make_unique<Path>());
     Path& path = path_at(id);
     path.up = true;
     path.id = id;
     path.payload_max = payload_max;
     path.peer = peer;
+    path.retransmits = retransmits;
+    path.under_way = {};
+    path.lost.clear();
     counters_.add(Counter::paths_open);
+}
+
+void Engine::on_path_changed(PathId id, std::uint32_t payload_max) {
+    path_at(id).payload_max = payload_max;
 }
 
 void Engine::on_path_down(PathId id) {
@@ -432,6 +440,8 @@ void Engine::on_path_down(PathId id) {
         if (connection.stage == Connection::Stage::offered && connection.path == id)
             connection.stage = Connection::Stage::withdrawn;
     path.notices.clear();
+    path.under_way = {};
+    path.lost.clear();
     List<Path>::remove_if_linked(path);
     counters_.subtract(Counter::paths_open);
     ++progress_;

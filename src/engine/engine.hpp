@@ -17,6 +17,7 @@
 #include "base/list.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/under_way.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
 #include "memory/translation_cache.hpp"
@@ -44,6 +45,9 @@ struct FrameShape {
     std::uint32_t payload_length = 0;
     /// A message that begins and may be fetched instead: its length; else 0.
     std::uint32_t fetchable = 0;
+    bool must_arrive = true;  ///< false: of an unreliable VI, may be lost
+    bool again = false;       ///< the lost frame `number`
+    std::uint32_t number = 0;
 };
 
 /// A piece of a peer's message to be copied from its memory to ours; both lists have the same
@@ -64,7 +68,8 @@ struct FetchPiece {
 struct FrameRoom {
     std::byte* header = nullptr;
     std::byte* payload = nullptr;
-    bool stream = false;  ///< store the payload past the cache
+    bool stream = false;       ///< store the payload past the cache
+    std::uint32_t number = 0;  ///< of a frame that must arrive, on a path that retransmits
 };
 
 /// A received frame; the header is private memory, the payload may change under our hands.
@@ -187,7 +192,11 @@ public:
     }
 
     // Paths ---------------------------------------------------------------------------------------
-    void on_path_up(PathId path, std::uint32_t payload_max, const HostAddress& peer = {});
+    /// `retransmits`: frames may be lost; on_reaped() tells of those that must arrive.
+    void on_path_up(PathId path, std::uint32_t payload_max, const HostAddress& peer = {},
+                    bool retransmits = false);
+    /// Frames carry that much from now on; those under way keep their lengths.
+    void on_path_changed(PathId path, std::uint32_t payload_max);
     /// The peer is gone: its connections are lost (VIPL 4.18).
     void on_path_down(PathId path);
 
@@ -206,6 +215,8 @@ public:
     void carry_out(PathId path);
     /// The frames emitted so far were published: completes what is done by that.
     void on_transmitted();
+    /// What came of a frame that must arrive: the peer's NIC has it, or it is to be emitted again.
+    void on_reaped(PathId path, std::uint32_t number, bool lost);
 
     // Shared segments (attach.cpp) ----------------------------------------------------------------
     /// Asks the peer for its segment. The number of the question: vi.attaches_decided reaches it
@@ -297,6 +308,9 @@ private:
         PathId id = no_path;
         List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
         std::deque<Notice> notices;   ///< frames of connecting and parting; sent before VIs'
+        bool retransmits = false;
+        UnderWay under_way;              ///< of a path that retransmits: frames that must arrive
+        std::deque<std::uint32_t> lost;  ///< of these, to be emitted again; sent before notices
     };
     struct Connection {
         enum class Stage : std::uint8_t { free, offered, withdrawn } stage = Stage::free;
@@ -304,7 +318,16 @@ private:
         PathId path = no_path;
         wire::ConnectMessage message{};
     };
-    enum class Piece : std::uint8_t { notice, ack, credit, attach, read_reply, message, pull };
+    enum class Piece : std::uint8_t {
+        notice,
+        ack,
+        credit,
+        attach,
+        read_reply,
+        message,
+        pull,
+        again,
+    };
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
@@ -392,13 +415,27 @@ private:
     [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
-    void emit_notice(Path& path, const FrameRoom& room);
+    void emit_next(Path& path, const FrameRoom& room);
+    static void write_payload(const Notice& notice, std::byte* to);
+    static void emit_notice(Path& path, const FrameRoom& room);
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);
     void emit_message(Vi& vi, const FrameRoom& room);
     void mark_acknowledged(Vi& vi, std::uint32_t below);
     FrameVerdict on_ack(Vi& vi, const wire::Header& header);
     FrameVerdict on_nak(Vi& vi, const wire::Header& header);
+
+    // recovery.cpp
+    void emit_recorded(Path& path, const FrameRoom& room);
+    void note_source(Path& path, FrameRecord& record);
+    bool next_lost(Path& path, FrameShape& shape);
+    static void skip(FrameRecord& record);
+    bool can_repeat(const FrameRecord& record);
+    static queue::ByteWalk walk_of(const FrameRecord& record);
+    void emit_again(Path& path, const FrameRoom& room);
+    void on_delivered(const FrameRecord& record);
+    static bool fits_in(Vi& vi, const wire::Header& header);
+    static void give_up_placing(Vi& vi);
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);

@@ -44,6 +44,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         return hostile("a frame with payload in two places");
     }
     if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
+    if (header.kind == wire::FrameKind::skip) return FrameVerdict::taken;
     Path& path = path_at(id);
     if (path.notices.size() >= notices_max)
         return hostile("it asks without end and reads no answer");
@@ -116,6 +117,8 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
     if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
+    if (!vi.reliable() && path_at(vi.path).retransmits && !fits_in(vi, header))
+        return FrameVerdict::stale;
     if (static_cast<FetchLink&>(vi).linked())
         return break_rule(vi, header, "more while a message of it is fetched");
     const bool pull = header.has(wire::flag::pull);

@@ -52,14 +52,18 @@ PathId Engine::next_sending(PathId id) {
 
 bool Engine::next_frame(PathId id, FrameShape& shape) {
     Path& path = path_at(id);
+    shape = {};  // whatever it was the last time
+    if (!path.lost.empty() && next_lost(path, shape)) return true;
     if (!path.notices.empty()) {
         next_ = Piece::notice;
-        shape.header_length = wire::header_length_base;
-        shape.payload_length = path.notices.front().payload_length();
+        shape = {wire::header_length_base, path.notices.front().payload_length()};
         return true;
     }
     while (Vi* vi = path.active.front()) {
-        if (next_of_vi(*vi, path, shape)) return true;
+        if (next_of_vi(*vi, path, shape)) {
+            shape.must_arrive = next_ != Piece::message || vi->reliable();
+            return true;
+        }
         // A fault on the way may have taken the VI out already.
         if (path.active.front() == vi) path.active.pop_front();
         if (!path.notices.empty()) return next_frame(id, shape);
@@ -194,6 +198,13 @@ void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
 void Engine::emit(PathId id, const FrameRoom& room) {
     Path& path = path_at(id);
     counters_.add(Counter::frames_sent);
+    if (!path.retransmits) return emit_next(path, room);
+    if (next_ == Piece::again) return emit_again(path, room);
+    if (next_ == Piece::message && !path.active.front()->reliable()) return emit_next(path, room);
+    emit_recorded(path, room);
+}
+
+void Engine::emit_next(Path& path, const FrameRoom& room) {
     if (next_ == Piece::notice) return emit_notice(path, room);
     Vi& vi = *path.active.front();
     switch (next_) {
@@ -220,15 +231,17 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     if (has_to_send(vi) && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
-void Engine::emit_notice(Path& path, const FrameRoom& room) {
-    const Notice& notice = path.notices.front();
-    wire::emit(notice.header, room.header);
-    std::byte* to = room.payload;
+void Engine::write_payload(const Notice& notice, std::byte* to) {
     if (notice.has_message) {
         std::memcpy(to, &notice.message, sizeof notice.message);
         to += sizeof notice.message;
     }
     if (!notice.data.empty()) std::memcpy(to, notice.data.data(), notice.data.size());
+}
+
+void Engine::emit_notice(Path& path, const FrameRoom& room) {
+    wire::emit(path.notices.front().header, room.header);
+    write_payload(path.notices.front(), room.payload);
     path.notices.pop_front();
 }
 
@@ -293,7 +306,8 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     work.start_next();
     if (read) {
         ++vi.reads_in_flight;
-    } else if (vi.attributes.reliability != Reliability::reception) {
+    } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
+                                  !path_at(vi.path).retransmits)) {
         // Published on a lossless device is done (VIPL 4.25); told once it is published.
         entry.status = queue::status::done;
         emitted_.push_back(&vi);

@@ -32,6 +32,8 @@ inline Discriminator word(const char* text) {
 struct Carried {
     std::vector<std::byte> header;
     std::vector<std::byte> payload;
+    bool numbered = false;  ///< must arrive, on a path that retransmits
+    std::uint32_t number = 0;
 
     wire::Header parsed() const {
         wire::Header result;
@@ -42,9 +44,9 @@ struct Carried {
 
 /// An engine with one path.
 struct Side {
-    explicit Side(std::uint32_t payload_max = 64)
-        : memory(256, 64), engine(limits, memory, counters) {
-        engine.on_path_up(the_path, payload_max);
+    explicit Side(std::uint32_t payload_max = 64, bool lossy = false)
+        : memory(256, 64), engine(limits, memory, counters), retransmits(lossy) {
+        engine.on_path_up(the_path, payload_max, {}, lossy);
     }
 
     /// The next frame this side wants to send, if any; published at once.
@@ -56,8 +58,10 @@ struct Side {
             engine.carry_out(the_path);
         }
         Carried frame{std::vector<std::byte>(shape.header_length),
-                      std::vector<std::byte>(shape.payload_length)};
-        engine.emit(the_path, {frame.header.data(), frame.payload.data(), false});
+                      std::vector<std::byte>(shape.payload_length), false, 0};
+        frame.numbered = retransmits && shape.must_arrive;
+        frame.number = shape.again ? shape.number : frame.numbered ? frames++ : 0;
+        engine.emit(the_path, {frame.header.data(), frame.payload.data(), false, frame.number});
         engine.on_transmitted();
         return frame;
     }
@@ -67,8 +71,8 @@ struct Side {
                                           frame.payload.size()});
     }
     FrameVerdict take(const wire::Header& header, std::vector<std::byte> payload = {}) {
-        Carried frame{std::vector<std::byte>(wire::header_length(header.flags)),
-                      std::move(payload)};
+        Carried frame{std::vector<std::byte>(wire::header_length(header.flags)), std::move(payload),
+                      false, 0};
         wire::emit(header, frame.header.data());
         return take(frame);
     }
@@ -83,11 +87,14 @@ struct Side {
     Counters counters{};
     memory::MemoryTable memory;
     Engine engine;
+    bool retransmits;
+    std::uint32_t frames = 0;  ///< that must arrive, so far
 };
 
 /// Two sides; carries frames from one to the other.
 struct Pair {
-    explicit Pair(std::uint32_t payload_max = 64) : a(payload_max), b(payload_max) {}
+    explicit Pair(std::uint32_t payload_max = 64, bool lossy = false)
+        : a(payload_max, lossy), b(payload_max, lossy) {}
 
     /// Carries everything both want to send, in turns, until both are quiet. Honest frames are
     /// never refused; answers to lies (`lied`) may be.
@@ -99,6 +106,7 @@ struct Pair {
                 if (!frame) continue;
                 moved = true;
                 const FrameVerdict verdict = (from == &a ? b : a).take(*frame);
+                if (frame->numbered) from->engine.on_reaped(the_path, frame->number, false);
                 EXPECT_TRUE(
                     (verdict != FrameVerdict::refused && verdict != FrameVerdict::hostile) || lied)
                     << from->engine.last_refusal();

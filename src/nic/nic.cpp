@@ -62,12 +62,17 @@ void Nic::take_events(std::size_t index) {
             engine_.on_attached(id, event.cookie, std::move(event.attachment));
             continue;
         }
+        if (event.kind == device::PathEventKind::changed) {
+            engine_.on_path_changed(id, event.payload_max);
+            continue;
+        }
         if (event.kind != device::PathEventKind::unresolved &&
             (id >= paths_.size() || paths_[id].device == nullptr)) {
             if (id >= paths_.size()) paths_.resize(id + 1);
             paths_[id] = {&device, event.path, false, false};
-            engine_.on_path_up(id, device.capabilities().payload_max,
-                               device.peer_address(event.path));
+            engine_.on_path_up(
+                id, event.payload_max != 0 ? event.payload_max : device.capabilities().payload_max,
+                device.peer_address(event.path), device.capabilities().retransmits);
         }
         if (event.kind == device::PathEventKind::up) continue;
         engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
@@ -80,6 +85,18 @@ void Nic::take_events(std::size_t index) {
             engine_.not_found(*vi, event.status);
         }
     }
+}
+
+/// What came of the frames that a lossy medium carried.
+void Nic::reap_from(std::size_t index) {
+    if (!devices_[index]->capabilities().retransmits) return;
+    std::array<device::Reaped, 64> reaped;
+    std::size_t count = 0;
+    do {
+        count = devices_[index]->reap(reaped);
+        for (std::size_t n = 0; n < count; ++n)
+            engine_.on_reaped(path_id(index, reaped[n].path), reaped[n].number, reaped[n].lost);
+    } while (count == reaped.size());
 }
 
 void Nic::receive_from(std::size_t index, Turn& turn) {
@@ -132,12 +149,15 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             continue;
         }
         device::FrameSlot slot;
+        slot.must_arrive = shape.must_arrive;
+        slot.again = shape.again;
+        slot.number = shape.number;
         if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) {
             counters_.add(Counter::back_pressure);
             device.set_waiting_for_room(path.local);
             break;
         }
-        engine_.emit(id, {slot.header, slot.payload, slot.stream});
+        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number});
         sent = true;
         ++turn.frames;
         bytes += shape.payload_length;
@@ -176,6 +196,7 @@ Turn Nic::turn(Time now) {
     for (std::size_t index = 0; index < devices_.size(); ++index) {
         take_events(index);
         receive_from(index, turn);
+        reap_from(index);
     }
     if (engine_.has_fetches()) fetch(turn);
     answer_questions();
@@ -212,7 +233,7 @@ void Nic::end_turn(bool polling) {
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
-        const bool left = (work_left_ && !polling) || (silent_ && has_work());
+        const bool left = (work_left_ && !polling) || (silent_ && has_work()) || sleeper_is_late();
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
         const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
         if ((polling && (attention & agent_sleeps) != 0) ||
@@ -222,6 +243,16 @@ void Nic::end_turn(bool polling) {
         if (!doorbells_.any() || !lock_.try_take()) return;
         turn(now_if_needed());
     }
+}
+
+/// A deadline came up, of a packet that was sent for instance, before the one that somebody sleeps
+/// for. True once.
+bool Nic::sleeper_is_late() {
+    if (armed_ == device::Sleep::awake) return false;
+    const Time due = next_deadline();
+    if (due >= sleep_until_) return false;
+    sleep_until_ = due;
+    return true;
 }
 
 bool Nic::poll() {
@@ -254,6 +285,7 @@ bool Nic::has_work() {
 void Nic::arm(device::Sleep sleep) {
     for (auto& device : devices_) device->arm(sleep);
     armed_ = sleep;
+    sleep_until_ = {};
 }
 
 void Nic::service(Time now) {

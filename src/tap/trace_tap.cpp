@@ -27,6 +27,8 @@ const char* kind_of(device::PathEventKind kind) {
             return "down";
         case device::PathEventKind::attached:
             return "attached";
+        case device::PathEventKind::changed:
+            return "changed";
     }
     return "?";
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "wire/bytes.hpp"
+#include "wire/fields.hpp"
 
 namespace via::wire {
 
@@ -32,7 +33,8 @@ ParseError parse(const std::byte* bytes, std::size_t length, Header& header) {
     if (kind == 0 || kind > frame_kind_max) return ParseError::kind;
     if ((flags & ~flag::all) != 0 || ((flags & flag::remote) != 0 && (flags & flag::extent) == 0) ||
         ((flags & flag::placed) != 0 && (flags & flag::remote) == 0) ||
-        ((flags & flag::pull) != 0 && (flags & flag::extent) == 0))
+        ((flags & flag::pull) != 0 && (flags & flag::extent) == 0) ||
+        (flags != 0 && kind == static_cast<std::uint8_t>(FrameKind::skip)))
         return ParseError::flags;
     if (length < header_length(flags)) return ParseError::truncated;
     header.kind = static_cast<FrameKind>(kind);
@@ -68,27 +70,8 @@ const char* to_string(ParseError error) {
 
 std::size_t print(const Header& header, std::size_t payload_length, char* text, std::size_t size) {
     if (size == 0) return 0;
-    constexpr const char* kinds[] = {"?",
-                                     "request",
-                                     "accept",
-                                     "refuse",
-                                     "withdraw",
-                                     "disconnect",
-                                     "send",
-                                     "rdma_write",
-                                     "read_request",
-                                     "read_reply",
-                                     "ack",
-                                     "nak",
-                                     "peer_request",
-                                     "credit",
-                                     "attach_request",
-                                     "attach_refuse",
-                                     "pulled",
-                                     "skip"};
-    const auto kind = static_cast<std::uint8_t>(header.kind);
     int n = std::snprintf(
-        text, size, "%s%s%s vi=%u message=%u length=%zu", kinds[kind <= frame_kind_max ? kind : 0],
+        text, size, "%s%s%s vi=%u message=%u length=%zu", name_of(header.kind, frame_kind_names),
         header.has(flag::first) ? " first" : "", header.has(flag::last) ? " last" : "", header.vi,
         header.message, payload_length);
     const auto used = [&] {

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
+#include "wire/fields.hpp"
 
 namespace via::wire {
 namespace {
@@ -17,8 +20,11 @@ constexpr std::size_t room = 64;
 using Bytes = std::array<std::byte, room>;
 constexpr std::byte guard{0xA5};
 
-/// Every legal set of flags.
-std::vector<std::uint8_t> legal_flags() {
+constexpr auto skip = static_cast<std::uint8_t>(FrameKind::skip);
+
+/// Every legal set of flags; a skip has none.
+std::vector<std::uint8_t> legal_flags(std::uint8_t kind) {
+    if (kind == skip) return {0};
     std::vector<std::uint8_t> sets;
     for (unsigned flags = 0; flags <= flag::all; ++flags)
         if (((flags & flag::remote) == 0 || (flags & flag::extent) != 0) &&
@@ -71,7 +77,7 @@ Bytes emitted(const Header& header) {
 TEST(Frame, RoundTripOfEveryKindAndEverySetOfFlags) {
     Random random(1);
     for (std::uint8_t kind = 1; kind <= frame_kind_max; ++kind)
-        for (const std::uint8_t flags : legal_flags())
+        for (const std::uint8_t flags : legal_flags(kind))
             for (int n = 0; n < 20; ++n) {
                 const Header header = random_header(random, kind, flags);
                 const Bytes bytes = emitted(header);
@@ -103,12 +109,37 @@ TEST(Frame, PlacesOfAllFieldsAreFixed) {
                                       0x52, 0x51, 0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71};
     static_assert(sizeof expected == header_length_remote);
     EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);
+    const std::pair<const char*, std::uint64_t> values[] = {
+        {"kind", 8},
+        {"flags", 25},
+        {"version", 1},
+        {"zero", 0},
+        {"vi", header.vi},
+        {"message", header.message},
+        {"immediate_or_code", header.immediate_or_code},
+        {"message_length", header.message_length},
+        {"offset", header.offset},
+        {"remote_address", header.remote_address},
+        {"remote_handle", header.remote_handle},
+        {"read_number", header.read_number}};
+    const auto* next = values;
+    for (const std::span<const Field> part :
+         {std::span<const Field>(fields::frame), std::span<const Field>(fields::frame_extent),
+          std::span<const Field>(fields::frame_remote)})
+        for (const Field& field : part) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, bytes.data() + field.offset, field.length);
+            EXPECT_STREQ(field.name, next->first);
+            EXPECT_EQ(value, next->second) << field.name;
+            ++next;
+        }
+    EXPECT_EQ(next, std::end(values));
 }
 
 TEST(Frame, EveryTruncatedLengthIsRefused) {
     Random random(2);
     for (std::uint8_t kind = 1; kind <= frame_kind_max; ++kind)
-        for (const std::uint8_t flags : legal_flags()) {
+        for (const std::uint8_t flags : legal_flags(kind)) {
             const Bytes bytes = emitted(random_header(random, kind, flags));
             for (std::size_t length = 0; length < header_length(flags); ++length) {
                 // Of exactly this length, so that the address sanitizer sees a look beyond it.
@@ -125,16 +156,18 @@ TEST(Frame, EveryTruncatedLengthIsRefused) {
 
 TEST(Frame, EveryBadFlagIsRefused) {
     Random random(3);
-    const std::vector<std::uint8_t> legal = legal_flags();
-    const std::set<std::uint8_t> good(legal.begin(), legal.end());
-    Bytes bytes = emitted(random_header(random, 6, flag::all));
-    for (unsigned flags = 0; flags <= 255; ++flags) {
-        bytes[1] = static_cast<std::byte>(flags);
-        Header header;
-        EXPECT_EQ(parse(bytes.data(), room, header), good.contains(static_cast<std::uint8_t>(flags))
-                                                         ? ParseError::none
-                                                         : ParseError::flags)
-            << flags;
+    for (std::uint8_t kind = 1; kind <= frame_kind_max; ++kind) {
+        const std::vector<std::uint8_t> legal = legal_flags(kind);
+        const std::set<std::uint8_t> good(legal.begin(), legal.end());
+        Bytes bytes = emitted(random_header(random, kind, flag::all));
+        for (unsigned flags = 0; flags <= 255; ++flags) {
+            bytes[1] = static_cast<std::byte>(flags);
+            Header header;
+            EXPECT_EQ(parse(bytes.data(), room, header),
+                      good.contains(static_cast<std::uint8_t>(flags)) ? ParseError::none
+                                                                      : ParseError::flags)
+                << flags;
+        }
     }
 }
 
@@ -148,8 +181,9 @@ TEST(Frame, EveryBadKindVersionAndPaddingIsRefused) {
             Header header;
             return parse(bytes.data(), room, header);
         };
-        EXPECT_EQ(with(0),
-                  value >= 1 && value <= frame_kind_max ? ParseError::none : ParseError::kind)
+        EXPECT_EQ(with(0), value == 0 || value > frame_kind_max ? ParseError::kind
+                           : value == skip                      ? ParseError::flags
+                                                                : ParseError::none)
             << value;
         EXPECT_EQ(with(2), value == 1 ? ParseError::none : ParseError::version) << value;
         EXPECT_EQ(with(3), value == 0 ? ParseError::none : ParseError::version) << value;
@@ -163,7 +197,7 @@ TEST(Frame, WhatIsAcceptedIsExactlyWhatEmitMakes) {
         Bytes bytes;
         for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
         // Mostly plausible beginnings, or nothing would get through.
-        if (random.chance(90)) bytes[0] = static_cast<std::byte>(random.below(13));
+        if (random.chance(90)) bytes[0] = static_cast<std::byte>(random.below(frame_kind_max + 2));
         if (random.chance(90)) bytes[1] = static_cast<std::byte>(random.below(34));
         if (random.chance(90)) bytes[2] = std::byte{1};
         if (random.chance(90)) bytes[3] = std::byte{0};
@@ -194,6 +228,28 @@ std::string printed(const Header& header, std::size_t payload_length) {
     const std::size_t length = print(header, payload_length, text, sizeof text);
     EXPECT_EQ(length, std::strlen(text));
     return text;
+}
+
+TEST(Fields, OfAConnectMessageStandWhereItsMembersStand) {
+    const std::pair<std::size_t, std::size_t> members[] = {
+        {offsetof(ConnectMessage, vi), sizeof ConnectMessage::vi},
+        {offsetof(ConnectMessage, transfer_length_max), sizeof ConnectMessage::transfer_length_max},
+        {offsetof(ConnectMessage, reliability), sizeof ConnectMessage::reliability},
+        {offsetof(ConnectMessage, rdma_write_enabled), sizeof ConnectMessage::rdma_write_enabled},
+        {offsetof(ConnectMessage, rdma_read_enabled), sizeof ConnectMessage::rdma_read_enabled},
+        {offsetof(ConnectMessage, features), sizeof ConnectMessage::features},
+        {offsetof(ConnectMessage, qos), sizeof ConnectMessage::qos},
+        {offsetof(ConnectMessage, local_length), sizeof ConnectMessage::local_length},
+        {offsetof(ConnectMessage, remote_length), sizeof ConnectMessage::remote_length},
+        {offsetof(ConnectMessage, local_discriminator), sizeof ConnectMessage::local_discriminator},
+        {offsetof(ConnectMessage, remote_discriminator),
+         sizeof ConnectMessage::remote_discriminator},
+        {offsetof(ConnectMessage, private_length), sizeof ConnectMessage::private_length}};
+    ASSERT_EQ(std::size(members), std::size(fields::connect));
+    for (std::size_t n = 0; n < std::size(members); ++n) {
+        EXPECT_EQ(fields::connect[n].offset, members[n].first) << fields::connect[n].name;
+        EXPECT_EQ(fields::connect[n].length, members[n].second) << fields::connect[n].name;
+    }
 }
 
 TEST(FramePrinting, SaysWhatMatters) {
@@ -228,6 +284,7 @@ TEST(FramePrinting, EveryKindHasANameOfItsOwn) {
         names.insert(printed(header, 0).substr(0, printed(header, 0).find(' ')));
     }
     EXPECT_EQ(names.size(), frame_kind_max + 1U);
+    EXPECT_TRUE(names.contains("skip"));
     Header strange;
     strange.kind = static_cast<FrameKind>(200);
     EXPECT_EQ(printed(strange, 0), "? vi=0 message=0 length=0");
@@ -235,7 +292,7 @@ TEST(FramePrinting, EveryKindHasANameOfItsOwn) {
 
 TEST(FramePrinting, NeverWritesMoreThanItMay) {
     Random random(6);
-    for (const std::uint8_t flags : legal_flags()) {
+    for (const std::uint8_t flags : legal_flags(8)) {
         const Header header = random_header(random, 8, flags);
         const std::string whole = printed(header, ~std::size_t{0});
         for (std::size_t size = 0; size <= whole.size() + 2; ++size) {

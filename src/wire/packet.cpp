@@ -4,22 +4,20 @@
 #include <cstring>
 
 #include "wire/bytes.hpp"
+#include "wire/fields.hpp"
 
 namespace via::wire {
 
 namespace {
 
-constexpr std::uint32_t offer_length = 24;
-
-/// Lengths of the packets of connecting; everything in them has its place.
-constexpr std::uint32_t query_length = 84;
-constexpr std::uint32_t answer_length = 32;
-constexpr std::uint32_t hello_length = 48 + offer_length;
-constexpr std::uint32_t retry_length = 32;
-constexpr std::uint32_t welcome_length = 32 + offer_length;
-constexpr std::uint32_t refuse_length = 20;
-constexpr std::uint32_t unsupported_length = 20;
-constexpr std::uint32_t close_length = 20;
+constexpr std::uint32_t query_length = packet_length(PacketKind::query);
+constexpr std::uint32_t answer_length = packet_length(PacketKind::answer);
+constexpr std::uint32_t hello_length = packet_length(PacketKind::hello);
+constexpr std::uint32_t retry_length = packet_length(PacketKind::retry);
+constexpr std::uint32_t welcome_length = packet_length(PacketKind::welcome);
+constexpr std::uint32_t refuse_length = packet_length(PacketKind::refuse);
+constexpr std::uint32_t unsupported_length = packet_length(PacketKind::unsupported);
+constexpr std::uint32_t close_length = packet_length(PacketKind::close);
 static_assert(query_length <= connecting_length_max && hello_length <= connecting_length_max &&
               welcome_length <= connecting_length_max);
 

@@ -2,7 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "wire/packet.hpp"
+#include "wire/fields.hpp"
 
 namespace via::wire {
 
@@ -51,11 +51,10 @@ bool print_query(std::span<const std::byte> packet, Line& line) {
 bool print_answer(std::span<const std::byte> packet, Line& line) {
     Answer answer;
     if (parse_answer(packet, answer) != PacketError::none) return false;
+    line.add(" %s", name_of(answer.code, answer_names));
     if (answer.code == AnswerCode::found)
-        line.add(" found port=%u instance=%016llx", unsigned{answer.port},
+        line.add(" port=%u instance=%016llx", unsigned{answer.port},
                  static_cast<unsigned long long>(answer.instance));
-    else
-        line.add(" no_match");
     return true;
 }
 
@@ -88,7 +87,7 @@ bool print_welcome(std::span<const std::byte> packet, Line& line) {
 bool print_refuse(std::span<const std::byte> packet, Line& line) {
     PathRefusal why{};
     if (parse_refuse(packet, why) != PacketError::none) return false;
-    line.add(why == PathRefusal::unknown_instance ? " unknown_instance" : " no_resource");
+    line.add(" %s", name_of(why, path_refusal_names));
     return true;
 }
 
@@ -100,10 +99,9 @@ bool print_unsupported(std::span<const std::byte> packet, Line& line) {
 }
 
 bool print_close(std::span<const std::byte> packet, Line& line) {
-    constexpr const char* reasons[] = {"", " left", " broke_the_protocol", " unknown_path"};
     CloseReason why{};
     if (parse_close(packet, why) != PacketError::none) return false;
-    line.add("%s", reasons[static_cast<std::uint32_t>(why)]);
+    line.add(" %s", name_of(why, close_names));
     return true;
 }
 
@@ -119,40 +117,36 @@ void add_ack(const Ack& ack, Line& line) {
     }
 }
 
+void add_frame(const Chunk& chunk, Line& line) {
+    Header header;
+    const bool good = parse(chunk.frame.data(), chunk.frame.size(), header) == ParseError::none;
+    line.add(" frame");
+    if (chunk.reliable) line.add(" %u", chunk.frame_number);
+    line.add(" %s (%zu)", good ? name_of(header.kind, frame_kind_names) : "?", chunk.frame.size());
+}
+
 bool print_data(std::span<const std::byte> packet, Line& line) {
     ChunkReader reader(packet);
     if (reader.bad()) return false;
     line.add(" #%llu", static_cast<unsigned long long>(reader.packet_number()));
     Chunk chunk;
     while (reader.next(chunk)) {
-        if (chunk.kind == ChunkKind::frame && chunk.reliable)
-            line.add(" frame %u (%zu)", chunk.frame_number, chunk.frame.size());
-        else if (chunk.kind == ChunkKind::frame)
-            line.add(" unreliable (%zu)", chunk.frame.size());
+        if (chunk.kind == ChunkKind::frame)
+            add_frame(chunk, line);
         else if (chunk.kind == ChunkKind::ack)
             add_ack(chunk.ack, line);
         else
-            line.add(chunk.kind == ChunkKind::ping ? " ping" : " padding");
+            line.add(" %s", name_of(chunk.kind, chunk_kind_names));
     }
     return !reader.bad();
 }
 
-struct Printer {
-    const char* name;
-    bool (*print)(std::span<const std::byte> packet, Line& line);
-};
-constexpr Printer printers[] = {
-    {"query", print_query},
-    {"answer", print_answer},
-    {"hello", print_hello},
-    {"retry", print_retry},
-    {"welcome", print_welcome},
-    {"refuse", print_refuse},
-    {"unsupported", print_unsupported},
-    {"data", print_data},
-    {"close", print_close},
-};
-static_assert(std::size(printers) == packet_kind_max);
+using Print = bool (*)(std::span<const std::byte> packet, Line& line);
+/// In the order of PacketKind.
+constexpr Print prints[] = {print_query,       print_answer,  print_hello,
+                            print_retry,       print_welcome, print_refuse,
+                            print_unsupported, print_data,    print_close};
+static_assert(std::size(prints) == packet_kind_max);
 
 }  // namespace
 
@@ -161,11 +155,11 @@ std::size_t print_packet(std::span<const std::byte> packet, char* text, std::siz
     PacketPrefix prefix;
     PacketError error = parse_prefix(packet, prefix);
     if (error == PacketError::none) {
-        const Printer& printer = printers[static_cast<std::uint8_t>(prefix.kind) - 1];
-        line.add("%s", printer.name);
+        line.add("%s", name_of(prefix.kind, packet_kind_names));
         if (prefix.kind != PacketKind::data)
             line.add(" connection=%016llx", static_cast<unsigned long long>(prefix.connection));
-        if (!printer.print(packet, line)) error = PacketError::contents;
+        const Print print = prints[static_cast<std::uint8_t>(prefix.kind) - 1];
+        if (!print(packet, line)) error = PacketError::contents;
     }
     if (error != PacketError::none)
         line.add("%spacket of %zu bytes %s", line.length() == 0 ? "" : " ... ", packet.size(),

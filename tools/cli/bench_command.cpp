@@ -90,15 +90,21 @@ Result<Plan> plan_of(const BenchOptions& options) {
     auto questions = questions_of(options);
     if (!questions) return std::unexpected(questions.error());
     plan.questions = *questions;
+    if (!options.netns.empty()) {
+        if (options.netns.size() != 2) return fail("--netns wants two names: A,B");
+        auto places = Places::in_namespaces(options.netns[0], options.netns[1]);
+        if (!places) return std::unexpected(places.error());
+        plan.places = *places;
+    }
     if (is_known_channel(options.device)) {
-        plan.channels.push_back(make_comparison(options.device));
+        plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
         const Question& any = plan.questions.front();
-        plan.channels.push_back(make_via_device(
-            {options.device, any.wait, any.cq, any.rotate_vis, any.vis, options.exported}));
+        plan.channels.push_back(make_via_device({options.device, plan.places, any.wait, any.cq,
+                                                 any.rotate_vis, any.vis, options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device)) {
-        auto channel = make_comparison(name);
+        auto channel = make_comparison(name, plan.places);
         if (!channel) {
             return fail("--against {}: there is no such channel; 'via bench --help' lists them",
                         name);
@@ -111,7 +117,7 @@ Result<Plan> plan_of(const BenchOptions& options) {
     if (options.near_below_ns > options.far_above_ns) {
         return fail("--near-below must not be more than --far-above");
     }
-    plan.limits = {options.near_below_ns, options.far_above_ns};
+    plan.limits = {options.near_below_ns, options.far_above_ns, options.keep_disturbed};
     plan.rounds = options.rounds;
     plan.wanted = wanted_of(options.mode);
     plan.max_seconds = options.max_seconds;
@@ -152,6 +158,7 @@ std::string bench_footer() {
         "  via bench bandwidth --size 64K,1M --against ring,cma --mode near\n"
         "  via bench latency --wait block --against futex,pipe\n"
         "  via bench latency --size 8 --vis 1000 --cq --json\n"
+        "  via bench latency --device udp --netns left,right --against udp-socket,tcp-socket\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }

@@ -37,9 +37,11 @@ struct BenchOptions {
     std::string mode = "any";  // near, far, both
     double near_below_ns = 100;
     double far_above_ns = 150;
+    bool keep_disturbed = false;
     std::string cpus;  // "A,B"; empty: the first two
     std::vector<std::string> sizes;
     std::vector<std::string> against;
+    std::vector<std::string> netns;  // two network namespaces, or none
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;

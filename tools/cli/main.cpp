@@ -55,6 +55,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->add_flag("--rotate-vis", options.rotate_vis, "Send each message on another of the VIs");
     bench->add_flag("--export", options.exported,
                     "Message memory in shared segments; RDMA goes straight into them");
+    bench->add_option("--netns", options.netns, "Two network namespaces, a process in each: A,B")
+        ->delimiter(',');
     bench->add_option("--against", options.against, "Channels to compare with, a list")
         ->delimiter(',');
     bench->add_option("--rounds", options.rounds, "Good rounds wanted of each figure")
@@ -69,6 +71,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->add_option("--far-above", options.far_above_ns, "A probe over this is far, ns")
         ->check(CLI::Range(1.0, 1e6))
         ->capture_default_str();
+    bench->add_flag("--keep-disturbed", options.keep_disturbed,
+                    "Count samples that other processes disturbed (with via-weather)");
     bench->add_option("--cpus", options.cpus, "Two processors to pin to: A,B");
     bench->add_option("--max-seconds", options.max_seconds, "Stop measuring after this long")
         ->check(CLI::Range(1, 86400))

@@ -202,7 +202,8 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
     if (path.sent.packets_in_flight() != 0) {
         const bool due = now >= path.probe_base + path.probe_timeout();
         if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
-    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+    } else if (path.staged_packets == 0 &&
+               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }

@@ -79,8 +79,7 @@ public:
     /// False: none.
     virtual bool next_trouble(Trouble& trouble) = 0;
 
-    // Who listens where, among the processes of this host
-    // ------------------------------------------
+    // Who listens where, among the processes of this host -----------------------------------------
     /// error_resource: another process listens to it.
     virtual Status listen(const Discriminator& discriminator) = 0;
     virtual void unlisten(const Discriminator& discriminator) = 0;
@@ -93,6 +92,9 @@ public:
     virtual void service(Time now) = 0;
     virtual void arm(Sleep sleep) = 0;
     virtual int wait_handle() const = 0;
+    virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {
+        return 0;
+    }
     /// When service() is due even if nothing happens; never() if it is not.
     virtual Time next_deadline() const = 0;
 };

@@ -11,6 +11,7 @@
 namespace system_test {
 
 /// What a fault is: the nth call of that number, from 1, fails with `error`. nth 0: none does.
+/// Calls that wake others are not counted: no kernel refuses them.
 struct Fault {
     int call = 0;
     std::uint32_t nth = 0;

@@ -8,23 +8,29 @@ namespace {
 
 struct Entry {
     ChannelInfo info;
-    std::unique_ptr<Channel> (*make)();
+    std::unique_ptr<Channel> (*make)(const Places& places);
 };
+
+template <std::unique_ptr<Channel> (*Make)()>
+std::unique_ptr<Channel> anywhere(const Places&) {
+    return Make();
+}
 
 const std::vector<Entry>& entries() {
     static const std::vector<Entry> all{
-        {{"pipe", "two pipes of 1 MB", false}, make_pipe},
-        {{"unix-socket", "a Unix stream socket", false}, make_unix_socket},
-        {{"tcp-socket", "TCP over loopback, TCP_NODELAY", false}, make_tcp_socket},
-        {{"udp-socket", "UDP over loopback, with a window", false}, make_udp_socket},
-        {{"line", "a cache line each way (latency)", true}, make_line},
-        {{"two-copy", "copied in, flag, copied out, not pipelined", true}, make_two_copy},
-        {{"ring", "copied in and out, pipelined, best of a sweep", true}, make_ring},
-        {{"cma", "process_vm_readv: one copy by the kernel", true}, make_cma},
-        {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", true}, make_spsc},
-        {{"futex", "a bare futex hand-over (latency, blocking)", true}, make_futex},
-        {{"put", "copied into memory of both, where the other one polls it", true}, make_put},
-        {{"memcpy", "one process copies, nobody receives", true}, make_memcpy},
+        {{"pipe", "two pipes of 1 MB", false}, anywhere<make_pipe>},
+        {{"unix-socket", "a Unix stream socket", false}, anywhere<make_unix_socket>},
+        {{"tcp-socket", "TCP over loopback or --netns, TCP_NODELAY", false}, make_tcp_socket},
+        {{"udp-socket", "UDP over loopback or --netns, with a window", false}, make_udp_socket},
+        {{"line", "a cache line each way (latency)", true}, anywhere<make_line>},
+        {{"two-copy", "copied in, flag, copied out, not pipelined", true}, anywhere<make_two_copy>},
+        {{"ring", "copied in and out, pipelined, best of a sweep", true}, anywhere<make_ring>},
+        {{"cma", "process_vm_readv: one copy by the kernel", true}, anywhere<make_cma>},
+        {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", true}, anywhere<make_spsc>},
+        {{"futex", "a bare futex hand-over (latency, blocking)", true}, anywhere<make_futex>},
+        {{"put", "copied into memory of both, where the other one polls it", true},
+         anywhere<make_put>},
+        {{"memcpy", "one process copies, nobody receives", true}, anywhere<make_memcpy>},
     };
     return all;
 }
@@ -49,9 +55,9 @@ const std::vector<ChannelInfo>& known_channels() {
 
 bool is_known_channel(std::string_view name) { return find(name) != nullptr; }
 
-std::unique_ptr<Channel> make_comparison(std::string_view name) {
+std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places) {
     const Entry* entry = find(name);
-    return entry == nullptr ? nullptr : entry->make();
+    return entry == nullptr ? nullptr : entry->make(places);
 }
 
 }  // namespace via::bench

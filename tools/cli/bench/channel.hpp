@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/link.hpp"
+#include "bench/places.hpp"
 #include "bench/types.hpp"
 
 namespace via::bench {
@@ -58,6 +59,7 @@ private:
 // How our own device is to be used; the same for all questions of a run.
 struct DeviceOptions {
     std::string device = "shm";
+    Places places;
     Wait wait = Wait::poll;
     bool cq = false;
     bool rotate_vis = false;
@@ -76,7 +78,7 @@ const std::vector<ChannelInfo>& known_channels();
 bool is_known_channel(std::string_view name);
 
 // NULL for a name that is not known.
-std::unique_ptr<Channel> make_comparison(std::string_view name);
+std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places = {});
 
 // Our own device, through vipl.h.
 std::unique_ptr<Channel> make_via_device(const DeviceOptions& options);
@@ -84,8 +86,8 @@ std::unique_ptr<Channel> make_via_device(const DeviceOptions& options);
 // The channels by file.
 std::unique_ptr<Channel> make_pipe();
 std::unique_ptr<Channel> make_unix_socket();
-std::unique_ptr<Channel> make_tcp_socket();
-std::unique_ptr<Channel> make_udp_socket();
+std::unique_ptr<Channel> make_tcp_socket(const Places& places);
+std::unique_ptr<Channel> make_udp_socket(const Places& places);
 std::unique_ptr<Channel> make_line();
 std::unique_ptr<Channel> make_two_copy();
 std::unique_ptr<Channel> make_ring();

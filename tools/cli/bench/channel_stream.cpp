@@ -141,23 +141,25 @@ public:
 
 class TcpChannel final : public StreamChannel {
 public:
-    TcpChannel() : StreamChannel("tcp-socket") {}
+    explicit TcpChannel(const Places& places) : StreamChannel("tcp-socket"), places_(places) {}
 
     Status prepare(std::uint64_t) override {
-        FileHandle listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (!listener) return fail_errno("socket");
+        auto listener = places_.make_socket(1, SOCK_STREAM);
+        if (!listener) return std::unexpected(listener.error());
+        auto caller = places_.make_socket(0, SOCK_STREAM);
+        if (!caller) return std::unexpected(caller.error());
+        in_[0] = std::move(*caller);
         sockaddr_in address{};
         address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_addr = places_.address(1);
         auto* generic = reinterpret_cast<sockaddr*>(&address);
         socklen_t length = sizeof address;
-        if (::bind(listener.get(), generic, length) < 0) return fail_errno("bind to 127.0.0.1");
-        if (::listen(listener.get(), 1) < 0) return fail_errno("listen");
-        if (::getsockname(listener.get(), generic, &length) < 0) return fail_errno("getsockname");
-        in_[0] = FileHandle(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (!in_[0]) return fail_errno("socket");
-        if (::connect(in_[0].get(), generic, length) < 0) return fail_errno("connect to 127.0.0.1");
-        in_[1] = FileHandle(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        const std::string where = places_.address_text(1);
+        if (::bind(listener->get(), generic, length) < 0) return fail_errno("bind to " + where);
+        if (::listen(listener->get(), 1) < 0) return fail_errno("listen");
+        if (::getsockname(listener->get(), generic, &length) < 0) return fail_errno("getsockname");
+        if (::connect(in_[0].get(), generic, length) < 0) return fail_errno("connect to " + where);
+        in_[1] = FileHandle(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!in_[1]) return fail_errno("accept");
         for (const FileHandle& end : in_) {
             const int on = 1;
@@ -167,12 +169,17 @@ public:
         }
         return {};
     }
+
+private:
+    Places places_;
 };
 
 }  // namespace
 
 std::unique_ptr<Channel> make_pipe() { return std::make_unique<PipeChannel>(); }
 std::unique_ptr<Channel> make_unix_socket() { return std::make_unique<UnixChannel>(); }
-std::unique_ptr<Channel> make_tcp_socket() { return std::make_unique<TcpChannel>(); }
+std::unique_ptr<Channel> make_tcp_socket(const Places& places) {
+    return std::make_unique<TcpChannel>(places);
+}
 
 }  // namespace via::bench

@@ -1,4 +1,4 @@
-// UDP over loopback. Datagrams can be lost when the receiver's buffer is full, so the receiver
+// UDP. Datagrams can be lost when the receiver's buffer is full, so the receiver
 // acknowledges every half window and the sender never has more than a window in flight; a message
 // larger than a datagram goes in several.
 #include <netinet/in.h>
@@ -18,7 +18,6 @@ namespace via::bench {
 
 namespace {
 
-constexpr std::size_t datagram_bytes = 65472;  // the most of whole cache lines that fits into one
 constexpr std::int64_t lost_after_ns = 2'000'000'000;
 constexpr int wanted_buffer_bytes = 4 << 20;
 
@@ -28,12 +27,13 @@ std::uint64_t buffer_cost(std::uint64_t bytes) { return 2 * bytes + 2048; }
 
 class UdpEnd : public End {
 public:
-    UdpEnd(Link& link, int fd, std::uint64_t buffer_bytes)
-        : End(link), fd_(fd), buffer_bytes_(buffer_bytes) {}
+    UdpEnd(Link& link, int fd, std::uint64_t buffer_bytes, std::size_t datagram_bytes)
+        : End(link), fd_(fd), buffer_bytes_(buffer_bytes), datagram_bytes_(datagram_bytes) {}
 
     bool begin(const Question& question, std::uint64_t messages) {
-        const std::uint64_t part = std::min<std::uint64_t>(question.size, datagram_bytes);
-        parts_ = std::max<std::uint64_t>((question.size + datagram_bytes - 1) / datagram_bytes, 1);
+        const std::uint64_t part = std::min<std::uint64_t>(question.size, datagram_bytes_);
+        parts_ =
+            std::max<std::uint64_t>((question.size + datagram_bytes_ - 1) / datagram_bytes_, 1);
         half_window_ = std::max<std::uint64_t>(buffer_bytes_ / buffer_cost(part) / 2, 1);
         sent_ = received_ = acknowledged_ = 0;
         spinning_ = question.wait == Wait::poll;
@@ -49,8 +49,8 @@ public:
             while (acknowledging_ && sent_ >= acknowledged_ + 2 * half_window_) {
                 if (!take_acknowledgement()) return false;
             }
-            const std::size_t at = part * datagram_bytes;
-            const std::size_t bytes = std::min<std::size_t>(question_.size - at, datagram_bytes);
+            const std::size_t at = part * datagram_bytes_;
+            const std::size_t bytes = std::min<std::size_t>(question_.size - at, datagram_bytes_);
             if (!put(from + at, bytes)) return false;
             ++sent_;
         }
@@ -61,8 +61,8 @@ public:
     bool receive(std::uint64_t i) {
         std::byte* to = pools_.receive.at(i);
         for (std::uint64_t part = 0; part < parts_; ++part) {
-            const std::size_t at = part * datagram_bytes;
-            const std::size_t bytes = std::min<std::size_t>(question_.size - at, datagram_bytes);
+            const std::size_t at = part * datagram_bytes_;
+            const std::size_t bytes = std::min<std::size_t>(question_.size - at, datagram_bytes_);
             if (!get(to + at, bytes)) return false;
             ++received_;
             if (acknowledging_ && received_ % half_window_ == 0 && !put(&acknowledgement_, 1)) {
@@ -112,6 +112,7 @@ private:
 
     int fd_;
     std::uint64_t buffer_bytes_;
+    std::size_t datagram_bytes_;
     std::uint64_t parts_ = 1;
     std::uint64_t half_window_ = 1;
     std::uint64_t sent_ = 0;
@@ -124,7 +125,7 @@ private:
 
 class UdpChannel final : public Channel {
 public:
-    UdpChannel() : Channel("udp-socket") {}
+    explicit UdpChannel(const Places& places) : Channel("udp-socket"), places_(places) {}
 
     Question adapt(const Question& asked) const override {
         Question question = asked;
@@ -135,7 +136,7 @@ public:
         return question;
     }
     std::string refuses(const Question& question) const override {
-        const std::uint64_t part = std::min<std::uint64_t>(question.size, datagram_bytes);
+        const std::uint64_t part = std::min<std::uint64_t>(question.size, places_.datagram_bytes());
         if (buffer_bytes_ != 0 && buffer_bytes_ < 2 * buffer_cost(part)) {
             return fmt::format("a receive buffer of {} bytes is too small (net.core.rmem_max)",
                                buffer_bytes_);
@@ -151,7 +152,7 @@ public:
         for (std::size_t side = 0; side < 2; ++side) {
             auto* peer = reinterpret_cast<sockaddr*>(&addresses[1 - side]);
             if (::connect(ends_[side].get(), peer, sizeof addresses[0]) < 0) {
-                return fail_errno("connect to 127.0.0.1");
+                return fail_errno("connect to " + places_.address_text(1 - side));
             }
         }
         return {};
@@ -164,13 +165,14 @@ public:
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
         ends_[link.other()].reset();
         return std::make_unique<MessageEndpoint<UdpEnd>>(link, ends_[link.own()].get(),
-                                                         buffer_bytes_);
+                                                         buffer_bytes_, places_.datagram_bytes());
     }
 
 private:
     Status bind_one(std::size_t side, sockaddr_in& address) {
-        FileHandle end(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-        if (!end) return fail_errno("socket");
+        auto made = places_.make_socket(side, SOCK_DGRAM);
+        if (!made) return std::unexpected(made.error());
+        FileHandle end = std::move(*made);
         for (const int option : {SO_RCVBUF, SO_SNDBUF}) {
             ::setsockopt(end.get(), SOL_SOCKET, option, &wanted_buffer_bytes,
                          sizeof wanted_buffer_bytes);
@@ -186,21 +188,25 @@ private:
             return fail_errno("SO_RCVTIMEO");
         }
         address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_addr = places_.address(side);
         auto* generic = reinterpret_cast<sockaddr*>(&address);
         length = sizeof address;
-        if (::bind(end.get(), generic, length) < 0) return fail_errno("bind to 127.0.0.1");
+        if (::bind(end.get(), generic, length) < 0)
+            return fail_errno("bind to " + places_.address_text(side));
         if (::getsockname(end.get(), generic, &length) < 0) return fail_errno("getsockname");
         ends_[side] = std::move(end);
         return {};
     }
 
+    Places places_;
     std::array<FileHandle, 2> ends_;
     std::uint64_t buffer_bytes_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Channel> make_udp_socket() { return std::make_unique<UdpChannel>(); }
+std::unique_ptr<Channel> make_udp_socket(const Places& places) {
+    return std::make_unique<UdpChannel>(places);
+}
 
 }  // namespace via::bench

@@ -19,8 +19,9 @@ struct PairSetup {
     std::array<int, 2> cpus{0, 1};  // where the two processes are pinned
     std::uint32_t processors = 2;   // online, to tell foreign load
     ModeLimits limits;              // for channels that tune themselves by mode
-    std::size_t arena_bytes = 0;    // of each process
-    std::uint64_t max_size = 0;     // largest message
+    Places places;
+    std::size_t arena_bytes = 0;  // of each process
+    std::uint64_t max_size = 0;   // largest message
     int open_timeout_ms = 30'000;
 };
 

@@ -87,6 +87,9 @@ void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& set
         if (auto pinned = pin_to(setup.cpus[link.own()]); !pinned) {
             return std::unexpected(pinned.error());
         }
+        if (auto entered = setup.places.enter(link.own()); !entered) {
+            return std::unexpected(entered.error());
+        }
         auto arena = make_arena(setup.arena_bytes);
         if (!arena) return std::unexpected(arena.error());
         link.arena = *arena;

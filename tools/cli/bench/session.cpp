@@ -49,6 +49,7 @@ private:
         PairSetup setup;
         setup.cpus = plan_.cpus;
         setup.limits = plan_.limits;
+        setup.places = plan_.places;
         setup.processors = online_processors();
         std::uint32_t vis = 0;
         for (const Question& question : plan_.questions) {

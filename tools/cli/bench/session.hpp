@@ -50,6 +50,7 @@ struct Plan {
     Wanted wanted = Wanted::any;
     std::array<int, 2> cpus{0, 1};
     ModeLimits limits;
+    Places places;
     std::int64_t sample_ns = 5'000'000;  // what one sample should take; blocking ones twice
     int max_seconds = 300;               // of all rounds together
     std::function<void(const std::string&)> progress;  // told what happens now; may be empty

@@ -53,6 +53,7 @@ std::string_view reason(Drop drop) {
 Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
               double probe_after_ns, Wait wait, const ModeLimits& limits) {
     for (const Disturbance& side : sides) {
+        if (limits.keep_disturbed) break;
         if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return {drop, {}};
     }
     const auto before = classify(probe_before_ns, limits);

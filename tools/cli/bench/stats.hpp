@@ -17,6 +17,7 @@ namespace via::bench {
 struct ModeLimits {
     double near_below_ns = 100;
     double far_above_ns = 150;
+    bool keep_disturbed = false;  // a third process belongs to what is measured
 };
 
 std::optional<Mode> classify(double probe_ns, const ModeLimits& limits = {});

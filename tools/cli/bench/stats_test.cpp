@@ -91,6 +91,14 @@ TEST(Judge, InvoluntarySwitchOfEitherSideDrops) {
     }
 }
 
+TEST(Judge, WhatIsDisturbedCountsWhereAThirdProcessBelongsToIt) {
+    auto sides = quiet();
+    sides[0].involuntary = 7;
+    const ModeLimits limits{.near_below_ns = 100, .far_above_ns = 150, .keep_disturbed = true};
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll, limits).mode, Mode::near);
+    EXPECT_EQ(judge(sides, 52, 230, Wait::poll, limits).drop, Drop::mode_changed);
+}
+
 TEST(Judge, ThreadsOfTheMeasuredLibraryDoNotExcuseASample) {
     auto sides = quiet();
     sides[1].involuntary = 2;

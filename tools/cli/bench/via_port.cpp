@@ -59,7 +59,11 @@ Status ViaPort::open(bool rotating) {
 }
 
 Status ViaPort::open_nic() {
-    const char* device = options_.device.c_str();
+    // In a namespace each side has its own address; the name is the same for both.
+    const bool apart = options_.places.apart() && options_.device == "udp";
+    const std::string name =
+        options_.device + (apart ? ":" + options_.places.address_text(link_.own()) : "");
+    const char* device = name.c_str();
     if (const VIP_RETURN code = VipOpenNic(device, &nic_); code != VIP_SUCCESS) {
         return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are",
                     device, name_of_return(code));

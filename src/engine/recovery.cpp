@@ -1,0 +1,198 @@
+// Media that lose frames: what is under way and must arrive is remembered, and emitted again from
+// where its bytes are when the device says that it was lost. Unreliable VIs are not remembered;
+// what they receive may have gaps.
+#include <cstring>
+
+#include "base/assert.hpp"
+#include "engine/engine.hpp"
+#include "memory/copy.hpp"
+
+namespace via::engine {
+
+// Sending -----------------------------------------------------------------------------------------
+
+/// Emits what next_frame() found, and remembers it.
+void Engine::emit_recorded(Path& path, const FrameRoom& room) {
+    FrameRecord& record = path.under_way.add(room.number);
+    note_source(path, record);
+    emit_next(path, room);
+    const wire::ParseError error =
+        wire::parse(room.header, wire::header_length_remote, record.header);
+    VIA_ASSERT(error == wire::ParseError::none);
+    if (record.header.kind == wire::FrameKind::nak) {  // in place of an answer that was refused
+        record.source = FrameRecord::Source::none;
+        record.payload_length = 0;
+    }
+    record.completes = next_ == Piece::message && record.header.has(wire::flag::last) &&
+                       record.header.kind != wire::FrameKind::read_request;
+}
+
+/// Before the frame is emitted: its state moves on with that.
+void Engine::note_source(Path& path, FrameRecord& record) {
+    if (next_ == Piece::notice) {
+        const Notice& notice = path.notices.front();
+        record.payload_length = notice.payload_length();
+        record.copy.resize(record.payload_length);
+        if (record.payload_length == 0) return;
+        record.source = FrameRecord::Source::copy;
+        write_payload(notice, record.copy.data());
+        return;
+    }
+    Vi& vi = *path.active.front();
+    record.vi = vi.number();
+    if (next_ == Piece::message) {
+        record.source = FrameRecord::Source::entry;
+        record.entry = vi.send.work.current();
+        record.payload_length = next_length_;
+    } else if (next_ == Piece::read_reply) {
+        const Vi::Read& read = vi.reads[vi.reads_first];
+        record.source = FrameRecord::Source::region;
+        record.address = read.address + read.done;
+        record.handle = read.handle;
+        record.payload_length = next_length_;
+    }
+}
+
+/// The next lost frame of the path, or what takes its place. False: none.
+bool Engine::next_lost(Path& path, FrameShape& shape) {
+    while (!path.lost.empty()) {
+        const std::uint32_t number = path.lost.front();
+        FrameRecord* record = path.under_way.find(number);
+        if (record == nullptr || record->delivered) {
+            path.lost.pop_front();
+            continue;
+        }
+        if (!can_repeat(*record)) skip(*record);
+        next_ = Piece::again;
+        shape.header_length = wire::header_length(record->header.flags);
+        shape.payload_length = record->payload_length;
+        shape.fetchable = 0;
+        shape.must_arrive = shape.again = true;
+        shape.number = number;
+        return true;
+    }
+    return false;
+}
+
+/// The number must be filled, whatever became of the frame.
+void Engine::skip(FrameRecord& record) {
+    record.header = {};
+    record.header.kind = wire::FrameKind::skip;
+    record.source = FrameRecord::Source::none;
+    record.payload_length = 0;
+    record.completes = false;
+}
+
+/// Are the frame's bytes still to be had?
+bool Engine::can_repeat(const FrameRecord& record) {
+    if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy)
+        return true;
+    Vi* vi = vi_at(record.vi & 0xFFFF);
+    if (vi == nullptr || vi->number() != record.vi || vi->state_now() != ViState::connected)
+        return false;
+    if (record.source == FrameRecord::Source::entry) {
+        const std::uint32_t oldest = vi->send.work.oldest().position();
+        if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
+        queue::ByteWalk walk = walk_of(record);
+        if (reach(walk, record.payload_length)) return true;
+        fail(*vi, wire::FrameKind::disconnect, 0, 0);
+        return false;
+    }
+    if (record.payload_length == 0 ||
+        (memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
+                       memory::Access::remote_read) &&
+         reach(record.handle, record.address, record.payload_length)))
+        return true;
+    // As if the region had been gone at the first time.
+    counters_.add(Counter::rdma_refused);
+    report(*vi, ErrorCode::rdma_read_protection);
+    fail(*vi, wire::FrameKind::nak, record.header.message,
+         static_cast<std::uint32_t>(wire::NakCode::protection));
+    return false;
+}
+
+/// The frame's bytes within its descriptor.
+queue::ByteWalk Engine::walk_of(const FrameRecord& record) {
+    queue::ByteWalk walk(record.entry, record.header.kind == wire::FrameKind::send ? 0 : 1);
+    walk.take(record.header.offset, [](const std::byte*, std::size_t) {});
+    return walk;
+}
+
+void Engine::emit_again(Path& path, const FrameRoom& room) {
+    FrameRecord& record = *path.under_way.find(path.lost.front());
+    path.lost.pop_front();
+    record.queued = false;
+    counters_.add(Counter::frames_resent);
+    wire::emit(record.header, room.header);
+    std::byte* to = room.payload;
+    switch (record.source) {
+        case FrameRecord::Source::none:
+            return;
+        case FrameRecord::Source::copy:
+            std::memcpy(to, record.copy.data(), record.copy.size());
+            return;
+        case FrameRecord::Source::region:
+            memory::gather(to, reinterpret_cast<const std::byte*>(record.address),
+                           record.payload_length, room.stream);
+            return;
+        case FrameRecord::Source::entry:
+            walk_of(record).take(record.payload_length,
+                                 [&](const std::byte* from, std::size_t length) {
+                                     memory::gather(to, from, length, room.stream);
+                                     to += length;
+                                 });
+    }
+}
+
+void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
+    if (id >= paths_.size() || !path_at(id).up) return;
+    Path& path = path_at(id);
+    FrameRecord* record = path.under_way.find(number);
+    if (record == nullptr || record->delivered) return;
+    if (lost) {
+        if (record->queued) return;
+        record->queued = true;
+        path.lost.push_back(number);
+        wants_to_send(path);
+        return;
+    }
+    record->delivered = true;
+    for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop())
+        if (path.under_way.front().completes) on_delivered(path.under_way.front());
+}
+
+/// The peer's NIC has all of the message, and everything before it.
+void Engine::on_delivered(const FrameRecord& record) {
+    Vi* vi = vi_at(record.vi & 0xFFFF);
+    if (vi == nullptr || vi->number() != record.vi || vi->state_now() != ViState::connected ||
+        vi->attributes.reliability != Reliability::delivery)
+        return;
+    mark_acknowledged(*vi, record.header.message + 1);
+    drain_sends(*vi);
+}
+
+// Receiving ---------------------------------------------------------------------------------------
+
+/// A frame of an unreliable VI, which may lack what came before it: is it the next piece of a
+/// message that is whole so far? What is not is dropped (VIPL 4.25).
+bool Engine::fits_in(Vi& vi, const wire::Header& header) {
+    const auto ahead = static_cast<std::int32_t>(header.message - vi.expected_message);
+    if (ahead < 0) return false;  // overtaken by a later one
+    const bool first = header.has(wire::flag::first);
+    const std::uint32_t offset = header.has(wire::flag::extent) ? header.offset : 0;
+    if (ahead == 0 && vi.placing && !first && offset == vi.placed) return true;
+    if (vi.placing) give_up_placing(vi);
+    vi.expected_message = header.message;
+    if (first) return true;
+    ++vi.expected_message;  // its beginning is lost, and with it the message
+    return false;
+}
+
+/// Half of a message came. Its receive is for the next one.
+void Engine::give_up_placing(Vi& vi) {
+    if (vi.placing_kind == wire::FrameKind::send && !vi.discarding)
+        vi.receive.work.current() = vi.receive.work.oldest();
+    vi.placing = vi.discarding = false;
+}
+
+}  // namespace via::engine
