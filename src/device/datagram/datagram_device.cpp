@@ -166,9 +166,9 @@ bool DatagramDevice::next_event(PathEvent& event) {
 void DatagramDevice::begin_turn() {
     const Time now = port_->now();
     hear_troubles(now);
+    if (ready_.empty()) poll(now);  // first: what came while nobody looked was not late
     run_timers(now);
     if (blocked_ && port_->has_room()) blocked_ = false;
-    if (ready_.empty()) poll(now);
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);

@@ -6,8 +6,7 @@
 namespace via::device::datagram::test {
 namespace {
 
-class Device : public Pair {
-protected:
+struct Device : ::testing::Test, Scene {
     void exchange(int count, std::size_t length) {
         std::vector<std::string> sent;
         for (int n = 0; n < count; ++n) {
