@@ -369,7 +369,7 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
     vi.credits_agreed.store(false, std::memory_order_relaxed);
     vi.credit_due = false;
-    vi.begun = vi.pulling = false;
+    vi.begun = vi.pulling = vi.cut_off = false;
     vi.pull_proof.store(0, std::memory_order_release);  // before the program has its bytes again
     List<Vi, FetchLink>::remove_if_linked(vi);
     attach_ended(vi, Status::invalid_state);

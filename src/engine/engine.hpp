@@ -434,6 +434,7 @@ private:
     static queue::ByteWalk walk_of(const FrameRecord& record);
     void emit_again(Path& path, const FrameRoom& room);
     void on_delivered(const FrameRecord& record);
+    FrameVerdict on_skip(PathId path, const wire::Header& header);
     static bool fits_in(Vi& vi, const wire::Header& header);
     static void give_up_placing(Vi& vi);
 

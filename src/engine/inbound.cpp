@@ -44,7 +44,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         return hostile("a frame with payload in two places");
     }
     if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
-    if (header.kind == wire::FrameKind::skip) return FrameVerdict::taken;
+    if (header.kind == wire::FrameKind::skip) return on_skip(id, header);
     Path& path = path_at(id);
     if (path.notices.size() >= notices_max)
         return hostile("it asks without end and reads no answer");
@@ -66,6 +66,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     }
     Vi* vi = connected_vi(id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
+    if (vi->cut_off && header.kind != wire::FrameKind::nak) return FrameVerdict::stale;
     switch (header.kind) {
         case wire::FrameKind::send:
         case wire::FrameKind::rdma_write:

@@ -74,10 +74,13 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
     return false;
 }
 
-/// The number must be filled, whatever became of the frame.
+/// The number must be filled, whatever became of the frame. The peer hears whose it was: frames of
+/// that connection that were sent behind it may arrive before the end of it.
 void Engine::skip(FrameRecord& record) {
+    const std::uint32_t vi = record.header.vi;
     record.header = {};
     record.header.kind = wire::FrameKind::skip;
+    record.header.vi = vi;
     record.source = FrameRecord::Source::none;
     record.payload_length = 0;
     record.completes = false;
@@ -172,6 +175,11 @@ void Engine::on_delivered(const FrameRecord& record) {
 }
 
 // Receiving ---------------------------------------------------------------------------------------
+
+FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
+    if (Vi* vi = connected_vi(path, header.vi)) vi->cut_off = true;
+    return FrameVerdict::taken;
+}
 
 /// A frame of an unreliable VI, which may lack what came before it: is it the next piece of a
 /// message that is whole so far? What is not is dropped (VIPL 4.25).

@@ -121,6 +121,25 @@ TEST(Recovery, of_a_connection_that_is_over_a_skip_fills_the_number) {
     EXPECT_EQ(net.emit_all().at(0).parsed().kind, wire::FrameKind::disconnect);
 }
 
+TEST(Recovery, what_was_sent_behind_a_skip_waits_for_the_end_of_the_connection) {
+    Lossy net(Reliability::delivery);
+    queue::Descriptor& receive = net.server.receive(0, 100);
+    net.client.send(0, 10);
+    net.client.send(0, 10);
+    const auto frames = net.emit_all();
+    net.pair.a.engine.disconnect(net.client.vi());
+    net.reap(frames.at(0), true);
+    const auto after = net.emit_all();
+    ASSERT_EQ(after.size(), 2U);
+    net.arrive(after[0]);
+    net.arrive(frames.at(1));  // as the device hands them up: in the order of numbers
+    EXPECT_EQ(status_of(receive), 0U);
+    EXPECT_EQ(net.server.state(), ViState::connected);
+    net.arrive(after[1]);
+    EXPECT_EQ(net.server.state(), ViState::error);
+    EXPECT_EQ(net.pair.b.counters.get(Counter::frames_refused), 0U);
+}
+
 TEST(Recovery, a_message_known_to_be_placed_is_not_read_again) {
     Lossy net(Reliability::reception);
     net.server.receive(0, 100);

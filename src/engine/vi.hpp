@@ -168,6 +168,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     // Inbound: the message being placed
     bool placing = false;     ///< between first and last frame
     bool discarding = false;  ///< its rest is not wanted
+    bool cut_off = false;     ///< the peer's end is over; only that news is still to come
     wire::FrameKind placing_kind{};
     std::uint32_t expected_message = 0;
     std::uint32_t receive_faults_completed = 0;
