@@ -146,6 +146,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Time search_due = Time::never();
     Duration search_pause{};
 
+    /// The peer skipped a frame of the connection: it has given it up, and will say so.
+    bool given_up = false;
+
     // Credits: counts of this connection
     Atomic<bool> credits_agreed{false};  ///< read by posters; changed under the turn
     bool wants_credits = false;
@@ -168,7 +171,6 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     // Inbound: the message being placed
     bool placing = false;     ///< between first and last frame
     bool discarding = false;  ///< its rest is not wanted
-    bool cut_off = false;     ///< the peer's end is over; only that news is still to come
     wire::FrameKind placing_kind{};
     std::uint32_t expected_message = 0;
     std::uint32_t receive_faults_completed = 0;
