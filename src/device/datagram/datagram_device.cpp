@@ -216,9 +216,11 @@ void DatagramDevice::hear_troubles(Time now) {
     while (port_->next_trouble(trouble)) {
         for (std::size_t n = 0; n < searches_.size(); ++n)
             if (trouble.kind == TroubleKind::port_unreachable &&
-                searches_[n].path == Search::no_path && searches_[n].remote.host == trouble.to)
-                end_search(n--, {PathEventKind::unresolved, 0, Status::not_reachable,
-                                 searches_[n].cookie});
+                searches_[n].path == Search::no_path && searches_[n].remote.host == trouble.to) {
+                end_search(n, {PathEventKind::unresolved, 0, Status::not_reachable,
+                               searches_[n].cookie});
+                --n;
+            }
         for (std::size_t n = 0; n < paths_.size(); ++n) {
             Path* path = paths_[n].get();
             if (path == nullptr || path->stage == Path::Stage::ending || path->peer != trouble.to)
