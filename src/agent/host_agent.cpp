@@ -75,6 +75,11 @@ OpenResult HostAgent::open(HostAgentOptions options,
     if (agent->epoll_ < 0) return failed("cannot watch the NIC's descriptors (epoll_create1)");
     agent->kicks_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (agent->kicks_ < 0) return failed("cannot make a wake-up descriptor (eventfd)");
+    for (auto& device : agent->nic_.devices()) {
+        if (device->wake_descriptors({}) == 0 || agent->leader_event_ >= 0) continue;
+        agent->leader_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (agent->leader_event_ < 0) return failed("cannot make a wake-up descriptor (eventfd)");
+    }
     bool watched = agent->watch(agent->kicks_) && agent->watch(agent->statistics_->descriptor());
     for (auto& device : agent->nic_.devices())
         watched = watched && (device->wait_handle() < 0 || agent->watch(device->wait_handle()));
@@ -282,7 +287,7 @@ int HostAgent::take_over() {
         nic_.end_turn();
         return 0;
     }
-    const Time deadline = nic_.next_deadline();
+    const Time deadline = nic_.sleep_until_deadline(Time::never());
     nic_.end_turn();
     return sleep_time(deadline);
 }
@@ -337,6 +342,7 @@ void HostAgent::close() {
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
     queues_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
+    if (leader_event_ >= 0) ::close(std::exchange(leader_event_, -1));
     // Late calls may still kick; the number is soon somebody else's.
     std::lock_guard guard(kicks_mutex_);
     if (kicks_ >= 0) ::close(std::exchange(kicks_, -1));

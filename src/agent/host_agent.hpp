@@ -76,6 +76,8 @@ private:
 
     /// Peers that a leader can sleep on: futex_waitv takes 128 words, one is the leader's own.
     static constexpr std::size_t leader_peers_max = 127;
+    /// Descriptors of devices; a UDP device has two.
+    static constexpr std::size_t leader_descriptors_max = 16;
 
     /// One waiting call; lives on its stack.
     struct Waiter : ListLink {
@@ -106,9 +108,13 @@ private:
     void serve(bool devices_ready);
 
     // waiting.cpp
+    struct Bed;
     void wake(Waiter& waiter);
     void wake_ready();
     void lead(Waiter& waiter, Time deadline);
+    void find_words(Bed& bed);
+    bool sleep_on(Waiter& waiter, const Bed& bed, Time deadline);
+    void sleep_on_descriptors(const Bed& bed, Time deadline);
     void step_down(bool crowded);
     bool poll_for(const Condition& condition);
     void follow(Waiter& waiter, Time deadline);
@@ -151,6 +157,7 @@ private:
     std::mutex waiters_mutex_;
     List<Waiter> waiters_;
     Waiter* leader_ = nullptr;
+    int leader_event_ = -1;  ///< eventfd: wakes a leader that sleeps on a device's descriptors
     Atomic<bool> has_leader_{false};
     Atomic<bool> no_leaders_{false};  ///< the kernel has no futex_waitv for us
     bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC

@@ -36,7 +36,8 @@ struct NicOptions {
     std::uint32_t table_line = memory::CacheShape{}.line;
     std::uint32_t table_ways = memory::CacheShape{}.ways;
     memory::Replacement table_replacement = memory::CacheShape{}.replacement;
-    std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
+    std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
+    std::uint64_t lock_max = 0;    ///< bytes that the small table may lock; 0: as the system allows
 
     memory::CacheShape table() const {
         return {table_entries, table_line, table_ways, table_replacement};

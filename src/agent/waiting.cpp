@@ -1,13 +1,17 @@
-// Blocking calls. The first one that waits leads: it sleeps on the peers' wake words itself, so
-// that a message costs one wake-up; others follow and are woken when their condition is ready.
+// Blocking calls. The first one that waits leads: it sleeps on the peers' wake words or the
+// devices' descriptors itself, so that a message costs one wake-up; others follow and are woken
+// when their condition is ready.
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
@@ -28,7 +32,7 @@ timespec to_timespec(Time time) { return {time.ns / 1'000'000'000, time.ns % 1'0
 
 /// Sleeps until a word changes, somebody wakes it, or the deadline. False: the kernel does not let
 /// us (older than 5.16, or a filter forbids it).
-bool sleep_on(futex_waitv* words, unsigned count, Time deadline) {
+bool sleep_on_words(futex_waitv* words, unsigned count, Time deadline) {
     const timespec until = to_timespec(deadline);
     const long result = syscall(SYS_futex_waitv, words, count, 0,
                                 deadline.is_never() ? nullptr : &until, CLOCK_MONOTONIC);
@@ -59,7 +63,12 @@ futex_waitv word_of(const void* address, std::uint32_t expected, bool shared) {
 
 void HostAgent::wake(Waiter& waiter) {
     if (waiter.word.exchange(1) != 0) return;
+    // A new leader may still sleep as a follower.
     syscall(SYS_futex, &waiter.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
+    const std::uint64_t one = 1;
+    if (&waiter == leader_ && leader_event_ >= 0 && write(leader_event_, &one, sizeof one) < 0 &&
+        errno != EAGAIN)
+        log(0, "cannot wake a call that waits: %s", strerror(errno));
 }
 
 /// Who took a turn that made progress wakes those who wait for just that.
@@ -126,10 +135,36 @@ void HostAgent::step_down(bool crowded) {
     kick();
 }
 
+/// What a leader sleeps on besides its own word or event.
+struct HostAgent::Bed {
+    std::array<device::WakeWord, leader_peers_max> words;
+    std::size_t word_count = 0;
+    std::array<device::WakeDescriptor, leader_descriptors_max> descriptors;
+    std::size_t descriptor_count = 0;
+
+    /// No call sleeps on all of that.
+    bool too_small() const {
+        return word_count > words.size() || descriptor_count > descriptors.size() ||
+               (word_count != 0 && descriptor_count != 0);
+    }
+};
+
+/// A device has words or descriptors.
+void HostAgent::find_words(Bed& bed) {
+    for (auto& device : nic_.devices()) {
+        const auto free = [](auto& all, std::size_t taken) {
+            return std::span(all).subspan(std::min(taken, all.size()));
+        };
+        const std::size_t descriptors =
+            device->wake_descriptors(free(bed.descriptors, bed.descriptor_count));
+        bed.descriptor_count += descriptors;
+        if (descriptors == 0) bed.word_count += device->wake_words(free(bed.words, bed.word_count));
+    }
+}
+
 /// Sleeps on everything that could make the waiter ready; returns when it should look again.
 void HostAgent::lead(Waiter& waiter, Time deadline) {
-    std::array<device::WakeWord, leader_peers_max> peers;
-    std::size_t count = 0;
+    Bed bed;
     nic_.take_turn();
     const Time due = nic_.next_deadline();
     // The agent is parked for our sake: its duties are ours. One look before a long sleep.
@@ -138,25 +173,18 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         nic_.service(now());
     }
     nic_.arm(device::Sleep::on_words);
-    for (auto& device : nic_.devices())
-        count += device->wake_words(
-            std::span(peers).subspan(count < leader_peers_max ? count : leader_peers_max));
+    find_words(bed);
     atomic_fence(std::memory_order_seq_cst);
-    const bool look_again = count > leader_peers_max || nic_.has_work() ||
-                            waiter.condition.ready(waiter.condition.subject);
+    const bool look_again =
+        bed.too_small() || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
     if (look_again) nic_.arm(device::Sleep::awake);
-    deadline = earlier(deadline, nic_.next_deadline());
     if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
+    deadline = nic_.sleep_until_deadline(deadline);
     nic_.end_turn();
-    if (count > leader_peers_max) return step_down(true);
+    if (bed.too_small()) return step_down(true);
     if (look_again) return;
 
-    std::array<futex_waitv, leader_peers_max + 1> words;
-    words[0] = word_of(&waiter.word, 0, false);
-    for (std::size_t n = 0; n < count; ++n)
-        words[n + 1] = word_of(peers[n].address, peers[n].expected, true);
-    const bool slept = sleep_on(words.data(), static_cast<unsigned>(count) + 1, deadline);
-
+    const bool slept = sleep_on(waiter, bed, deadline);
     if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
@@ -165,6 +193,37 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     if (slept) return;
     no_leaders_.store(true);
     step_down(true);
+}
+
+/// False: the kernel does not let us.
+bool HostAgent::sleep_on(Waiter& waiter, const Bed& bed, Time deadline) {
+    if (bed.descriptor_count != 0) {
+        sleep_on_descriptors(bed, deadline);
+        return true;
+    }
+    std::array<futex_waitv, leader_peers_max + 1> words;
+    words[0] = word_of(&waiter.word, 0, false);
+    for (std::size_t n = 0; n < bed.word_count; ++n)
+        words[n + 1] = word_of(bed.words[n].address, bed.words[n].expected, true);
+    return sleep_on_words(words.data(), static_cast<unsigned>(bed.word_count) + 1, deadline);
+}
+
+void HostAgent::sleep_on_descriptors(const Bed& bed, Time deadline) {
+    std::array<pollfd, leader_descriptors_max + 1> entries;
+    for (std::size_t n = 0; n < bed.descriptor_count; ++n) {
+        const device::WakeDescriptor& one = bed.descriptors[n];
+        entries[n] = {one.descriptor, static_cast<short>(POLLIN | (one.for_room ? POLLOUT : 0)), 0};
+    }
+    pollfd& own = entries[bed.descriptor_count];
+    own = {leader_event_, POLLIN, 0};
+    const timespec left = to_timespec({std::max<std::int64_t>(0, (deadline - now()).ns)});
+    const int ready = ppoll(entries.data(), bed.descriptor_count + 1,
+                            deadline.is_never() ? nullptr : &left, nullptr);
+    if (ready < 0 && errno != EINTR) log(0, "cannot sleep (ppoll): %s", strerror(errno));
+    std::uint64_t wakes = 0;
+    if (ready > 0 && own.revents != 0 && read(leader_event_, &wakes, sizeof wakes) < 0 &&
+        errno != EAGAIN)
+        log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
 }
 
 void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -19,16 +20,17 @@
 #include "agent/process.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
+#include "device/datagram/datagram_device.hpp"
 #include "device/loopback/loopback_device.hpp"
 #include "device/shm/shm_device.hpp"
+#include "device/udp/udp_port.hpp"
 #include "sim/host/sim_agent.hpp"
 
 namespace via {
 
 namespace {
 
-/// What a NIC's own name begins with. The last is for names in files that are ahead of this
-/// version.
+/// What a NIC's own name begins with.
 constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp"};
 
 void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
@@ -36,11 +38,17 @@ void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
 agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
             why +
-                "; a NIC's own name is shm, shm:NAME, loopback, loopback:NAME or sim:HOST, and "
-                "options may follow: shm,option=value"};
+                "; a NIC's own name is shm, shm:NAME, udp:INTERFACE, udp:ADDRESS, loopback, "
+                "loopback:NAME or sim:HOST, and options may follow: shm,option=value"};
 }
 
 agent::OpenError no_resource(std::string text) { return {Status::error_resource, std::move(text)}; }
+
+/// False and errno: there is no entropy.
+template <class Value>
+bool fill_random(Value& value) {
+    return getrandom(&value, sizeof value, 0) == static_cast<ssize_t>(sizeof value);
+}
 
 /// The own host's names: of the NIC, of the system (also without its domain), localhost.
 std::vector<std::string> host_names(std::string_view name) {
@@ -80,6 +88,33 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
     return neighbours;
 }
 
+constexpr std::string_view udp_folder = "udp-";
+
+/// The other udp NICs of this host: an address is its own name.
+agent::Neighbours udp_neighbours(const std::string& directory) {
+    const auto lives = [directory](const HostAddress& address) {
+        const std::string folder = directory + "/" + std::string(udp_folder);
+        return device::udp::somebody_lives(device::udp::System::real(),
+                                           folder + agent::to_text(address));
+    };
+    agent::Neighbours neighbours;
+    neighbours.name = [lives](const HostAddress& address) {
+        return lives(address) ? agent::to_text(address) : "";
+    };
+    neighbours.list = [directory, lives] {
+        std::vector<HostAddress> addresses;
+        std::error_code ignored;  // what cannot be seen is not there
+        for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+            const std::string name = entry.path().filename();
+            if (!name.starts_with(udp_folder)) continue;
+            const auto address = agent::parse_address(name.substr(udp_folder.size()));
+            if (address && lives(*address)) addresses.push_back(*address);
+        }
+        return addresses;
+    };
+    return neighbours;
+}
+
 struct Opening {
     std::string full_name;
     std::string_view host;  ///< behind the colon
@@ -99,8 +134,7 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
         std::move(neighbours));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
-    if (getrandom(&options.secret, sizeof options.secret, 0) !=
-        static_cast<ssize_t>(sizeof options.secret))
+    if (!fill_random(options.secret))
         return std::unexpected(
             no_resource(std::string("no random number (getrandom): ") + strerror(errno)));
     std::vector<std::unique_ptr<device::Device>> devices;
@@ -118,7 +152,7 @@ agent::OpenResult open_shm(const Opening& opening) {
     if (!directory) return std::unexpected(no_resource(directory.error()));
     config.directory = *directory;
     config.paths_max = NicLimits{}.paths_max;
-    if (getrandom(&config.key, sizeof config.key, 0) != static_cast<ssize_t>(sizeof config.key))
+    if (!fill_random(config.key))
         return std::unexpected(
             no_resource(std::string("no random key (getrandom): ") + strerror(errno)));
     config.report = complain;
@@ -146,6 +180,32 @@ agent::OpenResult open_loopback(const Opening& opening) {
         *host, {});
 }
 
+agent::OpenResult open_udp(const Opening& opening) {
+    auto& system = device::udp::System::real();
+    auto place = device::udp::find_place(system, opening.host, agent::default_port);
+    if (!place) return std::unexpected(agent::OpenError{Status::invalid_parameter, place.error()});
+    auto host = agent::host_directory();
+    if (!host) return std::unexpected(no_resource(host.error()));
+    auto directory =
+        agent::sub_directory(*host, std::string(udp_folder) + agent::to_text(place->address));
+    if (!directory) return std::unexpected(no_resource(directory.error()));
+    device::datagram::DatagramOptions options;
+    options.silence = milliseconds(opening.nic_options.silence);
+    options.paths_max = NicLimits{}.paths_max;
+    bool random = fill_random(options.cookie_key) && fill_random(options.identifier_key);
+    while (random && options.instance == 0) random = fill_random(options.instance);
+    if (!random)
+        return std::unexpected(
+            no_resource(std::string("no random keys (getrandom): ") + strerror(errno)));
+    auto port = device::udp::UdpPort::open({*place, *directory, options.instance});
+    if (!port) return std::unexpected(no_resource(port.error()));
+    Opening plain = opening;
+    plain.host = {};  // a place, not a name of the host
+    return open_host(plain,
+                     std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options),
+                     *host, udp_neighbours(*host));
+}
+
 bool is_own_name(std::string_view name) {
     return std::find(std::begin(media), std::end(media), agent::medium_of(name)) != std::end(media);
 }
@@ -160,9 +220,9 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
     if (!options)
         return std::unexpected(agent::OpenError{Status::invalid_parameter, options.error()});
     Opening opening{std::string(name), {}, *options, first_generation};
-    if (medium == "udp") return std::unexpected(bad_name("udp is not there in this version"));
+    if (colon != std::string_view::npos) opening.host = name.substr(colon + 1);
+    if (medium == "udp") return open_udp(opening);
     if (colon != std::string_view::npos) {
-        opening.host = name.substr(colon + 1);
         if (!agent::is_plain(opening.host))
             return std::unexpected(bad_name(
                 "the part behind the colon is 1 to 40 letters, digits, '.', '-', '_', and begins "

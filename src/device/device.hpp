@@ -101,6 +101,13 @@ struct WakeWord {
     std::uint32_t expected;
 };
 
+/// A descriptor for poll(2) that is readable when somebody wakes us, or writable when there is
+/// room.
+struct WakeDescriptor {
+    int descriptor;
+    bool for_room;
+};
+
 class Device {
 public:
     virtual ~Device() = default;
@@ -193,6 +200,12 @@ public:
     /// Words to sleep on with futex_waitv after arm(on_words): fills up to words.size(), returns
     /// how many there are in all (more than words.size(): sleep on the handle instead).
     virtual std::size_t wake_words(std::span<WakeWord> words) = 0;
+    /// Media of descriptors: what to sleep on with poll(2) after arm(on_words), in place of words.
+    /// Unlike wait_handle(), which says nothing then, so that one message wakes one thread.
+    /// Fills up to descriptors.size(), returns how many there are in all.
+    virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {
+        return 0;
+    }
 };
 
 }  // namespace via::device

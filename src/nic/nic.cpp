@@ -233,7 +233,7 @@ void Nic::end_turn(bool polling) {
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
-        const bool left = (work_left_ && !polling) || (silent_ && has_work());
+        const bool left = (work_left_ && !polling) || (silent_ && has_work()) || sleeper_is_late();
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
         const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
         if ((polling && (attention & agent_sleeps) != 0) ||
@@ -243,6 +243,16 @@ void Nic::end_turn(bool polling) {
         if (!doorbells_.any() || !lock_.try_take()) return;
         turn(now_if_needed());
     }
+}
+
+/// A deadline came up, of a packet that was sent for instance, before the one that somebody sleeps
+/// for. True once.
+bool Nic::sleeper_is_late() {
+    if (armed_ == device::Sleep::awake) return false;
+    const Time due = next_deadline();
+    if (due >= sleep_until_) return false;
+    sleep_until_ = due;
+    return true;
 }
 
 bool Nic::poll() {
@@ -275,6 +285,7 @@ bool Nic::has_work() {
 void Nic::arm(device::Sleep sleep) {
     for (auto& device : devices_) device->arm(sleep);
     armed_ = sleep;
+    sleep_until_ = {};
 }
 
 void Nic::service(Time now) {

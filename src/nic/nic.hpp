@@ -134,6 +134,11 @@ public:
     /// Tells all peers how we sleep; the caller holds the turn.
     void arm(device::Sleep sleep);
     device::Sleep armed() const { return armed_; }
+    /// Who arm()ed sleeps until the next deadline, `latest` at the latest, and that is returned. A
+    /// turn that brings an earlier one says that work is left. The caller holds the turn.
+    Time sleep_until_deadline(Time latest) {
+        return sleep_until_ = earlier(latest, next_deadline());
+    }
     /// The devices' work that needs system calls; the caller holds the turn.
     void service(Time now);
 
@@ -240,6 +245,7 @@ private:
     void offer(const engine::AttachQuestion& question);
     void revoke(memory::MemoryHandle handle, bool registered);
     Status end_region(memory::MemoryHandle handle, std::uint64_t address);
+    bool sleeper_is_late();
     void look_for_peers(Time now);
     Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
@@ -275,6 +281,7 @@ private:
     std::uint32_t completion_queues_made_ = 0;
     std::deque<std::uint32_t> free_completion_queues_;
     device::Sleep armed_ = device::Sleep::awake;
+    Time sleep_until_{};  ///< while armed: when the sleeper looks by itself
     bool work_left_ = false;
     bool silent_ = false;     ///< some device's frames come without a wake-up
     bool published_ = false;  ///< this turn published something others may sleep for

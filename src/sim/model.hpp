@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "device/sim/fabric.hpp"
+#include "device/sim/sim_port.hpp"
+#include "device/sim/virtual_clock.hpp"
 #include "sim/arena.hpp"
 #include "sim/history.hpp"
 #include "sim/parameters.hpp"
@@ -123,6 +124,7 @@ struct Offer {
     ViNumber vi;
     std::uint32_t attempt;
     engine::RemoteAttributes attributes;
+    Time given{};
 };
 
 struct Waiting {
@@ -175,6 +177,11 @@ struct Node final : nic::Attendant {
     Time next_step{};
     Time not_before{};  ///< earliest moment of the next turn
     bool alive = true;
+    // Of worlds of datagrams
+    device::sim::SimPort* port = nullptr;  ///< the device's, while that lives
+    std::uint64_t instance = 0;
+    device::sim::SocketId socket = 0;  ///< by which the network knows it, for ever
+    std::uint16_t data_port = 0;       ///< where it shall be, or its successor; 0: anywhere
 };
 
 HostAddress address_of_host(std::uint32_t host);

@@ -101,7 +101,13 @@ void Observer::close_target(Node& node, std::size_t index) {
     node.targets.erase(node.targets.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-/// Targets of connections that are over, or will never be.
+/// May messages of the VI vanish, or parts of them?
+bool Observer::may_lose(const Vi& vi) const {
+    return medium_.loses() && vi.attributes.reliability == Reliability::unreliable;
+}
+
+/// Targets of connections that are over, or will never be, and of writes that are lost: a later
+/// message was there before them.
 void Observer::drop_targets(Node& node) {
     for (std::size_t n = 0; n < node.targets.size();) {
         const Target& target = *node.targets[n];
@@ -110,7 +116,9 @@ void Observer::drop_targets(Node& node) {
         const bool may_still_join = there == 0 && !connection.joined[0] &&
                                     target.vi->state == ViState::connect_pending &&
                                     model_.accepted(*target.vi) == &connection;
-        if (connection.left[there] || (!connection.joined[there] && !may_still_join)) {
+        const bool lost =
+            may_lose(*target.vi) && target.work->number < connection.arrived[target.work->side];
+        if (connection.left[there] || lost || (!connection.joined[there] && !may_still_join)) {
             close_target(node, n);
         } else {
             ++n;
@@ -194,8 +202,10 @@ void Observer::receive(const Work& receive, std::uint32_t bits) {
     deliver(*message, bytes);
 }
 
-/// What was not part of the message is as it was.
+/// What was not part of the message is as it was. (Half of a message that was lost may have come to
+/// the buffers before.)
 void Observer::look_at_rest(const Work& receive, std::uint32_t bits) {
+    if (may_lose(*receive.vi)) return;
     const bool placed =
         (bits & status::error_mask) == 0 && (bits & operation_mask) == status::operation_receive;
     std::uint64_t at = 0;
@@ -266,7 +276,8 @@ void Observer::look_at_state(Vi& vi, Cause cause) {
         const int side = vi.side;
         const Vi& there = *connection.ends[1 - side];
         const bool explained = connection.left[1 - side] || connection.trouble || vi.trouble ||
-                               there.trouble || !connection.joined[1 - side];
+                               there.trouble || !connection.joined[1 - side] ||
+                               medium_.may_give_up(*vi.node, *there.node);
         if (now == ViState::error && !explained)
             tell(Called{"a connection that broke without a cause", Status::error_resource,
                         Status::success});

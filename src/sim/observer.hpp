@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/checkers.hpp"
+#include "sim/medium.hpp"
 #include "sim/model.hpp"
 
 namespace via::sim {
@@ -24,8 +25,9 @@ struct Tally {
 
 class Observer {
 public:
-    Observer(Model& model, Checkers& checkers, const device::sim::VirtualClock& clock)
-        : model_(model), checkers_(checkers), clock_(clock) {}
+    Observer(Model& model, Checkers& checkers, const device::sim::VirtualClock& clock,
+             const Medium& medium)
+        : model_(model), checkers_(checkers), clock_(clock), medium_(medium) {}
 
     void tell(const Happening& what) { checkers_.observe(clock_.now(), what); }
     /// Looks at the node. `cause` is what concerned `vi`; nullptr: every VI of the node.
@@ -54,11 +56,13 @@ private:
     void look_at_state(Vi& vi, Cause cause);
     void look_at_errors(Node& node);
     void drop_targets(Node& node);
+    bool may_lose(const Vi& vi) const;
     std::vector<std::byte> gather(const Work& work, std::uint64_t length) const;
 
     Model& model_;
     Checkers& checkers_;
     const device::sim::VirtualClock& clock_;
+    const Medium& medium_;
     /// RDMA writes whose bytes are there, found by this look and not told yet; by number.
     std::vector<Target*> landed_;
     Tally tally_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/random.hpp"
 
@@ -61,9 +62,117 @@ const char* level_name(engine::Reliability reliability) {
     return "?";
 }
 
+/// Chances of a link, parts of a million: none in many worlds, little in most, terrible in a few.
+std::uint32_t draw_chance(Random& random, std::uint32_t percent_of_worlds, std::uint32_t high) {
+    const bool has = random.chance(percent_of_worlds);
+    const std::uint64_t few = random.below(high / 20 + 1ULL);
+    const std::uint64_t many = random.below(high + 1ULL);
+    if (!has) return 0;
+    return static_cast<std::uint32_t>(random.chance(60) ? few : many);
+}
+
+device::sim::LinkOptions draw_link(Random& random, Duration way) {
+    device::sim::LinkOptions link;
+    const auto up_to = [&](std::int64_t ns) {
+        return nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ns))));
+    };
+    link.delay_max = way;
+    link.delay_min = random.chance(50) ? nanoseconds(way.ns / 2) : nanoseconds(way.ns / 20);
+    link.jitter_max = random.chance(60) ? up_to(way.ns / 2) : nanoseconds(0);
+    if (random.chance(50)) {
+        // A packet of 1500 bytes takes a tenth to a thousandth of the way.
+        link.ns_per_kilobyte =
+            1 + static_cast<std::int64_t>(random.between(1, 100)) * way.ns / 1'500;
+        link.queue_bytes = 1'500 * static_cast<std::uint32_t>(random.between(4, 100));
+    }
+    link.loss = draw_chance(random, 70, 300'000);
+    link.burst_begin = draw_chance(random, 40, 50'000);
+    link.burst_end = static_cast<std::uint32_t>(random.between(20'000, 500'000));
+    link.doubling = draw_chance(random, 50, 200'000);
+    link.disorder = draw_chance(random, 50, 300'000);
+    link.disorder_max = up_to(4 * way.ns + 1);
+    link.damage = draw_chance(random, 50, 100'000);
+    link.slander = draw_chance(random, 30, 50'000);
+    if (random.chance(40)) {
+        link.fits_min = static_cast<std::uint32_t>(random.between(548, 1'500));
+        link.fits_max = link.fits_min + static_cast<std::uint32_t>(random.below(9'000));
+        if (random.chance(50)) link.fits_period = nanoseconds(20 * way.ns);
+        link.tells_length = random.chance(50);
+    }
+    return link;
+}
+
+std::vector<device::sim::Cut> draw_cuts(Random& random, std::uint32_t hosts, Duration all,
+                                        Duration longest) {
+    std::vector<device::sim::Cut> cuts;
+    for (auto n = random.below(5); n != 0; --n) {
+        const auto end = [&] {
+            return random.chance(20) ? device::sim::any_node
+                                     : static_cast<device::sim::NodeId>(random.below(hosts));
+        };
+        const Time begin{
+            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(all.ns)))};
+        const auto length = random.below(static_cast<std::uint64_t>(longest.ns));
+        device::sim::Cut cut{end(), end(), begin,
+                             begin + nanoseconds(static_cast<std::int64_t>(length))};
+        cuts.push_back(cut);
+        std::swap(cut.from, cut.to);
+        if (random.chance(60)) cuts.push_back(cut);
+    }
+    return cuts;
+}
+
+/// What else a world of datagrams decides, from a stream of its own.
+void draw_datagram_world(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0001ULL).next());
+    DatagramWorld& world = p.datagram;
+    p.nics = static_cast<std::uint32_t>(random.between(2, random.chance(60)   ? 3
+                                                          : random.chance(60) ? 6
+                                                                              : 16));
+    world.hosts =
+        random.chance(70) ? p.nics : static_cast<std::uint32_t>(random.between(2, p.nics));
+    constexpr std::int64_t ways_ns[] = {2'000, 20'000, 200'000, 2'000'000, 20'000'000};
+    const Duration way = nanoseconds(ways_ns[random.below(std::size(ways_ns))] *
+                                     static_cast<std::int64_t>(random.between(1, 10)) / 4);
+    // Programs do something several times per way, or seldom.
+    p.step_max = nanoseconds(way.ns / static_cast<std::int64_t>(random.between(1, 20)) + 200);
+    p.turn_delay_max = nanoseconds(std::min(p.turn_delay_max.ns, p.step_max.ns));
+    p.listen_max = nanoseconds(way.ns * 100);
+    p.request_max = nanoseconds(way.ns * 200);
+    world.silence = nanoseconds(std::max<std::int64_t>(30'000'000, way.ns * 50) *
+                                static_cast<std::int64_t>(random.between(1, 10)));
+    world.weather.link = draw_link(random, way);
+    world.weather.links_differ = random.chance(60);
+    const Duration all = nanoseconds(p.step_max.ns / 2 * p.steps / p.nics + 1);
+    const Duration longest =
+        random.chance(50) ? nanoseconds(20 * way.ns) : nanoseconds(world.silence.ns * 3 / 2);
+    if (random.chance(50)) world.weather.cuts = draw_cuts(random, world.hosts, all, longest);
+    constexpr std::uint32_t lengths[] = {548, 1'232, 1'472, 8'972, 65'507};
+    world.port.datagram_max = lengths[random.below(std::size(lengths))];
+    world.datagram_min = random.chance(80) ? world.port.datagram_max : 548;
+    if (random.chance(20)) world.length_changes_permille = 5;
+    world.port.receive_room =
+        random.chance(50) ? 212'992
+                          : static_cast<std::uint32_t>(random.between(
+                                4ULL * world.port.datagram_max, 40ULL * world.port.datagram_max));
+    world.port.kept_max = draw_scaled(random, 1, 1'024);
+    if (random.chance(40)) world.port.refuse_percent = 1 + draw_scaled(random, 0, 50);
+    if (random.chance(50)) {
+        world.pauses_permille = static_cast<std::uint32_t>(random.between(1, 5));
+        world.pause_max = random.chance(30) ? nanoseconds(world.silence.ns * 3 / 2)
+                                            : nanoseconds(world.silence.ns / 8);
+    }
+    p.weights.close = random.chance(40) ? static_cast<std::uint32_t>(random.between(1, 4)) : 0;
+    world.crash_percent = random.chance(60) ? 50 : 0;
+    if (random.chance(50)) {
+        world.strangers_permille = static_cast<std::uint32_t>(random.between(5, 100));
+        world.strangers_see = random.chance(70) ? 2'000 : 0;
+    }
+}
+
 }  // namespace
 
-Parameters draw_parameters(std::uint64_t seed) {
+Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
     Random random(Random(seed).next());  // neighbouring seeds shall have nothing in common
     Parameters p;
     p.seed = seed;
@@ -106,8 +215,36 @@ Parameters draw_parameters(std::uint64_t seed) {
     p.weather.jitter_max = nanoseconds(static_cast<std::int64_t>(random.below(2'000)));
     p.weather.ns_per_kilobyte = static_cast<std::int64_t>(random.between(10, 2'000));
     if (random.chance(30)) p.table = draw_table(random);
+    p.medium = medium;
+    if (medium == MediumKind::datagram) draw_datagram_world(p);
     return p;
 }
+
+namespace {
+
+std::string to_text(const DatagramWorld& world) {
+    const device::sim::LinkOptions& link = world.weather.link;
+    char text[600];
+    std::snprintf(
+        text, sizeof text,
+        "hosts=%u way=%lld..%lld+%lldns wire=%lldns/KiB queue=%u loss=%u burst=%u/%u double=%u "
+        "disorder=%u/%lldns damage=%u slander=%u fits=%u..%u/%lldns%s%s cuts=%zu longest=%u..%u/%u "
+        "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% strangers=%u/%u ",
+        world.hosts, static_cast<long long>(link.delay_min.ns),
+        static_cast<long long>(link.delay_max.ns), static_cast<long long>(link.jitter_max.ns),
+        static_cast<long long>(link.ns_per_kilobyte), link.queue_bytes, link.loss, link.burst_begin,
+        link.burst_end, link.doubling, link.disorder, static_cast<long long>(link.disorder_max.ns),
+        link.damage, link.slander, link.fits_min, link.fits_max,
+        static_cast<long long>(link.fits_period.ns), link.tells_length ? "" : " silently",
+        world.weather.links_differ ? " differ" : "", world.weather.cuts.size(), world.datagram_min,
+        world.port.datagram_max, world.length_changes_permille, world.port.receive_room,
+        world.port.kept_max, world.port.refuse_percent, static_cast<long long>(world.silence.ns),
+        world.pauses_permille, static_cast<long long>(world.pause_max.ns), world.crash_percent,
+        world.strangers_permille, world.strangers_see);
+    return text;
+}
+
+}  // namespace
 
 std::string to_text(const Parameters& p) {
     char text[400];
@@ -126,6 +263,8 @@ std::string to_text(const Parameters& p) {
         static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close, p.table.entries,
         p.table.line, p.table.ways);
     std::string result = text;
+    if (p.medium == MediumKind::datagram)
+        result.insert(result.rfind("profiles="), to_text(p.datagram));
     for (const Profile& profile : p.profiles) {
         if (&profile != &p.profiles.front()) result += ',';
         result += level_name(profile.reliability);

@@ -7,6 +7,8 @@
 
 #include "base/limits.hpp"
 #include "device/sim/fabric.hpp"
+#include "device/sim/sim_port.hpp"
+#include "device/sim/stormy_weather.hpp"
 #include "device/sim/weather.hpp"
 #include "nic/nic.hpp"
 
@@ -34,8 +36,30 @@ struct Weights {
     std::uint32_t close;
 };
 
+enum class MediumKind : std::uint8_t {
+    lossless,  ///< frames arrive, in order
+    datagram,  ///< the protocol between hosts over datagrams, in any weather
+};
+
+/// Of worlds of datagrams.
+struct DatagramWorld {
+    std::uint32_t hosts = 1;  ///< NICs beyond are further processes of these
+    device::sim::StormyOptions weather;
+    device::sim::SimPortOptions port;
+    std::uint32_t datagram_min = 0;  ///< interfaces change between this and the port's maximum ...
+    std::uint32_t length_changes_permille = 0;  ///< ... at so many of the steps
+    Duration silence{};                         ///< patience with a silent peer
+    std::uint32_t pauses_permille = 0;          ///< of steps after which a process stands still
+    Duration pause_max{};
+    std::uint32_t crash_percent = 0;  ///< of closings: without a word
+    /// Of steps: a stranger sends something, forged or seen before.
+    std::uint32_t strangers_permille = 0;
+    std::uint32_t strangers_see = 0;  ///< datagrams that they know; 0: they see nothing
+};
+
 struct Parameters {
     std::uint64_t seed = 0;
+    MediumKind medium = MediumKind::lossless;
     std::uint32_t nics = 2;
     std::uint32_t steps = 0;    ///< of the workload, of all NICs together
     std::uint32_t vis_max = 0;  ///< per NIC
@@ -45,18 +69,22 @@ struct Parameters {
     std::uint32_t fault_percent = 0;   ///< of posts that are wrong on purpose
     std::uint32_t segments_max = 1;
     std::uint32_t queue_entries_max = 1;
-    Duration step_max{};        ///< between two steps of a NIC
-    Duration turn_delay_max{};  ///< from an arrival to the turn that takes it
+    Duration step_max{};                     ///< between two steps of a NIC
+    Duration turn_delay_max{};               ///< from an arrival to the turn that takes it
+    Duration listen_max = milliseconds(1);   ///< patience of ConnectWait
+    Duration request_max = milliseconds(2);  ///< patience of ConnectRequest
     std::vector<Profile> profiles;
     Weights weights{};
     NicLimits limits;
     memory::CacheShape table;  ///< of the NICs' own tables
     device::sim::FabricOptions fabric;
     device::sim::FairWeatherOptions weather;
+    DatagramWorld datagram;
 };
 
-/// The same seed, the same parameters.
-Parameters draw_parameters(std::uint64_t seed);
+/// The same seed, the same parameters. A lossless world is the same whatever is added to the
+/// others.
+Parameters draw_parameters(std::uint64_t seed, MediumKind medium = MediumKind::lossless);
 /// In one line, for people.
 std::string to_text(const Parameters& parameters);
 

@@ -12,8 +12,12 @@ namespace via::sim {
 class Workload {
 public:
     Workload(const Parameters& parameters, Model& model, Observer& observer,
-             const device::sim::VirtualClock& clock)
-        : parameters_(parameters), model_(model), observer_(observer), clock_(clock) {}
+             const device::sim::VirtualClock& clock, const Medium& medium)
+        : parameters_(parameters),
+          model_(model),
+          observer_(observer),
+          clock_(clock),
+          medium_(medium) {}
 
     /// Regions and a completion queue or two, so that there is something to begin with.
     void furnish(Node& node);
@@ -38,6 +42,7 @@ private:
     void answer(Node& node);
     void accept(Node& node, const Offer& offer);
     NetAddress somewhere(Node& node);
+    Status listen_must_answer(const Node& node, const Discriminator& discriminator) const;
     void connect(Node& node);
     void disconnect(Vi& vi);
 
@@ -84,6 +89,7 @@ private:
     Model& model_;
     Observer& observer_;
     const device::sim::VirtualClock& clock_;
+    const Medium& medium_;
 };
 
 }  // namespace via::sim

@@ -82,16 +82,27 @@ void Workload::destroy(Vi& vi) {
     observer_.look(node);
 }
 
+/// A discriminator belongs to one process of a host.
+Status Workload::listen_must_answer(const Node& node, const Discriminator& discriminator) const {
+    for (const auto& other : model_.nodes) {
+        if (other.get() == &node || !other->alive || other->host != node.host) continue;
+        for (const Waiting& waiting : other->waiting)
+            if (waiting.listener->discriminator == discriminator) return Status::error_resource;
+    }
+    return Status::success;
+}
+
 void Workload::listen(Node& node) {
     if (node.waiting.size() >= 4) return;
     auto listener = std::make_unique<engine::Listener>();
     listener->discriminator = ear(node.random.below(ears));
     const Status status = node.nic.listen(*listener);
-    expect("ConnectWait", status, Status::success);
+    expect("ConnectWait", status, listen_must_answer(node, listener->discriminator));
     if (status == Status::success)
         node.waiting.push_back(
             {std::move(listener),
-             clock_.now() + nanoseconds(static_cast<std::int64_t>(node.random.below(1'000'000)))});
+             clock_.now() + nanoseconds(static_cast<std::int64_t>(node.random.below(
+                                static_cast<std::uint64_t>(parameters_.listen_max.ns))))});
     observer_.look(node);
 }
 
@@ -99,7 +110,7 @@ void Workload::listen(Node& node) {
 void Workload::stop_listening(Node& node, std::size_t index) {
     engine::Listener& listener = *node.waiting[index].listener;
     if (node.nic.unlisten(listener)) {
-        Offer offer{listener.connection, 0, 0, listener.attributes};
+        Offer offer{listener.connection, 0, 0, listener.attributes, clock_.now()};
         std::memcpy(&offer.vi, listener.remote.bytes.data(), 4);
         std::memcpy(&offer.attempt, listener.remote.bytes.data() + 4, 4);
         const Vi* asking = model_.vi(offer.vi);
@@ -155,8 +166,10 @@ void Workload::accept(Node& node, const Offer& offer) {
     const Status status =
         node.nic.with_turn([&] { return node.nic.engine().accept(offer.connection, *vi->vi); });
     if (status == Status::timeout) {
-        // Only true if the requester has given up.
-        expect("ConnectAccept", status, still_asks ? Status::success : Status::timeout);
+        // Only true if the requester has given up, or the way to it broke.
+        const bool must_stand =
+            still_asks && !medium_.may_have_broken(node, *asking.node, offer.given);
+        expect("ConnectAccept", status, must_stand ? Status::success : Status::timeout);
     } else {
         expect("ConnectAccept", status, accept_must_answer(offer.attributes, *vi));
     }
@@ -213,8 +226,8 @@ void Workload::connect(Node& node) {
     const Time deadline =
         node.random.chance(20)
             ? Time::never()
-            : clock_.now() +
-                  nanoseconds(static_cast<std::int64_t>(node.random.between(1'000, 2'000'000)));
+            : clock_.now() + nanoseconds(static_cast<std::int64_t>(node.random.between(
+                                 1'000, static_cast<std::uint64_t>(parameters_.request_max.ns))));
     expect("ConnectRequest", node.nic.connect(*vi->vi, local, remote, deadline),
            idle ? Status::success : Status::invalid_state);
     observer_.look(node, idle ? Cause::connect : Cause::turn, vi);

@@ -2,33 +2,53 @@
 
 #include <algorithm>
 
-#include "device/sim/sim_device.hpp"
+#include "sim/path_watch.hpp"
 #include "tap/pressure.hpp"
 #include "tap/trace_tap.hpp"
 
 namespace via::sim {
 
+namespace {
+
+std::unique_ptr<Medium> make_medium(const Parameters& parameters, device::sim::VirtualClock& clock,
+                                    std::uint64_t seed) {
+    if (parameters.medium == MediumKind::datagram)
+        return std::make_unique<DatagramMedium>(parameters, clock);
+    return std::make_unique<LosslessMedium>(parameters, clock, seed);
+}
+
+}  // namespace
+
 World::World(const Parameters& parameters, bool frames)
     : parameters_(parameters),
       frames_(frames),
       random_(~parameters.seed),
-      weather_(random_.next(), parameters.weather),
-      fabric_(clock_, weather_, parameters.fabric),
+      medium_(make_medium(parameters_, clock_, random_.next())),
       checkers_(trace_),
-      observer_(model_, checkers_, clock_),
-      workload_(parameters_, model_, observer_, clock_) {
-    for (std::uint32_t host = 0; host < parameters_.nics; ++host) make_node(host);
+      observer_(model_, checkers_, clock_, *medium_),
+      workload_(parameters_, model_, observer_, clock_, *medium_) {
+    const std::uint32_t hosts =
+        parameters_.medium == MediumKind::datagram ? parameters_.datagram.hosts : parameters_.nics;
+    if (frames)
+        medium_->show_datagrams(
+            [this](const char* line) { trace_.line(clock_.now(), "%s", line); });
+    for (std::uint32_t n = 0; n < parameters_.nics; ++n) make_node(n % hosts);
 }
 
 World::~World() = default;
 
-Node& World::make_node(std::uint32_t host) {
+Node& World::make_node(std::uint32_t host, std::uint16_t data_port) {
     const auto number = static_cast<NodeNumber>(model_.nodes.size());
     model_.nodes.push_back(
         std::make_unique<Node>(number, host, parameters_, random_.next(), clock_));
     Node& node = *model_.nodes.back();
-    std::unique_ptr<device::Device> device =
-        std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(host));
+    node.data_port = data_port;
+    std::unique_ptr<device::Device> device = medium_->open(node);
+    if (parameters_.medium == MediumKind::datagram)
+        device = std::make_unique<PathWatch>(std::move(device), [this](const HostAddress& peer) {
+            if (is_of_this_world(peer)) return;
+            observer_.tell(Called{"a path to a stranger", Status::success, Status::not_reachable});
+        });
     if (parameters_.refuse_percent != 0)
         device = std::make_unique<tap::Pressure>(
             std::move(device), tap::PressureOptions{random_.next(), parameters_.refuse_percent,
@@ -42,6 +62,12 @@ Node& World::make_node(std::uint32_t host) {
     node.nic.add_device(std::move(device));
     node.next_step = clock_.now();
     return node;
+}
+
+bool World::is_of_this_world(const HostAddress& address) const {
+    for (std::uint32_t host = 0; host < parameters_.nics; ++host)
+        if (address == address_of_host(host)) return true;
+    return false;
 }
 
 // Time --------------------------------------------------------------------------------------------
@@ -87,6 +113,7 @@ void World::take_turn(Node& node) {
     };
     const std::uint64_t before = bytes();
     node.nic.take_turn();
+    if (parameters_.medium == MediumKind::datagram) node.nic.service(clock_.now());
     const nic::Turn turn = node.nic.turn(clock_.now());
     node.nic.end_turn();
     ++turns_;
@@ -94,7 +121,7 @@ void World::take_turn(Node& node) {
     constexpr std::uint32_t burst = 16;
     observer_.tell(TurnDone{
         node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1, bytes() - before,
-        parameters_.limits.turn_bytes_max + std::uint64_t{burst} * parameters_.fabric.payload_max});
+        parameters_.limits.turn_bytes_max + std::uint64_t{burst} * medium_->payload_max()});
     observer_.look(node);
     node.not_before =
         clock_.now() +
@@ -108,20 +135,28 @@ void World::take_step(Node& node) {
     node.next_step =
         clock_.now() + nanoseconds(1 + static_cast<std::int64_t>(node.random.below(
                                            static_cast<std::uint64_t>(parameters_.step_max.ns))));
-    if (closes) close(node);
+    if (closes) return close(node);
+    const Duration pause = medium_->disturb(node);
+    if (pause == Duration{}) return;
+    trace_.line(clock_.now(), "node=%u stands still for %lld ns", node.number,
+                static_cast<long long>(pause.ns));
+    node.not_before = std::max(node.not_before, clock_.now() + pause);
+    node.next_step = std::max(node.next_step, clock_.now() + pause);
 }
 
 /// The program closes its NIC and opens another one at the same address.
 void World::close(Node& node) {
     trace_.line(clock_.now(), "node=%u closes", node.number);
+    medium_->close(node);
     workload_.decline_all(node);
     node.nic.close();
+    node.port = nullptr;
     observer_.look(node, Cause::disconnect, nullptr);
     workload_.disconnect_all(node);  // receives of VIs that never were connected
     workload_.take_all(node);
     workload_.dismantle(node);
     node.alive = false;
-    workload_.furnish(make_node(node.host));
+    workload_.furnish(make_node(node.host, node.data_port));
 }
 
 // A run -------------------------------------------------------------------------------------------
@@ -143,22 +178,62 @@ Duration World::patience() const {
     for (const auto& node : model_.nodes)
         for (const Vi* vi : node->vis)
             for (const Work* work : vi->send.works)
-                frames += 4 + work->bytes.size() / parameters_.fabric.payload_max;
-    const std::int64_t one_way =
-        parameters_.weather.delay_max.ns + parameters_.weather.jitter_max.ns +
-        parameters_.weather.ns_per_kilobyte * (parameters_.fabric.payload_max / 1024 + 1) +
-        parameters_.turn_delay_max.ns + 1;
+                frames += 4 + work->bytes.size() / medium_->payload_min();
+    const std::int64_t one_way = medium_->one_way_max().ns + parameters_.turn_delay_max.ns + 1;
     const std::uint32_t slow = 100 / (100 - parameters_.refuse_percent) + 1;
-    return milliseconds(10) + nanoseconds(static_cast<std::int64_t>(frames) * one_way * 4 * slow);
+    return milliseconds(10) + medium_->silence() * 3 +
+           nanoseconds(static_cast<std::int64_t>(frames) * one_way * 4 * slow);
+}
+
+bool World::sends_under_way() const {
+    const auto is_open = [](const Work* work) { return !work->completed; };
+    for (const auto& node : model_.nodes)
+        for (const Vi* vi : node->vis)
+            if (std::any_of(vi->send.works.begin(), vi->send.works.end(), is_open)) return true;
+    return false;
+}
+
+void World::advance_until(Time end) {
+    while (!checkers_.failed() && clock_.now() < end && advance(false)) {
+    }
+}
+
+/// On a medium that never rests it is enough that nothing is under way for longer than it takes to
+/// miss somebody.
+void World::settle(Time end) {
+    const Duration settled = medium_->silence() * 3;
+    Time quiet_from = clock_.now();
+    while (!checkers_.failed() && clock_.now() < end && clock_.now() - quiet_from < settled) {
+        if (!advance(false)) return;
+        if (sends_under_way()) quiet_from = clock_.now();
+    }
+    look_at_idleness();
+}
+
+/// Nothing is sent when nothing is to be said, but signs of life: three for each patience and end
+/// of a path, an answer to each, and a few because both ends are not in step.
+void World::look_at_idleness() {
+    std::uint64_t ends = 0;
+    for (const auto& node : model_.nodes)
+        if (node->alive) ends += node->counters.get(Counter::paths_open);
+    const std::uint64_t before = medium_->datagrams();
+    advance_until(clock_.now() + medium_->silence());
+    if (medium_->datagrams() - before > ends * 10)
+        observer_.tell(Called{"an idle network", Status::not_done, Status::success});
 }
 
 void World::rest() {
+    medium_->heal();
     const Duration bound = patience();
     const Time end = clock_.now() + bound + bound;
     observer_.tell(Stopped{bound});
-    while (!checkers_.failed() && clock_.now() < end && advance(false)) {
+    const bool rests = medium_->silence() == Duration{};
+    if (rests) {
+        advance_until(end);
+    } else {
+        settle(end);
     }
-    if (!checkers_.failed() && !at_rest())
+    if (!checkers_.failed() && rests && !at_rest())
         observer_.tell(Called{"a world without work", Status::not_done, Status::success});
     observer_.tell(Rested{});
     for (const auto& node : model_.nodes)  // everybody is honest
@@ -181,8 +256,8 @@ void World::leave() {
     };
     each([this](Node& node) { workload_.decline_all(node); });
     each([this](Node& node) { workload_.disconnect_all(node); });
-    while (!checkers_.failed() && advance(false)) {
-    }
+    const Duration silence = medium_->silence();
+    advance_until(silence == Duration{} ? Time::never() : clock_.now() + silence);
     observer_.tell(Emptied{});
     each([this](Node& node) { workload_.take_all(node); });
     each([this](Node& node) { workload_.dismantle(node); });

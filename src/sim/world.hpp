@@ -37,8 +37,10 @@ public:
     Report run();
 
 private:
-    Node& make_node(std::uint32_t host);
+    Node& make_node(std::uint32_t host, std::uint16_t data_port = 0);
+    bool is_of_this_world(const HostAddress& address) const;
     bool advance(bool working);
+    void advance_until(Time end);
     Time due(Node& node);
     void take_turn(Node& node);
     void take_step(Node& node);
@@ -48,13 +50,15 @@ private:
     void leave();
     Duration patience() const;
     bool at_rest();
+    bool sends_under_way() const;
+    void settle(Time end);
+    void look_at_idleness();
 
     Parameters parameters_;
     bool frames_;
     Random random_;
     device::sim::VirtualClock clock_;
-    device::sim::FairWeather weather_;
-    device::sim::Fabric fabric_;
+    std::unique_ptr<Medium> medium_;
     Trace trace_;
     Checkers checkers_;
     Model model_;

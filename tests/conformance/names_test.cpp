@@ -73,7 +73,7 @@ VIPL_TEST(Vipl_4_1_names_that_lead_nowhere_fail, nothing) {
     test.role("only", [](Role&) {
         const NoUserFiles none;
         const Variable names("OPENVIA_NICS",
-                             "a=udp:eth0; b=shm:../x; c=loopback:; d=sim; e=e; f=nic0");
+                             "a=udp:nowhere; b=shm:../x; c=loopback:; d=sim; e=e; f=nic0");
         for (const char* name : {"a", "b", "c", "d", "e", "f"})
             EXPECT_EQ(VIP_INVALID_PARAMETER, open_and_close(name)) << name;
     });

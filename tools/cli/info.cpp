@@ -34,7 +34,7 @@ constexpr DeviceEntry known_devices[] = {
     {"shm", "shm", "processes of one user on one host"},
     {"loopback", "loopback", "within one process"},
     {"sim", "sim:info", "whole clusters in one process, under virtual time"},
-    {"udp", nullptr, "hosts over an IP network"},
+    {"udp", "udp:lo", "hosts over an IP network"},
 };
 
 struct Limit {

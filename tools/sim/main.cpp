@@ -12,6 +12,7 @@
 
 namespace {
 
+using via::sim::MediumKind;
 using via::sim::Parameters;
 using via::sim::Report;
 using via::sim::World;
@@ -21,6 +22,7 @@ struct Options {
     std::uint64_t seeds = 1;
     std::uint32_t nics = 0;
     std::uint32_t steps = 0;
+    bool datagram = false;
     std::string trace;
     bool frames = false;
     bool twice = false;
@@ -61,13 +63,15 @@ Report run_world(const Options& options, const Parameters& parameters, std::FILE
 /// What to type to see it again.
 std::string repetition(const Options& options, std::uint64_t seed) {
     std::string text = fmt::format("./dev sim --seed {}", seed);
+    if (options.datagram) text += " --medium datagram";
     if (options.nics != 0) text += fmt::format(" --nics {}", options.nics);
     if (options.steps != 0) text += fmt::format(" --steps {}", options.steps);
     return text + (options.frames ? " --frames" : "");
 }
 
 bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
-    Parameters parameters = via::sim::draw_parameters(seed);
+    Parameters parameters = via::sim::draw_parameters(
+        seed, options.datagram ? MediumKind::datagram : MediumKind::lossless);
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
     Report report = run_world(options, parameters, trace);
@@ -132,6 +136,15 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 64));
     app.add_option("--steps", options.steps, "steps of the programs, instead of a drawn number")
         ->check(CLI::Range(1, 1'000'000));
+    app.add_option(
+           "--medium",
+           [&options](const std::vector<std::string>& words) {
+               options.datagram = words.front() == "datagram";
+               return true;
+           },
+           "what the NICs are on: frames that are never lost, or the protocol between "
+           "hosts over datagrams in any weather (lossless)")
+        ->check(CLI::IsMember({"lossless", "datagram"}));
     app.add_option("--trace", options.trace, "write every event to this file, a line each");
     app.add_flag("--frames", options.frames, "show every frame in the trace too");
     app.add_flag("--twice", options.twice, "run each world twice and compare the traces");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
 #include "device/datagram/search.hpp"
 
@@ -165,9 +166,9 @@ bool DatagramDevice::next_event(PathEvent& event) {
 void DatagramDevice::begin_turn() {
     const Time now = port_->now();
     hear_troubles(now);
+    if (ready_.empty()) poll(now);  // first: what came while nobody looked was not late
     run_timers(now);
     if (blocked_ && port_->has_room()) blocked_ = false;
-    if (ready_.empty()) poll(now);
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
@@ -199,8 +200,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return go_down(path);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
-        if (now >= path.probe_base + path.probe_timeout()) on_probe_timeout(path, now);
-    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+        const bool due = now >= path.probe_base + path.probe_timeout();
+        if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 &&
+               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }

@@ -108,6 +108,9 @@ public:
     bool has_work() override;
     int wait_handle() const override { return port_->wait_handle(); }
     std::size_t wake_words(std::span<WakeWord> words) override;
+    std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override {
+        return port_->wake_descriptors(descriptors);
+    }
 
     Port& port() { return *port_; }
     const Totals& totals() const { return totals_; }

@@ -92,6 +92,9 @@ public:
     virtual void service(Time now) = 0;
     virtual void arm(Sleep sleep) = 0;
     virtual int wait_handle() const = 0;
+    virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {
+        return 0;
+    }
     /// When service() is due even if nothing happens; never() if it is not.
     virtual Time next_deadline() const = 0;
 };

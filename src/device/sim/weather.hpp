@@ -1,6 +1,7 @@
-// What the network does to what travels through it. The fabric asks for the fate of every parcel;
-// how long it takes is all that a fair day decides. Loss, doubles, corruption and partitions are
-// further fields of Fate and further kinds of weather, decided here and nowhere else.
+// What the network does to what travels through it. Whoever carries something asks for the fate of
+// every parcel; how long it takes is all that a fair day decides. Loss, doubles, damage, disorder
+// and partitions are decided by stormy weather (stormy_weather.hpp), and suffered by datagrams
+// only.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,18 @@ struct Passage {
     NodeId to = 0;
     Time sent{};
     std::uint32_t length = 0;  ///< bytes of header and payload
+    bool may_be_cut = false;   ///< a datagram that the way may carry in pieces
 };
 
 struct Fate {
     Duration delay{};  ///< from sending to arriving
+    // What happens to datagrams only.
+    bool lost = false;
+    bool doubled = false;
+    Duration second_delay{};   ///< of the double
+    std::uint64_t damage = 0;  ///< not 0: bytes arrive changed, how is drawn from this seed
+    std::uint32_t fits = 0;    ///< not 0: lost, and the sender is told what length would not be
+    bool slandered = false;    ///< the sender is told that nobody takes datagrams there
 };
 
 class Weather {

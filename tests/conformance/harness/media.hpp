@@ -1,6 +1,9 @@
 // The media that the library was built with, each a folder of src/device.
 #pragma once
 
+#include <unistd.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +21,21 @@ inline const std::vector<std::string>& media() {
 /// A medium between processes: all but those that live within one.
 inline bool is_between_processes(const std::string& medium) {
     return medium != "loopback" && medium != "sim";
+}
+
+/// The process that runs the tests, in children, too.
+inline const pid_t test_process = getpid();
+
+/// A NIC's name on this medium; `host`: on a host of that name, if the medium has several. On udp
+/// an address of the loopback interface that no other run has, and another port for another host.
+inline std::string nic_name(const std::string& medium, const std::string& host = "") {
+    if (medium != "udp")
+        return medium + (medium == "shm" && !host.empty() ? ":conformance-" + host : "");
+    const auto run = static_cast<unsigned>(test_process);
+    std::string name = "udp:127." + std::to_string(128 + (run >> 16)) + "." +
+                       std::to_string(run >> 8 & 255) + "." + std::to_string(run & 255);
+    if (!host.empty()) name += ":" + std::to_string(10000 + std::hash<std::string>{}(host) % 10000);
+    return name;
 }
 
 }  // namespace conformance

@@ -143,7 +143,10 @@ public:
     unsigned has() const override {
         return own_nics | real_threads | processes | polling | configured;
     }
-    std::string device_name(const std::string&) const override { return medium_; }
+    std::string device_name(const std::string&) const override { return nic_name(medium_); }
+    std::string device_on_own_host(const std::string& role) const override {
+        return nic_name(medium_, role);
+    }
 
     void run(const std::vector<RolePlan>& plans) override {
         Lines lines(plans);

@@ -44,7 +44,10 @@ private:
 
 class ThreadStage : public Stage {
 public:
-    std::string device_name(const std::string&) const override { return medium_; }
+    std::string device_name(const std::string&) const override { return nic_name(medium_); }
+    std::string device_on_own_host(const std::string& role) const override {
+        return nic_name(medium_, role);
+    }
 
     void run(const std::vector<RolePlan>& plans) override {
         Lines lines(plans);

@@ -76,10 +76,7 @@ std::string Stage::host_name(const std::string&) const {
     return name;
 }
 
-std::string Stage::device_on_own_host(const std::string& role) const {
-    const std::string name = device_name(role);
-    return name == "shm" ? name + ":conformance-" + role : name;
-}
+std::string Stage::device_on_own_host(const std::string& role) const { return device_name(role); }
 
 std::chrono::seconds watchdog() {
     const char* text = std::getenv("VIA_TEST_SECONDS");

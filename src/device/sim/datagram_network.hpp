@@ -1,0 +1,149 @@
+// The network between simulated ports: one per world. Datagrams go from address to address, in any
+// order, and the weather decides what becomes of each. Hosts have one address for all their
+// processes, and each process a port of its own there; links, as the weather knows them, are
+// between hosts, numbered as they appeared.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "device/datagram/port.hpp"
+#include "device/sim/virtual_clock.hpp"
+#include "device/sim/weather.hpp"
+
+namespace via::device::sim {
+
+/// An open port; numbers are never used again.
+using SocketId = std::uint32_t;
+
+/// How a port ends.
+enum class Ending : std::uint8_t {
+    closed,  ///< its host goes on and answers that nobody is there
+    silent,  ///< the host is gone, and answers nothing
+};
+
+/// What travels: bytes, or what the network itself has to say.
+struct Datagram {
+    HostAddress from;
+    std::vector<std::byte> bytes;
+    bool to_host_port = false;
+    bool is_trouble = false;
+    datagram::Trouble trouble{};
+    // For those who watch
+    SocketId sender = 0;
+    bool genuine = true;  ///< not damaged, and not a double
+};
+
+class DatagramNetwork {
+public:
+    /// Clock and weather outlive the network, which outlives its ports.
+    DatagramNetwork(VirtualClock& clock, Weather& weather) : clock_(clock), weather_(weather) {}
+
+    VirtualClock& clock() { return clock_; }
+
+    // Ports ---------------------------------------------------------------------------------------
+    /// `data_port` 0: one that nobody had yet. Another one may be that of a port that is closed:
+    /// what still travels to it arrives.
+    SocketId open(const HostAddress& nic, std::uint64_t instance, std::uint16_t data_port);
+    void close(SocketId socket, Ending ending);
+    const HostAddress& data_address(SocketId socket) const { return sockets_[socket].data; }
+    /// Of the open ports with that NIC address the one that was opened first.
+    bool holds_host_port(SocketId socket) const;
+
+    // Datagrams -----------------------------------------------------------------------------------
+    void send(SocketId from, const datagram::Outgoing& outgoing);
+    /// The next one that has arrived by now, or nothing.
+    std::unique_ptr<Datagram> take(SocketId socket);
+    /// When the next one arrives; never() if none is on its way.
+    Time next_arrival(SocketId socket) const;
+
+    // Strangers -----------------------------------------------------------------------------------
+    /// Keeps the last `count` datagrams that were sent, for replay().
+    void remember(std::size_t count) { remembered_max_ = count; }
+    /// A datagram that was sent once comes again now, from the same address or from `pretended`.
+    /// `pick` chooses one. Nothing happens while there is none.
+    void replay(std::uint64_t pick, const HostAddress* pretended);
+    /// A datagram that claims to be from `pretended`.
+    void inject(const HostAddress& pretended, const HostAddress& to,
+                std::span<const std::byte> bytes);
+
+    // Who listens where ---------------------------------------------------------------------------
+    Status listen(SocketId socket, const Discriminator& discriminator);
+    void unlisten(SocketId socket, const Discriminator& discriminator);
+    bool find_listener(SocketId asker, const Discriminator& discriminator, std::uint16_t& data_port,
+                       std::uint64_t& instance) const;
+
+    // For those who watch -------------------------------------------------------------------------
+    void note_heard(SocketId by, const Datagram& datagram);
+    /// When `by` took a genuine datagram of `of` last.
+    Time last_heard(SocketId by, SocketId of) const;
+    /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
+    void watch_gaps(Duration length) { gap_ = length; }
+    Time last_gap_end(SocketId by, SocketId of) const;
+    /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
+    Time last_told_unreachable(SocketId by, SocketId of) const;
+    std::uint64_t sent() const { return sent_; }
+    /// Hears of every datagram that is sent, and what becomes of it.
+    using Watch = std::function<void(SocketId from, const datagram::Outgoing&, const Fate&)>;
+    void set_watch(Watch watch) { watch_ = std::move(watch); }
+
+private:
+    /// Host and port.
+    using Endpoint = std::pair<NodeId, std::uint16_t>;
+    using Mailbox = std::map<std::pair<Time, std::uint64_t>, std::unique_ptr<Datagram>>;
+    struct Listening {
+        Discriminator discriminator;
+        std::uint32_t count;
+    };
+    struct Socket {
+        HostAddress nic;
+        HostAddress data;
+        Endpoint nic_end;
+        Endpoint data_end;
+        std::uint64_t instance = 0;
+        bool is_open = true;
+        std::vector<Listening> listening;
+    };
+
+    struct Remembered {
+        HostAddress from;
+        HostAddress to;
+        std::vector<std::byte> bytes;
+    };
+
+    NodeId host_of(const HostAddress& address);
+    Endpoint end_of(const HostAddress& address);
+    const Socket* owner_of(const Endpoint& end) const;
+    bool is_silent(NodeId host) const;
+    void deliver(const Endpoint& end, Time arrival, std::unique_ptr<Datagram> datagram);
+    void tell(SocketId socket, NodeId by, Duration after, datagram::TroubleKind kind,
+              const HostAddress& about, std::uint32_t length);
+    void forget_arrived(const Endpoint& end);
+    const Listening* find(const Socket& socket, const Discriminator& discriminator) const;
+
+    VirtualClock& clock_;
+    Weather& weather_;
+    std::vector<HostAddress> hosts_;  ///< with port 0
+    std::vector<bool> silent_;        ///< hosts that answer nothing; ends with the next open()
+    std::vector<Socket> sockets_;
+    std::map<Endpoint, Mailbox> mailboxes_;
+    std::map<std::pair<SocketId, SocketId>, Time> heard_;
+    std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
+    Duration gap_{Time::never().ns};
+    std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
+    std::deque<Remembered> remembered_;
+    std::size_t remembered_max_ = 0;
+    std::uint16_t next_port_ = 49'152;
+    Watch watch_;
+    std::uint64_t sent_ = 0;
+    std::uint64_t order_ = 0;
+};
+
+}  // namespace via::device::sim

@@ -1,0 +1,137 @@
+#include "device/udp/interface.hpp"
+
+#include <arpa/inet.h>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "device/udp/socket_address.hpp"
+
+namespace via::device::udp {
+
+namespace {
+
+struct Found {
+    Place place;
+    bool loopback;
+    bool link_local;
+};
+
+/// The addresses of interfaces that are up; errno in `error` if they are not to be had.
+std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
+    std::vector<Found> all;
+    ifaddrs* first = nullptr;
+    error = 0;
+    if (system.getifaddrs(&first) != 0) {
+        error = errno;
+        return all;
+    }
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(first, freeifaddrs);
+    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+        const HostAddress address = from_socket(*one->ifa_addr);
+        if (address.length == 0) continue;
+        const bool link_local =
+            is_ipv6(address) && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
+        all.push_back({{one->ifa_name, if_nametoindex(one->ifa_name), with_port(address, port)},
+                       (one->ifa_flags & IFF_LOOPBACK) != 0,
+                       link_local});
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+        return std::pair(a.loopback, a.link_local) < std::pair(b.loopback, b.link_local);
+    });
+    return all;
+}
+
+std::string host_text(const HostAddress& address) {
+    char text[INET6_ADDRSTRLEN] = {};
+    inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
+    return is_ipv6(address) ? "[" + std::string(text) + "]" : text;
+}
+
+std::string what_there_is(const std::vector<Found>& all) {
+    std::string text;
+    for (const Found& found : all)
+        text += (text.empty() ? "" : ", ") + found.place.interface + " (" +
+                host_text(found.place.address) + ")";
+    return text.empty() ? "no interface that is up has an address" : "there are " + text;
+}
+
+/// What stands before and behind the last colon; brackets mean IPv6.
+struct Parts {
+    std::string host;
+    bool ipv6 = false;
+    std::uint16_t port = 0;
+};
+
+bool take_apart(std::string_view text, std::uint16_t default_port, Parts& parts) {
+    parts.ipv6 = text.starts_with('[');
+    const std::size_t end = text.find(parts.ipv6 ? ']' : ':');
+    if (parts.ipv6 && end == text.npos) return false;
+    parts.host = text.substr(parts.ipv6 ? 1 : 0, parts.ipv6 ? end - 1 : end);
+    const std::string_view rest =
+        end == text.npos ? std::string_view{} : text.substr(parts.ipv6 ? end + 1 : end);
+    parts.port = default_port;
+    if (parts.host.empty() || parts.host.find('\0') != parts.host.npos) return false;
+    if (rest.empty()) return true;
+    const auto [last, error] =
+        std::from_chars(rest.data() + 1, rest.data() + rest.size(), parts.port);
+    return rest.front() == ':' && error == std::errc{} && last == rest.data() + rest.size() &&
+           parts.port != 0;
+}
+
+/// Every address 127.x.y.z is one of the loopback interface's.
+bool is_loopback_host(const HostAddress& address) {
+    return address.length == 6 && address.bytes[0] == 127;
+}
+
+}  // namespace
+
+std::expected<Place, std::string> find_place(System& system, std::string_view text,
+                                             std::uint16_t default_port) {
+    Parts parts;
+    int error = 0;
+    const auto describe = [&] { return what_there_is(look_around(system, default_port, error)); };
+    if (!take_apart(text, default_port, parts))
+        return std::unexpected(
+            "udp needs an interface or an address, and a port from 1 to 65535 may follow: "
+            "udp:eth0, "
+            "udp:10.0.0.1:9741, udp:[fd00::1], udp:[eth0] for its IPv6 address; " +
+            describe());
+    const std::vector<Found> all = look_around(system, parts.port, error);
+    if (error != 0)
+        return std::unexpected(std::string("udp: cannot see the interfaces (getifaddrs): ") +
+                               std::strerror(error));
+    HostAddress written;
+    if (inet_pton(parts.ipv6 ? AF_INET6 : AF_INET, parts.host.c_str(), written.bytes.data()) == 1) {
+        written.length = parts.ipv6 ? 18 : 6;
+        written = with_port(written, parts.port);
+        for (const Found& found : all) {
+            if (found.place.address == written) return found.place;
+            if (found.loopback && is_loopback_host(written) &&
+                is_loopback_host(found.place.address))
+                return Place{found.place.interface, found.place.index, written};
+        }
+        return std::unexpected("udp: no interface that is up has the address " +
+                               host_text(written) + "; " + what_there_is(all));
+    }
+    for (const Found& found : all)
+        if (found.place.interface == parts.host && is_ipv6(found.place.address) == parts.ipv6)
+            return found.place;
+    const bool exists = if_nametoindex(parts.host.c_str()) != 0;
+    const std::string what = exists ? std::string("udp: interface ") + parts.host + " has no " +
+                                          (parts.ipv6 ? "IPv6" : "IPv4") + " address, or is down"
+                                    : "udp: there is no interface \"" + parts.host + "\"";
+    return std::unexpected(what + "; " + what_there_is(all));
+}
+
+std::vector<Place> all_places(System& system, std::uint16_t port) {
+    int error = 0;
+    std::vector<Place> places;
+    for (Found& found : look_around(system, port, error)) places.push_back(std::move(found.place));
+    return places;
+}
+
+}  // namespace via::device::udp

@@ -1,0 +1,29 @@
+// The network interfaces of this host: which one a NIC is at, by name or address.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/address.hpp"
+#include "device/udp/system.hpp"
+
+namespace via::device::udp {
+
+/// Where a NIC is.
+struct Place {
+    std::string interface;
+    unsigned index = 0;   ///< of the interface
+    HostAddress address;  ///< of the NIC, with its port
+};
+
+/// "INTERFACE", "ADDRESS", either with ":PORT"; in brackets for IPv6: "[INTERFACE]", "[ADDRESS]".
+/// error: what is wrong, and what there is.
+std::expected<Place, std::string> find_place(System& system, std::string_view text,
+                                             std::uint16_t default_port);
+
+/// All addresses of interfaces that are up, the loopback's last.
+std::vector<Place> all_places(System& system, std::uint16_t port);
+
+}  // namespace via::device::udp

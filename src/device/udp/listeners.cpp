@@ -1,0 +1,221 @@
+#include "device/udp/listeners.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace via::device::udp {
+
+namespace {
+
+constexpr std::size_t name_max = 64;
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
+
+std::string nic_name(pid_t pid, std::uint16_t port, std::uint64_t instance) {
+    char name[name_max];
+    std::snprintf(name, sizeof name, "nic-%d-%u-%016" PRIx64, static_cast<int>(pid), port,
+                  instance);
+    return name;
+}
+
+/// False: `name` is not in our own spelling.
+bool parse_nic_name(const std::string& name, std::uint16_t& port, std::uint64_t& instance) {
+    int pid = 0;
+    unsigned number = 0;
+    if (std::sscanf(name.c_str(), "nic-%9d-%5u-%16" SCNx64, &pid, &number, &instance) != 3)
+        return false;
+    port = static_cast<std::uint16_t>(number);
+    return nic_name(pid, port, instance) == name;
+}
+
+std::string link_name(const Discriminator& discriminator) {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string name = "d-";
+    for (std::size_t n = 0; n < discriminator.length; ++n) {
+        name += digits[discriminator.bytes[n] >> 4];
+        name += digits[discriminator.bytes[n] & 15];
+    }
+    return name;
+}
+
+}  // namespace
+
+std::expected<Listeners, std::string> Listeners::open(System& system, const std::string& directory,
+                                                      std::uint16_t data_port,
+                                                      std::uint64_t instance) {
+    Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
+    if (!opened.valid())
+        return std::unexpected("udp: cannot open the directory " + directory + ": " +
+                               std::strerror(errno));
+    Listeners self(system, std::move(opened), directory);
+    self.remove_leftovers();
+    if (auto done = self.put_down(data_port, instance); !done)
+        return std::unexpected(std::move(done.error()));
+    return self;
+}
+
+Listeners::~Listeners() {
+    if (!directory_.valid() || name_.empty()) return;
+    // While our file is locked nobody takes us for dead, so links that lead to us stay ours.
+    for (const auto& [link, count] : listening_)
+        if (target_of(link) == name_) remove(link);
+    remove(name_);
+}
+
+/// Our file gets its name when it is locked: one that is not looks dead.
+std::expected<void, std::string> Listeners::put_down(std::uint16_t data_port,
+                                                     std::uint64_t instance) {
+    const std::string name = nic_name(system_->getpid(), data_port, instance);
+    const std::string temporary = "new" + name.substr(3);
+    const auto failed = [&](const char* what) {
+        const std::string text = std::string("udp: cannot ") + what + " in " + path_ + ": " +
+                                 std::strerror(errno) + "; look at its permissions and its space";
+        return std::unexpected(text);
+    };
+    lock_ = Descriptor(
+        *system_, system_->openat(directory_.get(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL));
+    if (!lock_.valid()) return failed("make a file");
+    if (system_->flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 &&
+        system_->renameat(directory_.get(), temporary.c_str(), name.c_str()) == 0) {
+        name_ = name;
+        return {};
+    }
+    auto failure = failed("lock and name a file");
+    remove(temporary);
+    return failure;
+}
+
+bool Listeners::is_alive(const std::string& name) const {
+    if (name == name_) return true;
+    const Descriptor file(*system_, system_->openat(directory_.get(), name.c_str(), O_RDONLY));
+    if (!file.valid()) return errno != ENOENT;
+    // Shared: two that look at the same time do not take each other for the owner.
+    if (system_->flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
+    return true;
+}
+
+std::string Listeners::target_of(const std::string& link) const {
+    char target[name_max];
+    const ssize_t length =
+        system_->readlinkat(directory_.get(), link.c_str(), target, sizeof target);
+    if (length <= 0 || static_cast<std::size_t>(length) == sizeof target) return {};
+    return {target, static_cast<std::size_t>(length)};
+}
+
+/// One more try for what an interruption or a lack of memory prevented; what stays nevertheless is
+/// removed by a later opener.
+bool Listeners::remove(const std::string& name) const {
+    if (system_->unlinkat(directory_.get(), name.c_str()) == 0) return true;
+    return errno != ENOENT && system_->unlinkat(directory_.get(), name.c_str()) == 0;
+}
+
+bool Listeners::lock_directory() const {
+    // Held for a few calls only; but its holder may be stopped, so we do not wait for it.
+    for (int attempt = 0; attempt < 64; ++attempt) {
+        if (system_->flock(directory_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        system_->yield();
+    }
+    return false;
+}
+
+bool Listeners::take_link(const std::string& link) {
+    const auto make = [&] {
+        return system_->symlinkat(name_.c_str(), directory_.get(), link.c_str()) == 0;
+    };
+    if (make()) return true;
+    const std::string owner = target_of(link);
+    if (owner == name_) return true;
+    if (is_alive(owner)) return false;
+    // Under a lock, so that two who do this at once cannot remove a third one's new link.
+    if (!lock_directory()) return false;
+    if (target_of(link) == owner) remove(link);
+    const bool made = make();
+    system_->flock(directory_.get(), LOCK_UN);
+    return made;
+}
+
+Status Listeners::listen(const Discriminator& discriminator) {
+    const std::string link = link_name(discriminator);
+    const auto found = listening_.find(link);
+    if (found == listening_.end() && !take_link(link)) return Status::error_resource;
+    ++listening_[link];
+    return Status::success;
+}
+
+void Listeners::unlisten(const Discriminator& discriminator) {
+    const auto found = listening_.find(link_name(discriminator));
+    if (found == listening_.end() || --found->second > 0) return;
+    if (target_of(found->first) == name_) remove(found->first);
+    listening_.erase(found);
+}
+
+bool Listeners::find(const Discriminator& discriminator, std::uint16_t& data_port,
+                     std::uint64_t& instance) const {
+    const std::string owner = target_of(link_name(discriminator));
+    return parse_nic_name(owner, data_port, instance) && is_alive(owner);
+}
+
+void Listeners::list(const std::function<bool(const std::string&)>& take) const {
+    // A descriptor of its own: reading moves its position.
+    const Descriptor listing(*system_, system_->openat(directory_.get(), ".", directory_flags));
+    if (!listing.valid()) return;
+    alignas(8) char buffer[4096];
+    for (;;) {
+        const ssize_t length = system_->getdents(listing.get(), buffer, sizeof buffer);
+        if (length <= 0) return;
+        for (ssize_t at = 0; at < length;) {
+            const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+            if (!take(entry->d_name)) return;
+            at += entry->d_reclen;
+        }
+    }
+}
+
+bool Listeners::has_others() const {
+    bool others = false;
+    list([&](const std::string& name) {
+        std::uint16_t port = 0;
+        std::uint64_t instance = 0;
+        others = parse_nic_name(name, port, instance) && name != name_ && is_alive(name);
+        return !others;
+    });
+    return others;
+}
+
+/// One that is being made is not locked yet.
+bool Listeners::is_left_over(const std::string& name) const {
+    int pid = 0;
+    if (name.starts_with("d-")) {
+        const std::string owner = target_of(name);
+        return !owner.empty() && !is_alive(owner);
+    }
+    if (name.starts_with("nic-")) return !is_alive(name);
+    return std::sscanf(name.c_str(), "new-%9d-", &pid) == 1 && system_->kill(pid, 0) < 0 &&
+           errno == ESRCH;
+}
+
+/// A courtesy: what cannot be seen or removed now is left to the next opener.
+void Listeners::remove_leftovers() {
+    std::vector<std::string> names;
+    list([&](const std::string& name) {
+        if (is_left_over(name)) names.push_back(name);
+        return true;
+    });
+    if (names.empty() || !lock_directory()) return;
+    for (const std::string& name : names)
+        if (is_left_over(name)) remove(name);
+    system_->flock(directory_.get(), LOCK_UN);
+}
+
+bool somebody_lives(System& system, const std::string& directory) {
+    Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
+    return opened.valid() && Listeners(system, std::move(opened), directory).has_others();
+}
+
+}  // namespace via::device::udp

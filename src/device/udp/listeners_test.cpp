@@ -1,0 +1,173 @@
+// Processes of one address: who has the host's port, who listens where, what the dead leave behind.
+#include "device/udp/listeners.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "device/udp/test_support.hpp"
+
+namespace via::device::udp::test {
+namespace {
+
+/// A process with a port that listens to "child", until it is killed.
+class Child {
+public:
+    explicit Child(const Directory& directory) {
+        int ready[2];
+        if (::pipe(ready) != 0) throw std::runtime_error("pipe");
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            const HostAddress address = with_port(parents_address(), 9741);
+            Node node(directory, address, 77);
+            const bool listens = node->listen(discriminator("child")) == Status::success;
+            if (!listens || ::write(ready[1], "r", 1) != 1) ::_exit(1);
+            for (;;) ::pause();
+        }
+        char byte = 0;
+        ::close(ready[1]);
+        if (::read(ready[0], &byte, 1) != 1) ADD_FAILURE() << "the child does not listen";
+        ::close(ready[0]);
+    }
+    ~Child() { kill(); }
+    void kill() {
+        if (pid_ < 0) return;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+    }
+
+private:
+    static HostAddress parents_address() {
+        const auto pid = static_cast<std::uint32_t>(::getppid());
+        HostAddress address = test_address();
+        address.bytes[1] = static_cast<std::uint8_t>(64 + (pid >> 16));
+        address.bytes[2] = static_cast<std::uint8_t>(pid >> 8);
+        address.bytes[3] = static_cast<std::uint8_t>(pid);
+        return address;
+    }
+    pid_t pid_ = -1;
+};
+
+TEST(UdpListeners, EachIsFoundByAll) {
+    Directory directory;
+    Node a(directory), b(directory, test_address(), 2);
+    EXPECT_TRUE(a->has_host_port());
+    EXPECT_FALSE(b->has_host_port());
+    EXPECT_EQ(b->listen(discriminator("x")), Status::success);
+    EXPECT_EQ(a->listen(discriminator("x")), Status::error_resource);
+    EXPECT_EQ(a->listen(discriminator("y")), Status::success);
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    ASSERT_TRUE(a->find_listener(discriminator("x"), port, instance));
+    EXPECT_EQ(port, port_of(b->data_address()));
+    EXPECT_EQ(instance, 2U);
+    EXPECT_FALSE(a->find_listener(discriminator("z"), port, instance));
+    EXPECT_EQ(b->listen(discriminator("x")), Status::success) << "once more, by the same one";
+    b->unlisten(discriminator("x"));
+    EXPECT_TRUE(a->find_listener(discriminator("x"), port, instance));
+    b->unlisten(discriminator("x"));
+    EXPECT_FALSE(a->find_listener(discriminator("x"), port, instance));
+    EXPECT_EQ(a->listen(discriminator("x")), Status::success);
+}
+
+TEST(UdpListeners, DiscriminatorsOfAllBytesAndLengths) {
+    Directory directory;
+    Node node(directory);
+    Discriminator longest;
+    longest.length = 64;
+    for (std::size_t n = 0; n < 64; ++n) longest.bytes[n] = static_cast<std::uint8_t>(n * 4);
+    const Discriminator none;
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    EXPECT_EQ(node->listen(longest), Status::success);
+    EXPECT_TRUE(node->find_listener(longest, port, instance));
+    EXPECT_FALSE(node->find_listener(none, port, instance));
+    EXPECT_EQ(node->listen(none), Status::success);
+    EXPECT_TRUE(node->find_listener(none, port, instance));
+}
+
+TEST(UdpListeners, WhoClosesLeavesNothingAndAnotherAnswers) {
+    Directory directory;
+    auto a = std::make_unique<Node>(directory);
+    Node b(directory, test_address(), 2);
+    (*a)->listen(discriminator("x"));
+    const Time due = b->next_deadline();
+    ASSERT_FALSE(due.is_never());
+    b->service(due);
+    EXPECT_FALSE(b->has_host_port());
+    a.reset();
+    EXPECT_EQ(directory.names().size(), 1U);
+    b->service(b->next_deadline());
+    EXPECT_TRUE(b->has_host_port());
+    EXPECT_TRUE(b->next_deadline().is_never());
+}
+
+TEST(UdpListeners, TheDeadGiveWay) {
+    Directory directory;
+    Child child(directory);
+    Node node(directory, test_address(), 2);
+    EXPECT_FALSE(node->has_host_port());
+    EXPECT_EQ(node->listen(discriminator("child")), Status::error_resource);
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    EXPECT_TRUE(node->find_listener(discriminator("child"), port, instance));
+    EXPECT_EQ(instance, 77U);
+    child.kill();
+    EXPECT_FALSE(node->find_listener(discriminator("child"), port, instance));
+    node->service(node->next_deadline());
+    EXPECT_TRUE(node->has_host_port());
+    EXPECT_EQ(node->listen(discriminator("child")), Status::success);
+    Node next(directory, test_address(), 3);
+    EXPECT_EQ(directory.names().size(), 3U) << "two NICs, one name: the dead one's file is gone";
+}
+
+TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {
+    Directory directory, strangers;
+    Node stranger(strangers);
+    const auto opened = open(directory, test_address(), 1);
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_NE(opened.error().find("UDP port 9741"), std::string::npos) << opened.error();
+    EXPECT_NE(opened.error().find("not by a NIC of this user"), std::string::npos);
+    EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(UdpListeners, ADirectoryThatIsNotThereIsNamed) {
+    Directory directory;
+    const auto opened = UdpPort::open({{"lo", 1, test_address()}, directory.path + "/none", 1});
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_NE(opened.error().find(directory.path + "/none"), std::string::npos) << opened.error();
+}
+
+TEST(UdpInterfaces, AreFoundByNameAndAddress) {
+    const auto find = [](const char* text) { return find_place(System::real(), text, 9741); };
+    const HostAddress localhost{{127, 0, 0, 1, 0x26, 0x0D}, 6};
+    ASSERT_TRUE(find("lo"));
+    EXPECT_EQ(find("lo")->address, localhost);
+    EXPECT_EQ(find("lo")->interface, "lo");
+    EXPECT_EQ(find("127.0.0.1")->address, localhost);
+    EXPECT_EQ(find("127.0.0.1:9742")->address, with_port(localhost, 9742));
+    ASSERT_TRUE(find("127.1.2.3")) << "all of 127.0.0.0/8 is the loopback's";
+    EXPECT_EQ(find("127.1.2.3")->interface, "lo");
+    EXPECT_EQ(find("lo:80")->address, with_port(localhost, 80));
+    if (const auto ipv6 = find("[::1]:9742")) {
+        EXPECT_EQ(ipv6->address.length, 18);
+        EXPECT_EQ(port_of(ipv6->address), 9742);
+        EXPECT_EQ(find("[lo]")->address, with_port(ipv6->address, 9741));
+    }
+}
+
+TEST(UdpInterfaces, WhatIsWrongIsNamed) {
+    const auto error = [](const char* text) {
+        const auto found = find_place(System::real(), text, 9741);
+        return found ? std::string("found") : found.error();
+    };
+    for (const char* text : {"", "lo:", "lo:0", "lo:65536", "lo:1x", "[::1", "[::1]9741", ":9741"})
+        EXPECT_NE(error(text).find("udp needs an interface or an address"), std::string::npos)
+            << text << ": " << error(text);
+    EXPECT_NE(error("ethernet0").find("no interface \"ethernet0\""), std::string::npos);
+    EXPECT_NE(error("ethernet0").find("lo (127.0.0.1)"), std::string::npos) << error("ethernet0");
+    EXPECT_NE(error("203.0.113.77").find("has the address 203.0.113.77"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace via::device::udp::test

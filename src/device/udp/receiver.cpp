@@ -1,0 +1,113 @@
+#include "device/udp/receiver.hpp"
+
+#include <netinet/udp.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace via::device::udp {
+
+namespace {
+
+/// Length of the datagrams that a message was joined of; 0: it is one.
+std::uint32_t segment_of(msghdr& message) {
+    for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
+         entry = CMSG_NXTHDR(&message, entry)) {
+        if (entry->cmsg_level != SOL_UDP || entry->cmsg_type != UDP_GRO) continue;
+        int segment = 0;
+        std::memcpy(&segment, CMSG_DATA(entry), sizeof segment);
+        return segment > 0 ? static_cast<std::uint32_t>(segment) : 0;
+    }
+    return 0;
+}
+
+}  // namespace
+
+Receiver::Receiver(System& system) : system_(system) { in_hand_.reserve(Buffers::count); }
+
+std::size_t Receiver::take(std::span<datagram::Incoming> datagrams) {
+    std::size_t count = 0;
+    for (; count < datagrams.size() && first_ != last_; ++count) {
+        Message& message = messages_[first_];
+        const std::uint32_t left = message.length - message.taken;
+        const std::uint32_t length = std::min(left, message.segment);
+        datagram::Incoming& incoming = datagrams[count];
+        incoming.from = message.from;
+        incoming.bytes = buffers_.at(message.buffer) + message.taken;
+        incoming.length = length;
+        incoming.buffer = message.buffer;
+        incoming.to_host_port = message.is_host_port;
+        message.taken += length;
+        if (message.taken < message.length) continue;
+        in_hand_.push_back(message.buffer);
+        ++first_;
+    }
+    return count;
+}
+
+void Receiver::release() {
+    for (const std::uint32_t buffer : in_hand_) buffers_.give_back(buffer);
+    in_hand_.clear();
+}
+
+/// Makes slots ready; returns how many there are buffers for.
+unsigned Receiver::prepare(unsigned count) {
+    while (prepared_count_ < count) {
+        const std::uint32_t buffer = buffers_.take();
+        if (buffer == Buffers::none) break;
+        slots_[prepared_count_].bytes = {buffers_.at(buffer), Buffers::bytes};
+        prepared_[prepared_count_++] = buffer;
+    }
+    count = std::min(count, prepared_count_);
+    for (unsigned n = 0; n < count; ++n) {
+        Slot& slot = slots_[n];
+        msghdr& header = headers_[n].msg_hdr;
+        header.msg_name = &slot.from.any;
+        header.msg_namelen = sizeof slot.from.ipv6;
+        header.msg_iov = &slot.bytes;
+        header.msg_iovlen = 1;
+        header.msg_control = slot.control.data();
+        header.msg_controllen = slot.control.size();
+    }
+    return count;
+}
+
+void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
+    Message& message = messages_[index];
+    message.buffer = prepared_[index];
+    message.length = length;
+    message.taken = 0;
+    message.segment = segment_of(headers_[index].msg_hdr);
+    if (message.segment == 0) message.segment = length;
+    message.from = from_socket(slots_[index].from.any);
+    message.is_host_port = is_host_port;
+}
+
+int Receiver::read(int socket, bool is_host_port) {
+    // A lone datagram is the one that somebody waits for. Behind one there may be more.
+    const unsigned wanted = prepare(more_expected_ && !is_host_port ? burst_max : 1);
+    if (wanted == 0) return 0;
+    unsigned count = 0;
+    if (wanted == 1) {
+        const ssize_t length = system_.recvmsg(socket, &headers_[0].msg_hdr, 0);
+        if (length >= 0) headers_[0].msg_len = static_cast<unsigned>(length);
+        count = length >= 0 ? 1 : 0;
+    } else {
+        count =
+            static_cast<unsigned>(std::max(0, system_.recvmmsg(socket, headers_.data(), wanted)));
+    }
+    if (!is_host_port) more_expected_ = count == wanted;
+    if (count == 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
+    first_ = last_ = 0;
+    for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, is_host_port);
+    last_ = count;
+    // The buffers not used stay prepared, at the beginning.
+    for (unsigned n = count; n < prepared_count_; ++n) {
+        prepared_[n - count] = prepared_[n];
+        slots_[n - count].bytes = slots_[n].bytes;
+    }
+    prepared_count_ -= count;
+    return 0;
+}
+
+}  // namespace via::device::udp

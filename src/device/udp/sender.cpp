@@ -1,0 +1,186 @@
+#include "device/udp/sender.hpp"
+
+#include <netinet/udp.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace via::device::udp {
+
+namespace {
+
+/// An error of an earlier datagram may be told at the next call: tries of each datagram.
+constexpr int tries_max = 3;
+
+bool is_no_room(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+/// Not to be had here, or not now, as opposed to what every datagram may meet.
+bool is_refusal_to_cut(int error) {
+    return error == EINVAL || error == EIO || error == EOPNOTSUPP || error == ENOPROTOOPT ||
+           error == EMSGSIZE;
+}
+
+}  // namespace
+
+/// How many datagrams from the first on can be one message.
+std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) const {
+    const datagram::Outgoing& first = datagrams.front();
+    if (!joins_ || first.may_be_cut || first.length == 0) return 1;
+    std::size_t bytes = first.length;
+    std::size_t count = 1;
+    while (count < datagrams.size()) {
+        const datagram::Outgoing& next = datagrams[count];
+        bytes += next.length;
+        if (next.length > first.length || next.length == 0 || next.may_be_cut ||
+            bytes > joined_bytes_max || !(next.to == first.to))
+            break;
+        ++count;
+        if (next.length < first.length) break;  // only the last one may be shorter
+    }
+    return count;
+}
+
+void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run, std::size_t at) {
+    Message& message = messages_[index];
+    message.to = to_socket(run.front().to, scope_);
+    message.datagrams = run.size();
+    for (std::size_t n = 0; n < run.size(); ++n)
+        bytes_[at + n] = {const_cast<std::byte*>(run[n].bytes), run[n].length};
+    msghdr& header = headers_[index].msg_hdr;
+    header = {};
+    header.msg_name = &message.to.any;
+    header.msg_namelen = message.to.length;
+    header.msg_iov = &bytes_[at];
+    header.msg_iovlen = run.size();
+    if (run.size() == 1) return;
+    header.msg_control = message.control.data();
+    header.msg_controllen = message.control.size();
+    cmsghdr* entry = CMSG_FIRSTHDR(&header);
+    entry->cmsg_level = SOL_UDP;
+    entry->cmsg_type = UDP_SEGMENT;
+    entry->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    const auto segment = static_cast<std::uint16_t>(run.front().length);
+    std::memcpy(CMSG_DATA(entry), &segment, sizeof segment);
+}
+
+/// Makes messages of as many datagrams as fit; returns how many those are.
+std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
+    std::size_t count = 0;
+    gathered_ = 0;
+    while (count < datagrams.size() && count < datagrams_max && gathered_ < messages_max &&
+           !datagrams[count].may_be_cut) {
+        const auto rest =
+            datagrams.subspan(count, std::min(datagrams.size(), datagrams_max) - count);
+        const std::size_t run = run_length(rest);
+        fill(gathered_++, rest.first(run), count);
+        count += run;
+    }
+    return count;
+}
+
+std::size_t Sender::send(int socket, std::span<const datagram::Outgoing> datagrams) {
+    std::size_t taken = 0;
+    bool no_room = false;
+    while (taken < datagrams.size() && !no_room) {
+        const auto rest = datagrams.subspan(taken);
+        const bool alone = rest.size() == 1 || rest.front().may_be_cut;
+        if (!alone) {
+            taken += send_gathered(socket, rest.first(gather(rest)), no_room);
+            continue;
+        }
+        no_room = (rest.front().may_be_cut ? send_cut(socket, rest.front())
+                                           : send_one(socket, rest.front())) == Result::no_room;
+        if (!no_room) ++taken;
+    }
+    return taken;
+}
+
+/// Sends what was gathered; returns how many datagrams were taken.
+std::size_t Sender::send_gathered(int socket, std::span<const datagram::Outgoing> datagrams,
+                                  bool& no_room) {
+    std::size_t taken = 0;
+    for (std::size_t done = 0; done < gathered_ && !no_room;) {
+        const int count =
+            system_.sendmmsg(socket, &headers_[done], static_cast<unsigned>(gathered_ - done));
+        if (count > 0) {
+            for (const std::size_t end = done + static_cast<std::size_t>(count); done < end; ++done)
+                taken += messages_[done].datagrams;
+            continue;
+        }
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && is_no_room(errno)) {
+            no_room = true;
+            break;
+        }
+        // The first message left has a fault of its own, or tells of an earlier one.
+        const auto run = datagrams.subspan(taken, messages_[done].datagrams);
+        no_room = send_joined(socket, run, headers_[done], taken) == Result::no_room;
+        ++done;
+    }
+    return taken;
+}
+
+/// One message once more; if the kernel does not cut it, datagram by datagram.
+Sender::Result Sender::send_joined(int socket, std::span<const datagram::Outgoing> run,
+                                   mmsghdr& message, std::size_t& taken) {
+    if (run.size() > 1) {
+        if (errno == EIO || errno == EOPNOTSUPP || errno == ENOPROTOOPT) joins_ = false;
+        if (!is_refusal_to_cut(errno)) {
+            troubles_.read(socket);
+            if (system_.sendmmsg(socket, &message, 1) == 1) {
+                taken += run.size();
+                return Result::sent;
+            }
+        }
+    }
+    for (const datagram::Outgoing& datagram : run) {
+        if (send_one(socket, datagram) == Result::no_room) return Result::no_room;
+        ++taken;
+    }
+    return Result::sent;
+}
+
+Sender::Result Sender::send_one(int socket, const datagram::Outgoing& datagram) {
+    const SocketAddress to = to_socket(datagram.to, scope_);
+    int error = 0;
+    for (int tries = 0; tries < tries_max; ++tries) {
+        if (system_.sendto(socket, datagram.bytes, datagram.length, &to.any, to.length) >= 0)
+            return Result::sent;
+        error = errno;
+        if (is_no_room(error)) return Result::no_room;
+        if (error != EINTR) troubles_.read(socket);
+        if (error == EMSGSIZE) break;
+    }
+    lose(datagram, error);
+    return Result::sent;
+}
+
+Sender::Result Sender::send_cut(int socket, const datagram::Outgoing& datagram) {
+    const bool ipv6 = is_ipv6(datagram.to);
+    const int level = ipv6 ? SOL_IPV6 : SOL_IP;
+    const int option = ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
+    // Where the kernel refuses this, the datagram meets what one that must not be cut meets.
+    system_.setsockopt(socket, level, option, ipv6 ? IPV6_PMTUDISC_DONT : IP_PMTUDISC_DONT);
+    const Result result = send_one(socket, datagram);
+    const int whole = ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+    for (int tries = 0; tries < tries_max; ++tries)
+        if (system_.setsockopt(socket, level, option, whole) == 0) break;
+    return result;
+}
+
+void Sender::lose(const datagram::Outgoing& datagram, int error) {
+    switch (error) {
+        case EMSGSIZE:
+            met_too_long_ = true;  // what fits is in the error queue
+            return;
+        case ENOBUFS:  // a full queue of the interface, or memory: as if lost on the way
+        case ENOMEM:
+        case EINTR:
+        case ECONNREFUSED:  // of somebody else, told again and again
+            return;
+        default:
+            troubles_.add({datagram::TroubleKind::host_unreachable, datagram.to, 0});
+    }
+}
+
+}  // namespace via::device::udp

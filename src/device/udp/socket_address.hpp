@@ -1,0 +1,37 @@
+// NIC addresses as sockets know them.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/address.hpp"
+
+namespace via::device::udp {
+
+struct SocketAddress {
+    union {
+        sockaddr any;
+        sockaddr_in ipv4;
+        sockaddr_in6 ipv6;
+    };
+    socklen_t length = 0;
+
+    SocketAddress() : ipv6{} {}
+};
+
+inline bool is_ipv6(const HostAddress& address) { return address.length == 18; }
+
+std::uint16_t port_of(const HostAddress& address);
+/// The same host at another port.
+HostAddress with_port(HostAddress address, std::uint16_t port);
+inline bool same_host(const HostAddress& a, const HostAddress& b) {
+    return with_port(a, 0) == with_port(b, 0);
+}
+
+/// `scope`: index of the interface at which link-local IPv6 addresses are meant. Of an address of
+/// neither length: length 0.
+SocketAddress to_socket(const HostAddress& address, unsigned scope);
+/// Of neither family: an address of length 0.
+HostAddress from_socket(const sockaddr& address);
+
+}  // namespace via::device::udp

@@ -1,0 +1,145 @@
+#include "device/udp/system.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+namespace via::device::udp {
+
+int System::socket(int family) {
+    return ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+int System::bind(int fd, const sockaddr* address, socklen_t length) {
+    return ::bind(fd, address, length);
+}
+int System::getsockname(int fd, sockaddr* address, socklen_t* length) {
+    return ::getsockname(fd, address, length);
+}
+int System::setsockopt(int fd, int level, int option, int value) {
+    return ::setsockopt(fd, level, option, &value, sizeof value);
+}
+int System::getsockopt(int fd, int level, int option, int* value) {
+    socklen_t length = sizeof *value;
+    return ::getsockopt(fd, level, option, value, &length);
+}
+ssize_t System::sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
+                       socklen_t address_length) {
+    return ::sendto(fd, bytes, length, MSG_DONTWAIT, address, address_length);
+}
+int System::sendmmsg(int fd, mmsghdr* messages, unsigned count) {
+    return ::sendmmsg(fd, messages, count, MSG_DONTWAIT);
+}
+ssize_t System::recvmsg(int fd, msghdr* message, int flags) {
+    return ::recvmsg(fd, message, flags | MSG_DONTWAIT);
+}
+int System::recvmmsg(int fd, mmsghdr* messages, unsigned count) {
+    return ::recvmmsg(fd, messages, count, MSG_DONTWAIT, nullptr);
+}
+int System::poll(pollfd* entries, nfds_t count) { return ::poll(entries, count, 0); }
+int System::epoll_create() { return ::epoll_create1(EPOLL_CLOEXEC); }
+int System::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+    return ::epoll_ctl(epoll, operation, fd, event);
+}
+int System::interface_mtu(int fd, ifreq* request) { return ::ioctl(fd, SIOCGIFMTU, request); }
+int System::getifaddrs(ifaddrs** list) { return ::getifaddrs(list); }
+
+int System::openat(int directory, const char* path, int flags) {
+    return ::openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+int System::close(int fd) { return ::close(fd); }
+int System::flock(int fd, int operation) { return ::flock(fd, operation); }
+ssize_t System::getdents(int fd, void* buffer, std::size_t length) {
+    return ::syscall(SYS_getdents64, fd, buffer, length);
+}
+int System::symlinkat(const char* target, int directory, const char* name) {
+    return ::symlinkat(target, directory, name);
+}
+ssize_t System::readlinkat(int directory, const char* name, char* buffer, std::size_t length) {
+    return ::readlinkat(directory, name, buffer, length);
+}
+int System::unlinkat(int directory, const char* name) { return ::unlinkat(directory, name, 0); }
+int System::renameat(int directory, const char* from, const char* to) {
+    return ::renameat(directory, from, directory, to);
+}
+
+int System::kill(pid_t pid, int signal) { return ::kill(pid, signal); }
+Time System::now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return {now.tv_sec * 1'000'000'000 + now.tv_nsec};
+}
+void System::yield() { ::sched_yield(); }
+pid_t System::getpid() { return ::getpid(); }
+
+System& System::real() {
+    // Never destroyed: a device may be closed by an exit handler that runs after ours.
+    static System& system = *new System;
+    return system;
+}
+
+// Descriptors and fork ----------------------------------------------------------------------------
+
+namespace {
+
+/// Descriptors to close in a forked child, by number + 1; 0 is a free place. Beyond its size
+/// children inherit some, which costs what it always cost.
+std::atomic<int> open_here[1024];
+
+void close_in_child() {
+    for (auto& place : open_here)
+        if (const int fd = place.exchange(0, std::memory_order_relaxed) - 1; fd >= 0) ::close(fd);
+}
+
+void remember(int fd) {
+    static const int watching = ::pthread_atfork(nullptr, nullptr, close_in_child);
+    static_cast<void>(watching);  // without memory for it children inherit
+    for (auto& place : open_here) {
+        int free = 0;
+        if (place.load(std::memory_order_relaxed) == 0 &&
+            place.compare_exchange_strong(free, fd + 1, std::memory_order_relaxed))
+            return;
+    }
+}
+
+void forget(int fd) {
+    for (auto& place : open_here) {
+        int mine = fd + 1;
+        if (place.load(std::memory_order_relaxed) == mine &&
+            place.compare_exchange_strong(mine, 0, std::memory_order_relaxed))
+            return;
+    }
+}
+
+}  // namespace
+
+Descriptor::Descriptor(System& system, int fd) : system_(&system), fd_(fd) {
+    if (fd >= 0) remember(fd);
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+        reset();
+        system_ = other.system_;
+        fd_ = other.fd_;
+        other.fd_ = -1;
+    }
+    return *this;
+}
+
+void Descriptor::reset() {
+    if (fd_ < 0) return;
+    forget(fd_);
+    system_->close(fd_);  // not repeated after EINTR: Linux has closed it by then
+    fd_ = -1;
+}
+
+}  // namespace via::device::udp

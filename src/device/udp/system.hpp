@@ -1,0 +1,77 @@
+// Every system call of this device, in one table, so that a test can make each of them fail.
+// The methods behave as the calls of the same name: -1 and errno on failure. None waits.
+#pragma once
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <cstddef>
+
+#include "base/time.hpp"
+
+namespace via::device::udp {
+
+class System {
+public:
+    virtual ~System() = default;
+
+    virtual int socket(int family);  ///< SOCK_DGRAM, non-blocking, close-on-exec
+    virtual int bind(int fd, const sockaddr* address, socklen_t length);
+    virtual int getsockname(int fd, sockaddr* address, socklen_t* length);
+    virtual int setsockopt(int fd, int level, int option, int value);
+    virtual int getsockopt(int fd, int level, int option, int* value);
+    virtual ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
+                           socklen_t address_length);
+    virtual int sendmmsg(int fd, mmsghdr* messages, unsigned count);
+    virtual ssize_t recvmsg(int fd, msghdr* message, int flags);
+    virtual int recvmmsg(int fd, mmsghdr* messages, unsigned count);
+    virtual int poll(pollfd* entries, nfds_t count);
+    virtual int epoll_create();
+    virtual int epoll_ctl(int epoll, int operation, int fd, epoll_event* event);
+    /// SIOCGIFMTU of the interface that `request` names.
+    virtual int interface_mtu(int fd, ifreq* request);
+    virtual int getifaddrs(ifaddrs** list);
+
+    virtual int openat(int directory, const char* path, int flags);  ///< mode 0600
+    virtual int close(int fd);
+    virtual int flock(int fd, int operation);
+    virtual ssize_t getdents(int fd, void* buffer, std::size_t length);
+    virtual int symlinkat(const char* target, int directory, const char* name);
+    virtual ssize_t readlinkat(int directory, const char* name, char* buffer, std::size_t length);
+    virtual int unlinkat(int directory, const char* name);
+    virtual int renameat(int directory, const char* from, const char* to);
+
+    virtual int kill(pid_t pid, int signal);
+    virtual Time now();  ///< CLOCK_MONOTONIC
+    virtual void yield();
+    virtual pid_t getpid();
+
+    /// The real one; lives for ever.
+    static System& real();
+};
+
+/// A descriptor that closes itself, and that a forked child does not inherit: a child that lives on
+/// would hold ports and locks of a parent that is dead.
+class Descriptor {
+public:
+    Descriptor() = default;
+    Descriptor(System& system, int fd);
+    Descriptor(Descriptor&& other) noexcept : system_(other.system_), fd_(other.fd_) {
+        other.fd_ = -1;
+    }
+    Descriptor& operator=(Descriptor&& other) noexcept;
+    ~Descriptor() { reset(); }
+
+    int get() const { return fd_; }
+    bool valid() const { return fd_ >= 0; }
+    void reset();
+
+private:
+    System* system_ = nullptr;
+    int fd_ = -1;
+};
+
+}  // namespace via::device::udp

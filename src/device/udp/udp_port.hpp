@@ -1,0 +1,96 @@
+// Datagrams over the sockets of this host. A NIC has a data socket of its own, at a port that the
+// system chose; one NIC of all at its address besides has the host's socket, at the port that the
+// NIC address names. Binding that is the lock: who has it answers for all, others try now and then.
+#pragma once
+
+#include <array>
+#include <expected>
+#include <memory>
+#include <string>
+
+#include "device/datagram/port.hpp"
+#include "device/udp/interface.hpp"
+#include "device/udp/listeners.hpp"
+#include "device/udp/receiver.hpp"
+#include "device/udp/sender.hpp"
+#include "device/udp/system.hpp"
+#include "device/udp/troubles.hpp"
+
+namespace via::device::udp {
+
+struct UdpConfig {
+    Place place;                 ///< as find_place() answered
+    std::string directory;       ///< of this address; exists, is ours and closed to others
+    std::uint64_t instance = 0;  ///< of the NIC, random
+    System* system = &System::real();
+};
+
+class UdpPort final : public datagram::Port {
+public:
+    /// error: what failed, why, what to do.
+    static std::expected<std::unique_ptr<UdpPort>, std::string> open(const UdpConfig& config);
+    ~UdpPort() override;
+
+    const HostAddress& nic_address() const override { return config_.place.address; }
+    const HostAddress& data_address() const override { return data_address_; }
+    std::uint32_t datagram_max() const override { return datagram_max_; }
+    std::uint32_t receive_room() const override { return receive_room_; }
+    Time now() override { return system_.now(); }
+
+    std::size_t send(std::span<const datagram::Outgoing> datagrams) override;
+    bool has_room() override;
+    std::size_t receive(std::span<datagram::Incoming> datagrams) override;
+    void release() override { receiver_.release(); }
+    bool keep(std::uint32_t buffer) override { return receiver_.buffers().keep(buffer); }
+    void let_go(std::uint32_t buffer) override { receiver_.buffers().let_go(buffer); }
+    bool has_work() override;
+    bool next_trouble(datagram::Trouble& trouble) override { return troubles_.next(trouble); }
+
+    Status listen(const Discriminator& discriminator) override;
+    void unlisten(const Discriminator& discriminator) override;
+    bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
+                       std::uint64_t& instance) override;
+
+    void service(Time now) override;
+    void arm(Sleep sleep) override;
+    int wait_handle() const override { return epoll_.get(); }
+    std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override;
+    Time next_deadline() const override;
+
+    /// Does this NIC answer for the host?
+    bool has_host_port() const { return host_.valid(); }
+
+private:
+    explicit UdpPort(const UdpConfig& config);
+
+    std::expected<void, std::string> open_all();
+    Descriptor make_socket(std::uint16_t port);
+    bool set_up_data_socket();
+    bool watch(int socket);
+    void try_host_port(Time now);
+    void look_at_mtu(Time now);
+    void read(const Descriptor& socket, bool is_host_port);
+    void set_watched(bool watched);
+
+    UdpConfig config_;
+    System& system_;
+    HostAddress data_address_;
+    std::uint32_t datagram_max_ = 0;
+    std::uint32_t receive_room_ = 0;
+    Descriptor epoll_;
+    Descriptor data_;
+    Descriptor host_;
+    std::unique_ptr<Listeners> listeners_;
+    Troubles troubles_;
+    Receiver receiver_;
+    Sender sender_;
+
+    Time host_try_ = Time::never();  ///< next one; never: we have it
+    Time mtu_looked_{};
+    bool sent_since_ = false;     ///< the MTU was looked at
+    bool awaits_room_ = false;    ///< send() was refused
+    bool watched_ = false;        ///< the wait handle tells of what comes
+    unsigned polls_of_host_ = 0;  ///< counts down to the next look at its socket
+};
+
+}  // namespace via::device::udp

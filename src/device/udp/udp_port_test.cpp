@@ -1,0 +1,363 @@
+// Datagrams between ports on loopback addresses: bursts, joined and split; errors; room; sleeping.
+#include "device/udp/udp_port.hpp"
+
+#include <netinet/udp.h>
+#include <sys/wait.h>
+
+#include "device/udp/test_support.hpp"
+
+namespace via::device::udp::test {
+namespace {
+
+/// Counts calls; refuses to cut messages, or has no room, when told to.
+class Watched : public System {
+public:
+    ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
+                   socklen_t address_length) override {
+        ++single;
+        if (refuse_room()) return -1;
+        return System::sendto(fd, bytes, length, address, address_length);
+    }
+    int sendmmsg(int fd, mmsghdr* messages, unsigned count) override {
+        ++bursts;
+        if (refuse_room()) return -1;
+        if (refusal == 0 || messages[0].msg_hdr.msg_control == nullptr)
+            return System::sendmmsg(fd, messages, count);
+        errno = refusal;
+        return -1;
+    }
+    ssize_t recvmsg(int fd, msghdr* message, int flags) override {
+        ++(flags == 0 ? receives : error_reads);
+        return System::recvmsg(fd, message, flags);
+    }
+    int recvmmsg(int fd, mmsghdr* messages, unsigned count) override {
+        ++burst_receives;
+        return System::recvmmsg(fd, messages, count);
+    }
+    int setsockopt(int fd, int level, int option, int value) override {
+        if (option == SO_RCVBUF && level == SOL_SOCKET && buffer_max < value) value = buffer_max;
+        return System::setsockopt(fd, level, option, value);
+    }
+
+    int single = 0, bursts = 0, receives = 0, error_reads = 0, burst_receives = 0;
+    int refusal = 0;
+    bool no_room = false;
+    int buffer_max = 1 << 30;
+
+private:
+    bool refuse_room() {
+        if (no_room) errno = EAGAIN;
+        return no_room;
+    }
+};
+
+TEST(UdpPort, TellsWhatItIs) {
+    Directory directory;
+    Node node(directory);
+    EXPECT_EQ(node->nic_address(), test_address());
+    EXPECT_TRUE(same_host(node->data_address(), test_address()));
+    EXPECT_NE(port_of(node->data_address()), port_of(test_address()));
+    EXPECT_EQ(node->datagram_max(), 65507U) << "the loopback carries 65536";
+    EXPECT_GT(node->receive_room(), 60'000U);
+    EXPECT_TRUE(node->has_host_port());
+    EXPECT_TRUE(node->next_deadline().is_never()) << "who has the host's port waits for nothing";
+}
+
+TEST(UdpPort, ALoneDatagramCostsACallOnEachSide) {
+    Directory directory, other;
+    Watched calls;
+    Node a(directory, test_address(), 1, calls), b(other, test_address(1), 2, calls);
+    calls = {};
+    EXPECT_EQ(send(a, b->data_address(), "12345678"), 1U);
+    EXPECT_EQ(calls.single + calls.bursts, 1);
+    std::array<datagram::Incoming, 16> incoming;
+    ASSERT_EQ(b->receive(incoming), 1U);
+    EXPECT_EQ(calls.receives + calls.burst_receives, 1);
+    EXPECT_EQ(std::memcmp(incoming[0].bytes, "12345678", 8), 0);
+    EXPECT_EQ(incoming[0].length, 8U);
+    EXPECT_EQ(incoming[0].from, a->data_address());
+    EXPECT_FALSE(incoming[0].to_host_port);
+    b->release();
+    EXPECT_EQ(b->receive(incoming), 0U);
+}
+
+TEST(UdpPort, ABurstIsOneMessageAndComesSplit) {
+    Directory directory, other;
+    Watched calls;
+    Node a(directory, test_address(), 1, calls), b(other, test_address(1), 2);
+    std::vector<std::string> texts;
+    for (std::size_t n = 0; n < 40; ++n) texts.push_back(text(n == 39 ? 100 : 1400, n));
+    std::vector<datagram::Outgoing> burst;
+    for (const std::string& one : texts) burst.push_back(outgoing(b->data_address(), one));
+    EXPECT_EQ(a->send(burst), 40U);
+    EXPECT_EQ(calls.bursts, 1);
+    EXPECT_EQ(calls.single, 0);
+    ASSERT_TRUE(b.hear(40));
+    for (std::size_t n = 0; n < 40; ++n) EXPECT_EQ(b.came[n].bytes, texts[n]) << n;
+}
+
+TEST(UdpPort, DatagramsOfAllLengthsAndAddressesKeepTheirOrder) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2), c(other, test_address(1), 3);
+    std::vector<std::string> texts;
+    for (std::size_t n = 0; n < 200; ++n) texts.push_back(text((n * 37) % 5 * 300 + n % 2, n));
+    std::vector<datagram::Outgoing> burst;
+    for (std::size_t n = 0; n < texts.size(); ++n)
+        burst.push_back(outgoing(n % 7 < 5 ? b->data_address() : c->data_address(), texts[n]));
+    EXPECT_EQ(a->send(burst), texts.size());
+    ASSERT_TRUE(b.hear(144));
+    ASSERT_TRUE(c.hear(56));
+    std::size_t at_b = 0, at_c = 0;
+    for (std::size_t n = 0; n < texts.size(); ++n)
+        EXPECT_EQ(n % 7 < 5 ? b.came[at_b++].bytes : c.came[at_c++].bytes, texts[n]) << n;
+}
+
+TEST(UdpPort, AKernelThatDoesNotCutMessagesGetsThemOneByOne) {
+    for (const int error : {EIO, EINVAL, EMSGSIZE, EOPNOTSUPP}) {
+        Directory directory, other;
+        Watched calls;
+        calls.refusal = error;
+        Node a(directory, test_address(), 1, calls), b(other, test_address(1), 2);
+        const std::string one = text(500, 1);
+        const std::vector<datagram::Outgoing> burst(10, outgoing(b->data_address(), one));
+        EXPECT_EQ(a->send(burst), 10U);
+        EXPECT_EQ(calls.single, 10);
+        EXPECT_TRUE(b.hear(10));
+        a->send(burst);
+        EXPECT_TRUE(b.hear(20));
+        const bool for_good = error == EIO || error == EOPNOTSUPP;
+        EXPECT_EQ(calls.single, for_good ? 10 : 20) << "refused for good, it is not asked again";
+    }
+}
+
+TEST(UdpPort, TheLongestDatagram) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    const std::string longest = text(65507, 3);
+    EXPECT_EQ(send(a, b->data_address(), longest), 1U);
+    ASSERT_TRUE(b.hear(1));
+    EXPECT_EQ(b.came[0].bytes, longest);
+    EXPECT_EQ(send(a, b->data_address(), text(65508, 3)), 1U) << "taken, and lost";
+    datagram::Outgoing cut = outgoing(b->data_address(), longest);
+    cut.may_be_cut = true;
+    EXPECT_EQ(a->send({&cut, 1}), 1U);
+    EXPECT_TRUE(b.hear(2));
+}
+
+TEST(UdpPort, TheHostsPortHearsAndAnswers) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    send(a, test_address(1), "question");
+    ASSERT_TRUE(b.hear(1));
+    EXPECT_TRUE(b.came[0].to_host_port);
+    datagram::Outgoing answer = outgoing(b.came[0].from, "answer");
+    answer.from_host_port = true;
+    EXPECT_EQ(b->send({&answer, 1}), 1U);
+    ASSERT_TRUE(a.hear(1));
+    EXPECT_EQ(a.came[0].from, test_address(1));
+    EXPECT_FALSE(a.came[0].to_host_port);
+}
+
+TEST(UdpPort, WithoutRoomTheRestIsSentLater) {
+    Directory directory, other;
+    Watched calls;
+    Node a(directory, test_address(), 1, calls), b(other, test_address(1), 2);
+    const std::vector<datagram::Outgoing> burst(3, outgoing(b->data_address(), "x"));
+    calls.no_room = true;
+    EXPECT_EQ(a->send(burst), 0U);
+    EXPECT_EQ(a->send(std::span(burst).first(1)), 0U);
+    std::array<WakeDescriptor, 2> wake{};
+    ASSERT_EQ(a->wake_descriptors(wake), 2U);
+    EXPECT_TRUE(wake[0].for_room);
+    a->arm(Sleep::on_handle);
+    pollfd handle{a->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1) << "asleep it hears that there is room";
+    a->arm(Sleep::awake);
+    calls.no_room = false;
+    EXPECT_TRUE(a->has_room());
+    EXPECT_EQ(a->send(burst), 3U);
+    EXPECT_TRUE(b.hear(3));
+}
+
+TEST(UdpPort, AsleepTheHandleTellsAwakeItDoesNot) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    pollfd handle{b->wait_handle(), POLLIN, 0};
+    EXPECT_FALSE(b->has_work());
+    send(a, b->data_address(), "x");
+    EXPECT_TRUE(b->has_work());
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
+    b->arm(Sleep::on_handle);
+    EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1);
+    b->arm(Sleep::on_words);
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
+    std::array<WakeDescriptor, 1> few;
+    EXPECT_EQ(b->wake_descriptors(few), 2U) << "data and host";
+    std::array<WakeDescriptor, 2> wake;
+    ASSERT_EQ(b->wake_descriptors(wake), 2U);
+    pollfd data{wake[0].descriptor, POLLIN, 0};
+    EXPECT_EQ(::poll(&data, 1, watchdog_ms), 1);
+    b.take_all();
+    EXPECT_FALSE(b->has_work());
+    b->arm(Sleep::on_handle);
+    send(a, test_address(1), "question");
+    EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1) << "the host's port wakes as well";
+}
+
+TEST(UdpPort, KeptBuffersStayAndAreBounded) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    std::vector<std::pair<std::uint32_t, const std::byte*>> kept;
+    std::size_t refused = 0;
+    for (std::size_t n = 0; n < Buffers::count + 10; ++n) {
+        send(a, b->data_address(), text(64, n));
+        std::array<datagram::Incoming, 1> incoming;
+        ASSERT_EQ(b->receive(incoming), 1U) << n;
+        if (b->keep(incoming[0].buffer))
+            kept.emplace_back(incoming[0].buffer, incoming[0].bytes);
+        else
+            ++refused;
+        b->release();
+    }
+    EXPECT_EQ(kept.size(), Buffers::count - Buffers::spare);
+    EXPECT_EQ(refused, Buffers::spare + 10);
+    for (std::size_t n = 0; n < kept.size(); ++n)
+        EXPECT_EQ(std::memcmp(kept[n].second, text(64, n).data(), 64), 0) << n;
+    EXPECT_TRUE(b->keep(kept[0].first)) << "twice is as much as once";
+    b->let_go(kept[0].first);
+    for (const auto& [buffer, bytes] : kept) b->let_go(buffer);
+    send(a, b->data_address(), "x");
+    std::array<datagram::Incoming, 1> incoming;
+    ASSERT_EQ(b->receive(incoming), 1U);
+    EXPECT_TRUE(b->keep(incoming[0].buffer));
+    b->release();
+    b->let_go(incoming[0].buffer);
+}
+
+TEST(UdpPort, PartsOfAMessageStayUntilTheyAreTakenAndReleased) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    const std::string one = text(1000, 1), two = text(1000, 2), three = text(10, 3);
+    const std::vector<datagram::Outgoing> burst{outgoing(b->data_address(), one),
+                                                outgoing(b->data_address(), two),
+                                                outgoing(b->data_address(), three)};
+    a->send(burst);
+    std::array<datagram::Incoming, 1> first, second;
+    ASSERT_EQ(b->receive(first), 1U);
+    EXPECT_EQ(std::memcmp(first[0].bytes, one.data(), one.size()), 0);
+    b->release();
+    EXPECT_TRUE(b->has_work());
+    ASSERT_EQ(b->receive(first), 1U);
+    ASSERT_EQ(b->receive(second), 1U);
+    EXPECT_EQ(std::memcmp(first[0].bytes, two.data(), two.size()), 0);
+    EXPECT_EQ(second[0].length, 10U);
+    b->release();
+    EXPECT_EQ(b->receive(first), 0U);
+}
+
+TEST(UdpPort, NobodyAtAPortIsToldOnce) {
+    Directory directory;
+    Node node(directory);
+    const HostAddress nobody = with_port(test_address(), 1);
+    send(node, nobody, "x");
+    node.take_all();
+    datagram::Trouble trouble;
+    ASSERT_TRUE(node->next_trouble(trouble));
+    EXPECT_EQ(trouble.kind, datagram::TroubleKind::port_unreachable);
+    EXPECT_EQ(trouble.to, nobody);
+    EXPECT_FALSE(node->next_trouble(trouble));
+    EXPECT_FALSE(node->has_work());
+}
+
+TEST(UdpPort, WhatIsSentBehindAnErrorArrives) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    const HostAddress nobody = with_port(test_address(), 1);
+    send(a, nobody, "x");
+    EXPECT_EQ(send(a, b->data_address(), "lone"), 1U);
+    send(a, nobody, "x");
+    const std::vector<datagram::Outgoing> burst(5, outgoing(b->data_address(), "joined"));
+    EXPECT_EQ(a->send(burst), 5U);
+    EXPECT_TRUE(b.hear(6));
+    datagram::Trouble trouble;
+    EXPECT_TRUE(a->next_trouble(trouble));
+    EXPECT_TRUE(a->next_trouble(trouble));
+}
+
+TEST(UdpPort, WhereNoWayLeadsTheHostIsUnreachable) {
+    Directory directory;
+    Node node(directory);
+    const HostAddress elsewhere = {{203, 0, 113, 1, 1, 1}, 6};
+    EXPECT_EQ(send(node, elsewhere, "x"), 1U) << "from a loopback address";
+    datagram::Trouble trouble;
+    ASSERT_TRUE(node->next_trouble(trouble));
+    EXPECT_EQ(trouble.kind, datagram::TroubleKind::host_unreachable);
+    EXPECT_EQ(trouble.to, elsewhere);
+}
+
+TEST(UdpPort, SmallSocketBuffersMeanLittleRoomWhichHolds) {
+    Directory directory, other;
+    Watched stock;
+    stock.buffer_max = 212'992 / 2;
+    Node a(directory), b(other, test_address(1), 2, stock);
+    EXPECT_EQ(b->receive_room(), 212'992U / 3);
+    const std::string packet = text(1472, 1);
+    const std::size_t count = b->receive_room() / packet.size();
+    for (std::size_t n = 0; n < count; ++n) send(a, b->data_address(), packet);
+    EXPECT_TRUE(b.hear(count)) << "nothing was lost while it did not look";
+}
+
+TEST(UdpPort, OverIpv6) {
+    HostAddress loopback;
+    loopback.length = 18;
+    loopback.bytes[15] = 1;
+    loopback = with_port(loopback, static_cast<std::uint16_t>(20'000 + ::getpid() % 10'000));
+    Directory directory;
+    std::unique_ptr<Node> node;
+    try {
+        node = std::make_unique<Node>(directory, loopback);
+    } catch (const std::runtime_error& error) {
+        GTEST_SKIP() << "no IPv6 here: " << error.what();
+    }
+    EXPECT_EQ((*node)->datagram_max(), 65488U);
+    const std::string packet = text(1000, 1);
+    const std::vector<datagram::Outgoing> burst(5, outgoing((*node)->data_address(), packet));
+    EXPECT_EQ((*node)->send(burst), 5U);
+    send(*node, loopback, "question");
+    ASSERT_TRUE(node->hear(6));
+    EXPECT_EQ(node->came[0].from, (*node)->data_address());
+    EXPECT_TRUE(node->came[5].to_host_port);
+    send(*node, with_port(loopback, 1), "x");
+    node->take_all();
+    datagram::Trouble trouble;
+    ASSERT_TRUE((*node)->next_trouble(trouble));
+    EXPECT_EQ(trouble.to, with_port(loopback, 1));
+}
+
+TEST(UdpPort, AForkedChildHoldsNothing) {
+    Directory directory;
+    auto node = std::make_unique<Node>(directory);
+    int ready[2], end[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    ASSERT_EQ(::pipe(end), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        char byte = 0;
+        ::close(end[1]);
+        const bool told = ::write(ready[1], "r", 1) == 1 && ::read(end[0], &byte, 1) == 0;
+        ::_exit(told ? 0 : 1);
+    }
+    char byte = 0;
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    node.reset();
+    Node next(directory, test_address(), 2);
+    EXPECT_TRUE(next->has_host_port());
+    EXPECT_EQ(directory.names().size(), 1U);
+    for (const int fd : {ready[0], ready[1], end[0], end[1]}) ::close(fd);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace via::device::udp::test

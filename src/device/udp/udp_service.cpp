@@ -1,0 +1,142 @@
+// The UDP port's life: opening, taking over the host's port, looking at the interface.
+#include <sys/socket.h>
+#include <cerrno>
+#include <cstring>
+
+#include "device/udp/socket_address.hpp"
+#include "device/udp/udp_port.hpp"
+
+#include <netinet/udp.h>
+
+namespace via::device::udp {
+
+namespace {
+
+/// Asked for; what we get is at most net.core.rmem_max, twice.
+constexpr int socket_bytes_wanted = 2 << 20;
+/// The kernel counts whole buffers: 1500 bytes on the wire cost 2304, 8 bytes 768.
+constexpr int room_divisor = 3;
+constexpr std::uint32_t datagram_longest = 65507;
+/// Between two tries to get the host's port: so long nobody answers when its owner died.
+constexpr Duration host_try_interval = milliseconds(400);
+constexpr Duration mtu_interval = seconds(1);
+
+std::string because(int error) { return std::string(": ") + std::strerror(error); }
+
+}  // namespace
+
+UdpPort::UdpPort(const UdpConfig& config)
+    : config_(config),
+      system_(*config.system),
+      troubles_(system_),
+      receiver_(system_),
+      sender_(system_, troubles_, config.place.index) {}
+
+std::expected<std::unique_ptr<UdpPort>, std::string> UdpPort::open(const UdpConfig& config) {
+    std::unique_ptr<UdpPort> port(new UdpPort(config));
+    if (auto opened = port->open_all(); !opened) return std::unexpected(std::move(opened.error()));
+    return port;
+}
+
+UdpPort::~UdpPort() = default;
+
+/// At our address; not valid and errno: why not.
+Descriptor UdpPort::make_socket(std::uint16_t port) {
+    const HostAddress address = with_port(config_.place.address, port);
+    const SocketAddress at = to_socket(address, config_.place.index);
+    Descriptor socket(system_, system_.socket(is_ipv6(address) ? AF_INET6 : AF_INET));
+    if (!socket.valid()) return socket;
+    if (system_.bind(socket.get(), &at.any, at.length) == 0) return socket;
+    const int error = errno;
+    socket.reset();
+    errno = error;
+    return socket;
+}
+
+bool UdpPort::set_up_data_socket() {
+    const int fd = data_.get();
+    const bool ipv6 = is_ipv6(nic_address());
+    // Less room, or no joined datagrams: it works nevertheless.
+    system_.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, socket_bytes_wanted);
+    system_.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, socket_bytes_wanted);
+    system_.setsockopt(fd, SOL_UDP, UDP_GRO, 1);
+    int bytes = 0;
+    SocketAddress bound;
+    bound.length = sizeof bound.ipv6;
+    if (system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1) < 0 ||
+        system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+                           ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE) < 0 ||
+        system_.getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes) < 0 ||
+        system_.getsockname(fd, &bound.any, &bound.length) < 0)
+        return false;
+    receive_room_ = static_cast<std::uint32_t>(bytes / room_divisor);
+    data_address_ = from_socket(bound.any);
+    return true;
+}
+
+/// Each socket is known to the wait handle from its beginning, and heard while we sleep.
+bool UdpPort::watch(int socket) {
+    epoll_event event{};
+    if (watched_) event.events = EPOLLIN;
+    return system_.epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0;
+}
+
+std::expected<void, std::string> UdpPort::open_all() {
+    const std::string place = "udp: " + config_.place.interface;
+    const auto failed = [&](const std::string& what) {
+        return std::unexpected(place + ": " + what + because(errno));
+    };
+    data_ = make_socket(0);
+    if (!data_.valid()) return failed("cannot bind a socket to its address");
+    if (!set_up_data_socket()) return failed("cannot set a socket up");
+    epoll_ = Descriptor(system_, system_.epoll_create());
+    if (!epoll_.valid() || !watch(data_.get())) return failed("cannot watch a socket (epoll)");
+    look_at_mtu(system_.now());
+    if (datagram_max_ == 0) return failed("cannot see its MTU");
+    auto listeners =
+        Listeners::open(system_, config_.directory, port_of(data_address_), config_.instance);
+    if (!listeners) return std::unexpected(std::move(listeners.error()));
+    listeners_ = std::make_unique<Listeners>(std::move(*listeners));
+    try_host_port(system_.now());
+    if (host_.valid()) return {};
+    if (errno != EADDRINUSE) return failed("cannot take the port that NICs are asked at");
+    if (listeners_->has_others()) return {};
+    return std::unexpected(place + ": UDP port " + std::to_string(port_of(nic_address())) +
+                           " at its address is taken, and not by a NIC of this user; end that "
+                           "program, or choose another port for all hosts: udp:" +
+                           config_.place.interface + ":PORT");
+}
+
+void UdpPort::try_host_port(Time now) {
+    host_try_ = now + host_try_interval;
+    Descriptor socket = make_socket(port_of(nic_address()));
+    if (!socket.valid() || !watch(socket.get())) return;
+    host_ = std::move(socket);
+    host_try_ = Time::never();
+}
+
+void UdpPort::look_at_mtu(Time now) {
+    mtu_looked_ = now;
+    sent_since_ = false;
+    ifreq request{};
+    config_.place.interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    // An interface that is gone for the moment keeps what it had.
+    if (system_.interface_mtu(data_.get(), &request) < 0) return;
+    const auto mtu = static_cast<std::uint32_t>(std::max(request.ifr_mtu, 0));
+    const std::uint32_t headers = headers_length(is_ipv6(nic_address()));
+    if (mtu > headers) datagram_max_ = std::min(mtu - headers, datagram_longest);
+}
+
+void UdpPort::service(Time now) {
+    troubles_.read(data_.get());
+    polls_of_host_ = 0;
+    if (now >= host_try_) try_host_port(now);
+    if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
+}
+
+Time UdpPort::next_deadline() const {
+    // Who sends nothing need not know how long a datagram may be.
+    return sent_since_ ? earlier(host_try_, mtu_looked_ + mtu_interval) : host_try_;
+}
+
+}  // namespace via::device::udp

@@ -1,0 +1,173 @@
+#include "sim/medium.hpp"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "device/datagram/datagram_device.hpp"
+#include "device/sim/sim_device.hpp"
+#include "device/sim/sim_port.hpp"
+#include "wire/packet.hpp"
+
+namespace via::sim {
+
+// Lossless ----------------------------------------------------------------------------------------
+
+LosslessMedium::LosslessMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
+                               std::uint64_t seed)
+    : parameters_(parameters),
+      weather_(seed, parameters.weather),
+      fabric_(clock, weather_, parameters.fabric) {}
+
+std::unique_ptr<device::Device> LosslessMedium::open(Node& node) {
+    return std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(node.host));
+}
+
+Duration LosslessMedium::one_way_max() const {
+    const device::sim::FairWeatherOptions& weather = parameters_.weather;
+    return weather.delay_max + weather.jitter_max +
+           nanoseconds(weather.ns_per_kilobyte * (parameters_.fabric.payload_max / 1024 + 1));
+}
+
+// Datagrams ---------------------------------------------------------------------------------------
+
+namespace {
+
+/// A datagram of the least length carries that much beside all headers.
+constexpr std::uint32_t payload_of_the_shortest = 400;
+/// A hint that a port is unreachable ends a path that is silent for this long at least.
+constexpr Duration hint_patience = milliseconds(3);
+
+std::uint16_t port_of(const HostAddress& address) {
+    const std::uint8_t* at = address.bytes.data() + address.length - 2;
+    return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
+}
+
+}  // namespace
+
+DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock)
+    : parameters_(parameters),
+      datagram_(parameters.datagram),
+      clock_(clock),
+      random_(parameters.seed ^ 0xDA7A'64A3ULL),
+      weather_(random_.next(), parameters.datagram.weather),
+      network_(clock, weather_) {
+    network_.watch_gaps(datagram_.silence);
+    network_.remember(datagram_.strangers_see);
+}
+
+std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
+    device::datagram::DatagramOptions options;
+    do options.instance = random_.next();
+    while (options.instance == 0);
+    options.cookie_key = {random_.next(), random_.next()};
+    options.identifier_key = {random_.next(), random_.next()};
+    options.silence = datagram_.silence;
+    device::sim::SimPortOptions port_options = datagram_.port;
+    port_options.seed = random_.next();
+    port_options.data_port = node.data_port;
+    auto port = std::make_unique<device::sim::SimPort>(network_, address_of_host(node.host),
+                                                       options.instance, port_options);
+    node.instance = options.instance;
+    node.port = port.get();
+    node.socket = port->socket();
+    return std::make_unique<device::datagram::DatagramDevice>(std::move(port), options);
+}
+
+Duration DatagramMedium::disturb(Node& node) {
+    const auto happens = [&](std::uint32_t permille) { return random_.below(1000) < permille; };
+    if (happens(datagram_.length_changes_permille))
+        node.port->set_datagram_max(static_cast<std::uint32_t>(
+            random_.between(datagram_.datagram_min, datagram_.port.datagram_max)));
+    if (happens(datagram_.strangers_permille)) disturb_by_strangers(node);
+    if (!happens(datagram_.pauses_permille)) return {};
+    return nanoseconds(1 + static_cast<std::int64_t>(
+                               random_.below(static_cast<std::uint64_t>(datagram_.pause_max.ns))));
+}
+
+/// They know instances (an answer tells them to anybody) and, where they see packets, all of those;
+/// no keys, and no identifiers but the seen ones.
+void DatagramMedium::disturb_by_strangers(const Node& node) {
+    const HostAddress stranger =
+        address_of_host(240 + static_cast<std::uint32_t>(random_.below(8)));
+    const auto drawn = random_.below(100);
+    const std::uint64_t pick = random_.next();
+    if (datagram_.strangers_see != 0 && drawn < 70)
+        return network_.replay(pick, drawn < 35 ? &stranger : nullptr);
+    std::array<std::byte, wire::connecting_length_max> bytes;
+    std::uint32_t length = 0;
+    if (drawn < 90) {
+        wire::Hello hello;
+        hello.target = node.instance;
+        hello.attempt = pick | 1;
+        if (random_.chance(50)) hello.cookie = {random_.next(), random_.next()};
+        hello.offer = {random_.next() | 1, 212'992, 1'000, 1'472, 9'741};
+        length = wire::emit_hello(pick, hello, bytes);
+    } else if (drawn < 95) {
+        length = wire::emit_close(pick, wire::CloseReason::left, bytes);
+    } else {
+        length = wire::data_header_length +
+                 wire::emit_ping_chunk(bytes.data() + wire::data_header_length);
+        wire::seal_data(std::span(bytes).first(length), pick, random_.below(1'000));
+    }
+    network_.inject(stranger, node.port->data_address(), std::span(bytes).first(length));
+}
+
+void DatagramMedium::close(Node& node) {
+    const bool same_port = random_.chance(30);
+    const bool crashes = random_.chance(datagram_.crash_percent);
+    const bool silently = random_.chance(30);
+    node.data_port = same_port ? port_of(node.port->data_address()) : std::uint16_t{0};
+    if (crashes)
+        node.port->crash(silently ? device::sim::Ending::silent : device::sim::Ending::closed);
+}
+
+void DatagramMedium::heal() { weather_.heal(clock_.now()); }
+
+/// It was silent for the whole patience, or since a hint that nobody is there.
+bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
+    const Time now = clock_.now();
+    const Time heard = network_.last_heard(here.socket, there.socket);
+    if (now - heard >= datagram_.silence) return true;
+    const Time told = network_.last_told_unreachable(here.socket, there.socket);
+    return told != Time{} && now - told >= hint_patience &&
+           heard <= told + (one_way_max() + one_way_max());
+}
+
+bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {
+    return may_give_up(here, there) || network_.last_gap_end(here.socket, there.socket) > since ||
+           network_.last_told_unreachable(here.socket, there.socket) > since;
+}
+
+bool DatagramMedium::may_have_broken(const Node& here, const Node& there, Time since) const {
+    return gave_up_since(here, there, since) || gave_up_since(there, here, since);
+}
+
+Duration DatagramMedium::one_way_max() const {
+    const device::sim::LinkOptions& link = datagram_.weather.link;
+    const std::int64_t waiting = link.ns_per_kilobyte * (link.queue_bytes / 1024 + 2);
+    return link.delay_max + link.jitter_max + datagram_.port.refuse_max +
+           nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting) + milliseconds(2);
+}
+
+void DatagramMedium::show_datagrams(std::function<void(const char* line)> show) {
+    network_.set_watch([this, show = std::move(show)](device::sim::SocketId from,
+                                                      const device::datagram::Outgoing& outgoing,
+                                                      const device::sim::Fate& fate) {
+        char packet[200];
+        wire::print_packet({outgoing.bytes, outgoing.length}, packet, sizeof packet);
+        char line[300];
+        std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s%s: %s",
+                      network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
+                      outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
+                      outgoing.may_be_cut ? " may be cut" : "", fate.lost ? " LOST" : "",
+                      fate.damage != 0 ? " DAMAGED" : "", fate.doubled ? " DOUBLED" : "", packet);
+        show(line);
+    });
+}
+
+std::uint32_t DatagramMedium::payload_min() const { return payload_of_the_shortest; }
+
+std::uint32_t DatagramMedium::payload_max() const { return datagram_.port.datagram_max; }
+
+}  // namespace via::sim

@@ -1,0 +1,99 @@
+// What the NICs of a world are on: it opens devices, does to them what a medium may do, and knows
+// whether a connection could break by it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/random.hpp"
+#include "device/sim/datagram_network.hpp"
+#include "device/sim/fabric.hpp"
+#include "device/sim/stormy_weather.hpp"
+#include "sim/model.hpp"
+#include "sim/parameters.hpp"
+
+namespace via::sim {
+
+class Medium {
+public:
+    virtual ~Medium() = default;
+
+    virtual std::unique_ptr<device::Device> open(Node& node) = 0;
+    /// Between two steps of its program something may happen to the node; for how long it takes no
+    /// turn then.
+    virtual Duration disturb(Node& /*node*/) { return {}; }
+    /// The node's program ends, without a word if so drawn, and where its successor shall be.
+    virtual void close(Node& /*node*/) {}
+    /// From now on the weather is good.
+    virtual void heal() {}
+    /// Messages of unreliable VIs, or parts of them, may never arrive.
+    virtual bool loses() const { return false; }
+    /// Has the NIC at `here` reason to give up the one at `there` now?
+    virtual bool may_give_up(const Node& /*here*/, const Node& /*there*/) const { return false; }
+    /// May a path between the two have gone down since then, other than by one of them ending?
+    virtual bool may_have_broken(const Node& /*here*/, const Node& /*there*/,
+                                 Time /*since*/) const {
+        return false;
+    }
+    /// The longest that a frame may be under way in good weather.
+    virtual Duration one_way_max() const = 0;
+    /// What the shortest frame carries at least, when there is more to carry.
+    virtual std::uint32_t payload_min() const = 0;
+    virtual std::uint32_t payload_max() const = 0;
+    /// Until everybody knows that somebody is gone. Media that never rest tell the living by it.
+    virtual Duration silence() const { return {}; }
+    /// A line for every datagram, to `show`.
+    virtual void show_datagrams(std::function<void(const char* line)> /*show*/) {}
+    /// Datagrams sent so far, by all.
+    virtual std::uint64_t datagrams() const { return 0; }
+};
+
+/// The lossless fabric of SimDevice.
+class LosslessMedium final : public Medium {
+public:
+    LosslessMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
+                   std::uint64_t seed);
+
+    std::unique_ptr<device::Device> open(Node& node) override;
+    Duration one_way_max() const override;
+    std::uint32_t payload_min() const override { return parameters_.fabric.payload_max; }
+    std::uint32_t payload_max() const override { return parameters_.fabric.payload_max; }
+
+private:
+    const Parameters& parameters_;
+    device::sim::FairWeather weather_;
+    device::sim::Fabric fabric_;
+};
+
+/// Datagrams in stormy weather.
+class DatagramMedium final : public Medium {
+public:
+    DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock);
+
+    std::unique_ptr<device::Device> open(Node& node) override;
+    Duration disturb(Node& node) override;
+    void close(Node& node) override;
+    void heal() override;
+    bool loses() const override { return true; }
+    bool may_give_up(const Node& here, const Node& there) const override;
+    bool may_have_broken(const Node& here, const Node& there, Time since) const override;
+    Duration one_way_max() const override;
+    std::uint32_t payload_min() const override;
+    std::uint32_t payload_max() const override;
+    Duration silence() const override { return datagram_.silence; }
+    void show_datagrams(std::function<void(const char* line)> show) override;
+    std::uint64_t datagrams() const override { return network_.sent(); }
+
+private:
+    void disturb_by_strangers(const Node& node);
+    bool gave_up_since(const Node& here, const Node& there, Time since) const;
+
+    const Parameters& parameters_;
+    const DatagramWorld& datagram_;
+    device::sim::VirtualClock& clock_;
+    Random random_;
+    device::sim::StormyWeather weather_;
+    device::sim::DatagramNetwork network_;
+};
+
+}  // namespace via::sim
