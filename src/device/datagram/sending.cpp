@@ -182,14 +182,22 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     path.probe_base = now;
     path.probe_credit = probe_packets;
     if (path.timeouts >= timeouts_to_collapse) path.window.collapse();
-    const std::uint64_t number = path.sent.oldest_in_flight();
-    const SentPacket oldest = path.sent.packet(number);
-    for (std::uint32_t n = 0; n < oldest.frames; ++n)
-        if (path.frames.lost(path.sent.frame(oldest, n), number))
-            report(path, path.sent.frame(oldest, n), true);
+    const SentPacket oldest = path.sent.packet(path.sent.oldest_in_flight());
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
         ++path.long_timeouts >= long_timeouts_max)
         fall_back(path, 0);
+    // The oldest packet that has a frame which was not sent since.
+    bool told = false;
+    for (std::uint64_t number = path.sent.oldest_in_flight();
+         number < path.sent.next_number() && !told; ++number) {
+        const SentPacket& packet = path.sent.packet(number);
+        if (packet.state != SentState::in_flight) continue;
+        for (std::uint32_t n = 0; n < packet.frames; ++n) {
+            if (!path.frames.lost(path.sent.frame(packet, n), number)) continue;
+            report(path, path.sent.frame(packet, n), true);
+            told = true;
+        }
+    }
     stage_ping(path, 0, now);
 }
 
