@@ -214,11 +214,16 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
-        for (std::size_t n = 0; n < searches_.size(); ++n)
-            if (trouble.kind == TroubleKind::port_unreachable &&
-                searches_[n].path == Search::no_path && searches_[n].remote.host == trouble.to)
-                end_search(n--, {PathEventKind::unresolved, 0, Status::not_reachable,
-                                 searches_[n].cookie});
+        for (std::size_t n = 0; n < searches_.size(); ++n) {
+            Search& search = searches_[n];
+            if (trouble.kind != TroubleKind::port_unreachable || search.path != Search::no_path ||
+                search.refused || search.remote.host != trouble.to)
+                continue;
+            search.refused = true;
+            if (++search.refusals == refusals_max)
+                end_search(n--,
+                           {PathEventKind::unresolved, 0, Status::not_reachable, search.cookie});
+        }
         for (std::size_t n = 0; n < paths_.size(); ++n) {
             Path* path = paths_[n].get();
             if (path == nullptr || path->stage == Path::Stage::ending || path->peer != trouble.to)

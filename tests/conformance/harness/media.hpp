@@ -23,6 +23,9 @@ inline bool is_between_processes(const std::string& medium) {
     return medium != "loopback" && medium != "sim";
 }
 
+/// Between hosts there is no memory to be mapped by both.
+inline bool shares_memory(const std::string& medium) { return medium != "udp"; }
+
 /// The process that runs the tests, in children, too.
 inline const pid_t test_process = getpid();
 

@@ -141,7 +141,8 @@ public:
     explicit Processes(std::string medium) : medium_(std::move(medium)) {}
     std::string name() const override { return medium_; }
     unsigned has() const override {
-        return own_nics | real_threads | processes | polling | configured;
+        const unsigned of_medium = shares_memory(medium_) ? shares : nothing;
+        return own_nics | real_threads | processes | polling | configured | of_medium;
     }
     std::string device_name(const std::string&) const override { return nic_name(medium_); }
     std::string device_on_own_host(const std::string& role) const override {
