@@ -52,7 +52,7 @@ PathId Engine::next_sending(PathId id) {
 
 bool Engine::next_frame(PathId id, FrameShape& shape) {
     Path& path = path_at(id);
-    shape = {};
+    shape = {};  // whatever it was the last time
     if (!path.lost.empty() && next_lost(path, shape)) return true;
     if (!path.notices.empty()) {
         next_ = Piece::notice;

@@ -1,6 +1,8 @@
 #include "sim/medium.hpp"
 
 #include <array>
+#include <cstdio>
+#include <utility>
 
 #include "device/datagram/datagram_device.hpp"
 #include "device/sim/sim_device.hpp"
@@ -146,6 +148,22 @@ Duration DatagramMedium::one_way_max() const {
     const std::int64_t waiting = link.ns_per_kilobyte * (link.queue_bytes / 1024 + 2);
     return link.delay_max + link.jitter_max + datagram_.port.refuse_max +
            nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting) + milliseconds(2);
+}
+
+void DatagramMedium::show_datagrams(std::function<void(const char* line)> show) {
+    network_.set_watch([this, show = std::move(show)](device::sim::SocketId from,
+                                                      const device::datagram::Outgoing& outgoing,
+                                                      const device::sim::Fate& fate) {
+        char packet[200];
+        wire::print_packet({outgoing.bytes, outgoing.length}, packet, sizeof packet);
+        char line[300];
+        std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s%s: %s",
+                      network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
+                      outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
+                      outgoing.may_be_cut ? " may be cut" : "", fate.lost ? " LOST" : "",
+                      fate.damage != 0 ? " DAMAGED" : "", fate.doubled ? " DOUBLED" : "", packet);
+        show(line);
+    });
 }
 
 std::uint32_t DatagramMedium::payload_min() const { return payload_of_the_shortest; }

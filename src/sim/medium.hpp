@@ -2,6 +2,7 @@
 // whether a connection could break by it.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/random.hpp"
@@ -41,6 +42,8 @@ public:
     virtual std::uint32_t payload_max() const = 0;
     /// Until everybody knows that somebody is gone. Media that never rest tell the living by it.
     virtual Duration silence() const { return {}; }
+    /// A line for every datagram, to `show`.
+    virtual void show_datagrams(std::function<void(const char* line)> /*show*/) {}
     /// Datagrams sent so far, by all.
     virtual std::uint64_t datagrams() const { return 0; }
 };
@@ -78,6 +81,7 @@ public:
     std::uint32_t payload_min() const override;
     std::uint32_t payload_max() const override;
     Duration silence() const override { return datagram_.silence; }
+    void show_datagrams(std::function<void(const char* line)> show) override;
     std::uint64_t datagrams() const override { return network_.sent(); }
 
 private:

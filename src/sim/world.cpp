@@ -29,6 +29,9 @@ World::World(const Parameters& parameters, bool frames)
       workload_(parameters_, model_, observer_, clock_, *medium_) {
     const std::uint32_t hosts =
         parameters_.medium == MediumKind::datagram ? parameters_.datagram.hosts : parameters_.nics;
+    if (frames)
+        medium_->show_datagrams(
+            [this](const char* line) { trace_.line(clock_.now(), "%s", line); });
     for (std::uint32_t n = 0; n < parameters_.nics; ++n) make_node(n % hosts);
 }
 
@@ -119,6 +122,9 @@ void World::take_turn(Node& node) {
     observer_.tell(TurnDone{
         node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1, bytes() - before,
         parameters_.limits.turn_bytes_max + std::uint64_t{burst} * medium_->payload_max()});
+    if (node.refusal != nullptr)
+        trace_.line(clock_.now(), "node=%u refused a frame: %s", node.number, node.refusal);
+    node.refusal = nullptr;
     observer_.look(node);
     node.not_before =
         clock_.now() +

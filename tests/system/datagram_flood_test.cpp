@@ -229,6 +229,7 @@ TEST_P(DatagramFlood, LeavesConnectionsIntactAndMemoryFlat) {
     child.expect("ready");
     auto& page = child.shared<TrafficPage>();
     Nic nic(near_name);
+    nic.turn_to("127.0.0.2");
     End end(nic, wants());
     end.connect(door);
     Initiator initiator(end, Operation::send, page);

@@ -40,6 +40,7 @@ constexpr std::uint32_t frames_ahead_max = 1024;
 constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
 constexpr std::uint32_t window_bytes_first = 14720;
 constexpr std::uint32_t window_packets_least = 2;
+constexpr std::uint64_t window_bytes_max = 1U << 30;
 constexpr Duration queue_target_least = microseconds(50);
 constexpr std::int64_t queue_target_divisor = 4;  ///< of the least round trip
 constexpr Duration round_trip_memory = seconds(10);

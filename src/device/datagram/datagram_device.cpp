@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
 #include "device/datagram/search.hpp"
 
@@ -110,7 +111,8 @@ void DatagramDevice::free_path(Path& path) {
     free_ids_.push_back(id);
 }
 
-/// The path is over; frames that it brought are handed up before that is told.
+/// The path is over; frames that it brought, and what it had of ours, are handed up before that is
+/// told.
 void DatagramDevice::go_down(Path& path) {
     VIA_ASSERT(path.stage != Path::Stage::ending);
     const bool was_up = path.stage == Path::Stage::up;
@@ -120,7 +122,6 @@ void DatagramDevice::go_down(Path& path) {
     List<Path, AckLink>::remove_if_linked(path);
     List<Path, WaitLink>::remove_if_linked(path);
     staging_.drop(path.id);
-    reaped_.filter([&](const Reaped& reaped) { return reaped.path != path.id; });
     path.order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
     if (!was_up) return free_path(path);
     push_event({PathEventKind::down, path.id});
@@ -154,7 +155,7 @@ bool DatagramDevice::next_event(PathEvent& event) {
     if (events_.empty()) return false;
     const PathEventKind kind = events_.front().kind;
     Path* path = kind == PathEventKind::unresolved ? nullptr : path_at(events_.front().path);
-    if (kind == PathEventKind::down && path->ready != 0) return false;
+    if (kind == PathEventKind::down && (path->ready != 0 || has_reaped(path->id))) return false;
     event = std::move(events_.front());
     events_.pop_front();
     if (kind == PathEventKind::up || kind == PathEventKind::resolved) path->announced = true;
@@ -162,12 +163,18 @@ bool DatagramDevice::next_event(PathEvent& event) {
     return true;
 }
 
+bool DatagramDevice::has_reaped(PathId id) const {
+    for (std::uint64_t n = reaped_.begin(); n != reaped_.end(); ++n)
+        if (reaped_[n].path == id) return true;
+    return false;
+}
+
 void DatagramDevice::begin_turn() {
     const Time now = port_->now();
     hear_troubles(now);
+    if (ready_.empty()) poll(now);  // first: what came while nobody looked was not late
     run_timers(now);
     if (blocked_ && port_->has_room()) blocked_ = false;
-    if (ready_.empty()) poll(now);
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
@@ -199,8 +206,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return go_down(path);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
-        if (now >= path.probe_base + path.probe_timeout()) on_probe_timeout(path, now);
-    } else if (now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+        const bool due = now >= path.probe_base + path.probe_timeout();
+        if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 &&
+               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }

@@ -1,13 +1,12 @@
 #include "device/datagram/datagram_device.hpp"
 
 #include "base/random.hpp"
-#include "device/datagram/test_support.hpp"
+#include "device/datagram/device_pair_test.hpp"
 
 namespace via::device::datagram::test {
 namespace {
 
-class Device : public Pair {
-protected:
+struct Device : ::testing::Test, Scene {
     void exchange(int count, std::size_t length) {
         std::vector<std::string> sent;
         for (int n = 0; n < count; ++n) {

@@ -328,12 +328,9 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
         go_down(*path);
         path = nullptr;
     } else if (path != nullptr) {
-        // It has lost the path that we have, or this hello is late: a ping will tell.
+        // It has lost the path that we have and says so when asked, or this hello is late.
         path->replaced = true;
-        if (!path->suspected_until.is_never()) return;
-        path->suspect(now);
-        stage_ping(*path, 0, now);
-        return reschedule(*path, now);
+        return stage_ping(*path, 0, now);
     }
     if (path == nullptr) path = make_path(instance, in.from);
     if (path == nullptr) {

@@ -18,31 +18,41 @@ public:
         burst_ = static_cast<std::int64_t>(
             std::max(std::min(window, burst_bytes_max), std::uint64_t{2} * datagram_max));
     }
-    bool may_send(Time now) {
+    /// `staged`: bytes that are to leave before.
+    bool may_send(std::uint64_t staged, Time now) {
+        if (round_trip_.ns == 0 || tokens_ > static_cast<std::int64_t>(staged)) return true;
         refill(now);
-        return round_trip_.ns == 0 || tokens_ > 0;
+        return tokens_ > static_cast<std::int64_t>(staged);
     }
-    void sent(std::uint32_t bytes) {
-        if (round_trip_.ns != 0) tokens_ -= bytes;
+    void sent(std::uint32_t bytes, Time now) {
+        if (round_trip_.ns == 0) return;
+        refill(now);
+        tokens_ -= bytes;
     }
     /// When half a burst may leave: fewer, larger bursts cost a sleeper less.
     Time next_burst() const {
-        const std::int64_t wanted = std::max<std::int64_t>(burst_ / 2 - tokens_, 0);
-        const auto span = static_cast<unsigned __int128>(wanted) * 4 *
-                          static_cast<std::uint64_t>(round_trip_.ns) / (window_ * 5 + 1);
+        const auto wanted =
+            static_cast<std::uint64_t>(std::max<std::int64_t>(burst_ / 2 - tokens_, 0));
+        const std::uint64_t span =
+            wanted * 4 * static_cast<std::uint64_t>(round_trip_.ns) / (window_ * 5 + 1);
         return refilled_ + Duration{static_cast<std::int64_t>(span) + 1};
     }
 
 private:
     void refill(Time now) {
         if (round_trip_.ns == 0 || now <= refilled_) return;
-        const std::int64_t elapsed = std::min(now.ns - refilled_.ns, round_trip_.ns);
-        const auto came = static_cast<unsigned __int128>(elapsed) * window_ * 5 /
-                          (4 * static_cast<std::uint64_t>(round_trip_.ns));
+        const std::int64_t elapsed =
+            std::min({now.ns - refilled_.ns, round_trip_.ns, round_trip_greatest.ns});
+        // As parts of a round trip in 1/2^28, which with the greatest window fits into 64 bits.
+        const std::uint64_t parts = (static_cast<std::uint64_t>(elapsed) << 28) /
+                                    static_cast<std::uint64_t>(round_trip_.ns);
+        const std::uint64_t came = (parts * window_ / 4 * 5) >> 28;
         if (came == 0) return;  // too little time for a byte: it goes on counting
         tokens_ = std::min(tokens_ + static_cast<std::int64_t>(came), burst_);
         refilled_ = now;
     }
+
+    static constexpr Duration round_trip_greatest = seconds(16);
 
     std::uint64_t window_ = 0;
     Duration round_trip_{};

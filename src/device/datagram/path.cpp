@@ -33,7 +33,7 @@ Time Path::deadline(Time now, Duration silence) const {
     if (sent.packets_in_flight() != 0) {
         if (!mutated(Mutation::forget_probe_timeout))
             next = earlier(next, probe_base + probe_timeout());
-    } else {
+    } else if (staged_packets == 0) {
         next = earlier(next, last_heard + Duration{silence.ns / silence_parts});
     }
     if (owes_ack()) next = earlier(next, ack_since + ack_delay_max);

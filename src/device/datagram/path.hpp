@@ -106,7 +106,8 @@ struct Path : AckLink, WaitLink {
     bool window_allows(std::uint32_t packet_length) const;
     /// May such a packet begin now?
     bool may_send(std::uint32_t packet_length, Time now) {
-        return (window_allows(packet_length) && pacer.may_send(now)) || probe_credit != 0;
+        return (window_allows(packet_length) && pacer.may_send(staged_bytes, now)) ||
+               probe_credit != 0;
     }
     Duration probe_timeout() const;
     Duration loss_delay() const;

@@ -22,12 +22,14 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
         (!is_new || path.frames.has_room()))
         return open;
     const std::uint32_t length = wire::data_header_length + chunk_length;
-    if (!may_begin(path, length, is_new, port_->now())) {
+    const Time now = port_->now();
+    if (!may_begin(path, length, is_new, now)) {
         path.wanted = {length, is_new};
         path.window_limited = path.window_limited || !path.window_allows(length);
         return nullptr;
     }
-    if (!path.window_allows(length) || !path.pacer.may_send(port_->now())) --path.probe_credit;
+    if (!path.window_allows(length) || !path.pacer.may_send(path.staged_bytes, now))
+        --path.probe_credit;
     const bool long_one = length > path.datagram_max();  // cut when packets were longer
     StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
     VIA_ASSERT(packet != nullptr);
@@ -93,7 +95,7 @@ void DatagramDevice::abandon(PathId id) {
 }
 
 std::uint32_t DatagramDevice::notify() {
-    flush(port_->now());
+    if (!staging_.empty() || !ack_owed_.empty()) flush(port_->now());
     return 0;  // nobody is woken: a packet wakes its receiver by itself
 }
 
@@ -180,14 +182,22 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     path.probe_base = now;
     path.probe_credit = probe_packets;
     if (path.timeouts >= timeouts_to_collapse) path.window.collapse();
-    const std::uint64_t number = path.sent.oldest_in_flight();
-    const SentPacket oldest = path.sent.packet(number);
-    for (std::uint32_t n = 0; n < oldest.frames; ++n)
-        if (path.frames.lost(path.sent.frame(oldest, n), number))
-            report(path, path.sent.frame(oldest, n), true);
+    const SentPacket oldest = path.sent.packet(path.sent.oldest_in_flight());
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
         ++path.long_timeouts >= long_timeouts_max)
         fall_back(path, 0);
+    // The oldest packet that has a frame which was not sent since.
+    bool told = false;
+    for (std::uint64_t number = path.sent.oldest_in_flight();
+         number < path.sent.next_number() && !told; ++number) {
+        const SentPacket& packet = path.sent.packet(number);
+        if (packet.state != SentState::in_flight) continue;
+        for (std::uint32_t n = 0; n < packet.frames; ++n) {
+            if (!path.frames.lost(path.sent.frame(packet, n), number)) continue;
+            report(path, path.sent.frame(packet, n), true);
+            told = true;
+        }
+    }
     stage_ping(path, 0, now);
 }
 
@@ -220,7 +230,7 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     if (!packet.wants_ack) return;
     path.staged_bytes -= packet.length;
     path.staged_room -= room_taken_least;
-    path.pacer.sent(packet.length);
+    path.pacer.sent(packet.length, now);
     path.probe_base = now;
     reschedule(path, now);
 }

@@ -22,7 +22,7 @@ std::uint64_t Window::least_bytes() const {
     return std::uint64_t{window_packets_least} * datagram_max_;
 }
 
-void Window::limit() { bytes_ = std::max(bytes_, least_bytes()); }
+void Window::limit() { bytes_ = std::clamp(bytes_, least_bytes(), window_bytes_max); }
 
 bool Window::has_queue(Duration round_trip, Duration least) const {
     const std::int64_t target = std::max(queue_target_least.ns, least.ns / queue_target_divisor);
@@ -30,6 +30,7 @@ bool Window::has_queue(Duration round_trip, Duration least) const {
 }
 
 void Window::on_ack(const Acknowledged& ack) {
+    if (ack.largest >= round_end_) end_round(ack);  // what this one says belongs to the next
     counted_ += ack.packets;
     round_limited_ = round_limited_ || ack.window_limited;
     if (ack.sampled) {
@@ -37,8 +38,7 @@ void Window::on_ack(const Acknowledged& ack) {
         round_sampled_ = true;
     }
     if (fast_ && round_limited_ && !(round_sampled_ && has_queue(round_least_, ack.least)))
-        bytes_ += ack.bytes;
-    if (ack.largest >= round_end_) end_round(ack);
+        bytes_ = std::min(bytes_ + ack.bytes, window_bytes_max);
 }
 
 void Window::end_round(const Acknowledged& ack) {
@@ -47,10 +47,8 @@ void Window::end_round(const Acknowledged& ack) {
             fast_ = false;
             const std::int64_t target =
                 ack.least.ns + std::max(queue_target_least.ns, ack.least.ns / queue_target_divisor);
-            const auto part = static_cast<unsigned __int128>(bytes_) *
-                              static_cast<std::uint64_t>(target) /
-                              static_cast<std::uint64_t>(round_least_.ns);
-            bytes_ = std::max(bytes_ / 2, static_cast<std::uint64_t>(part));
+            const auto parts = static_cast<std::uint64_t>(target * 1024 / round_least_.ns);
+            bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024);
         } else if (!fast_ && round_limited_) {
             bytes_ += datagram_max_;
         }

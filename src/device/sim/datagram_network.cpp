@@ -141,6 +141,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const Endpoint there = end_of(outgoing.to);
     const Fate fate =
         weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
+    if (watch_) watch_(from, outgoing, fate);
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {

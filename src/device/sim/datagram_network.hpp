@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -89,6 +90,9 @@ public:
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
     std::uint64_t sent() const { return sent_; }
+    /// Hears of every datagram that is sent, and what becomes of it.
+    using Watch = std::function<void(SocketId from, const datagram::Outgoing&, const Fate&)>;
+    void set_watch(Watch watch) { watch_ = std::move(watch); }
 
 private:
     /// Host and port.
@@ -137,6 +141,7 @@ private:
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
+    Watch watch_;
     std::uint64_t sent_ = 0;
     std::uint64_t order_ = 0;
 };

@@ -19,6 +19,15 @@ Address::Address(const VIP_NIC_ATTRIBUTES& nic, const std::string& discriminator
     std::memcpy(bytes + nic.NicAddressLen, discriminator.data(), discriminator.size());
 }
 
+Address Address::with(const std::string& discriminator) const {
+    Address other = *this;
+    VIP_NET_ADDRESS& address = other.room_.address;
+    address.DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
+    std::memcpy(other.room_.bytes + offsetof(VIP_NET_ADDRESS, HostAddress) + address.HostAddressLen,
+                discriminator.data(), discriminator.size());
+    return other;
+}
+
 Nic::Nic(const char* name) {
     OK(VipOpenNic(name, &handle_));
     OK(VipQueryNic(handle_, &attributes_));
@@ -36,6 +45,17 @@ void Nic::close(Where where) {
 
 Address Nic::address(const std::string& discriminator) const {
     return {attributes_, discriminator};
+}
+
+void Nic::turn_to(std::string host, Where where) {
+    must(VipNSInit(handle_, nullptr), "VipNSInit", where);
+    must(VipNSGetHostByName(handle_, host.data(), remote_host_.get(), 0), "VipNSGetHostByName",
+         where);
+    must(VipNSShutdown(handle_), "VipNSShutdown", where);
+}
+
+Address Nic::remote(const std::string& discriminator) const {
+    return remote_host_.empty() ? address(discriminator) : remote_host_.with(discriminator);
 }
 
 void Nic::note(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
@@ -207,7 +227,7 @@ bool End::receive_queue_empty(Where where) const {
 
 VIP_RETURN End::request(const std::string& discriminator, VIP_ULONG timeout_ms) {
     Address local = nic_.address("from-" + discriminator);
-    Address remote = nic_.address(discriminator);
+    Address remote = nic_.remote(discriminator);
     VIP_VI_ATTRIBUTES theirs{};
     return VipConnectRequest(vi_, local.get(), remote.get(), timeout_ms, &theirs);
 }

@@ -20,6 +20,9 @@ public:
     Address(const VIP_NIC_ATTRIBUTES& nic, const std::string& discriminator);
     Address() = default;
     VIP_NET_ADDRESS* get() { return &room_.address; }
+    bool empty() const { return room_.address.HostAddressLen == 0; }
+    /// The same host with another discriminator.
+    Address with(const std::string& discriminator) const;
 
 private:
     union Room {
@@ -40,6 +43,9 @@ public:
     VIP_NIC_HANDLE handle() const { return handle_; }
     void close(Where where = Where::current());
     Address address(const std::string& discriminator) const;
+    /// Requests go to that host from now on; otherwise to our own.
+    void turn_to(std::string host, Where where = Where::current());
+    Address remote(const std::string& discriminator) const;
 
     /// Waits until the handler was told of `code` about `vi`; fails when the watchdog bites.
     void wait_error(VIP_VI_HANDLE vi, VIP_ERROR_CODE code, Where where = Where::current());
@@ -54,6 +60,7 @@ private:
 
     VIP_NIC_HANDLE handle_ = nullptr;
     VIP_NIC_ATTRIBUTES attributes_{};
+    Address remote_host_;  ///< no bytes: none was named
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<VIP_ERROR_DESCRIPTOR> errors_;

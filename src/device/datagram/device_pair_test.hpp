@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -40,10 +41,15 @@ struct Datagram {
     bool may_be_cut = false;
 
     wire::PacketKind kind() const { return static_cast<wire::PacketKind>(bytes[5]); }
+    /// As wire::print_packet(), of packets of connecting only the kind.
     std::string print() const {
         char text[1024];
         wire::print_packet(bytes, text, sizeof text);
-        return text;
+        const std::string line = text;
+        if (kind() == wire::PacketKind::data) return line;
+        const bool proof =
+            kind() == wire::PacketKind::hello && line.find(" cookie ") != std::string::npos;
+        return line.substr(0, line.find(' ')) + (proof ? " with a cookie" : "");
     }
 };
 
@@ -61,7 +67,13 @@ public:
     /// Who listens: port and instance, by host and name.
     std::map<std::pair<std::uint8_t, std::string>, std::pair<std::uint16_t, std::uint64_t>>
         listeners;
-    std::vector<std::string> log;  ///< a line for each datagram sent
+    std::vector<std::string> log;  ///< a line for each datagram sent: microseconds, hosts, packet
+    std::size_t sent_by(std::uint8_t host) const {
+        const std::string from = " " + std::to_string(host) + ">";
+        return static_cast<std::size_t>(std::count_if(
+            log.begin(), log.end(),
+            [&](const std::string& line) { return line.find(from) != std::string::npos; }));
+    }
 
     void attach(TestPort& port) { ports_.push_back(&port); }
     void detach(TestPort& port) { std::erase(ports_, &port); }
@@ -218,7 +230,8 @@ private:
 };
 
 inline void Network::send(const Datagram& datagram) {
-    log.push_back(datagram.print());
+    log.push_back(std::to_string(now.ns / 1000) + " " + std::to_string(datagram.from.bytes[3]) +
+                  ">" + std::to_string(datagram.to.bytes[3]) + " " + datagram.print());
     const Fate fate = weather ? weather(datagram) : Fate{delay};
     for (const Duration wait : fate) deliver(now + wait, datagram);
 }
@@ -240,14 +253,28 @@ inline void Network::settle() {
 class End {
 public:
     End(Network& network, std::uint8_t host, std::uint64_t instance, std::uint16_t port = 40000)
-        : network_(network) {
-        auto owned = std::make_unique<TestPort>(network, host, port, instance);
+        : network_(network), host_(host), data_port_(port) {
+        open(instance);
+    }
+    /// Closes what is open; a process of another life begins.
+    void open(std::uint64_t instance, std::uint32_t paths_max = 4096) {
+        device.reset();
+        auto owned = std::make_unique<TestPort>(network_, host_, data_port_, instance);
         port_ = owned.get();
         DatagramOptions options;
         options.instance = instance;
         options.cookie_key = {instance, 77};
         options.identifier_key = {instance, 99};
+        options.paths_max = paths_max;
         device = std::make_unique<DatagramDevice>(std::move(owned), options);
+        events.clear();
+        received.clear();
+        arrived.clear();
+        lost.clear();
+        outbox_.clear();
+        frames_.clear();
+        again_.clear();
+        is_up = false;
     }
 
     std::unique_ptr<DatagramDevice> device;
@@ -257,6 +284,8 @@ public:
     std::vector<std::uint32_t> lost;
     std::map<PathId, std::uint32_t> payload_max;
     std::uint32_t header_length = 16;
+    /// What the program does with a message, before the turn sends.
+    std::function<void(const std::string&)> on_message;
 
     TestPort& port() { return *port_; }
     PathId path = 0;  ///< of the last up or resolved event
@@ -267,7 +296,7 @@ public:
     /// Sends it as soon as there is room; the sanctity of order is the test's to check.
     void send(const std::string& payload, bool must_arrive = true) {
         outbox_.push_back({payload, must_arrive});
-        push();
+        if (!in_turn_) push();
     }
     /// Hands to the device what it takes.
     void push() {
@@ -298,6 +327,7 @@ public:
     }
     /// As Nic::turn.
     std::size_t turn() {
+        in_turn_ = true;
         PathEvent event;
         while (device->next_event(event)) on_event(event);
         Reaped reaped[16];
@@ -314,6 +344,7 @@ public:
             all += count;
             if (count < 16) break;
         }
+        in_turn_ = false;
         push();
         if (notify) device->notify();
         return all;
@@ -362,26 +393,40 @@ private:
         if (frame.payload_length != 0)
             payload.append(reinterpret_cast<const char*>(frame.payload), frame.payload_length);
         received.push_back(payload);
+        if (on_message) on_message(payload);
     }
 
     Network& network_;
-    TestPort* port_;
+    std::uint8_t host_;
+    std::uint16_t data_port_;
+    TestPort* port_ = nullptr;
     std::vector<Waiting> outbox_;
     std::map<std::uint32_t, std::string> frames_;  ///< under way
     std::vector<std::uint32_t> again_;
+    bool in_turn_ = false;
 };
 
 /// Two hosts, and time that goes on to whatever comes next.
-class Pair : public ::testing::Test {
-protected:
+struct Scene {
+    Scene() = default;
+    ~Scene() { network.weather = nullptr; }  // it speaks of what the test had
+
     Network network;
     End a{network, 1, 1001};
     End b{network, 2, 1002};
     std::vector<End*> ends{&a, &b};
 
+    /// What was sent since the last call, a line each.
+    std::string transcript() {
+        std::string text = "\n";
+        for (const std::string& line : network.log) text += line + "\n";
+        network.log.clear();
+        return text;
+    }
+    void ask_b() { a.device->resolve({address(2, host_port), named("b")}, 7); }
     void meet() {
         b.device->listen(named("b"));
-        a.device->resolve({address(2, host_port), named("b")}, 7);
+        ask_b();
         run(seconds(2), [&] { return a.is_up && b.is_up; });
         ASSERT_TRUE(a.is_up && b.is_up);
     }
@@ -413,6 +458,23 @@ protected:
         settle();
         return done && done();
     }
+    /// Both send and receive over the path that is there.
+    void talk() {
+        const std::size_t had_a = a.received.size();
+        const std::size_t had_b = b.received.size();
+        a.send("from a");
+        b.send("from b");
+        ASSERT_TRUE(run(seconds(5),
+                        [&] { return a.received.size() > had_a && b.received.size() > had_b; }));
+        EXPECT_EQ(a.received.back(), "from b");
+        EXPECT_EQ(b.received.back(), "from a");
+    }
 };
+
+inline std::size_t count(const End& end, PathEventKind kind) {
+    return static_cast<std::size_t>(
+        std::count_if(end.events.begin(), end.events.end(),
+                      [&](const PathEvent& event) { return event.kind == kind; }));
+}
 
 }  // namespace via::device::datagram::test

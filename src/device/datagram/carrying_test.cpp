@@ -1,0 +1,526 @@
+// Scenarios of carrying frames: acknowledgements, loss of every kind, order, bounds, lengths.
+#include "base/random.hpp"
+#include "device/datagram/device_pair_test.hpp"
+
+namespace via::device::datagram::test {
+namespace {
+
+struct Carrying : ::testing::Test, Scene {
+    void SetUp() override {
+        meet();
+        run(milliseconds(1));
+        network.log.clear();
+        zero = network.now;
+    }
+    /// Loses the datagrams with these numbers, counted from now over both directions.
+    void lose(std::vector<int> numbers) {
+        network.weather = [this, numbers, n = 0](const Datagram&) mutable {
+            const bool lost = std::find(numbers.begin(), numbers.end(), n++) != numbers.end();
+            return lost ? Fate{} : Fate{network.delay};
+        };
+    }
+    /// As transcript(), with times since the path was made.
+    std::string since() {
+        std::string text = "\n";
+        for (const std::string& line : network.log) {
+            const std::size_t space = line.find(' ');
+            const std::int64_t at = std::stoll(line) - zero.ns / 1000;
+            text += std::to_string(at) + line.substr(space) + "\n";
+        }
+        network.log.clear();
+        return text;
+    }
+    Time zero{};
+};
+
+TEST_F(Carrying, an_answer_carries_the_acknowledgement) {
+    int left = 3;
+    b.on_message = [&](const std::string&) { b.send("pong"); };
+    a.on_message = [&](const std::string&) {
+        if (--left != 0) a.send("ping");
+    };
+    a.send("ping");
+    run(milliseconds(1));
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (20)
+10 2>1 data #0 frame 0 (20) ack 0
+20 1>2 data #1 frame 1 (20) ack 0
+30 2>1 data #1 frame 1 (20) ack 0-1
+40 1>2 data #2 frame 2 (20) ack 0-1
+50 2>1 data #2 frame 2 (20) ack 0-2
+60 1>2 data #3 ack 0-2
+)");
+}
+
+TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_second_look) {
+    a.send("lone");
+    network.now = network.now + microseconds(10);
+    EXPECT_EQ(b.turn(), 1U);
+    EXPECT_EQ(network.log.size(), 1U) << "an answer may come yet";
+    EXPECT_TRUE(b.device->has_work()) << "nobody falls asleep on it";
+    EXPECT_EQ(b.turn(), 0U);
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (20)
+10 2>1 data #0 ack 0
+)");
+}
+
+TEST_F(Carrying, a_program_that_stands_still_answers_by_a_deadline) {
+    a.send("lone");
+    network.now = network.now + microseconds(10);
+    b.turn();
+    EXPECT_EQ(b.device->next_deadline(), network.now + milliseconds(1));
+    network.now = network.now + milliseconds(1);
+    b.device->service(network.now);
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (20)
+1010 2>1 data #0 ack 0
+)");
+}
+
+TEST_F(Carrying, an_eighth_of_the_room_is_acknowledged_at_once) {
+    b.port().room = 8 * 4000;
+    for (int n = 0; n < 4; ++n) a.send(std::string(1300, 'x'));
+    network.now = network.now + microseconds(10);
+    EXPECT_EQ(b.turn(), 4U);
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (1316)
+0 1>2 data #1 frame 1 (1316)
+0 1>2 data #2 frame 2 (1316)
+0 1>2 data #3 frame 3 (1316)
+10 2>1 data #0 ack 0-3
+)");
+}
+
+TEST_F(Carrying, a_missing_number_is_told_at_once) {
+    lose({1});
+    for (int n = 0; n < 3; ++n) a.send("number " + std::to_string(n));
+    network.now = network.now + microseconds(10);
+    EXPECT_EQ(b.turn(), 1U);
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (24)
+0 1>2 data #1 frame 1 (24)
+0 1>2 data #2 frame 2 (24)
+10 2>1 data #0 ack 2,0
+)");
+    EXPECT_EQ(b.device->statistics(b.path).frames_held, 1U);
+}
+
+TEST_F(Carrying, loss_shown_by_later_packets) {
+    lose({0});
+    for (int n = 0; n < 5; ++n) a.send("number " + std::to_string(n));
+    run(milliseconds(5));
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (24)
+0 1>2 data #1 frame 1 (24)
+0 1>2 data #2 frame 2 (24)
+0 1>2 data #3 frame 3 (24)
+0 1>2 data #4 frame 4 (24)
+10 2>1 data #0 ack 1-4
+20 1>2 data #5 frame 0 (24)
+30 2>1 data #1 ack 1-5
+)");
+    EXPECT_EQ(a.lost, std::vector<std::uint32_t>{0});
+    EXPECT_EQ(a.arrived, (std::vector<std::uint32_t>{4, 3, 2, 1, 0}));
+    EXPECT_EQ(b.received[0], "number 0");
+    EXPECT_EQ(b.received.size(), 5U);
+}
+
+TEST_F(Carrying, loss_shown_by_time) {
+    lose({0});
+    a.send("number 0");
+    a.send("number 1");
+    run(milliseconds(5));
+    // One packet behind is not enough; 9/8 of the round trip is, 50 us at least.
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (24)
+0 1>2 data #1 frame 1 (24)
+10 2>1 data #0 ack 1
+50 1>2 data #2 frame 0 (24)
+60 2>1 data #1 ack 1-2
+)");
+}
+
+TEST_F(Carrying, a_lost_tail_is_probed_for) {
+    lose({0});
+    a.send("lone");
+    run(milliseconds(20));
+    // Round trip 20 us, 100 us, and the peer's millisecond. The frame is
+    // on its way again before anybody knows that it was lost.
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (20)
+1120 1>2 data #1 ping
+1120 1>2 data #2 frame 0 (20)
+1130 2>1 data #0 ack 1-2
+)");
+    EXPECT_EQ(b.received.size(), 1U);
+    EXPECT_EQ(a.device->statistics(a.path).probe_timeouts, 1U);
+}
+
+TEST_F(Carrying, probe_timeouts_double) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("nobody hears");
+    run(milliseconds(9));
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (28)
+1120 1>2 data #1 ping
+1120 1>2 data #2 frame 0 (28)
+3360 1>2 data #3 ping
+3360 1>2 data #4 frame 0 (28)
+7840 1>2 data #5 ping
+7840 1>2 data #6 frame 0 (28)
+)");
+    EXPECT_EQ(a.device->statistics(a.path).window, 2U * 1472) << "three in a row";
+    network.weather = nullptr;
+    run(milliseconds(50));
+    EXPECT_EQ(b.received.size(), 1U);
+    EXPECT_EQ(a.under_way(), 0U);
+}
+
+TEST_F(Carrying, a_lost_acknowledgement_costs_nothing_but_a_probe) {
+    lose({1});
+    a.send("lone");
+    run(milliseconds(5));
+    EXPECT_EQ(b.received.size(), 1U) << "once, though it came twice";
+    EXPECT_EQ(b.device->totals().duplicate_frames, 1U);
+    EXPECT_EQ(a.arrived.size(), 1U);
+}
+
+TEST_F(Carrying, doubled_packets_end_at_the_receiver) {
+    network.weather = [](const Datagram&) {
+        return Fate{microseconds(10), microseconds(10), microseconds(12)};
+    };
+    for (int n = 0; n < 10; ++n) a.send("number " + std::to_string(n));
+    run(milliseconds(5));
+    EXPECT_EQ(b.received.size(), 10U);
+    EXPECT_EQ(b.device->totals().duplicate_packets, 20U);
+    EXPECT_EQ(b.device->totals().duplicate_frames, 0U);
+}
+
+TEST_F(Carrying, reordering_widens_the_bound) {
+    // Of each burst of eight the first comes last: held for lost once.
+    network.weather = [n = 0](const Datagram& datagram) mutable {
+        if (datagram.from.bytes[3] == 2) return Fate{microseconds(10)};
+        return Fate{n++ % 8 == 0 ? microseconds(15) : microseconds(10)};
+    };
+    for (int n = 0; n < 8; ++n) a.send("first " + std::to_string(n));
+    run(milliseconds(2));
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 1U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_spurious, 1U);
+    EXPECT_EQ(a.device->statistics(a.path).reordering, 8U);
+    for (int n = 0; n < 8; ++n) a.send("second " + std::to_string(n));
+    run(milliseconds(2));
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 1U) << "not again";
+    ASSERT_EQ(b.received.size(), 16U);
+    EXPECT_EQ(b.received[0], "first 0");
+    EXPECT_EQ(b.received[15], "second 7");
+    // It shrinks in quiet times.
+    network.weather = nullptr;
+    for (int n = 0; n < 30; ++n) {
+        a.send("quiet");
+        run(milliseconds(500));
+    }
+    EXPECT_EQ(a.device->statistics(a.path).reordering, 3U);
+}
+
+TEST_F(Carrying, frames_share_packets) {
+    std::vector<FrameSlot> slots(20);
+    for (FrameSlot& slot : slots) {
+        ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
+        std::memset(slot.header, 0, 16);
+        std::memset(slot.payload, 'x', 8);
+    }
+    EXPECT_TRUE(network.log.empty()) << "nothing before transmit()";
+    a.device->notify();
+    EXPECT_TRUE(network.log.empty()) << "nothing before transmit()";
+    a.device->transmit(a.path);
+    a.device->notify();
+    EXPECT_EQ(network.log.size(), 1U);
+    run(microseconds(10));
+    EXPECT_EQ(b.received.size(), 20U);
+}
+
+TEST_F(Carrying, abandoned_frames_give_back_their_numbers) {
+    FrameSlot slot;
+    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
+    EXPECT_EQ(slot.number, 0U);
+    std::memset(slot.header, 0, 24);
+    a.device->transmit(a.path);
+    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
+    ASSERT_TRUE(a.device->reserve(a.path, 16, 1400, slot));
+    EXPECT_EQ(slot.number, 2U);
+    a.device->abandon(a.path);
+    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
+    EXPECT_EQ(slot.number, 1U);
+    std::memset(slot.header, 0, 24);
+    a.device->transmit(a.path);
+    a.device->notify();
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (24)
+0 1>2 data #1 frame 1 (24)
+)");
+}
+
+TEST_F(Carrying, unreliable_frames_are_never_sent_again) {
+    lose({0, 3});
+    for (int n = 0; n < 6; ++n) a.send("maybe " + std::to_string(n), false);
+    run(milliseconds(20));
+    EXPECT_EQ(b.received, (std::vector<std::string>{"maybe 1", "maybe 2", "maybe 4", "maybe 5"}));
+    EXPECT_TRUE(a.lost.empty());
+    EXPECT_TRUE(a.arrived.empty());
+    EXPECT_EQ(a.device->statistics(a.path).in_flight, 0U);
+}
+
+TEST_F(Carrying, unreliable_frames_do_not_wait_for_others) {
+    lose({0});
+    a.send("must arrive");
+    a.send("maybe", false);
+    network.now = network.now + microseconds(10);
+    b.turn();
+    EXPECT_EQ(b.received, std::vector<std::string>{"maybe"});
+}
+
+TEST_F(Carrying, frames_ahead_are_bounded) {
+    // Nothing is acknowledged: not more than the receiver may have to keep.
+    a.port().room = 1U << 20;
+    network.weather = [](const Datagram&) { return Fate{}; };
+    std::uint32_t taken = 0;
+    FrameSlot slot;
+    while (a.device->reserve(a.path, 16, 8, slot)) {
+        ++taken;
+        std::memset(slot.header, 0, 24);
+    }
+    a.device->transmit(a.path);
+    EXPECT_LE(taken, 1024U);
+    EXPECT_GT(taken, 200U);
+}
+
+TEST_F(Carrying, what_cannot_be_kept_is_dropped_whole_and_comes_again) {
+    b.port().keep_max = 2;
+    lose({0});
+    std::vector<std::string> sent;
+    for (int n = 0; n < 8; ++n) {
+        sent.push_back("number " + std::to_string(n));
+        a.send(sent.back());
+    }
+    run(milliseconds(50));
+    EXPECT_EQ(b.received, sent);
+    EXPECT_GE(b.device->totals().no_room, 5U);
+    EXPECT_EQ(b.port().kept, 0U);
+}
+
+TEST_F(Carrying, more_frames_than_one_receive_takes) {
+    // A packet of 20 frames, delivered 16 and 4; its buffer stays for both.
+    for (int n = 0; n < 20; ++n) {
+        FrameSlot slot;
+        ASSERT_TRUE(a.device->reserve(a.path, 16, 40, slot));
+        std::memset(slot.header, 0, 16);
+        std::memset(slot.payload, 'a' + n, 40);
+    }
+    a.device->transmit(a.path);
+    a.device->notify();
+    EXPECT_EQ(network.log.size(), 1U);
+    run(microseconds(10));
+    ASSERT_EQ(b.received.size(), 20U);
+    EXPECT_EQ(b.received[19], std::string(40, 't'));
+}
+
+TEST_F(Carrying, a_port_that_takes_little) {
+    a.port().send_max = 3;
+    std::vector<std::string> sent;
+    for (int n = 0; n < 100; ++n) {
+        sent.push_back(std::to_string(n) + std::string(1000, 'x'));
+        a.send(sent.back());
+    }
+    a.port().send_max = 0;
+    run(milliseconds(1));
+    a.port().send_max = 1;
+    run(milliseconds(100));
+    EXPECT_EQ(b.received, sent);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U);
+}
+
+TEST_F(Carrying, silence_ends_a_path) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    const Time begin = network.now;
+    ASSERT_TRUE(run(seconds(6), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_NEAR(double((network.now - begin).ns), 5e9, 2e6);
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+}
+
+TEST_F(Carrying, an_idle_path_says_little) {
+    run(seconds(60));
+    EXPECT_TRUE(a.is_up && b.is_up);
+    // A ping and its answer every third of the patience, from either.
+    EXPECT_LE(network.log.size(), 2U * 3 * 36);
+    EXPECT_GE(network.log.size(), 2U * 36);
+}
+
+TEST_F(Carrying, a_forged_hint_ends_nothing) {
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.turn();
+    EXPECT_EQ(network.log.size(), 1U) << "a ping";
+    run(seconds(1));
+    EXPECT_TRUE(a.is_up);
+}
+
+TEST_F(Carrying, a_true_hint_ends_it_soon) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    const Time begin = network.now;
+    a.turn();
+    ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
+}
+
+TEST_F(Carrying, parting) {
+    a.send("last words");
+    a.device.reset();
+    run(milliseconds(1));
+    EXPECT_EQ(b.received, std::vector<std::string>{"last words"}) << "before the end is told";
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 (26)
+0 1>2 close
+)") << "the acknowledgement has nowhere to go";
+}
+
+TEST_F(Carrying, condemned) {
+    a.send("harmless");
+    a.send("evil");
+    a.send("more");
+    network.now = network.now + microseconds(10);
+    b.on_message = [&](const std::string& message) {
+        if (message == "evil") b.device->condemn(b.path, "a test");
+    };
+    b.turn();
+    EXPECT_EQ(count(b, PathEventKind::down), 0U);
+    b.turn();
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+    run(milliseconds(1));
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+}
+
+TEST_F(Carrying, who_acknowledges_what_was_not_sent_is_condemned) {
+    Datagram datagram;
+    network.weather = [&](const Datagram& sent) {
+        if (sent.from.bytes[3] == 2) datagram = sent;
+        return Fate{microseconds(10)};
+    };
+    a.send("hello");
+    run(milliseconds(1));
+    // The acknowledgement again, with a number of its own and another largest.
+    wire::Ack ack;
+    ack.largest = 100;
+    ack.count = 1;
+    ack.ranges[0] = {0, 1};
+    std::uint64_t connection;
+    std::memcpy(&connection, datagram.bytes.data() + 8, 8);
+    datagram.bytes.resize(wire::data_header_length + wire::ack_length(ack));
+    wire::emit_ack_chunk(ack, datagram.bytes.data() + wire::data_header_length);
+    wire::seal_data(datagram.bytes, connection, 50);
+    network.deliver(network.now, datagram);
+    run(milliseconds(1));
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+}
+
+TEST_F(Carrying, spoofed_packets_are_dropped) {
+    Datagram datagram;
+    network.weather = [&](const Datagram& sent) {
+        if (sent.from.bytes[3] == 1) datagram = sent;
+        return sent.from.bytes[3] == 1 ? Fate{} : Fate{microseconds(10)};
+    };
+    a.send("mine");
+    Datagram spoofed = datagram;
+    spoofed.from = address(9, 40000);
+    network.deliver(network.now, spoofed);
+    run(microseconds(100));
+    EXPECT_TRUE(b.received.empty());
+    EXPECT_EQ(b.device->totals().wrong_address, 1U);
+    Datagram guessed = datagram;
+    wire::seal_data(guessed.bytes, 12345, 0);
+    network.deliver(network.now, guessed);
+    run(microseconds(100));
+    EXPECT_TRUE(b.received.empty());
+    EXPECT_EQ(b.device->totals().unknown_connection, 1U);
+    Datagram damaged = datagram;
+    damaged.bytes[30] ^= std::byte{1};
+    network.deliver(network.now, damaged);
+    run(microseconds(100));
+    EXPECT_EQ(b.device->totals().checksum, 1U);
+    EXPECT_TRUE(b.received.empty());
+}
+
+// Lengths -----------------------------------------------------------------------------------------
+
+struct Lengths : ::testing::Test, Scene {
+    std::uint32_t carried = 9000;  ///< bytes in one piece
+    void begin(std::uint32_t longest) {
+        a.port().longest = b.port().longest = longest;
+        network.weather = [this](const Datagram& datagram) {
+            return datagram.bytes.size() > carried && !datagram.may_be_cut ? Fate{}
+                                                                           : Fate{microseconds(10)};
+        };
+        meet();
+    }
+    /// As an engine would cut a message for the path.
+    void stream(int messages) {
+        const std::size_t had = b.received.size();
+        for (int n = 0; n < messages; ++n) {
+            a.send(std::string(a.payload_max[a.path], static_cast<char>('a' + n % 26)));
+            run(microseconds(50));
+        }
+        ASSERT_TRUE(run(seconds(5), [&] {
+            return b.received.size() == had + static_cast<std::size_t>(messages) &&
+                   a.under_way() == 0;
+        }));
+    }
+};
+
+TEST_F(Lengths, longer_ones_are_found) {
+    begin(9000);
+    EXPECT_EQ(a.payload_max[a.path], 1400U) << "beyond the first host";
+    stream(100);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 9000U);
+    EXPECT_EQ(a.payload_max[a.path], 8928U);
+}
+
+TEST_F(Lengths, as_long_as_the_way_carries) {
+    carried = 5000;
+    begin(9000);
+    stream(300);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 5000U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 4900U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U) << "probes do not count";
+}
+
+TEST_F(Lengths, told_of_a_narrower_way) {
+    begin(1472);
+    stream(10);
+    carried = 1000;
+    a.port().troubles.push_back({TroubleKind::too_long, address(2, 40000), 1000});
+    stream(200);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 900U);
+}
+
+TEST_F(Lengths, a_black_hole_is_noticed) {
+    begin(1472);
+    stream(10);
+    carried = 700;
+    stream(200);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 700U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 548U);
+    EXPECT_EQ(a.payload_max[a.path], a.device->statistics(a.path).datagram_max - 72);
+}
+
+TEST_F(Lengths, a_hint_about_others_changes_nothing) {
+    begin(1472);
+    a.port().troubles.push_back({TroubleKind::too_long, address(3, 40000), 600});
+    a.turn();
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 1472U);
+}
+
+}  // namespace
+}  // namespace via::device::datagram::test

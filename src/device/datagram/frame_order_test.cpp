@@ -1,0 +1,97 @@
+#include "device/datagram/frame_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include "device/datagram/deadlines.hpp"
+#include "device/datagram/identifier_table.hpp"
+
+#include "base/random.hpp"
+
+namespace via::device::datagram {
+namespace {
+
+using Place = FrameOrder::Place;
+
+TEST(FrameOrder, holds_what_comes_early) {
+    FrameOrder order;
+    const std::byte bytes[8]{};
+    EXPECT_EQ(order.place(0, order.next()), Place::next);
+    EXPECT_EQ(order.place(2, order.next()), Place::ahead);
+    order.hold(2, {bytes, 8, 5});
+    order.hold(1, {bytes, 7, 4});
+    EXPECT_EQ(order.place(2, order.next()), Place::duplicate);
+    FrameOrder::Held held;
+    EXPECT_FALSE(order.take(held));
+    order.advance();
+    ASSERT_TRUE(order.take(held));
+    EXPECT_EQ(held.length, 7U);
+    ASSERT_TRUE(order.take(held));
+    EXPECT_EQ(held.buffer, 5U);
+    EXPECT_FALSE(order.take(held));
+    EXPECT_EQ(order.next(), 3U);
+    EXPECT_EQ(order.place(0, order.next()), Place::duplicate);
+}
+
+TEST(FrameOrder, bounds) {
+    FrameOrder order;
+    EXPECT_EQ(order.place(frames_ahead_max - 1, order.next()), Place::ahead);
+    EXPECT_EQ(order.place(frames_ahead_max, order.next()), Place::too_far);
+    EXPECT_EQ(order.place(~0U, order.next()), Place::duplicate) << "the one before 0";
+    std::uint32_t let_go = 0;
+    const std::byte bytes[1]{};
+    for (std::uint32_t n = 1; n < frames_ahead_max; ++n) order.hold(n, {bytes, 1, n});
+    order.clear([&](std::uint32_t buffer) { let_go += buffer; });
+    EXPECT_EQ(let_go, frames_ahead_max * (frames_ahead_max - 1) / 2);
+    EXPECT_EQ(order.held(), 0U);
+}
+
+TEST(Deadlines, in_order) {
+    Deadlines deadlines;
+    Random random(3);
+    std::vector<std::int64_t> moments(200);
+    for (std::uint32_t id = 0; id < 200; ++id) {
+        moments[id] = static_cast<std::int64_t>(random.below(1000));
+        deadlines.at_latest(id, Time{5000});
+        deadlines.at_latest(id, Time{moments[id]});
+        deadlines.at_latest(id, Time{6000});  // later: the earlier one stays
+    }
+    for (std::uint32_t id = 0; id < 200; id += 3) deadlines.remove(id);
+    std::int64_t before = 0;
+    std::uint32_t id = 0;
+    std::uint32_t count = 0;
+    for (; !deadlines.next().is_never(); ++count) {
+        const Time next = deadlines.next();
+        EXPECT_FALSE(deadlines.take_due(Time{next.ns - 1}, id));
+        ASSERT_TRUE(deadlines.take_due(next, id));
+        EXPECT_NE(id % 3, 0U);
+        EXPECT_EQ(next.ns, moments[id]);
+        EXPECT_LE(before, next.ns);
+        before = next.ns;
+    }
+    EXPECT_EQ(count, 133U);
+    EXPECT_FALSE(deadlines.take_due(Time{1'000'000}, id));
+}
+
+TEST(IdentifierTable, agrees_with_a_map) {
+    IdentifierTable table;
+    Random random(9);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> there;
+    for (std::uint32_t n = 0; n < 20000; ++n) {
+        if (there.size() < 300 && random.chance(55)) {
+            // Few low bits: places collide.
+            const std::uint64_t identifier = (std::uint64_t{n + 1} << 20) | random.below(8);
+            table.add(identifier, n);
+            there.emplace_back(identifier, n);
+        } else if (!there.empty()) {
+            const std::size_t at = random.below(there.size());
+            table.remove(there[at].first);
+            EXPECT_EQ(table.find(there[at].first), IdentifierTable::none);
+            there.erase(there.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+        for (const auto& [identifier, path] : there) ASSERT_EQ(table.find(identifier), path);
+    }
+    EXPECT_EQ(table.find(0), IdentifierTable::none);
+}
+
+}  // namespace
+}  // namespace via::device::datagram

@@ -1,0 +1,342 @@
+// Scenarios of meeting: what is sent, and what comes of it when packets are lost, doubled, late,
+// crossing, old or forged.
+#include "base/random.hpp"
+#include "device/datagram/device_pair_test.hpp"
+
+namespace via::device::datagram::test {
+namespace {
+
+struct Meeting : ::testing::Test, Scene {};
+
+TEST_F(Meeting, as_written) {
+    b.device->listen(named("b"));
+    ask_b();
+    run(milliseconds(1));
+    EXPECT_EQ(transcript(), R"(
+0 1>2 query
+10 2>1 answer
+20 1>2 hello
+30 2>1 retry
+40 1>2 hello with a cookie
+50 2>1 welcome
+)");
+    ASSERT_EQ(a.events.size(), 1U);
+    EXPECT_EQ(a.events[0].kind, PathEventKind::resolved);
+    ASSERT_EQ(b.events.size(), 1U);
+    EXPECT_EQ(b.events[0].kind, PathEventKind::up);
+    EXPECT_EQ(a.device->statistics(a.path).round_trip, microseconds(20)) << "of hello and welcome";
+    // A second question finds the path.
+    ask_b();
+    run(milliseconds(1));
+    EXPECT_EQ(transcript(), R"(
+1000 1>2 query
+1010 2>1 answer
+)");
+    ASSERT_EQ(a.events.size(), 2U);
+    EXPECT_EQ(a.events[1].path, a.events[0].path);
+}
+
+TEST_F(Meeting, nobody_listens) {
+    ask_b();
+    run(milliseconds(1));
+    ASSERT_EQ(a.events.size(), 1U);
+    EXPECT_EQ(a.events[0].kind, PathEventKind::unresolved);
+    EXPECT_EQ(a.events[0].status, Status::no_match);
+    EXPECT_EQ(a.events[0].cookie, 7U);
+}
+
+TEST_F(Meeting, nobody_answers) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    run(seconds(6));
+    ASSERT_EQ(a.events.size(), 1U);
+    EXPECT_EQ(a.events[0].status, Status::not_reachable);
+    EXPECT_EQ(transcript(), R"(
+0 1>2 query
+20000 1>2 query
+60000 1>2 query
+140000 1>2 query
+300000 1>2 query
+620000 1>2 query
+1260000 1>2 query
+2260000 1>2 query
+3260000 1>2 query
+4260000 1>2 query
+)");
+}
+
+TEST_F(Meeting, port_unreachable_ends_a_question_at_once) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(3, host_port), 0});
+    a.turn();
+    EXPECT_TRUE(a.events.empty()) << "we did not ask there";
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, host_port), 0});
+    a.turn();
+    ASSERT_EQ(a.events.size(), 1U);
+    EXPECT_EQ(a.events[0].status, Status::not_reachable);
+}
+
+/// Each of the six packets lost, doubled, or so late that it was sent again before.
+TEST_F(Meeting, any_packet_may_go_astray) {
+    for (int victim = 0; victim < 6; ++victim)
+        for (const Fate& fate :
+             {Fate{}, Fate{microseconds(10), microseconds(10)},
+              Fate{microseconds(10), milliseconds(30)}, Fate{milliseconds(45)}}) {
+            SCOPED_TRACE(std::to_string(victim) + " copies " + std::to_string(fate.size()));
+            Scene scene;
+            int seen = 0;
+            scene.network.weather = [&](const Datagram&) {
+                return seen++ == victim ? fate : Fate{microseconds(10)};
+            };
+            scene.meet();
+            scene.run(seconds(1));
+            EXPECT_EQ(count(scene.a, PathEventKind::resolved), 1U);
+            EXPECT_EQ(count(scene.b, PathEventKind::up), 1U);
+            EXPECT_EQ(scene.a.events.size() + scene.b.events.size(), 2U);
+            scene.talk();
+        }
+}
+
+TEST_F(Meeting, crossing) {
+    a.device->listen(named("a"));
+    b.device->listen(named("b"));
+    ask_b();
+    b.device->resolve({address(1, host_port), named("a")}, 8);
+    run(milliseconds(100));
+    ASSERT_EQ(a.events.size(), 1U);
+    ASSERT_EQ(b.events.size(), 1U);
+    EXPECT_EQ(a.events[0].kind, PathEventKind::resolved);
+    EXPECT_EQ(b.events[0].kind, PathEventKind::resolved) << "it asked, too: its own answer";
+    EXPECT_EQ(b.events[0].cookie, 8U);
+    EXPECT_EQ(a.device->totals().paths_made, 1U);
+    EXPECT_EQ(b.device->totals().paths_made, 1U);
+    talk();
+}
+
+/// Whatever the network does: in the end there is one path, and it works.
+TEST_F(Meeting, crossing_in_any_weather) {
+    for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+        SCOPED_TRACE(seed);
+        Random random(seed);
+        Scene scene;
+        scene.b.open(seed % 2 == 0 ? 1002 : 1000);
+        bool calm = false;
+        scene.network.weather = [&](const Datagram&) {
+            if (calm) return Fate{microseconds(10)};
+            Fate fate;
+            for (std::uint64_t copies = random.below(4); copies != 0; --copies)
+                fate.push_back(microseconds(static_cast<std::int64_t>(random.below(60'000))));
+            return fate;
+        };
+        scene.a.device->listen(named("a"));
+        scene.b.device->listen(named("b"));
+        scene.ask_b();
+        scene.run(microseconds(static_cast<std::int64_t>(random.below(40'000))));
+        scene.b.device->resolve({address(1, host_port), named("a")}, 8);
+        scene.run(milliseconds(300));
+        calm = true;
+        scene.run(seconds(4));
+        ASSERT_TRUE(scene.a.is_up && scene.b.is_up);
+        scene.talk();
+        EXPECT_EQ(count(scene.a, PathEventKind::down), 0U);
+        EXPECT_EQ(count(scene.b, PathEventKind::down), 0U);
+        EXPECT_EQ(count(scene.a, PathEventKind::resolved), 1U);
+        EXPECT_EQ(count(scene.b, PathEventKind::resolved), 1U);
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(Meeting, a_restarted_peer_gets_a_new_path) {
+    meet();
+    // Packets of its former life are still under way when the new one begins.
+    network.weather = [&](const Datagram& datagram) {
+        return Fate{microseconds(10),
+                    datagram.from.bytes[3] == 2 ? milliseconds(40) : milliseconds(41)};
+    };
+    for (int n = 0; n < 20; ++n) b.send("old " + std::to_string(n));
+    run(microseconds(100));
+    EXPECT_EQ(a.received.size(), 20U);
+    network.weather = nullptr;
+    const PathId former = a.path;
+    b.open(1003);  // its close reaches us
+    b.device->listen(named("b"));
+    run(microseconds(100));
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+    ask_b();
+    run(seconds(1));
+    ASSERT_TRUE(a.is_up && b.is_up);
+    EXPECT_EQ(count(a, PathEventKind::resolved), 2U);
+    talk();
+    EXPECT_EQ(a.received.size(), 21U) << "nothing of the former life";
+    EXPECT_EQ(a.path, former) << "its number was free again";
+    EXPECT_GT(a.device->totals().unknown_connection, 0U);
+}
+
+TEST_F(Meeting, a_peer_that_vanished_and_came_back) {
+    meet();
+    network.weather = [&](const Datagram& datagram) {
+        return datagram.kind() == wire::PacketKind::close ? Fate{} : Fate{microseconds(10)};
+    };
+    b.open(1003);  // dies without a word
+    b.device->listen(named("b"));
+    network.weather = nullptr;
+    const Time died = network.now;
+    a.send("to nobody");
+    ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_LT((network.now - died).ns, milliseconds(20).ns)
+        << "it says that it knows no such path, and nobody answers the ping";
+    ask_b();
+    run(seconds(1));
+    talk();
+}
+
+TEST_F(Meeting, an_old_hello_makes_no_path) {
+    std::vector<Datagram> hellos;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::hello) hellos.push_back(datagram);
+        return Fate{microseconds(10)};
+    };
+    meet();
+    // Doubled while the path is up: the same welcome.
+    network.log.clear();
+    network.deliver(network.now, hellos.back());
+    run(milliseconds(1));
+    EXPECT_EQ(network.log.size(), 1U);
+    EXPECT_EQ(count(b, PathEventKind::up), 1U);
+    // After the path is gone: nothing.
+    a.device->condemn(a.path, "a test");
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+    network.deliver(network.now, hellos.back());
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::up), 1U);
+    EXPECT_EQ(b.device->totals().old_hello, 1U);
+    // A new one is welcome.
+    ask_b();
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::up), 2U);
+    talk();
+}
+
+TEST_F(Meeting, a_cookie_spoils) {
+    std::vector<Datagram> hellos;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() != wire::PacketKind::hello) return Fate{microseconds(10)};
+        hellos.push_back(datagram);
+        return hellos.size() == 2 ? Fate{} : Fate{microseconds(10)};
+    };
+    b.device->listen(named("b"));
+    ask_b();
+    run(microseconds(100));
+    a.open(1005);
+    run(seconds(11));
+    network.deliver(network.now, hellos.at(1));
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::up), 0U);
+    EXPECT_EQ(b.device->totals().bad_cookie, 1U);
+}
+
+TEST_F(Meeting, strangers_leave_nothing_behind_and_get_little) {
+    b.device->listen(named("b"));
+    std::byte packet[wire::connecting_length_max];
+    std::size_t sent = 0;
+    std::size_t answered = 0;
+    network.weather = [&](const Datagram& datagram) {
+        answered += datagram.bytes.size();
+        return Fate{};
+    };
+    Random random(1);
+    for (int n = 0; n < 10000; ++n) {
+        wire::Hello hello;
+        hello.target = 1002;
+        hello.attempt = 1 + random.below(5);
+        hello.cookie = {random.below(3), random.next()};
+        hello.offer = {random.next(), 100'000, 1000, 1472, 9741};
+        const std::uint32_t length =
+            wire::emit_hello(random.next() | 1, hello, wire::ConnectingBytes(packet));
+        sent += length;
+        network.deliver(network.now,
+                        {address(9, 1234), address(2, 40000), {packet, packet + length}});
+        while (b.device->has_work()) b.turn();
+    }
+    EXPECT_EQ(b.device->totals().paths_made, 0U);
+    EXPECT_EQ(b.device->totals().retries, 10000U);
+    EXPECT_LE(answered, 3 * sent);
+    EXPECT_TRUE(b.events.empty());
+    EXPECT_EQ(b.device->next_deadline(), Time::never()) << "no state, no timer";
+}
+
+TEST_F(Meeting, data_for_nobody_is_answered_sparingly) {
+    std::vector<std::byte> packet(wire::data_header_length + 8);
+    std::size_t answers = 0;
+    network.weather = [&](const Datagram& datagram) {
+        EXPECT_LE(datagram.bytes.size(), packet.size());
+        ++answers;
+        return Fate{};
+    };
+    for (std::uint64_t n = 1; n <= 1000; ++n) {
+        wire::emit_padding_chunk(8, packet.data() + wire::data_header_length);
+        wire::seal_data(packet, n, 0);
+        network.deliver(network.now, {address(9, 1234), address(2, 40000), packet});
+        while (b.device->has_work()) b.turn();
+    }
+    EXPECT_EQ(b.device->totals().unknown_connection, 1000U);
+    EXPECT_EQ(answers, 100U) << "a second";
+}
+
+TEST_F(Meeting, another_version_is_refused) {
+    std::vector<Datagram> sent;
+    network.weather = [&](const Datagram& datagram) {
+        sent.push_back(datagram);
+        return Fate{};
+    };
+    ask_b();
+    Datagram query = sent.at(0);
+    query.bytes[4] = std::byte{2};
+    const std::uint32_t sum = wire::crc32c(std::span(query.bytes).subspan(4));
+    std::memcpy(query.bytes.data(), &sum, 4);
+    network.deliver(network.now, query);
+    run(milliseconds(1));
+    ASSERT_EQ(sent.size(), 2U);
+    EXPECT_EQ(sent[1].kind(), wire::PacketKind::unsupported);
+    EXPECT_LE(sent[1].bytes.size(), query.bytes.size());
+    EXPECT_EQ(b.device->totals().version, 1U);
+    network.deliver(network.now, sent[1]);
+    run(milliseconds(1));
+    ASSERT_EQ(a.events.size(), 1U) << "its identifier is that of our question";
+    EXPECT_EQ(a.events[0].status, Status::not_reachable);
+}
+
+TEST_F(Meeting, too_many_paths) {
+    b.open(1002, 1);
+    End third(network, 3, 3001);
+    ends.push_back(&third);
+    meet();
+    third.device->resolve({address(2, host_port), named("b")}, 9);
+    run(milliseconds(10));
+    ASSERT_EQ(third.events.size(), 1U);
+    EXPECT_EQ(third.events[0].status, Status::error_resource);
+}
+
+TEST_F(Meeting, ourselves) {
+    a.device->listen(named("a"));
+    a.device->resolve({address(1, host_port), named("a")}, 5);
+    run(milliseconds(10));
+    ASSERT_EQ(a.events.size(), 2U);
+    EXPECT_NE(a.events[0].path, a.events[1].path) << "a path has two ends";
+    const bool first = a.events[0].kind == PathEventKind::resolved;
+    EXPECT_EQ(a.events[first ? 0 : 1].kind, PathEventKind::resolved);
+    EXPECT_EQ(a.events[first ? 1 : 0].kind, PathEventKind::up);
+    a.send("to myself");
+    run(milliseconds(10));
+    EXPECT_EQ(a.received, std::vector<std::string>{"to myself"});
+    // Asked again, the same path is found.
+    a.device->resolve({address(1, host_port), named("a")}, 6);
+    run(milliseconds(10));
+    ASSERT_EQ(a.events.size(), 3U);
+    EXPECT_EQ(a.events[2].path, a.events[first ? 0 : 1].path);
+}
+
+}  // namespace
+}  // namespace via::device::datagram::test
