@@ -74,6 +74,7 @@ struct Work {
     std::vector<std::uint64_t> opened;
     bool completed = false;
     bool delivered = false;
+    bool landed = false;  ///< of a read: its bytes are there
 
     bool consumes_receive() const {
         return kind == WorkKind::send || (kind == WorkKind::rdma_write && immediate);
@@ -154,6 +155,7 @@ struct Node final : nic::Attendant {
 
     void attend() override {}
     void report(const engine::ErrorEvent& event) override { errors.push_back(event); }
+    void refused(const char* why) override { refusal = why; }
     Time now() override { return clock.now(); }
 
     NodeNumber number;
@@ -177,6 +179,7 @@ struct Node final : nic::Attendant {
     Time next_step{};
     Time not_before{};  ///< earliest moment of the next turn
     bool alive = true;
+    const char* refusal = nullptr;  ///< why a frame of a peer was refused last
     // Of worlds of datagrams
     device::sim::SimPort* port = nullptr;  ///< the device's, while that lives
     std::uint64_t instance = 0;

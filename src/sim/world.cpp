@@ -122,6 +122,9 @@ void World::take_turn(Node& node) {
     observer_.tell(TurnDone{
         node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1, bytes() - before,
         parameters_.limits.turn_bytes_max + std::uint64_t{burst} * medium_->payload_max()});
+    if (node.refusal != nullptr)
+        trace_.line(clock_.now(), "node=%u refused a frame: %s", node.number, node.refusal);
+    node.refusal = nullptr;
     observer_.look(node);
     node.not_before =
         clock_.now() +
