@@ -178,7 +178,7 @@ void DatagramDevice::begin_turn() {
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now))
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new))
             List<Path, WaitLink>::remove(*path);
         path = next;
     }
@@ -278,10 +278,10 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 bool DatagramDevice::has_work() {
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
     if (!ack_owed_.empty() && !blocked_) return true;
-    const Time now = port_->now();
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now)) return true;
-    if (now >= earlier(deadlines_.next(), search_deadline_)) return true;
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
+    const Time due = earlier(deadlines_.next(), search_deadline_);
+    if (!due.is_never() && port_->now() >= due) return true;
     return (blocked_ && port_->has_room()) || port_->has_work();
 }
 
