@@ -125,7 +125,10 @@ private:
     void begin_turn();
     void run_timers(Time now);
     void on_deadline(Path& path, Time now);
+    void hear_refusal(const HostAddress& host);
     void hear_troubles(Time now);
+    void hear_trouble(Path& path, const Trouble& trouble, Time now);
+    void doubt(Path& path, Time now);
     void reschedule(Path& path, Time now);
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
@@ -144,8 +147,9 @@ private:
     void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
     void run_searches(Time now);
     void ask_where(Search& search, Time now);
-    void end_search(std::size_t n, const PathEvent& event);
-    void end_searches(Path& path, PathEvent event);
+    template <class Which>
+    void end_searches(Which which, PathEvent event);
+    void tell_searches(const Path& path, const PathEvent& event);
     void search_again(Path& path, Time now);
     void give_up(Path& path, Status status);
     void say_hello(Path& path, Time now);
@@ -172,7 +176,8 @@ private:
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
     bool keep_early(const Path& path, std::uint32_t buffer);
-    void place_frames(Path& path, const Incoming& in);
+    void place_frames(Path& path, const Incoming& in, bool whole);
+    void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame, bool kept);
     void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
     void on_ack(Path& path, const wire::Ack& ack, Time now);

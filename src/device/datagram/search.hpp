@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "device/datagram/constants.hpp"
 #include "device/datagram/path.hpp"
@@ -25,6 +26,17 @@ struct DatagramDevice::Search {
     int refusals = 0;
     bool refused = false;  ///< the last one
 };
+
+/// Those for which which(search) is true get `event`, each with its own cookie.
+template <class Which>
+void DatagramDevice::end_searches(Which which, PathEvent event) {
+    std::erase_if(searches_, [&](const Search& search) {
+        if (!which(search)) return false;
+        event.cookie = search.cookie;
+        push_event(event);
+        return true;
+    });
+}
 
 struct DatagramDevice::Ready {
     PathId path = 0;
