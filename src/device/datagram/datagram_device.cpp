@@ -220,25 +220,19 @@ void DatagramDevice::reschedule(Path& path, Time now) {
     deadlines_.at_latest(path.id, path.deadline(now, options_.silence));
 }
 
-/// Nobody is at the port that `host` is asked at.
-void DatagramDevice::hear_refusal(const HostAddress& host) {
-    for (Search& search : searches_) {
-        if (search.path != Search::no_path || search.refused || search.remote.host != host)
-            continue;
-        search.refused = true;
-        ++search.refusals;
-    }
-    end_searches(
-        [](const Search& search) {
-            return search.path == Search::no_path && search.refusals == refusals_max;
-        },
-        {PathEventKind::unresolved, 0, Status::not_reachable});
-}
-
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
-        if (trouble.kind == TroubleKind::port_unreachable) hear_refusal(trouble.to);
+        if (trouble.kind == TroubleKind::port_unreachable)
+            end_searches(
+                [&](Search& search) {
+                    if (search.path != Search::no_path || search.refused ||
+                        search.remote.host != trouble.to)
+                        return false;
+                    search.refused = true;
+                    return ++search.refusals == refusals_max;
+                },
+                {PathEventKind::unresolved, 0, Status::not_reachable});
         for (std::size_t n = 0; n < paths_.size(); ++n)
             if (paths_[n] && paths_[n]->peer == trouble.to) hear_trouble(*paths_[n], trouble, now);
     }

@@ -125,7 +125,6 @@ private:
     void begin_turn();
     void run_timers(Time now);
     void on_deadline(Path& path, Time now);
-    void hear_refusal(const HostAddress& host);
     void hear_troubles(Time now);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
     void doubt(Path& path, Time now);
