@@ -42,12 +42,12 @@ TEST_F(Carrying, an_answer_carries_the_acknowledgement) {
     a.send("ping");
     run(milliseconds(1));
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (20)
-10 2>1 data #0 frame 0 (20) ack 0
-20 1>2 data #1 frame 1 (20) ack 0
-30 2>1 data #1 frame 1 (20) ack 0-1
-40 1>2 data #2 frame 2 (20) ack 0-1
-50 2>1 data #2 frame 2 (20) ack 0-2
+0 1>2 data #0 frame 0 send (20)
+10 2>1 data #0 frame 0 send (20) ack 0
+20 1>2 data #1 frame 1 send (20) ack 0
+30 2>1 data #1 frame 1 send (20) ack 0-1
+40 1>2 data #2 frame 2 send (20) ack 0-1
+50 2>1 data #2 frame 2 send (20) ack 0-2
 60 1>2 data #3 ack 0-2
 )");
 }
@@ -60,7 +60,7 @@ TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_second_look) {
     EXPECT_TRUE(b.device->has_work()) << "nobody falls asleep on it";
     EXPECT_EQ(b.turn(), 0U);
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (20)
+0 1>2 data #0 frame 0 send (20)
 10 2>1 data #0 ack 0
 )");
 }
@@ -73,7 +73,7 @@ TEST_F(Carrying, a_program_that_stands_still_answers_by_a_deadline) {
     network.now = network.now + milliseconds(1);
     b.device->service(network.now);
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (20)
+0 1>2 data #0 frame 0 send (20)
 1010 2>1 data #0 ack 0
 )");
 }
@@ -84,10 +84,10 @@ TEST_F(Carrying, an_eighth_of_the_room_is_acknowledged_at_once) {
     network.now = network.now + microseconds(10);
     EXPECT_EQ(b.turn(), 4U);
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (1316)
-0 1>2 data #1 frame 1 (1316)
-0 1>2 data #2 frame 2 (1316)
-0 1>2 data #3 frame 3 (1316)
+0 1>2 data #0 frame 0 send (1316)
+0 1>2 data #1 frame 1 send (1316)
+0 1>2 data #2 frame 2 send (1316)
+0 1>2 data #3 frame 3 send (1316)
 10 2>1 data #0 ack 0-3
 )");
 }
@@ -98,9 +98,9 @@ TEST_F(Carrying, a_missing_number_is_told_at_once) {
     network.now = network.now + microseconds(10);
     EXPECT_EQ(b.turn(), 1U);
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (24)
-0 1>2 data #1 frame 1 (24)
-0 1>2 data #2 frame 2 (24)
+0 1>2 data #0 frame 0 send (24)
+0 1>2 data #1 frame 1 send (24)
+0 1>2 data #2 frame 2 send (24)
 10 2>1 data #0 ack 2,0
 )");
     EXPECT_EQ(b.device->statistics(b.path).frames_held, 1U);
@@ -111,13 +111,13 @@ TEST_F(Carrying, loss_shown_by_later_packets) {
     for (int n = 0; n < 5; ++n) a.send("number " + std::to_string(n));
     run(milliseconds(5));
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (24)
-0 1>2 data #1 frame 1 (24)
-0 1>2 data #2 frame 2 (24)
-0 1>2 data #3 frame 3 (24)
-0 1>2 data #4 frame 4 (24)
+0 1>2 data #0 frame 0 send (24)
+0 1>2 data #1 frame 1 send (24)
+0 1>2 data #2 frame 2 send (24)
+0 1>2 data #3 frame 3 send (24)
+0 1>2 data #4 frame 4 send (24)
 10 2>1 data #0 ack 1-4
-20 1>2 data #5 frame 0 (24)
+20 1>2 data #5 frame 0 send (24)
 30 2>1 data #1 ack 1-5
 )");
     EXPECT_EQ(a.lost, std::vector<std::uint32_t>{0});
@@ -133,10 +133,10 @@ TEST_F(Carrying, loss_shown_by_time) {
     run(milliseconds(5));
     // One packet behind is not enough; 9/8 of the round trip is, 50 us at least.
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (24)
-0 1>2 data #1 frame 1 (24)
+0 1>2 data #0 frame 0 send (24)
+0 1>2 data #1 frame 1 send (24)
 10 2>1 data #0 ack 1
-50 1>2 data #2 frame 0 (24)
+50 1>2 data #2 frame 0 send (24)
 60 2>1 data #1 ack 1-2
 )");
 }
@@ -148,9 +148,9 @@ TEST_F(Carrying, a_lost_tail_is_probed_for) {
     // Round trip 20 us, 100 us, and the peer's millisecond. The frame is
     // on its way again before anybody knows that it was lost.
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (20)
+0 1>2 data #0 frame 0 send (20)
 1120 1>2 data #1 ping
-1120 1>2 data #2 frame 0 (20)
+1120 1>2 data #2 frame 0 send (20)
 1130 2>1 data #0 ack 1-2
 )");
     EXPECT_EQ(b.received.size(), 1U);
@@ -162,13 +162,13 @@ TEST_F(Carrying, probe_timeouts_double) {
     a.send("nobody hears");
     run(milliseconds(9));
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (28)
+0 1>2 data #0 frame 0 send (28)
 1120 1>2 data #1 ping
-1120 1>2 data #2 frame 0 (28)
+1120 1>2 data #2 frame 0 send (28)
 3360 1>2 data #3 ping
-3360 1>2 data #4 frame 0 (28)
+3360 1>2 data #4 frame 0 send (28)
 7840 1>2 data #5 ping
-7840 1>2 data #6 frame 0 (28)
+7840 1>2 data #6 frame 0 send (28)
 )");
     EXPECT_EQ(a.device->statistics(a.path).window, 2U * 1472) << "three in a row";
     network.weather = nullptr;
@@ -227,7 +227,7 @@ TEST_F(Carrying, frames_share_packets) {
     std::vector<FrameSlot> slots(20);
     for (FrameSlot& slot : slots) {
         ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
-        std::memset(slot.header, 0, 16);
+        wire::emit({.kind = wire::FrameKind::send}, slot.header);
         std::memset(slot.payload, 'x', 8);
     }
     EXPECT_TRUE(network.log.empty()) << "nothing before transmit()";
@@ -244,7 +244,7 @@ TEST_F(Carrying, abandoned_frames_give_back_their_numbers) {
     FrameSlot slot;
     ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
     EXPECT_EQ(slot.number, 0U);
-    std::memset(slot.header, 0, 24);
+    wire::emit({.kind = wire::FrameKind::send}, slot.header);
     a.device->transmit(a.path);
     ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
     ASSERT_TRUE(a.device->reserve(a.path, 16, 1400, slot));
@@ -252,12 +252,12 @@ TEST_F(Carrying, abandoned_frames_give_back_their_numbers) {
     a.device->abandon(a.path);
     ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
     EXPECT_EQ(slot.number, 1U);
-    std::memset(slot.header, 0, 24);
+    wire::emit({.kind = wire::FrameKind::send}, slot.header);
     a.device->transmit(a.path);
     a.device->notify();
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (24)
-0 1>2 data #1 frame 1 (24)
+0 1>2 data #0 frame 0 send (24)
+0 1>2 data #1 frame 1 send (24)
 )");
 }
 
@@ -288,7 +288,7 @@ TEST_F(Carrying, frames_ahead_are_bounded) {
     FrameSlot slot;
     while (a.device->reserve(a.path, 16, 8, slot)) {
         ++taken;
-        std::memset(slot.header, 0, 24);
+        wire::emit({.kind = wire::FrameKind::send}, slot.header);
     }
     a.device->transmit(a.path);
     EXPECT_LE(taken, 1024U);
@@ -314,7 +314,7 @@ TEST_F(Carrying, more_frames_than_one_receive_takes) {
     for (int n = 0; n < 20; ++n) {
         FrameSlot slot;
         ASSERT_TRUE(a.device->reserve(a.path, 16, 40, slot));
-        std::memset(slot.header, 0, 16);
+        wire::emit({.kind = wire::FrameKind::send}, slot.header);
         std::memset(slot.payload, 'a' + n, 40);
     }
     a.device->transmit(a.path);
@@ -380,7 +380,7 @@ TEST_F(Carrying, parting) {
     EXPECT_EQ(b.received, std::vector<std::string>{"last words"}) << "before the end is told";
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
     EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 (26)
+0 1>2 data #0 frame 0 send (26)
 0 1>2 close
 )") << "the acknowledgement has nowhere to go";
 }

@@ -217,30 +217,34 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
-        for (std::size_t n = 0; n < searches_.size(); ++n)
-            if (trouble.kind == TroubleKind::port_unreachable &&
-                searches_[n].path == Search::no_path && searches_[n].remote.host == trouble.to) {
-                end_search(n, {PathEventKind::unresolved, 0, Status::not_reachable,
-                               searches_[n].cookie});
-                --n;
-            }
-        for (std::size_t n = 0; n < paths_.size(); ++n) {
-            Path* path = paths_[n].get();
-            if (path == nullptr || path->stage == Path::Stage::ending || path->peer != trouble.to)
-                continue;
-            if (trouble.kind == TroubleKind::too_long && path->stage == Path::Stage::up) {
-                if (path->datagram_max() > trouble.length) fall_back(*path, trouble.length);
-            } else if (trouble.kind == TroubleKind::port_unreachable) {
-                if (path->stage == Path::Stage::asking) {
-                    search_again(*path, now);
-                } else if (path->suspected_until.is_never()) {
-                    path->suspect(now);
-                    stage_ping(*path, 0, now);
-                    reschedule(*path, now);
-                }
-            }
-        }
+        if (trouble.kind == TroubleKind::port_unreachable)
+            end_searches(
+                [&](const Search& search) {
+                    return search.path == Search::no_path && search.remote.host == trouble.to;
+                },
+                {PathEventKind::unresolved, 0, Status::not_reachable});
+        for (std::size_t n = 0; n < paths_.size(); ++n)
+            if (paths_[n] && paths_[n]->peer == trouble.to) hear_trouble(*paths_[n], trouble, now);
     }
+}
+
+/// A hint, perhaps forged: of a path that is up it ends nothing.
+void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) {
+    const bool up = path.stage == Path::Stage::up;
+    if (trouble.kind == TroubleKind::too_long && up && path.datagram_max() > trouble.length)
+        return fall_back(path, trouble.length);
+    if (trouble.kind != TroubleKind::port_unreachable) return;
+    if (path.stage == Path::Stage::asking) return search_again(path, now);
+    if (up) doubt(path, now);
+}
+
+/// Asks it for a sign of life; unless one comes soon, it is down.
+void DatagramDevice::doubt(Path& path, Time now) {
+    if (!path.suspected_until.is_never()) return;
+    path.suspected_until =
+        now + std::max(path.probe_timeout() * suspicion_timeouts, suspicion_least);
+    stage_ping(path, 0, now);
+    reschedule(path, now);
 }
 
 Time DatagramDevice::next_deadline() const {

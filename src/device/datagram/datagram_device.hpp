@@ -125,6 +125,8 @@ private:
     void run_timers(Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
+    void hear_trouble(Path& path, const Trouble& trouble, Time now);
+    void doubt(Path& path, Time now);
     void reschedule(Path& path, Time now);
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
@@ -143,8 +145,9 @@ private:
     void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
     void run_searches(Time now);
     void ask_where(Search& search, Time now);
-    void end_search(std::size_t n, const PathEvent& event);
-    void end_searches(Path& path, PathEvent event);
+    template <class Which>
+    void end_searches(Which which, PathEvent event);
+    void tell_searches(const Path& path, const PathEvent& event);
     void search_again(Path& path, Time now);
     void give_up(Path& path, Status status);
     void say_hello(Path& path, Time now);

@@ -283,7 +283,7 @@ public:
     std::vector<std::uint32_t> arrived;  ///< numbers of frames that the peer has
     std::vector<std::uint32_t> lost;
     std::map<PathId, std::uint32_t> payload_max;
-    std::uint32_t header_length = 16;
+    static constexpr std::uint32_t header_length = wire::header_length_base;
     /// What the program does with a message, before the turn sends.
     std::function<void(const std::string&)> on_message;
 
@@ -361,7 +361,7 @@ private:
             device->set_waiting_for_room(path);
             return false;
         }
-        std::memset(slot.header, 0, header_length);
+        wire::emit({.kind = wire::FrameKind::send}, slot.header);
         std::memcpy(slot.payload, payload.data(), payload.size());
         return true;
     }

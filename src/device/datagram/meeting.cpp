@@ -135,33 +135,17 @@ void DatagramDevice::ask_where(Search& search, Time now) {
 }
 
 void DatagramDevice::run_searches(Time now) {
+    end_searches(
+        [&](const Search& search) {
+            return search.path == Search::no_path && now >= search.give_up;
+        },
+        {PathEventKind::unresolved, 0, Status::not_reachable});
     search_deadline_ = Time::never();
-    for (std::size_t n = 0; n < searches_.size(); ++n) {
-        Search& search = searches_[n];
+    for (Search& search : searches_) {
         if (search.path != Search::no_path) continue;
-        if (now >= search.give_up) {
-            end_search(n--, {PathEventKind::unresolved, 0, Status::not_reachable, search.cookie});
-        } else if (now >= search.next_try) {
-            ask_where(search, now);
-        } else {
-            search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
-        }
+        if (now >= search.next_try) ask_where(search, now);
+        search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
     }
-}
-
-void DatagramDevice::end_search(std::size_t n, const PathEvent& event) {
-    push_event(event);
-    searches_.erase(searches_.begin() + static_cast<std::ptrdiff_t>(n));
-}
-
-/// All that wait for the path get `event`, each with its own cookie.
-void DatagramDevice::end_searches(Path& path, PathEvent event) {
-    std::erase_if(searches_, [&](const Search& search) {
-        if (search.path != path.id) return false;
-        event.cookie = search.cookie;
-        push_event(event);
-        return true;
-    });
 }
 
 void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection) {
@@ -186,43 +170,47 @@ void DatagramDevice::on_answer(const Incoming& in, std::uint64_t connection, Tim
         ++totals_.contents;
         return;
     }
-    for (std::size_t n = 0; n < searches_.size(); ++n) {
-        Search& search = searches_[n];
-        if (search.question != connection || search.path != Search::no_path) continue;
-        if (search.remote.host != in.from) {
-            ++totals_.wrong_address;
-        } else if (answer.code == wire::AnswerCode::no_match) {
-            end_search(n, {PathEventKind::unresolved, 0, Status::no_match, search.cookie});
-        } else {
-            meet(search, with_port(in.from, answer.port), answer.instance, now);
-        }
-        return;
+    const auto found = std::find_if(searches_.begin(), searches_.end(), [&](const Search& search) {
+        return search.question == connection && search.path == Search::no_path;
+    });
+    if (found == searches_.end()) return;
+    if (found->remote.host != in.from) {
+        ++totals_.wrong_address;
+    } else if (answer.code == wire::AnswerCode::no_match) {
+        end_searches([&](const Search& search) { return search.question == connection; },
+                     {PathEventKind::unresolved, 0, Status::no_match});
+    } else {
+        meet(*found, with_port(in.from, answer.port), answer.instance, now);
     }
 }
 
 // A path ------------------------------------------------------------------------------------------
 
+/// A path to that instance is there, or is asked for.
 void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t instance,
                           Time now) {
     Path* path = find_path(instance, data, true);
-    if (path == nullptr) {
-        path = make_path(instance, data);
-        if (path == nullptr) {
-            const auto n = static_cast<std::size_t>(&search - searches_.data());
-            return end_search(
-                n, {PathEventKind::unresolved, 0, Status::error_resource, search.cookie});
-        }
+    const bool is_new = path == nullptr;
+    if (is_new) path = make_path(instance, data);
+    if (path == nullptr)
+        return end_searches([&](const Search& other) { return &other == &search; },
+                            {PathEventKind::unresolved, 0, Status::error_resource});
+    search.path = path->id;
+    if (is_new) {
         path->asked_by_us = true;
         path->attempt = ++attempts_made_;
         path->give_up = search.give_up;
-        search.path = path->id;
-        return say_hello(*path, now);
+        say_hello(*path, now);
+    } else if (path->stage == Path::Stage::up) {
+        tell_searches(
+            *path,
+            {PathEventKind::resolved, path->id, Status::success, 0, {}, path->payload_max()});
     }
-    search.path = path->id;
-    if (path->stage != Path::Stage::up) return;
-    PathEvent event{PathEventKind::resolved, path->id};
-    event.payload_max = path->payload_max();
-    end_searches(*path, event);
+}
+
+/// What all were waiting for who asked for the path.
+void DatagramDevice::tell_searches(const Path& path, const PathEvent& event) {
+    end_searches([&](const Search& search) { return search.path == path.id; }, event);
 }
 
 void DatagramDevice::say_hello(Path& path, Time now) {
@@ -258,18 +246,17 @@ void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint
                           : std::min(limit, datagram_length_first),
                       limit);
     path.window.begin(path.datagram_max());
-    PathEvent event{PathEventKind::resolved, path.id};
-    event.payload_max = path.payload_max();
     const std::size_t events = events_.size();
-    end_searches(path, event);
+    PathEvent event{PathEventKind::resolved, path.id, Status::success, 0, {}, path.payload_max()};
+    tell_searches(path, event);
     event.kind = PathEventKind::up;
-    if (events == events_.size()) push_event(event);
+    if (events == events_.size()) push_event(event);  // it came to us
     reschedule(path, now);
 }
 
 /// The path that we ask for did not come about.
 void DatagramDevice::give_up(Path& path, Status status) {
-    end_searches(path, {PathEventKind::unresolved, 0, status});
+    tell_searches(path, {PathEventKind::unresolved, 0, status});
     go_down(path);
 }
 
@@ -408,10 +395,11 @@ void DatagramDevice::on_unsupported(const Incoming& in, std::uint64_t connection
         return;
     }
     if (Path* path = asking_path(in, connection)) return give_up(*path, Status::not_reachable);
-    for (std::size_t n = 0; n < searches_.size(); ++n)
-        if (searches_[n].question == connection && searches_[n].remote.host == in.from)
-            return end_search(
-                n, {PathEventKind::unresolved, 0, Status::not_reachable, searches_[n].cookie});
+    end_searches(
+        [&](const Search& search) {
+            return search.question == connection && search.remote.host == in.from;
+        },
+        {PathEventKind::unresolved, 0, Status::not_reachable});
 }
 
 void DatagramDevice::on_close(const Incoming& in, std::uint64_t connection, Time now) {
@@ -431,11 +419,7 @@ void DatagramDevice::on_close(const Incoming& in, std::uint64_t connection, Time
         if (!path || path->stage != Path::Stage::up || path->theirs != connection ||
             path->peer != in.from)
             continue;
-        if (path->replaced) return go_down(*path);  // as its own hello has said
-        if (!path->suspected_until.is_never()) return;
-        path->suspect(now);
-        stage_ping(*path, 0, now);
-        return reschedule(*path, now);
+        return path->replaced ? go_down(*path) : doubt(*path, now);
     }
 }
 

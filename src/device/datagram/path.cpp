@@ -42,11 +42,6 @@ Time Path::deadline(Time now, Duration silence) const {
     return earlier(next, last_heard + silence);
 }
 
-void Path::suspect(Time now) {
-    if (!suspected_until.is_never()) return;
-    suspected_until = now + std::max(probe_timeout() * suspicion_timeouts, suspicion_least);
-}
-
 PathStatistics Path::statistics() const {
     PathStatistics all = counts;
     all.round_trip = round_trip.smoothed();

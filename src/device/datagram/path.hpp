@@ -113,7 +113,6 @@ struct Path : AckLink, WaitLink {
     Duration loss_delay() const;
     /// When it wants to be looked at next.
     Time deadline(Time now, Duration silence) const;
-    void suspect(Time now);
     PathStatistics statistics() const;
 };
 

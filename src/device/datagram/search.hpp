@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "device/datagram/constants.hpp"
 #include "device/datagram/path.hpp"
@@ -21,6 +22,17 @@ struct DatagramDevice::Search {
     Time give_up{};
     Duration interval = try_first;
 };
+
+/// Those for which which(search) is true get `event`, each with its own cookie.
+template <class Which>
+void DatagramDevice::end_searches(Which which, PathEvent event) {
+    std::erase_if(searches_, [&](const Search& search) {
+        if (!which(search)) return false;
+        event.cookie = search.cookie;
+        push_event(event);
+        return true;
+    });
+}
 
 struct DatagramDevice::Ready {
     PathId path = 0;

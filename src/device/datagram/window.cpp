@@ -42,13 +42,12 @@ void Window::on_ack(const Acknowledged& ack) {
 }
 
 void Window::end_round(const Acknowledged& ack) {
-    if (round_sampled_) {
+    // What came in the round trip after a change was sent before it.
+    const bool changed = round_changed_;
+    round_changed_ = false;
+    if (round_sampled_ && !changed) {
         if (has_queue(round_least_, ack.least)) {
-            fast_ = false;
-            const std::int64_t target =
-                ack.least.ns + std::max(queue_target_least.ns, ack.least.ns / queue_target_divisor);
-            const auto parts = static_cast<std::uint64_t>(target * 1024 / round_least_.ns);
-            bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024);
+            shrink(ack.least);
         } else if (!fast_ && round_limited_) {
             bytes_ += datagram_max_;
         }
@@ -56,15 +55,27 @@ void Window::end_round(const Acknowledged& ack) {
     }
     if (counted_ >= loss_packets_counted) counted_ = lost_ = 0;
     round_end_ = ack.next;
-    round_sampled_ = round_limited_ = round_cut_ = false;
+    round_sampled_ = round_limited_ = false;
+    if (rounds_without_cut_ != 0) --rounds_without_cut_;
+}
+
+/// To what would have left the target's queue.
+void Window::shrink(Duration least) {
+    fast_ = false;
+    round_changed_ = true;
+    const std::int64_t target =
+        least.ns + std::max(queue_target_least.ns, least.ns / queue_target_divisor);
+    const auto parts = static_cast<std::uint64_t>(target * 1024 / round_least_.ns);
+    bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024);
 }
 
 void Window::on_lost(std::uint32_t packets) {
+    if (rounds_without_cut_ != 0) return;  // they were sent before the cut
     counted_ += packets;
     lost_ += packets;
-    if (round_cut_ || lost_ * 100 <= loss_percent * std::max(counted_, loss_packets_counted))
-        return;
-    round_cut_ = true;
+    if (lost_ * 100 <= loss_percent * std::max(counted_, loss_packets_counted)) return;
+    rounds_without_cut_ = 2;  // the rest of this one, and the next
+    round_changed_ = true;
     fast_ = false;
     counted_ = lost_ = 0;
     bytes_ = bytes_ * 7 / 10;

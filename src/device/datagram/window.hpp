@@ -33,6 +33,7 @@ public:
 
 private:
     void end_round(const Acknowledged& ack);
+    void shrink(Duration least);
     bool has_queue(Duration round_trip, Duration least) const;
     std::uint64_t least_bytes() const;
     void limit();
@@ -43,8 +44,9 @@ private:
     std::uint64_t round_end_ = 0;  ///< first number that belongs to the next round
     bool round_sampled_ = false;
     bool round_limited_ = false;
-    bool round_cut_ = false;
+    bool round_changed_ = false;  ///< the round before ended with a smaller window
     Duration round_least_{};
+    std::uint32_t rounds_without_cut_ = 0;
     std::uint32_t counted_ = 0;  ///< packets, for the rate of loss
     std::uint32_t lost_ = 0;
 };
