@@ -188,6 +188,7 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     listener->connection = (std::uint64_t{slot->generation} << connection_index_bits) |
                            static_cast<std::uint64_t>(slot - connections_.begin());
     listener->path = path.id;
+    listener->remote_host = path.peer;
     listener->remote = discriminator_of(message.local_discriminator, message.local_length);
     listener->attributes = attributes_of(message);
     read_data(payload + sizeof message, message.private_length, listener->data);
@@ -351,6 +352,7 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.remote_number = message.vi;
     vi.remote = attributes_of(message);
     vi.next_message = vi.acked_message = vi.expected_message = 0;
+    vi.given_up = false;
     vi.state.store(ViState::connected);
     begin_credits(vi, message);
     counters_.add(Counter::connections_made);

@@ -33,7 +33,7 @@ struct Listener : ListLink {
     std::uint64_t connection = 0;
     PathId path = no_path;
     Discriminator remote;         ///< the requester's own discriminator
-    HostAddress remote_host;      ///< where its NIC is; filled in by the NIC
+    HostAddress remote_host;      ///< where its NIC is
     RemoteAttributes attributes;  ///< of the requester's VI
     PrivateData data;             ///< that came with the request
 };
@@ -423,13 +423,15 @@ private:
     void emit_message(Vi& vi, const FrameRoom& room);
     void mark_acknowledged(Vi& vi, std::uint32_t below);
     FrameVerdict on_ack(Vi& vi, const wire::Header& header);
+    FrameVerdict on_skip(PathId path, const wire::Header& header);
     FrameVerdict on_nak(Vi& vi, const wire::Header& header);
 
     // recovery.cpp
     void emit_recorded(Path& path, const FrameRoom& room);
     void note_source(Path& path, FrameRecord& record);
     bool next_lost(Path& path, FrameShape& shape);
-    static void skip(FrameRecord& record);
+    static void skip(FrameRecord& record, bool over);
+    bool is_connected(std::uint32_t number);
     bool can_repeat(const FrameRecord& record);
     static queue::ByteWalk walk_of(const FrameRecord& record);
     void emit_again(Path& path, const FrameRoom& room);

@@ -44,7 +44,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         return hostile("a frame with payload in two places");
     }
     if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
-    if (header.kind == wire::FrameKind::skip) return FrameVerdict::taken;
+    if (header.kind == wire::FrameKind::skip) return on_skip(id, header);
     Path& path = path_at(id);
     if (path.notices.size() >= notices_max)
         return hostile("it asks without end and reads no answer");
@@ -65,7 +65,8 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             break;
     }
     Vi* vi = connected_vi(id, header.vi);
-    if (vi == nullptr) return FrameVerdict::stale;
+    if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
+        return FrameVerdict::stale;
     switch (header.kind) {
         case wire::FrameKind::send:
         case wire::FrameKind::rdma_write:
@@ -87,6 +88,12 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         default:
             return on_nak(*vi, header);
     }
+}
+
+/// In place of a lost frame whose bytes are gone, with the connection it was of.
+FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
+    if (Vi* vi = connected_vi(path, header.vi)) vi->given_up = true;
+    return FrameVerdict::taken;
 }
 
 // Messages ----------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
             path.lost.pop_front();
             continue;
         }
-        if (!can_repeat(*record)) skip(*record);
+        if (!can_repeat(*record)) skip(*record, !is_connected(record->vi));
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
@@ -74,22 +74,29 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
     return false;
 }
 
-/// The number must be filled, whatever became of the frame.
-void Engine::skip(FrameRecord& record) {
+/// The number must be filled, whatever became of the frame. Of a connection that is over the peer's
+/// VI is told: what may follow of it has a gap, and is no fault.
+void Engine::skip(FrameRecord& record, bool over) {
+    const std::uint32_t vi = over ? record.header.vi : 0;
     record.header = {};
     record.header.kind = wire::FrameKind::skip;
+    record.header.vi = vi;
     record.source = FrameRecord::Source::none;
     record.payload_length = 0;
     record.completes = false;
+}
+
+bool Engine::is_connected(std::uint32_t number) {
+    const Vi* vi = vi_at(number & 0xFFFF);
+    return vi != nullptr && vi->number() == number && vi->state_now() == ViState::connected;
 }
 
 /// Are the frame's bytes still to be had?
 bool Engine::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy)
         return true;
+    if (!is_connected(record.vi)) return false;
     Vi* vi = vi_at(record.vi & 0xFFFF);
-    if (vi == nullptr || vi->number() != record.vi || vi->state_now() != ViState::connected)
-        return false;
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
@@ -163,10 +170,9 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
 
 /// The peer's NIC has all of the message, and everything before it.
 void Engine::on_delivered(const FrameRecord& record) {
+    if (!is_connected(record.vi)) return;
     Vi* vi = vi_at(record.vi & 0xFFFF);
-    if (vi == nullptr || vi->number() != record.vi || vi->state_now() != ViState::connected ||
-        vi->attributes.reliability != Reliability::delivery)
-        return;
+    if (vi->attributes.reliability != Reliability::delivery) return;
     mark_acknowledged(*vi, record.header.message + 1);
     drain_sends(*vi);
 }

@@ -121,6 +121,28 @@ TEST(Recovery, of_a_connection_that_is_over_a_skip_fills_the_number) {
     EXPECT_EQ(net.emit_all().at(0).parsed().kind, wire::FrameKind::disconnect);
 }
 
+TEST(Recovery, what_follows_a_skip_of_its_connection_is_no_fault) {
+    Lossy net(Reliability::delivery);
+    net.server.receive(0, 200);
+    net.client.send(0, 10);
+    net.client.send(0, 10);
+    net.client.rdma(rdma_read, 0, 10, net.server.address(0), net.server.handle());
+    const auto frames = net.emit_all();
+    ASSERT_EQ(frames.size(), 3U);
+    net.pair.a.engine.disconnect(net.client.vi());
+    net.reap(frames[0], true);
+    const auto after = net.emit_all();
+    ASSERT_EQ(after.size(), 2U);
+    ASSERT_EQ(after[0].parsed().kind, wire::FrameKind::skip);
+    EXPECT_EQ(after[0].parsed().vi, net.server.vi().number());
+    EXPECT_EQ(net.pair.b.take(after[0]), FrameVerdict::taken);
+    EXPECT_EQ(net.pair.b.take(frames[1]), FrameVerdict::stale);
+    EXPECT_EQ(net.pair.b.take(frames[2]), FrameVerdict::stale);
+    EXPECT_EQ(net.server.vi().state.load(), ViState::connected);
+    EXPECT_EQ(net.pair.b.take(after[1]), FrameVerdict::taken);
+    EXPECT_EQ(net.server.vi().state.load(), ViState::error);
+}
+
 TEST(Recovery, a_message_known_to_be_placed_is_not_read_again) {
     Lossy net(Reliability::reception);
     net.server.receive(0, 100);
@@ -130,7 +152,9 @@ TEST(Recovery, a_message_known_to_be_placed_is_not_read_again) {
     net.pair.carry();
     ASSERT_EQ(status_of(send), send_done);  // the buffer is the program's again
     net.reap(frames[0], true);
-    EXPECT_EQ(net.emit_all().at(0).parsed().kind, wire::FrameKind::skip);
+    const auto skip = net.emit_all();
+    EXPECT_EQ(skip.at(0).parsed().kind, wire::FrameKind::skip);
+    EXPECT_EQ(skip.at(0).parsed().vi, 0U);  // the connection stands
 }
 
 TEST(Recovery, requests_with_their_data_are_repeated) {

@@ -146,6 +146,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Time search_due = Time::never();
     Duration search_pause{};
 
+    /// The peer skipped a frame of the connection: it has given it up, and will say so.
+    bool given_up = false;
+
     // Credits: counts of this connection
     Atomic<bool> credits_agreed{false};  ///< read by posters; changed under the turn
     bool wants_credits = false;

@@ -68,9 +68,7 @@ bool Nic::unlisten(engine::Listener& listener) {
     return with_turn([&] {
         engine_.unlisten(listener);
         for (auto& device : devices_) device->unlisten(listener.discriminator);
-        if (!listener.given.load()) return false;
-        listener.remote_host = peer_address(listener.path);
-        return true;
+        return listener.given.load();
     });
 }
 

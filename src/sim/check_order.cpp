@@ -16,6 +16,10 @@ void CheckOrder::observe(const Event& event) {
                        if (const auto vi = vis_.find(e.work); vi != vis_.end())
                            reading_[vi->second].erase(e.work);
                    },
+                   [this](const ReadLanded& e) {
+                       if (const auto vi = vis_.find(e.work); vi != vis_.end())
+                           reading_[vi->second].erase(e.work);
+                   },
                    [this](const Sent& e) { on_sent(e); },
                    [this](const Delivered& e) { on_delivered(e); },
                    ignore,

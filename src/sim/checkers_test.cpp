@@ -113,6 +113,14 @@ TEST(CheckOrder, as_posted) {
                  "message 1 arrived after a later one");
 }
 
+TEST(CheckOrder, a_read_whose_bytes_are_there_holds_no_fence_back) {
+    EXPECT_GOOD(
+        verdict<CheckOrder>({posted_send(1, Reliability::delivery, 0, status::operation_rdma_read),
+                             RdmaAsked{1, 9, 1, 2, 0, 8, false}, posted_send(2),
+                             Sent{2, 0, true, abc, true}, ReadLanded{1}, Delivered{2, 0, abc}},
+                            false));
+}
+
 TEST(CheckOrder, fence_waits_for_reads) {
     const Posted read = posted_send(1, Reliability::delivery, 0, status::operation_rdma_read);
     const RdmaAsked asked{1, 5, 0, 77, 1000, 100, false};

@@ -104,6 +104,7 @@ std::string to_text(const Happening& what) {
                              e.write ? "write" : "read", e.vi, e.node, e.handle, wide(e.begin),
                              wide(e.length));
             },
+            [](const ReadLanded& e) { return print("landed read=%u", e.work); },
             [](const Quiet& e) { return print("quiet channel=%u", e.channel); },
             [](const TurnDone& e) {
                 return print("turn node=%u frames=%u bytes=%llu", e.node, e.frames, wide(e.bytes));

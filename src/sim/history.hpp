@@ -132,6 +132,11 @@ struct RdmaAsked {
     std::uint64_t length;
     bool write;
 };
+/// The bytes of an RDMA read are there. Its descriptor completes behind those before it, which may
+/// wait for acknowledgements.
+struct ReadLanded {
+    WorkNumber work;
+};
 /// The connection never broke and everything sent on it was waited for.
 struct Quiet {
     ChannelNumber channel;
@@ -157,7 +162,7 @@ struct Emptied {};
 
 using Happening = std::variant<Granted, Revoked, Opened, Closed, Changed, ViMade, StateChanged,
                                Lost, Called, Posted, Completed, Taken, Sent, Delivered, RdmaAsked,
-                               Quiet, TurnDone, Stopped, Rested, Emptied>;
+                               ReadLanded, Quiet, TurnDone, Stopped, Rested, Emptied>;
 
 struct Event {
     Time time;

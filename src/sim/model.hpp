@@ -74,6 +74,7 @@ struct Work {
     std::vector<std::uint64_t> opened;
     bool completed = false;
     bool delivered = false;
+    bool landed = false;  ///< of a read: its bytes are there
 
     bool consumes_receive() const {
         return kind == WorkKind::send || (kind == WorkKind::rdma_write && immediate);

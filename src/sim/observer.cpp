@@ -38,6 +38,7 @@ void Observer::look(Node& node, Cause cause, const Vi* vi) {
     look_at_targets(node);
     for (Vi* each : node.vis) look_at_queue(each->receive);
     deliver_landed(nullptr, 0, ~WorkNumber{0});
+    for (Vi* each : node.vis) look_at_reads(each->send);
     for (Vi* each : node.vis) look_at_queue(each->send);
     for (Vi* each : node.vis)
         look_at_state(*each, vi == nullptr || vi == each ? cause : Cause::turn);
@@ -123,6 +124,16 @@ void Observer::drop_targets(Node& node) {
         } else {
             ++n;
         }
+    }
+}
+
+void Observer::look_at_reads(const Queue& queue) {
+    if (!medium_.loses()) return;
+    for (Work* work : queue.works) {
+        if (work->completed || work->landed || work->kind != WorkKind::rdma_read) continue;
+        if (gather(*work, work->bytes.size()) != work->bytes) continue;
+        work->landed = true;
+        tell(ReadLanded{work->number});
     }
 }
 

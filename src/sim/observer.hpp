@@ -46,6 +46,7 @@ private:
     void look_at_memory(Node& node);
     void look_at_targets(Node& node);
     void deliver_landed(const Connection* connection, int side, WorkNumber before);
+    void look_at_reads(const Queue& queue);
     void look_at_queue(Queue& queue);
     void complete(Work& work, std::uint32_t status);
     void receive(const Work& receive, std::uint32_t status);

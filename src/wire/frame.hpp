@@ -32,7 +32,7 @@ enum class FrameKind : std::uint8_t {
     attach_request,  ///< asks to map a segment; message: which question; code: 1: to write to it
     attach_refuse,   ///< message: which question; code: AttachRefusal
     pulled,          ///< message `message` was fetched; code 1: it could not be, send it
-    skip,            ///< nothing, no flags: in place of a lost frame whose connection is over
+    skip,            ///< no flags: in place of a lost frame; `vi`: its connection is over, or 0
 };
 constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::skip);
 

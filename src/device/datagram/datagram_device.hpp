@@ -174,7 +174,8 @@ private:
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
     bool keep_early(const Path& path, std::uint32_t buffer);
-    void place_frames(Path& path, const Incoming& in);
+    void place_frames(Path& path, const Incoming& in, bool whole);
+    void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame, bool kept);
     void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
     void on_ack(Path& path, const wire::Ack& ack, Time now);

@@ -122,8 +122,24 @@ void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame, bool kep
     ready_.push_back({path.id, frame.bytes, frame.length, frame.buffer, kept});
 }
 
-void DatagramDevice::place_frames(Path& path, const Incoming& in) {
+/// In the order of numbers, whatever was put into the packet first.
+void DatagramDevice::sort_frames(const Path& path) {
+    const auto is_before = [next = path.order.next()](const FrameChunk& a, const FrameChunk& b) {
+        return a.number - next < b.number - next;
+    };
+    const auto begin = chunk_frames_.begin();
+    for (auto at = begin; at != chunk_frames_.end(); ++at)
+        if (at != begin && is_before(*at, *(at - 1)))
+            std::rotate(std::upper_bound(begin, at, *at, is_before), at, at + 1);
+}
+
+/// `whole`: otherwise nothing but frames whose turn it is: so that a packet with the one that all
+/// wait for helps, even when there is no room for its others.
+void DatagramDevice::place_frames(Path& path, const Incoming& in, bool whole) {
     for (const FrameChunk& frame : chunk_frames_) {
+        if (!whole && (!frame.reliable || path.order.place(frame.number, path.order.next()) !=
+                                              FrameOrder::Place::next))
+            continue;
         const FrameOrder::Held here{frame.bytes.data(),
                                     static_cast<std::uint32_t>(frame.bytes.size()), in.buffer};
         if (!frame.reliable || mutated(Mutation::ignore_order)) {
@@ -177,10 +193,12 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         ++totals_.duplicate_packets;
         return;
     }
+    sort_frames(*path);
     if (!keep_early(*path, in.buffer)) {
         ++totals_.no_room;
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
-        return;
+        path->last_heard = now;
+        return place_frames(*path, in, false);
     }
     const bool gap = !seen && path->received.add(number);
     if (path->received.largest() == number) path->largest_came = now;
@@ -188,7 +206,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
     path->last_heard = now;
     path->suspected_until = Time::never();
     path->replaced = false;
-    place_frames(*path, in);
+    place_frames(*path, in, true);
     if (chunk_wants_ack_) note_arrival(*path, in, gap, now);
     if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
 }
