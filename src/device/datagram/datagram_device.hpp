@@ -121,6 +121,7 @@ private:
     struct Ready;
 
     // The turn (datagram_device.cpp)
+    bool has_reaped(PathId id) const;
     void begin_turn();
     void run_timers(Time now);
     void on_deadline(Path& path, Time now);
