@@ -202,8 +202,11 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return;
     }
     if (path.stage != Path::Stage::up) return;
-    if (now >= path.suspected_until || now >= path.last_heard + options_.silence)
-        return go_down(path);
+    if (now >= path.suspected_until || now >= path.last_heard + options_.silence) {
+        // A program that stood still looks first at what came meanwhile, but not for ever.
+        if (path.over_since.is_never()) path.over_since = now;
+        if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
+    }
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
         const bool due = now >= path.probe_base + path.probe_timeout();

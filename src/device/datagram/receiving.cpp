@@ -199,6 +199,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         ++totals_.no_room;
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
         path->last_heard = now;
+        path->suspected_until = path->over_since = Time::never();
         place_frames(*path, in, false);
         if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
         return;
@@ -207,7 +208,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
     if (path->received.largest() == number) path->largest_came = now;
     ++path->counts.packets_received;
     path->last_heard = now;
-    path->suspected_until = Time::never();
+    path->suspected_until = path->over_since = Time::never();
     path->replaced = false;
     place_frames(*path, in, true);
     if (chunk_wants_ack_) note_arrival(*path, in, gap, now);
