@@ -104,6 +104,7 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
+        reap_from(index);  // what the peer has, before it says that it leaves
         if (count == 0) return;
         for (std::size_t n = 0; n < count; ++n) {
             const device::Frame& frame = frames_[n];
@@ -196,7 +197,6 @@ Turn Nic::turn(Time now) {
     for (std::size_t index = 0; index < devices_.size(); ++index) {
         take_events(index);
         receive_from(index, turn);
-        reap_from(index);
     }
     if (engine_.has_fetches()) fetch(turn);
     answer_questions();

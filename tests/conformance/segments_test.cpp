@@ -54,7 +54,7 @@ VIP_UINT64 counted(End& end, const char* name) {
     return value;
 }
 
-VIPL_TEST(Vipl_5_segment_is_memory_of_both_sides, polls_memory) {
+VIPL_TEST(Vipl_5_segment_is_memory_of_both_sides, shares | polls_memory) {
     test.role("owner", [](Role& me) {
         End end(me);
         const Segment segment(me.nic(), rights(true, true));
@@ -86,7 +86,7 @@ VIPL_TEST(Vipl_5_segment_is_memory_of_both_sides, polls_memory) {
     });
 }
 
-VIPL_TEST(Vipl_5_rdma_to_an_imported_segment_is_carried_out_by_the_initiator, nothing) {
+VIPL_TEST(Vipl_5_rdma_to_an_imported_segment_is_carried_out_by_the_initiator, shares) {
     test.role("owner", [](Role& me) {
         End end(me);
         const Segment segment(me.nic(), rights(true, true));
@@ -131,7 +131,7 @@ VIPL_TEST(Vipl_5_rdma_to_an_imported_segment_is_carried_out_by_the_initiator, no
     });
 }
 
-VIPL_TEST(Vipl_5_segment_without_the_right_is_not_given, nothing) {
+VIPL_TEST(Vipl_5_segment_without_the_right_is_not_given, shares) {
     test.role("owner", [](Role& me) {
         VIP_PROTECTION_HANDLE own = nullptr;
         VIP_PROTECTION_HANDLE other = nullptr;
@@ -186,7 +186,7 @@ VIPL_TEST(Vipl_5_segment_without_the_right_is_not_given, nothing) {
     });
 }
 
-VIPL_TEST(Vipl_5_vi_that_allows_no_rdma_gives_no_segment, nothing) {
+VIPL_TEST(Vipl_5_vi_that_allows_no_rdma_gives_no_segment, shares) {
     test.role("owner", [](Role& me) {
         const Segment segment(me.nic(), rights(true, true));
         for (const bool read : {false, true}) {
@@ -212,7 +212,7 @@ VIPL_TEST(Vipl_5_vi_that_allows_no_rdma_gives_no_segment, nothing) {
     });
 }
 
-VIPL_TEST(Vipl_5_read_only_import_is_read_only_to_the_processor, processes) {
+VIPL_TEST(Vipl_5_read_only_import_is_read_only_to_the_processor, shares | processes) {
     test.role("owner", [](Role& me) {
         End end(me);
         const Segment segment(me.nic(), rights(true, true));
@@ -280,17 +280,17 @@ void lose_right(Test& test, End_of_right how) {
         OK(ViaReleaseSegment(me.nic().handle(), at));
     });
 }
-VIPL_TEST(Vipl_5_deregistering_a_segment_revokes_it, own_nics) {
+VIPL_TEST(Vipl_5_deregistering_a_segment_revokes_it, shares | own_nics) {
     lose_right(test, End_of_right::deregister);
 }
-VIPL_TEST(Vipl_5_taking_rights_from_a_segment_revokes_it, own_nics) {
+VIPL_TEST(Vipl_5_taking_rights_from_a_segment_revokes_it, shares | own_nics) {
     lose_right(test, End_of_right::attributes);
 }
-VIPL_TEST(Vipl_5_destroying_a_segment_revokes_it, own_nics) {
+VIPL_TEST(Vipl_5_destroying_a_segment_revokes_it, shares | own_nics) {
     lose_right(test, End_of_right::destroy);
 }
 
-VIPL_TEST(Vipl_5_rdma_beyond_a_segment_is_refused_exactly, nothing) {
+VIPL_TEST(Vipl_5_rdma_beyond_a_segment_is_refused_exactly, shares) {
     test.role("owner", [](Role& me) {
         const Segment segment(me.nic(), rights(true, true));
         for (int n = 0; n < 2; ++n) {
@@ -322,7 +322,7 @@ VIPL_TEST(Vipl_5_rdma_beyond_a_segment_is_refused_exactly, nothing) {
     });
 }
 
-VIPL_TEST(Vipl_5_imported_memory_outlives_the_connection_and_its_owner, own_nics) {
+VIPL_TEST(Vipl_5_imported_memory_outlives_the_connection_and_its_owner, shares | own_nics) {
     test.role("owner", [](Role& me) {
         End end(me);
         const Segment segment(me.nic(), rights(true, true));
@@ -347,7 +347,7 @@ VIPL_TEST(Vipl_5_imported_memory_outlives_the_connection_and_its_owner, own_nics
     });
 }
 
-VIPL_TEST(Vipl_5_segments_are_imported_again_and_again, nothing) {
+VIPL_TEST(Vipl_5_segments_are_imported_again_and_again, shares) {
     constexpr int rounds = 1200;  // more than one peer may have at a time
     test.role("owner", [](Role& me) {
         End end(me);

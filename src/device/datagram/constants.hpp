@@ -11,6 +11,8 @@ namespace via::device::datagram {
 // Meeting
 constexpr Duration try_first = milliseconds(20);
 constexpr Duration try_longest = seconds(1);
+/// Queries in a row for which the host says that nobody is at its port, until that is believed.
+constexpr int refusals_max = 4;
 constexpr Duration cookie_life = seconds(10);
 /// Instances whose last attempt is remembered after their path has ended.
 constexpr std::size_t attempts_kept = 1024;

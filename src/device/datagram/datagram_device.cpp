@@ -111,7 +111,8 @@ void DatagramDevice::free_path(Path& path) {
     free_ids_.push_back(id);
 }
 
-/// The path is over; frames that it brought are handed up before that is told.
+/// The path is over; frames that it brought, and what it had of ours, are handed up before that is
+/// told.
 void DatagramDevice::go_down(Path& path) {
     VIA_ASSERT(path.stage != Path::Stage::ending);
     const bool was_up = path.stage == Path::Stage::up;
@@ -121,7 +122,6 @@ void DatagramDevice::go_down(Path& path) {
     List<Path, AckLink>::remove_if_linked(path);
     List<Path, WaitLink>::remove_if_linked(path);
     staging_.drop(path.id);
-    reaped_.filter([&](const Reaped& reaped) { return reaped.path != path.id; });
     path.order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
     if (!was_up) return free_path(path);
     push_event({PathEventKind::down, path.id});
@@ -155,12 +155,18 @@ bool DatagramDevice::next_event(PathEvent& event) {
     if (events_.empty()) return false;
     const PathEventKind kind = events_.front().kind;
     Path* path = kind == PathEventKind::unresolved ? nullptr : path_at(events_.front().path);
-    if (kind == PathEventKind::down && path->ready != 0) return false;
+    if (kind == PathEventKind::down && (path->ready != 0 || has_reaped(path->id))) return false;
     event = std::move(events_.front());
     events_.pop_front();
     if (kind == PathEventKind::up || kind == PathEventKind::resolved) path->announced = true;
     if (kind == PathEventKind::down) free_path(*path);
     return true;
+}
+
+bool DatagramDevice::has_reaped(PathId id) const {
+    for (std::uint64_t n = reaped_.begin(); n != reaped_.end(); ++n)
+        if (reaped_[n].path == id) return true;
+    return false;
 }
 
 void DatagramDevice::begin_turn() {
@@ -172,7 +178,7 @@ void DatagramDevice::begin_turn() {
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now))
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new))
             List<Path, WaitLink>::remove(*path);
         path = next;
     }
@@ -222,8 +228,12 @@ void DatagramDevice::hear_troubles(Time now) {
     while (port_->next_trouble(trouble)) {
         if (trouble.kind == TroubleKind::port_unreachable)
             end_searches(
-                [&](const Search& search) {
-                    return search.path == Search::no_path && search.remote.host == trouble.to;
+                [&](Search& search) {
+                    if (search.path != Search::no_path || search.refused ||
+                        search.remote.host != trouble.to)
+                        return false;
+                    search.refused = true;
+                    return ++search.refusals == refusals_max;
                 },
                 {PathEventKind::unresolved, 0, Status::not_reachable});
         for (std::size_t n = 0; n < paths_.size(); ++n)
@@ -271,10 +281,10 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 bool DatagramDevice::has_work() {
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
     if (!ack_owed_.empty() && !blocked_) return true;
-    const Time now = port_->now();
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now)) return true;
-    if (now >= earlier(deadlines_.next(), search_deadline_)) return true;
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
+    const Time due = earlier(deadlines_.next(), search_deadline_);
+    if (!due.is_never() && port_->now() >= due) return true;
     return (blocked_ && port_->has_room()) || port_->has_work();
 }
 

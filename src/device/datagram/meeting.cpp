@@ -129,6 +129,7 @@ void DatagramDevice::ask_where(Search& search, Time now) {
     const std::uint32_t length = wire::emit_query(search.question, {search.remote.discriminator},
                                                   wire::ConnectingBytes(packet));
     stage_connecting(search.remote.host, {packet, length});
+    search.refused = false;
     search.next_try = now + search.interval;
     search.interval = std::min(search.interval * 2, try_longest);
     search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));

@@ -65,14 +65,19 @@ TEST_F(Meeting, nobody_answers) {
 )");
 }
 
-TEST_F(Meeting, port_unreachable_ends_a_question_at_once) {
+TEST_F(Meeting, port_unreachable_to_a_few_queries_in_a_row_ends_a_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
     a.port().troubles.push_back({TroubleKind::port_unreachable, address(3, host_port), 0});
     a.turn();
     EXPECT_TRUE(a.events.empty()) << "we did not ask there";
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, host_port), 0});
-    a.turn();
+    for (int query = 0; query < refusals_max; ++query) {
+        EXPECT_TRUE(a.events.empty()) << "another may take the port over";
+        if (query != 0) run(Duration{try_first.ns << (query - 1)});
+        for (int twice = 0; twice < 2; ++twice)
+            a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, host_port), 0});
+        a.turn();
+    }
     ASSERT_EQ(a.events.size(), 1U);
     EXPECT_EQ(a.events[0].status, Status::not_reachable);
 }

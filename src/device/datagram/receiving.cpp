@@ -18,6 +18,7 @@ void DatagramDevice::poll(Time now) {
     const std::size_t count = port_->receive(incoming_);
     burst_taken_ = count != 0;
     ++look_;
+    looked_at_ = now;
     for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], now);
     if (!burst_taken_ || !ready_.empty()) return;
     port_->release();
@@ -224,14 +225,13 @@ void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time
 }
 
 /// Where a look found nothing more, nobody is going to answer: acknowledgements leave alone.
-bool DatagramDevice::send_late_acks(Time now) {
+void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
         if (path->ack_look == look_) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);
-    return any;
 }
 
 // Acknowledgements --------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
         --path.ready;
         ready_.pop_front();
     }
-    if (!ack_owed_.empty()) send_late_acks(port_->now());
+    if (!ack_owed_.empty()) send_late_acks(looked_at_);
     return count;
 }
 

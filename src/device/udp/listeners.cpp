@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -14,6 +15,7 @@ namespace via::device::udp {
 namespace {
 
 constexpr std::size_t name_max = 64;
+constexpr const char* holder_link = "holder";
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
 
 std::string nic_name(pid_t pid, std::uint16_t port, std::uint64_t instance) {
@@ -64,6 +66,7 @@ Listeners::~Listeners() {
     // While our file is locked nobody takes us for dead, so links that lead to us stay ours.
     for (const auto& [link, count] : listening_)
         if (target_of(link) == name_) remove(link);
+    if (target_of(holder_link) == name_) remove(holder_link);
     remove(name_);
 }
 
@@ -177,6 +180,23 @@ void Listeners::list(const std::function<bool(const std::string&)>& take) const 
     }
 }
 
+void Listeners::note_holder() {
+    // Nobody else has the port, so nobody else writes this; the former one may just take it away.
+    for (int tries = 0; tries < 3 && target_of(holder_link) != name_; ++tries) {
+        remove(holder_link);
+        system_->symlinkat(name_.c_str(), directory_.get(), holder_link);
+    }
+}
+
+bool Listeners::watch_holder(int inotify) const {
+    const std::string holder = target_of(holder_link);
+    if (holder.empty() || holder == name_) return false;
+    // It has its file open for writing; however it ends, that is closed.
+    if (system_->inotify_add_watch(inotify, (path_ + "/" + holder).c_str(), IN_CLOSE_WRITE) < 0)
+        return false;
+    return is_alive(holder);
+}
+
 bool Listeners::has_others() const {
     bool others = false;
     list([&](const std::string& name) {
@@ -191,7 +211,7 @@ bool Listeners::has_others() const {
 /// One that is being made is not locked yet.
 bool Listeners::is_left_over(const std::string& name) const {
     int pid = 0;
-    if (name.starts_with("d-")) {
+    if (name.starts_with("d-") || name == holder_link) {
         const std::string owner = target_of(name);
         return !owner.empty() && !is_alive(owner);
     }

@@ -3,7 +3,8 @@
 //
 // Each NIC has a file nic-PID-PORT-INSTANCE, which it keeps locked while it lives, however it ends.
 // A discriminator somebody listens to is a symbolic link d-HEX to that name. A name whose owner is
-// dead is taken over or removed by whoever meets it.
+// dead is taken over or removed by whoever meets it. The link `holder` leads to the one that
+// answers for the host.
 #pragma once
 
 #include <expected>
@@ -36,6 +37,11 @@ public:
     /// False: nobody alive listens to it.
     bool find(const Discriminator& discriminator, std::uint16_t& data_port,
               std::uint64_t& instance) const;
+    /// We answer for the host from now on.
+    void note_holder();
+    /// Lets `inotify` tell when the one that answers for the host ends. False: there is none that
+    /// lives, or that cannot be had.
+    bool watch_holder(int inotify) const;
     /// Does any other NIC of this address live?
     bool has_others() const;
 

@@ -95,10 +95,15 @@ TEST(UdpListeners, WhoClosesLeavesNothingAndAnotherAnswers) {
     ASSERT_FALSE(due.is_never());
     b->service(due);
     EXPECT_FALSE(b->has_host_port());
+    EXPECT_GE(b->next_deadline(), due + seconds(5)) << "it need not look while it is told";
+    pollfd handle{b->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
     a.reset();
     EXPECT_EQ(directory.names().size(), 1U);
-    b->service(b->next_deadline());
+    EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1);
+    b->service(due);
     EXPECT_TRUE(b->has_host_port());
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
     EXPECT_TRUE(b->next_deadline().is_never());
 }
 
@@ -118,7 +123,8 @@ TEST(UdpListeners, TheDeadGiveWay) {
     EXPECT_TRUE(node->has_host_port());
     EXPECT_EQ(node->listen(discriminator("child")), Status::success);
     Node next(directory, test_address(), 3);
-    EXPECT_EQ(directory.names().size(), 3U) << "two NICs, one name: the dead one's file is gone";
+    EXPECT_EQ(directory.names().size(), 4U)
+        << "two NICs, one name, who answers: the dead one's file is gone";
 }
 
 TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {

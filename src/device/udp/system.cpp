@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -48,6 +49,13 @@ int System::poll(pollfd* entries, nfds_t count) { return ::poll(entries, count, 
 int System::epoll_create() { return ::epoll_create1(EPOLL_CLOEXEC); }
 int System::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
     return ::epoll_ctl(epoll, operation, fd, event);
+}
+int System::inotify_init() { return ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC); }
+int System::inotify_add_watch(int fd, const char* path, std::uint32_t events) {
+    return ::inotify_add_watch(fd, path, events);
+}
+ssize_t System::read(int fd, void* buffer, std::size_t length) {
+    return ::read(fd, buffer, length);
 }
 int System::interface_mtu(int fd, ifreq* request) { return ::ioctl(fd, SIOCGIFMTU, request); }
 int System::getifaddrs(ifaddrs** list) { return ::getifaddrs(list); }

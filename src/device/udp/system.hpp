@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/time.hpp"
 
@@ -31,6 +32,9 @@ public:
     virtual int poll(pollfd* entries, nfds_t count);
     virtual int epoll_create();
     virtual int epoll_ctl(int epoll, int operation, int fd, epoll_event* event);
+    virtual int inotify_init();
+    virtual int inotify_add_watch(int fd, const char* path, std::uint32_t events);
+    virtual ssize_t read(int fd, void* buffer, std::size_t length);
     /// SIOCGIFMTU of the interface that `request` names.
     virtual int interface_mtu(int fd, ifreq* request);
     virtual int getifaddrs(ifaddrs** list);

@@ -1,6 +1,7 @@
 // Datagrams over the sockets of this host. A NIC has a data socket of its own, at a port that the
 // system chose; one NIC of all at its address besides has the host's socket, at the port that the
-// NIC address names. Binding that is the lock: who has it answers for all, others try now and then.
+// NIC address names. Binding that is the lock: who has it answers for all, the others watch it and
+// try when it ends.
 #pragma once
 
 #include <array>
@@ -68,6 +69,9 @@ private:
     bool set_up_data_socket();
     bool watch(int socket);
     void try_host_port(Time now);
+    bool take_host_port();
+    bool watch_holder();
+    void hear_of_holder(Time now);
     void look_at_mtu(Time now);
     void read(const Descriptor& socket, bool is_host_port);
     void set_watched(bool watched);
@@ -80,12 +84,14 @@ private:
     Descriptor epoll_;
     Descriptor data_;
     Descriptor host_;
+    Descriptor inotify_;  ///< tells when the one ends that has the host's port
     std::unique_ptr<Listeners> listeners_;
     Troubles troubles_;
     Receiver receiver_;
     Sender sender_;
 
     Time host_try_ = Time::never();  ///< next one; never: we have it
+    Duration host_try_interval_{};
     Time mtu_looked_{};
     bool sent_since_ = false;     ///< the MTU was looked at
     bool awaits_room_ = false;    ///< send() was refused

@@ -1,5 +1,6 @@
 // The UDP port's life: opening, taking over the host's port, looking at the interface.
 #include <sys/socket.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -17,8 +18,11 @@ constexpr int socket_bytes_wanted = 2 << 20;
 /// The kernel counts whole buffers: 1500 bytes on the wire cost 2304, 8 bytes 768.
 constexpr int room_divisor = 3;
 constexpr std::uint32_t datagram_longest = 65507;
-/// Between two tries to get the host's port: so long nobody answers when its owner died.
-constexpr Duration host_try_interval = milliseconds(400);
+/// Between two tries to get the host's port: while its owner is known and watched; and while it is
+/// not, where the tries begin soon one behind the other.
+constexpr Duration host_try_watched = seconds(5);
+constexpr Duration host_try_least = milliseconds(1);
+constexpr Duration host_try_longest = milliseconds(400);
 constexpr Duration mtu_interval = seconds(1);
 
 std::string because(int error) { return std::string(": ") + std::strerror(error); }
@@ -38,7 +42,7 @@ std::expected<std::unique_ptr<UdpPort>, std::string> UdpPort::open(const UdpConf
     return port;
 }
 
-UdpPort::~UdpPort() = default;
+UdpPort::~UdpPort() { host_.reset(); }  // before our file is closed, by which others hear of it
 
 /// At our address; not valid and errno: why not.
 Descriptor UdpPort::make_socket(std::uint16_t port) {
@@ -107,12 +111,51 @@ std::expected<void, std::string> UdpPort::open_all() {
                            config_.place.interface + ":PORT");
 }
 
-void UdpPort::try_host_port(Time now) {
-    host_try_ = now + host_try_interval;
+bool UdpPort::take_host_port() {
     Descriptor socket = make_socket(port_of(nic_address()));
-    if (!socket.valid() || !watch(socket.get())) return;
+    if (!socket.valid() || !watch(socket.get())) return false;
     host_ = std::move(socket);
     host_try_ = Time::never();
+    listeners_->note_holder();
+    const int error = errno;
+    inotify_.reset();
+    errno = error;
+    return true;
+}
+
+void UdpPort::try_host_port(Time now) {
+    if (take_host_port()) return;
+    const int error = errno;
+    // Another one is known to have it; or it is between two, or a stranger's.
+    const bool watched = error == EADDRINUSE && watch_holder();
+    if (watched && take_host_port()) return;  // it ended before we watched
+    host_try_interval_ =
+        watched ? host_try_least : std::min(Duration{host_try_interval_.ns * 2}, host_try_longest);
+    host_try_ = now + (watched ? host_try_watched : host_try_interval_);
+    errno = error;
+}
+
+bool UdpPort::watch_holder() {
+    if (!inotify_.valid()) {
+        Descriptor made(system_, system_.inotify_init());
+        epoll_event event{};
+        event.events = EPOLLIN;
+        if (!made.valid() || system_.epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, made.get(), &event) < 0)
+            return false;
+        inotify_ = std::move(made);
+    }
+    return listeners_->watch_holder(inotify_.get());
+}
+
+/// It ended: we try at once, and soon again while its socket is still being closed.
+void UdpPort::hear_of_holder(Time now) {
+    if (!inotify_.valid()) return;
+    alignas(8) std::byte events[4096];
+    bool heard = false;
+    while (system_.read(inotify_.get(), events, sizeof events) > 0) heard = true;
+    if (!heard) return;
+    host_try_interval_ = host_try_least;
+    host_try_ = now;
 }
 
 void UdpPort::look_at_mtu(Time now) {
@@ -130,6 +173,7 @@ void UdpPort::look_at_mtu(Time now) {
 void UdpPort::service(Time now) {
     troubles_.read(data_.get());
     polls_of_host_ = 0;
+    hear_of_holder(now);
     if (now >= host_try_) try_host_port(now);
     if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,19 +24,24 @@ inline bool is_between_processes(const std::string& medium) {
     return medium != "loopback" && medium != "sim";
 }
 
+/// Between hosts there is no memory to be mapped by both.
+inline bool shares_memory(const std::string& medium) { return medium != "udp"; }
+
 /// The process that runs the tests, in children, too.
 inline const pid_t test_process = getpid();
 
 /// A NIC's name on this medium; `host`: on a host of that name, if the medium has several. On udp
 /// an address of the loopback interface that no other run has, and another port for another host.
 inline std::string nic_name(const std::string& medium, const std::string& host = "") {
+    const std::string port =
+        host.empty() ? "" : ":" + std::to_string(10000 + std::hash<std::string>{}(host) % 10000);
+    if (medium == "udp" && std::getenv("VIA_TEST_NETWORKS") != nullptr) return "udp:via0" + port;
     if (medium != "udp")
         return medium + (medium == "shm" && !host.empty() ? ":conformance-" + host : "");
     const auto run = static_cast<unsigned>(test_process);
     std::string name = "udp:127." + std::to_string(128 + (run >> 16)) + "." +
                        std::to_string(run >> 8 & 255) + "." + std::to_string(run & 255);
-    if (!host.empty()) name += ":" + std::to_string(10000 + std::hash<std::string>{}(host) % 10000);
-    return name;
+    return name + port;
 }
 
 }  // namespace conformance

@@ -2,6 +2,7 @@
 // with file and line.
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -136,12 +137,25 @@ private:
     bool ended_ = false;
 };
 
+/// With VIA_TEST_NETWORKS="a b" roles of udp are in these network namespaces by turns.
+void enter_network(std::size_t role) {
+    const char* networks = std::getenv("VIA_TEST_NETWORKS");
+    if (networks == nullptr) return;
+    const std::string names = networks;
+    const std::size_t blank = names.find(' ');
+    const std::string name = role % 2 == 0 ? names.substr(0, blank) : names.substr(blank + 1);
+    const int network = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+    require(network >= 0 && setns(network, CLONE_NEWNET) == 0, "the role's network can be entered");
+    close(network);
+}
+
 class Processes : public Stage {
 public:
     explicit Processes(std::string medium) : medium_(std::move(medium)) {}
     std::string name() const override { return medium_; }
     unsigned has() const override {
-        return own_nics | real_threads | processes | polling | configured;
+        const unsigned of_medium = shares_memory(medium_) ? shares : nothing;
+        return own_nics | real_threads | processes | polling | configured | of_medium;
     }
     std::string device_name(const std::string&) const override { return nic_name(medium_); }
     std::string device_on_own_host(const std::string& role) const override {
@@ -172,6 +186,7 @@ private:
             close(pipe[0]);
             lines.keep_only(index);
             fcntl(pipe[1], F_SETFL, 0);
+            if (medium_ == "udp") enter_network(index);
             be(plans[index], lines, index, pipe[1]);
         }
         close(pipe[1]);

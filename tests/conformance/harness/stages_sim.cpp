@@ -18,7 +18,7 @@ namespace {
 class Simulated : public Stage {
 public:
     std::string name() const override { return "sim"; }
-    unsigned has() const override { return own_nics | polling; }
+    unsigned has() const override { return own_nics | polling | shares; }
     bool by_turns() const override { return true; }
     std::string device_name(const std::string& role) const override {
         return "sim:" + host_name(role);

@@ -84,7 +84,7 @@ class Loopback : public ThreadStage {
 public:
     Loopback() : ThreadStage("loopback") {}
     std::string name() const override { return medium_; }
-    unsigned has() const override { return real_threads | polling | configured; }
+    unsigned has() const override { return real_threads | polling | configured | shares; }
 
     std::shared_ptr<Nic> open_nic(Role& role) override {
         const std::lock_guard lock(mutex_);
@@ -102,7 +102,10 @@ class Threads : public ThreadStage {
 public:
     explicit Threads(std::string medium) : ThreadStage(std::move(medium)) {}
     std::string name() const override { return medium_ + "_threads"; }
-    unsigned has() const override { return own_nics | real_threads | polling | configured; }
+    unsigned has() const override {
+        const unsigned of_medium = shares_memory(medium_) ? shares : nothing;
+        return own_nics | real_threads | polling | configured | of_medium;
+    }
 };
 
 }  // namespace

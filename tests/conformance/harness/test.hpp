@@ -37,6 +37,7 @@ enum Need : unsigned {
     processes = 4,     ///< roles may fork, exit and be killed
     polls_memory = 8,  ///< plain memory may be read while a NIC writes it: not under tsan
     configured = 16,   ///< names come from files and variables: a real host
+    shares = 32,       ///< segments of one role's memory can be mapped by another
 };
 
 /// Patience of the helpers with calls that must come to an end, milliseconds. No test is right or
