@@ -19,7 +19,7 @@ std::string table;
 
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void print(const char* format, ...) {
-    char line[200];
+    char line[400];
     std::va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(line, sizeof line, format, arguments);
@@ -38,7 +38,7 @@ device::sim::LinkOptions link(Duration round_trip, std::uint32_t megabits) {
 
 constexpr std::uint32_t link_megabits = 10'000;
 constexpr double packet_bytes = 1'472;
-constexpr double wire_share = 0.96;  ///< of a packet of 1472 bytes that is payload, at the best
+constexpr double wire_share = 0.965;  ///< of a packet of 1472 bytes that is payload, at the best
 
 struct Case {
     std::uint32_t loss;  ///< parts of a million

@@ -273,7 +273,7 @@ bool DatagramNetwork::find_listener(SocketId asker, const Discriminator& discrim
 // For those who watch -----------------------------------------------------------------------------
 
 void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
-    if (!datagram.genuine) return;
+    if (!datagram.genuine || datagram.to_host_port) return;
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();

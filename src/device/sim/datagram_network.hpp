@@ -82,7 +82,7 @@ public:
 
     // For those who watch -------------------------------------------------------------------------
     void note_heard(SocketId by, const Datagram& datagram);
-    /// When `by` took a genuine datagram of `of` last.
+    /// When `by` took a genuine datagram of `of` last, a question to its host apart.
     Time last_heard(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
