@@ -30,7 +30,7 @@ struct DatagramDevice::Search {
 /// Those for which which(search) is true get `event`, each with its own cookie.
 template <class Which>
 void DatagramDevice::end_searches(Which which, PathEvent event) {
-    std::erase_if(searches_, [&](const Search& search) {
+    std::erase_if(searches_, [&](Search& search) {
         if (!which(search)) return false;
         event.cookie = search.cookie;
         push_event(event);
