@@ -129,6 +129,10 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
     const Time now = clock_.now();
     const Time heard = network_.last_heard(here.socket, there.socket);
     if (now - heard >= datagram_.silence) return true;
+    // Who talks to itself has two ends, which hear each other at different times.
+    if (here.socket == there.socket &&
+        now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence)
+        return true;
     const Time told = network_.last_told_unreachable(here.socket, there.socket);
     return told != Time{} && now - told >= hint_patience &&
            heard <= told + (one_way_max() + one_way_max());

@@ -64,6 +64,8 @@ constexpr std::uint32_t long_timeouts_max = 3;
 // Silence
 constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them
 constexpr Duration suspicion_least = milliseconds(3);
+/// How long a path that is over may wait for a look at what was received while nobody looked.
+constexpr Duration last_look_max = milliseconds(100);
 constexpr std::int64_t suspicion_timeouts = 3;
 
 }  // namespace via::device::datagram

@@ -178,7 +178,7 @@ void DatagramDevice::begin_turn() {
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now))
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new))
             List<Path, WaitLink>::remove(*path);
         path = next;
     }
@@ -202,8 +202,11 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return;
     }
     if (path.stage != Path::Stage::up) return;
-    if (now >= path.suspected_until || now >= path.last_heard + options_.silence)
-        return go_down(path);
+    if (now >= path.suspected_until || now >= path.last_heard + options_.silence) {
+        // A program that stood still looks first at what came meanwhile, but not for ever.
+        if (path.over_since.is_never()) path.over_since = now;
+        if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
+    }
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0) {
         const bool due = now >= path.probe_base + path.probe_timeout();
@@ -278,10 +281,10 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 bool DatagramDevice::has_work() {
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
     if (!ack_owed_.empty() && !blocked_) return true;
-    const Time now = port_->now();
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new, now)) return true;
-    if (now >= earlier(deadlines_.next(), search_deadline_)) return true;
+        if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
+    const Time due = earlier(deadlines_.next(), search_deadline_);
+    if (!due.is_never() && port_->now() >= due) return true;
     return (blocked_ && port_->has_room()) || port_->has_work();
 }
 

@@ -184,12 +184,13 @@ private:
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);
-    bool send_late_acks(Time now);
+    void send_late_acks(Time now);
     void deliver(const Ready& ready, Frame& frame);
 
     // Sending (sending.cpp)
     StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
-    bool may_begin(Path& path, std::uint32_t packet_length, bool is_new, Time now);
+    bool within_pace(Path& path, std::uint32_t packet_length);
+    bool may_begin(Path& path, std::uint32_t packet_length, bool is_new);
     void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
                           bool from_host_port = false);
     void stage_ack(Path& path, Time now);
@@ -231,6 +232,7 @@ private:
     bool burst_taken_ = false;  ///< the port has bytes of ours until its release()
     bool looked_ = false;       ///< in this turn
     std::uint64_t look_ = 0;
+    Time looked_at_{};
     struct FrameChunk {
         std::span<const std::byte> bytes;
         std::uint32_t number;

@@ -388,8 +388,9 @@ private:
         arrived.push_back(reaped.number);
     }
     void on_frame(const Frame& frame) {
-        std::string payload(reinterpret_cast<const char*>(frame.bytes) + header_length,
-                            frame.length - header_length);
+        const std::uint32_t header = std::min(header_length, frame.length);  // of liars, less
+        std::string payload(reinterpret_cast<const char*>(frame.bytes) + header,
+                            frame.length - header);
         if (frame.payload_length != 0)
             payload.append(reinterpret_cast<const char*>(frame.payload), frame.payload_length);
         received.push_back(payload);
@@ -476,5 +477,34 @@ inline std::size_t count(const End& end, PathEventKind kind) {
         std::count_if(end.events.begin(), end.events.end(),
                       [&](const PathEvent& event) { return event.kind == kind; }));
 }
+
+/// A path is there, and the transcript begins.
+struct Carrying : ::testing::Test, Scene {
+    void SetUp() override {
+        meet();
+        run(milliseconds(1));
+        network.log.clear();
+        zero = network.now;
+    }
+    /// Loses the datagrams with these numbers, counted from now over both directions.
+    void lose(std::vector<int> numbers) {
+        network.weather = [this, numbers, n = 0](const Datagram&) mutable {
+            const bool lost = std::find(numbers.begin(), numbers.end(), n++) != numbers.end();
+            return lost ? Fate{} : Fate{network.delay};
+        };
+    }
+    /// As transcript(), with times since the path was made.
+    std::string since() {
+        std::string text = "\n";
+        for (const std::string& line : network.log) {
+            const std::size_t space = line.find(' ');
+            const std::int64_t at = std::stoll(line) - zero.ns / 1000;
+            text += std::to_string(at) + line.substr(space) + "\n";
+        }
+        network.log.clear();
+        return text;
+    }
+    Time zero{};
+};
 
 }  // namespace via::device::datagram::test

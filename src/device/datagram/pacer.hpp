@@ -18,11 +18,13 @@ public:
         burst_ = static_cast<std::int64_t>(
             std::max(std::min(window, burst_bytes_max), std::uint64_t{2} * datagram_max));
     }
-    /// `staged`: bytes that are to leave before.
+    /// `staged`: bytes that are to leave before. False: ask may_send(), which wants the time.
+    bool has_tokens(std::uint64_t staged) const {
+        return round_trip_.ns == 0 || tokens_ > static_cast<std::int64_t>(staged);
+    }
     bool may_send(std::uint64_t staged, Time now) {
-        if (round_trip_.ns == 0 || tokens_ > static_cast<std::int64_t>(staged)) return true;
-        refill(now);
-        return tokens_ > static_cast<std::int64_t>(staged);
+        if (!has_tokens(staged)) refill(now);
+        return has_tokens(staged);
     }
     void sent(std::uint32_t bytes, Time now) {
         if (round_trip_.ns == 0) return;

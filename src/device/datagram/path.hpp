@@ -89,6 +89,7 @@ struct Path : AckLink, WaitLink {
 
     // Doubts
     Time suspected_until = Time::never();
+    Time over_since = Time::never();  ///< it would be down, but for what waits to be received
     bool replaced = false;  ///< its peer has said hello again
 
     PathStatistics counts;
@@ -104,11 +105,6 @@ struct Path : AckLink, WaitLink {
 
     /// Do window and receive room allow one more packet?
     bool window_allows(std::uint32_t packet_length) const;
-    /// May such a packet begin now?
-    bool may_send(std::uint32_t packet_length, Time now) {
-        return (window_allows(packet_length) && pacer.may_send(staged_bytes, now)) ||
-               probe_credit != 0;
-    }
     Duration probe_timeout() const;
     Duration loss_delay() const;
     /// When it wants to be looked at next.

@@ -18,6 +18,7 @@ void DatagramDevice::poll(Time now) {
     const std::size_t count = port_->receive(incoming_);
     burst_taken_ = count != 0;
     ++look_;
+    looked_at_ = now;
     for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], now);
     if (!burst_taken_ || !ready_.empty()) return;
     port_->release();
@@ -198,13 +199,14 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         ++totals_.no_room;
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
         path->last_heard = now;
+        path->suspected_until = path->over_since = Time::never();
         return place_frames(*path, in, false);
     }
     const bool gap = !seen && path->received.add(number);
     if (path->received.largest() == number) path->largest_came = now;
     ++path->counts.packets_received;
     path->last_heard = now;
-    path->suspected_until = Time::never();
+    path->suspected_until = path->over_since = Time::never();
     path->replaced = false;
     place_frames(*path, in, true);
     if (chunk_wants_ack_) note_arrival(*path, in, gap, now);
@@ -223,14 +225,13 @@ void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time
 }
 
 /// Where a look found nothing more, nobody is going to answer: acknowledgements leave alone.
-bool DatagramDevice::send_late_acks(Time now) {
+void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
         if (path->ack_look == look_) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);
-    return any;
 }
 
 // Acknowledgements --------------------------------------------------------------------------------
@@ -359,7 +360,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
         --path.ready;
         ready_.pop_front();
     }
-    if (!ack_owed_.empty()) send_late_acks(port_->now());
+    if (!ack_owed_.empty()) send_late_acks(looked_at_);
     return count;
 }
 

@@ -9,10 +9,17 @@
 
 namespace via::device::datagram {
 
-bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_new, Time now) {
+/// May a packet of that length leave after what is staged? The clock is read only if pacing asks.
+bool DatagramDevice::within_pace(Path& path, std::uint32_t packet_length) {
+    return path.window_allows(packet_length) &&
+           (path.pacer.has_tokens(path.staged_bytes) ||
+            path.pacer.may_send(path.staged_bytes, port_->now()));
+}
+
+bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_new) {
     if (is_new && !path.frames.has_room()) return false;
-    return path.may_send(packet_length, now) &&
-           staging_.has_room(std::max(packet_length, path.datagram_max()));
+    return staging_.has_room(std::max(packet_length, path.datagram_max())) &&
+           (path.probe_credit != 0 || within_pace(path, packet_length));
 }
 
 /// The packet into which a chunk goes, begun if need be; nullptr: not now.
@@ -22,14 +29,12 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
         (!is_new || path.frames.has_room()))
         return open;
     const std::uint32_t length = wire::data_header_length + chunk_length;
-    const Time now = port_->now();
-    if (!may_begin(path, length, is_new, now)) {
+    if (!may_begin(path, length, is_new)) {
         path.wanted = {length, is_new};
         path.window_limited = path.window_limited || !path.window_allows(length);
         return nullptr;
     }
-    if (!path.window_allows(length) || !path.pacer.may_send(path.staged_bytes, now))
-        --path.probe_credit;
+    if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;
     const bool long_one = length > path.datagram_max();  // cut when packets were longer
     StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
     VIA_ASSERT(packet != nullptr);

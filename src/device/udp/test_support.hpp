@@ -82,6 +82,7 @@ public:
         if (!opened) throw std::runtime_error(opened.error());
         port = std::move(*opened);
     }
+    explicit Node(std::unique_ptr<UdpPort> opened) : port(std::move(opened)) {}
     UdpPort* operator->() const { return port.get(); }
 
     void take_all() {

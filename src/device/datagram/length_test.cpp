@@ -1,0 +1,76 @@
+// Scenarios of the length of packets.
+#include "device/datagram/device_pair_test.hpp"
+
+namespace via::device::datagram::test {
+namespace {
+
+struct Lengths : ::testing::Test, Scene {
+    std::uint32_t carried = 9000;  ///< bytes in one piece
+    void begin(std::uint32_t longest) {
+        a.port().longest = b.port().longest = longest;
+        network.weather = [this](const Datagram& datagram) {
+            return datagram.bytes.size() > carried && !datagram.may_be_cut ? Fate{}
+                                                                           : Fate{microseconds(10)};
+        };
+        meet();
+    }
+    /// As an engine would cut a message for the path.
+    void stream(int messages) {
+        const std::size_t had = b.received.size();
+        for (int n = 0; n < messages; ++n) {
+            a.send(std::string(a.payload_max[a.path], static_cast<char>('a' + n % 26)));
+            run(microseconds(50));
+        }
+        ASSERT_TRUE(run(seconds(5), [&] {
+            return b.received.size() == had + static_cast<std::size_t>(messages) &&
+                   a.under_way() == 0;
+        }));
+    }
+};
+
+TEST_F(Lengths, longer_ones_are_found) {
+    begin(9000);
+    EXPECT_EQ(a.payload_max[a.path], 1400U) << "beyond the first host";
+    stream(100);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 9000U);
+    EXPECT_EQ(a.payload_max[a.path], 8928U);
+}
+
+TEST_F(Lengths, as_long_as_the_way_carries) {
+    carried = 5000;
+    begin(9000);
+    stream(300);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 5000U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 4900U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U) << "probes do not count";
+}
+
+TEST_F(Lengths, told_of_a_narrower_way) {
+    begin(1472);
+    stream(10);
+    carried = 1000;
+    a.port().troubles.push_back({TroubleKind::too_long, address(2, 40000), 1000});
+    stream(200);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 900U);
+}
+
+TEST_F(Lengths, a_black_hole_is_noticed) {
+    begin(1472);
+    stream(10);
+    carried = 700;
+    stream(200);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 700U);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 548U);
+    EXPECT_EQ(a.payload_max[a.path], a.device->statistics(a.path).datagram_max - 72);
+}
+
+TEST_F(Lengths, a_hint_about_others_changes_nothing) {
+    begin(1472);
+    a.port().troubles.push_back({TroubleKind::too_long, address(3, 40000), 600});
+    a.turn();
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 1472U);
+}
+
+}  // namespace
+}  // namespace via::device::datagram::test

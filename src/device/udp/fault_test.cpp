@@ -1,0 +1,193 @@
+// Every system call made to fail once, each time with the errors it may have.
+#include <sys/file.h>
+
+#include <fstream>
+#include <map>
+
+#include "device/udp/test_support.hpp"
+
+namespace via::device::udp::test {
+namespace {
+
+std::vector<int> errors_of(const std::string& call) {
+    static const std::map<std::string, std::vector<int>> all{
+        {"socket", {EMFILE, ENFILE, ENOBUFS, EAFNOSUPPORT}},
+        {"bind", {EADDRNOTAVAIL, EACCES, ENOMEM}},
+        {"getsockname", {ENOBUFS}},
+        {"setsockopt", {ENOPROTOOPT, ENOMEM}},
+        {"getsockopt", {ENOPROTOOPT}},
+        {"sendto", {EAGAIN, EINTR, ENOBUFS, ENOMEM, ECONNREFUSED, ENETUNREACH, EMSGSIZE, EPERM}},
+        {"sendmmsg", {EAGAIN, EINTR, ENOBUFS, EIO, EINVAL, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE}},
+        {"recvmsg", {EAGAIN, EINTR, ENOMEM, ECONNREFUSED}},
+        {"recvmmsg", {EAGAIN, EINTR, ENOMEM, EHOSTUNREACH}},
+        {"poll", {EINTR, ENOMEM}},
+        {"epoll_create", {EMFILE, ENFILE, ENOMEM}},
+        {"epoll_ctl", {ENOMEM, ENOSPC}},
+        {"inotify_init", {EMFILE, ENFILE, ENOMEM}},
+        {"inotify_add_watch", {ENOSPC, ENOMEM, ENOENT}},
+        {"read", {EAGAIN, EINTR}},
+        {"interface_mtu", {ENODEV}},
+        {"openat", {EMFILE, ENFILE, ENOMEM, EACCES}},
+        {"flock", {EWOULDBLOCK, EINTR, ENOLCK}},
+        {"getdents", {ENOMEM, EIO}},
+        {"symlinkat", {ENOSPC, EACCES, EEXIST}},
+        {"readlinkat", {ENOMEM, EACCES}},
+        {"unlinkat", {EACCES, EINTR}},
+        {"renameat", {ENOSPC, EACCES}},
+        {"kill", {EPERM, ESRCH}},
+    };
+    return all.at(call);
+}
+
+/// Counts each call and lets one of them fail.
+class Faulty : public System {
+public:
+    std::string failing;
+    unsigned at = 0;  ///< which call of that name, from 1
+    int error = 0;
+    std::map<std::string, unsigned> counts;
+
+#define VIA_FAULTY(result, name, parameters, arguments)   \
+    result name parameters override {                     \
+        if (!fails(#name)) return System::name arguments; \
+        return -1;                                        \
+    }
+    VIA_FAULTY(int, socket, (int f), (f))
+    VIA_FAULTY(int, bind, (int f, const sockaddr* a, socklen_t l), (f, a, l))
+    VIA_FAULTY(int, getsockname, (int f, sockaddr* a, socklen_t* l), (f, a, l))
+    VIA_FAULTY(int, setsockopt, (int f, int l, int o, int v), (f, l, o, v))
+    VIA_FAULTY(int, getsockopt, (int f, int l, int o, int* v), (f, l, o, v))
+    VIA_FAULTY(ssize_t, sendto,
+               (int f, const void* b, std::size_t l, const sockaddr* a, socklen_t n),
+               (f, b, l, a, n))
+    VIA_FAULTY(int, sendmmsg, (int f, mmsghdr* m, unsigned c), (f, m, c))
+    VIA_FAULTY(ssize_t, recvmsg, (int f, msghdr* m, int g), (f, m, g))
+    VIA_FAULTY(int, recvmmsg, (int f, mmsghdr* m, unsigned c), (f, m, c))
+    VIA_FAULTY(int, poll, (pollfd * e, nfds_t c), (e, c))
+    VIA_FAULTY(int, epoll_create, (), ())
+    VIA_FAULTY(int, epoll_ctl, (int e, int o, int f, epoll_event* v), (e, o, f, v))
+    VIA_FAULTY(int, inotify_init, (), ())
+    VIA_FAULTY(int, inotify_add_watch, (int f, const char* p, std::uint32_t e), (f, p, e))
+    VIA_FAULTY(ssize_t, read, (int f, void* b, std::size_t l), (f, b, l))
+    VIA_FAULTY(int, interface_mtu, (int f, ifreq* r), (f, r))
+    VIA_FAULTY(int, openat, (int d, const char* p, int f), (d, p, f))
+    VIA_FAULTY(int, flock, (int f, int o), (f, o))
+    VIA_FAULTY(ssize_t, getdents, (int f, void* b, std::size_t l), (f, b, l))
+    VIA_FAULTY(int, symlinkat, (const char* t, int d, const char* n), (t, d, n))
+    VIA_FAULTY(ssize_t, readlinkat, (int d, const char* n, char* b, std::size_t l), (d, n, b, l))
+    VIA_FAULTY(int, unlinkat, (int d, const char* n), (d, n))
+    VIA_FAULTY(int, renameat, (int d, const char* f, const char* t), (d, f, t))
+    VIA_FAULTY(int, kill, (pid_t p, int s), (p, s))
+#undef VIA_FAULTY
+
+private:
+    bool fails(const char* call) {
+        if (++counts[call] != at || call != failing) return false;
+        errno = error;
+        return true;
+    }
+};
+
+struct Sequel {
+    std::string error;  ///< of opening
+    bool works = false;
+};
+
+/// Sends what the port takes, for a while; what is lost is lost.
+void send_patiently(Node& node, std::span<const datagram::Outgoing> burst) {
+    for (int tries = 0; tries < 5 && !burst.empty(); ++tries) {
+        burst = burst.subspan(node->send(burst));
+        if (!burst.empty()) node->has_room();
+    }
+    EXPECT_TRUE(burst.empty()) << "a send that had no room once has some now";
+}
+
+/// Everything that a port does, beside a friend at the same address, among what the dead have left.
+Sequel story(Faulty& system) {
+    Directory directory;
+    Sequel sequel;
+    const std::string dead = "nic-4194303-1-0000000000000001";
+    auto friendly = std::make_unique<Node>(directory, test_address(), 1);
+    std::ofstream(directory.path + "/" + dead);
+    std::ofstream(directory.path + "/new-4194303-1-0000000000000001");
+    std::filesystem::create_symlink(dead, directory.path + "/d-79");
+    auto opened = open(directory, test_address(), 2, system);
+    if (!opened) {
+        sequel.error = opened.error();
+        return sequel;
+    }
+    Node node(std::move(*opened));
+    std::filesystem::create_symlink(dead, directory.path + "/d-78");
+    node->listen(discriminator("x"));  // was the dead one's
+    node->listen(discriminator("z"));
+    node->unlisten(discriminator("z"));
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    node->find_listener(discriminator("z"), port, instance);
+
+    const HostAddress to = (*friendly)->data_address();
+    const std::string part = text(700, 1);
+    const std::vector<datagram::Outgoing> burst(3, outgoing(to, part));
+    datagram::Outgoing cut = outgoing(to, part);
+    cut.may_be_cut = true;
+    send_patiently(node, std::span(burst).first(1));
+    send_patiently(node, burst);
+    send_patiently(node, {&cut, 1});
+    send(node, with_port(test_address(), 1), "nobody is there");
+    send_patiently(*friendly, std::vector(20, outgoing(node->data_address(), part)));
+    for (const Sleep sleep : {Sleep::on_handle, Sleep::on_words, Sleep::awake}) {
+        node->arm(sleep);
+        node->has_work();
+        node.take_all();
+    }
+    node->service(node->now() + seconds(2));
+    friendly.reset();  // it had the host's port
+    for (int tries = 0; tries < 5 && !node->has_host_port(); ++tries)
+        node->service(node->next_deadline());
+
+    // Whatever failed before works now.
+    Node witness(directory, test_address(), 3);
+    node.came.clear();
+    send(witness, node->data_address(), "hello");
+    send(witness, test_address(), "question");
+    for (int twice = 0; twice < 2; ++twice) send(node, witness->data_address(), "hello");
+    sequel.works = node->has_host_port() && node.hear(2) && witness.hear(1) &&
+                   node->listen(discriminator("again")) == Status::success &&
+                   witness->find_listener(discriminator("again"), port, instance);
+    return sequel;
+}
+
+TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {
+    Faulty system;
+    const std::size_t descriptors = count_descriptors();
+    const Sequel sequel = story(system);
+    EXPECT_EQ(sequel.error, "");
+    EXPECT_TRUE(sequel.works);
+    EXPECT_EQ(count_descriptors(), descriptors);
+    for (const char* call : {"sendmmsg", "recvmmsg", "read", "inotify_add_watch", "kill"})
+        EXPECT_GT(system.counts[call], 0U) << call << " has no part in the story";
+}
+
+TEST(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
+    Faulty whole;
+    story(whole);
+    const std::size_t descriptors = count_descriptors();
+    for (const auto& [call, count] : whole.counts)
+        for (unsigned at = 1; at <= count; ++at)
+            for (const int error : errors_of(call)) {
+                SCOPED_TRACE(call + " #" + std::to_string(at) + " " + strerrorname_np(error));
+                Faulty system;
+                system.failing = call;
+                system.at = at;
+                system.error = error;
+                const Sequel sequel = story(system);
+                ASSERT_EQ(count_descriptors(), descriptors);
+                if (!sequel.error.empty())
+                    EXPECT_TRUE(sequel.error.starts_with("udp: ")) << sequel.error;
+                else
+                    EXPECT_TRUE(sequel.works);
+            }
+}
+
+}  // namespace
+}  // namespace via::device::udp::test
