@@ -223,6 +223,27 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_whose_region_is_gone_becomes_a_refusal) {
     EXPECT_EQ(reading.net.client.state(), ViState::error);
 }
 
+TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {
+    Reading reading;
+    Side& target = reading.net.pair.b;
+    reading.net.client.rdma(rdma_read, 100, 100, reading.net.server.address(0),
+                            reading.net.server.handle());
+    for (const Carried& frame : reading.net.emit_all()) reading.net.arrive(frame);
+    reading.net.server.forget_region();
+    const auto later = target.emit();
+    ASSERT_TRUE(later);
+    ASSERT_EQ(later->parsed().kind, wire::FrameKind::nak);
+    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    const auto again = target.emit();
+    ASSERT_TRUE(again);
+    ASSERT_EQ(again->parsed().kind, wire::FrameKind::nak);
+    reading.net.pair.a.take(reading.replies[0]);
+    reading.net.pair.a.take(*again);
+    reading.net.pair.a.take(*later);
+    EXPECT_EQ(status_of(reading.read), read_done | queue::status::rdma_protection_error);
+    EXPECT_EQ(reading.net.client.state(), ViState::error);
+}
+
 TEST(Recovery, a_refusal_in_place_of_an_answer_is_repeated_as_one) {
     Lossy net(Reliability::delivery);
     net.client.rdma(rdma_read, 0, 100, net.server.address(0), net.server.handle());
