@@ -244,6 +244,25 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {
     EXPECT_EQ(reading.net.client.state(), ViState::error);
 }
 
+TEST(Recovery, Vipl_4_25_a_read_that_is_refused_leaves_those_before_it_their_answers) {
+    for (const bool lossy : {false, true}) {
+        Pair pair(64, lossy);
+        Program client(pair.a, attributes(Reliability::delivery));
+        Program server(pair.b, attributes(Reliability::delivery));
+        connect(pair, client, server);
+        server.fill(0, 200, 3);
+        queue::Descriptor& good =
+            client.rdma(rdma_read, 0, 200, server.address(0), server.handle());
+        queue::Descriptor& bad = client.rdma(rdma_read, 512, 10, server.address(0), 77);
+        pair.carry();
+        EXPECT_EQ(status_of(good), read_done);
+        EXPECT_TRUE(client.holds(0, 200, 3));
+        EXPECT_EQ(status_of(bad), read_done | queue::status::rdma_protection_error);
+        EXPECT_EQ(client.state(), ViState::error);
+        EXPECT_EQ(server.state(), ViState::error);
+    }
+}
+
 TEST(Recovery, a_refusal_in_place_of_an_answer_is_repeated_as_one) {
     Lossy net(Reliability::delivery);
     net.client.rdma(rdma_read, 0, 100, net.server.address(0), net.server.handle());
