@@ -31,14 +31,14 @@ namespace via {
 namespace {
 
 /// What a NIC's own name begins with.
-constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp"};
+constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp", "auto"};
 
 void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
 
 agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
             why +
-                "; a NIC's own name is shm, shm:NAME, udp:INTERFACE, udp:ADDRESS, loopback, "
+                "; a NIC's own name is shm, shm:NAME, udp:INTERFACE, udp:ADDRESS, auto, loopback, "
                 "loopback:NAME or sim:HOST, and options may follow: shm,option=value"};
 }
 
@@ -122,7 +122,8 @@ struct Opening {
     std::uint32_t first_generation;
 };
 
-agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Device> device,
+agent::OpenResult open_host(const Opening& opening,
+                            std::vector<std::unique_ptr<device::Device>> devices,
                             const std::string& directory, agent::Neighbours neighbours) {
     auto statistics = agent::Statistics::open(directory, opening.full_name);
     if (!statistics) return std::unexpected(no_resource(statistics.error()));
@@ -130,27 +131,28 @@ agent::OpenResult open_host(const Opening& opening, std::unique_ptr<device::Devi
     options.name = opening.full_name;
     const auto hosts = agent::read_sources("OPENVIA_HOSTS", "hosts", complain);
     options.names = std::make_shared<const agent::NameService>(
-        device->address(), host_names(opening.host), agent::HostTable(hosts, complain),
+        devices.front()->address(), host_names(opening.host), agent::HostTable(hosts, complain),
         std::move(neighbours));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
     if (!fill_random(options.secret))
         return std::unexpected(
             no_resource(std::string("no random number (getrandom): ") + strerror(errno)));
-    std::vector<std::unique_ptr<device::Device>> devices;
-    devices.push_back(std::move(device));
     return agent::HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
 }
 
-agent::OpenResult open_shm(const Opening& opening) {
-    auto host = agent::host_directory();
-    if (!host) return std::unexpected(no_resource(host.error()));
+using MadeDevice = std::expected<std::unique_ptr<device::Device>, agent::OpenError>;
+using Devices = std::vector<std::unique_ptr<device::Device>>;
+
+/// `directory`: the host's.
+MadeDevice make_shm(const Opening& opening, const std::string& directory,
+                    const HostAddress& address, std::string_view host) {
     device::shm::ShmConfig config;
-    config.address = agent::address_of_name(opening.host);
-    config.host = opening.host;
-    auto directory = agent::sub_directory(*host, device::shm::folder_name(config.address));
-    if (!directory) return std::unexpected(no_resource(directory.error()));
-    config.directory = *directory;
+    config.address = address;
+    config.host = host;
+    auto folder = agent::sub_directory(directory, device::shm::folder_name(config.address));
+    if (!folder) return std::unexpected(no_resource(folder.error()));
+    config.directory = *folder;
     config.paths_max = NicLimits{}.paths_max;
     if (!fill_random(config.key))
         return std::unexpected(
@@ -168,27 +170,33 @@ agent::OpenResult open_shm(const Opening& opening) {
     }
     auto device = device::shm::ShmDevice::open(config);
     if (!device) return std::unexpected(no_resource(device.error()));
-    return open_host(opening, std::move(*device), *host, shm_neighbours(*host));
+    return std::move(*device);
+}
+
+agent::OpenResult open_shm(const Opening& opening) {
+    auto host = agent::host_directory();
+    if (!host) return std::unexpected(no_resource(host.error()));
+    auto device = make_shm(opening, *host, agent::address_of_name(opening.host), opening.host);
+    if (!device) return std::unexpected(device.error());
+    Devices devices;
+    devices.push_back(std::move(*device));
+    return open_host(opening, std::move(devices), *host, shm_neighbours(*host));
 }
 
 agent::OpenResult open_loopback(const Opening& opening) {
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    return open_host(
-        opening,
-        std::make_unique<device::loopback::LoopbackDevice>(agent::address_of_name(opening.host)),
-        *host, {});
+    Devices devices;
+    devices.push_back(
+        std::make_unique<device::loopback::LoopbackDevice>(agent::address_of_name(opening.host)));
+    return open_host(opening, std::move(devices), *host, {});
 }
 
-agent::OpenResult open_udp(const Opening& opening) {
-    auto& system = device::udp::System::real();
-    auto place = device::udp::find_place(system, opening.host, agent::default_port);
-    if (!place) return std::unexpected(agent::OpenError{Status::invalid_parameter, place.error()});
-    auto host = agent::host_directory();
-    if (!host) return std::unexpected(no_resource(host.error()));
-    auto directory =
-        agent::sub_directory(*host, std::string(udp_folder) + agent::to_text(place->address));
-    if (!directory) return std::unexpected(no_resource(directory.error()));
+MadeDevice make_udp(const Opening& opening, const std::string& directory,
+                    const device::udp::Place& place) {
+    auto folder =
+        agent::sub_directory(directory, std::string(udp_folder) + agent::to_text(place.address));
+    if (!folder) return std::unexpected(no_resource(folder.error()));
     device::datagram::DatagramOptions options;
     options.silence = milliseconds(opening.nic_options.silence);
     options.paths_max = NicLimits{}.paths_max;
@@ -197,13 +205,64 @@ agent::OpenResult open_udp(const Opening& opening) {
     if (!random)
         return std::unexpected(
             no_resource(std::string("no random keys (getrandom): ") + strerror(errno)));
-    auto port = device::udp::UdpPort::open({*place, *directory, options.instance});
+    auto port = device::udp::UdpPort::open({place, *folder, options.instance});
     if (!port) return std::unexpected(no_resource(port.error()));
+    return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
+}
+
+std::expected<device::udp::Place, agent::OpenError> find_place(std::string_view text) {
+    auto place = device::udp::find_place(device::udp::System::real(), text, agent::default_port);
+    if (!place) return std::unexpected(agent::OpenError{Status::invalid_parameter, place.error()});
+    return *place;
+}
+
+agent::OpenResult open_udp(const Opening& opening) {
+    auto place = find_place(opening.host);
+    if (!place) return std::unexpected(place.error());
+    auto host = agent::host_directory();
+    if (!host) return std::unexpected(no_resource(host.error()));
+    auto device = make_udp(opening, *host, *place);
+    if (!device) return std::unexpected(device.error());
     Opening plain = opening;
     plain.host = {};  // a place, not a name of the host
-    return open_host(plain,
-                     std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options),
-                     *host, udp_neighbours(*host));
+    Devices devices;
+    devices.push_back(std::move(*device));
+    return open_host(plain, std::move(devices), *host, udp_neighbours(*host));
+}
+
+/// The network of `auto` where its name says none: what the configuration calls `network`. Nothing
+/// is bound that nobody named.
+std::string configured_network() {
+    constexpr std::string_view medium = "udp:";
+    const auto sources = agent::read_sources("OPENVIA_NICS", "nics.conf", complain);
+    const agent::NicTarget found = agent::find_nic("network", sources, media, complain);
+    if (!found.target.starts_with(medium)) return {};
+    return std::string(agent::split_nic_name(found.target).name.substr(medium.size()));
+}
+
+/// One NIC over both: processes of this host that opened it too are reached by shared memory,
+/// whoever has another address, or opened only the network, over the network.
+agent::OpenResult open_auto(const Opening& opening) {
+    const std::string network =
+        opening.host.empty() ? configured_network() : std::string(opening.host);
+    if (network.empty()) return open_shm(opening);
+    auto place = find_place(network);
+    if (!place) return std::unexpected(place.error());
+    if (place->address.length != 6)
+        return std::unexpected(
+            bad_name("auto wants an IPv4 address: shared memory knows no other"));
+    auto host = agent::host_directory();
+    if (!host) return std::unexpected(no_resource(host.error()));
+    auto shm = make_shm(opening, *host, place->address, "auto");
+    if (!shm) return std::unexpected(shm.error());
+    auto udp = make_udp(opening, *host, *place);
+    if (!udp) return std::unexpected(udp.error());
+    Opening plain = opening;
+    plain.host = {};
+    Devices devices;
+    devices.push_back(std::move(*shm));
+    devices.push_back(std::move(*udp));
+    return open_host(plain, std::move(devices), *host, udp_neighbours(*host));
 }
 
 bool is_own_name(std::string_view name) {
@@ -222,6 +281,7 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
     Opening opening{std::string(name), {}, *options, first_generation};
     if (colon != std::string_view::npos) opening.host = name.substr(colon + 1);
     if (medium == "udp") return open_udp(opening);
+    if (medium == "auto") return open_auto(opening);
     if (colon != std::string_view::npos) {
         if (!agent::is_plain(opening.host))
             return std::unexpected(bad_name(

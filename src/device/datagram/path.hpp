@@ -90,7 +90,7 @@ struct Path : AckLink, WaitLink {
     // Doubts
     Time suspected_until = Time::never();
     Time over_since = Time::never();  ///< it would be down, but for what waits to be received
-    bool replaced = false;  ///< its peer has said hello again
+    bool replaced = false;            ///< its peer has said hello again
 
     PathStatistics counts;
 

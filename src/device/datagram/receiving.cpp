@@ -123,15 +123,15 @@ void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame, bool kep
     ready_.push_back({path.id, frame.bytes, frame.length, frame.buffer, kept});
 }
 
-/// In the order of numbers, whatever was put into the packet first.
+/// In the order of numbers, whatever was put into the packet first; else as they stand there.
 void DatagramDevice::sort_frames(const Path& path) {
-    const auto is_before = [next = path.order.next()](const FrameChunk& a, const FrameChunk& b) {
-        return a.number - next < b.number - next;
+    const std::uint32_t next = path.order.next();
+    const auto is_before = [next](const FrameChunk& a, const FrameChunk& b) {
+        return a.number != b.number ? a.number - next < b.number - next
+                                    : a.bytes.data() < b.bytes.data();
     };
-    const auto begin = chunk_frames_.begin();
-    for (auto at = begin; at != chunk_frames_.end(); ++at)
-        if (at != begin && is_before(*at, *(at - 1)))
-            std::rotate(std::upper_bound(begin, at, *at, is_before), at, at + 1);
+    if (!std::is_sorted(chunk_frames_.begin(), chunk_frames_.end(), is_before))
+        std::sort(chunk_frames_.begin(), chunk_frames_.end(), is_before);
 }
 
 /// `whole`: otherwise nothing but frames whose turn it is: so that a packet with the one that all
@@ -200,7 +200,9 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
         path->last_heard = now;
         path->suspected_until = path->over_since = Time::never();
-        return place_frames(*path, in, false);
+        place_frames(*path, in, false);
+        if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
+        return;
     }
     const bool gap = !seen && path->received.add(number);
     if (path->received.largest() == number) path->largest_came = now;

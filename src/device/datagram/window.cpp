@@ -59,14 +59,13 @@ void Window::end_round(const Acknowledged& ack) {
     if (rounds_without_cut_ != 0) --rounds_without_cut_;
 }
 
-/// To what would have left the target's queue.
+/// To what lets the queue run dry for a moment: then all flows see how short the way is, those too
+/// that never saw it without a queue.
 void Window::shrink(Duration least) {
     fast_ = false;
     round_changed_ = true;
-    const std::int64_t target =
-        least.ns + std::max(queue_target_least.ns, least.ns / queue_target_divisor);
-    const auto parts = static_cast<std::uint64_t>(target * 1024 / round_least_.ns);
-    bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024);
+    const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
+    bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024 / 8 * 7);
 }
 
 void Window::on_lost(std::uint32_t packets) {
