@@ -115,8 +115,8 @@ void HostAgent::discharge(Waiter& waiter) {
         atomic_fence_after_rmw();
         look_for_notifications();
     }
-    // A parked agent has to look after the NIC again when the program goes elsewhere; an armed one, as
-    // it stays for a queue's descriptor, was disarmed by the leader.
+    // A parked agent has to look after the NIC again when the program goes elsewhere; an armed one,
+    // as it stays for a queue's descriptor, was disarmed by the leader.
     if (agent_needed && state_.load() != State::ticking) {
         nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
         state_.store(State::ticking);

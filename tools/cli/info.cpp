@@ -26,7 +26,7 @@ constexpr const char* schema = "via-info-1";
 
 struct DeviceEntry {
     const char* medium;
-    const char* name;  ///< to open it by; nullptr: it cannot be opened in this version
+    const char* name;  ///< to open it by
     const char* what;
 };
 
@@ -128,7 +128,7 @@ struct Reported {
 struct Tried {
     std::string medium;
     std::string what;
-    std::string name;  ///< empty: not in this version
+    std::string name;
     std::optional<Reported> reported;
     std::string why_not;
 };
@@ -173,11 +173,7 @@ Reported report_of(const VIP_NIC_ATTRIBUTES& a) {
 }
 
 Tried try_device(const DeviceEntry& entry) {
-    Tried tried{entry.medium, entry.what, entry.name == nullptr ? "" : entry.name, {}, {}};
-    if (entry.name == nullptr) {
-        tried.why_not = "not in this version";
-        return tried;
-    }
+    Tried tried{entry.medium, entry.what, entry.name, {}, {}};
     VIP_RETURN result = VIP_SUCCESS;
     std::string name = entry.name;
     VIP_NIC_HANDLE nic = nullptr;

@@ -61,6 +61,10 @@ constexpr std::uint32_t length_step_last = 32;
 constexpr std::uint32_t length_losses_max = 3;
 constexpr std::uint32_t long_timeouts_max = 3;
 
+// Looking
+constexpr std::uint32_t looks_in_vain_max = 1000;
+constexpr std::uint32_t looks_left_out_max = 16;
+
 // Silence
 constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them
 constexpr Duration suspicion_least = milliseconds(3);

@@ -265,6 +265,7 @@ Time DatagramDevice::next_deadline() const {
 }
 
 void DatagramDevice::service(Time now) {
+    looks_in_vain_ = 0;
     port_->service(now);
     hear_troubles(now);
     run_timers(now);
@@ -285,7 +286,9 @@ bool DatagramDevice::has_work() {
         if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
     const Time due = earlier(deadlines_.next(), search_deadline_);
     if (!due.is_never() && port_->now() >= due) return true;
-    return (blocked_ && port_->has_room()) || port_->has_work();
+    if ((!blocked_ || !port_->has_room()) && !port_->has_work()) return false;
+    looks_in_vain_ = 0;
+    return true;
 }
 
 std::size_t DatagramDevice::wake_words(std::span<WakeWord> words) {

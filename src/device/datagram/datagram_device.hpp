@@ -170,6 +170,7 @@ private:
     Path* asking_path(const Incoming& in, std::uint64_t connection) const;
 
     // Receiving (receiving.cpp)
+    bool is_worth_a_look();
     void poll(Time now);
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
@@ -232,6 +233,8 @@ private:
     bool burst_taken_ = false;  ///< the port has bytes of ours until its release()
     bool looked_ = false;       ///< in this turn
     std::uint64_t look_ = 0;
+    std::uint32_t looks_in_vain_ = 0;
+    std::uint32_t looks_left_out_ = 0;
     Time looked_at_{};
     struct FrameChunk {
         std::span<const std::byte> bytes;

@@ -12,11 +12,20 @@
 
 namespace via::device::datagram {
 
+/// A look may be a system call. Where many found nothing, others may have more to do (a NIC over
+/// shared memory and the network): only some are made until something is sent or heard of.
+bool DatagramDevice::is_worth_a_look() {
+    if (looks_in_vain_ < looks_in_vain_max || !ack_owed_.empty()) return true;
+    return ++looks_left_out_ % looks_left_out_max == 0;
+}
+
 void DatagramDevice::poll(Time now) {
     VIA_ASSERT(ready_.empty());
+    if (!is_worth_a_look()) return;
     if (burst_taken_) port_->release();
     const std::size_t count = port_->receive(incoming_);
     burst_taken_ = count != 0;
+    looks_in_vain_ = burst_taken_ ? 0 : looks_in_vain_ + 1;
     ++look_;
     looked_at_ = now;
     for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], now);

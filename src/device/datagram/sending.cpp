@@ -257,6 +257,7 @@ void DatagramDevice::flush(Time now) {
                               packet.from_host_port, packet.may_be_cut};
         }
         if (count == 0) return staging_.sent_before(n);
+        looks_in_vain_ = 0;  // an answer may come
         const std::size_t taken = port_->send(std::span(burst).first(count));
         if (taken != 0) staging_.sent_before(taken == count ? n : behind[taken - 1]);
         blocked_ = taken < count;
