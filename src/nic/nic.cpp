@@ -34,6 +34,7 @@ Nic::~Nic() = default;
 
 void Nic::add_device(std::unique_ptr<device::Device> device) {
     silent_ = silent_ || device->capabilities().silent;
+    retransmitting_.push_back(device->capabilities().retransmits);
     devices_.push_back(std::move(device));
 }
 
@@ -89,7 +90,6 @@ void Nic::take_events(std::size_t index) {
 
 /// What came of the frames that a lossy medium carried.
 void Nic::reap_from(std::size_t index) {
-    if (!devices_[index]->capabilities().retransmits) return;
     std::array<device::Reaped, 64> reaped;
     std::size_t count = 0;
     do {
@@ -104,7 +104,7 @@ void Nic::receive_from(std::size_t index, Turn& turn) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
-        reap_from(index);  // what the peer has, before it says that it leaves
+        if (retransmitting_[index]) reap_from(index);  // first, or a peer that leaves overtakes it
         if (count == 0) return;
         for (std::size_t n = 0; n < count; ++n) {
             const device::Frame& frame = frames_[n];

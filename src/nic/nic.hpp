@@ -268,6 +268,7 @@ private:
     std::unique_ptr<memory::TranslationCache> translations_;
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
+    std::vector<char> retransmitting_;  ///< by device: reap() has something to say
     std::vector<Path> paths_;
     std::vector<Segment> segments_;    ///< of ours
     std::vector<Attachment> imports_;  ///< of peers
