@@ -431,6 +431,8 @@ private:
     void note_source(Path& path, FrameRecord& record);
     bool next_lost(Path& path, FrameShape& shape);
     static void skip(FrameRecord& record, bool over);
+    bool is_refused(const FrameRecord& record);
+    static void refuse(FrameRecord& record);
     bool is_connected(std::uint32_t number);
     bool can_repeat(const FrameRecord& record);
     static queue::ByteWalk walk_of(const FrameRecord& record);

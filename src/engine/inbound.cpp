@@ -298,8 +298,9 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
         return break_rule(vi, header, "a read request that makes no sense");
     if (vi.reads_count == Vi::reads_max)
         return break_rule(vi, header, "more reads at once than agreed");
+    // Behind others it is looked at when its turn comes: what was granted is answered first.
     if (!vi.attributes.rdma_read ||
-        (header.message_length != 0 &&
+        (header.message_length != 0 && vi.reads_count == 0 &&
          !memory_.check(header.remote_handle, header.remote_address, header.message_length,
                         vi.attributes.tag, memory::Access::remote_read))) {
         counters_.add(Counter::rdma_refused);

@@ -62,7 +62,13 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
             path.lost.pop_front();
             continue;
         }
-        if (!can_repeat(*record)) skip(*record, !is_connected(record->vi));
+        const bool was_over = !is_connected(record->vi);
+        if (!can_repeat(*record)) {
+            if (was_over && is_refused(*record))
+                refuse(*record);
+            else
+                skip(*record, !is_connected(record->vi));
+        }
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
@@ -84,6 +90,24 @@ void Engine::skip(FrameRecord& record, bool over) {
     record.source = FrameRecord::Source::none;
     record.payload_length = 0;
     record.completes = false;
+}
+
+/// An answer whose region is gone: the connection ended for a later read's, and this one's fault is
+/// the same.
+bool Engine::is_refused(const FrameRecord& record) {
+    const Vi* vi = vi_at(record.vi & 0xFFFF);
+    return record.source == FrameRecord::Source::region && record.payload_length != 0 &&
+           vi != nullptr && vi->number() == record.vi &&
+           !memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
+                          memory::Access::remote_read);
+}
+
+void Engine::refuse(FrameRecord& record) {
+    const std::uint32_t message = record.header.message;
+    skip(record, true);
+    record.header.kind = wire::FrameKind::nak;
+    record.header.message = message;
+    record.header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
 }
 
 bool Engine::is_connected(std::uint32_t number) {

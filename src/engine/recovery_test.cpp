@@ -223,6 +223,46 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_whose_region_is_gone_becomes_a_refusal) {
     EXPECT_EQ(reading.net.client.state(), ViState::error);
 }
 
+TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {
+    Reading reading;
+    Side& target = reading.net.pair.b;
+    reading.net.client.rdma(rdma_read, 100, 100, reading.net.server.address(0),
+                            reading.net.server.handle());
+    for (const Carried& frame : reading.net.emit_all()) reading.net.arrive(frame);
+    reading.net.server.forget_region();
+    const auto later = target.emit();
+    ASSERT_TRUE(later);
+    ASSERT_EQ(later->parsed().kind, wire::FrameKind::nak);
+    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    const auto again = target.emit();
+    ASSERT_TRUE(again);
+    ASSERT_EQ(again->parsed().kind, wire::FrameKind::nak);
+    reading.net.pair.a.take(reading.replies[0]);
+    reading.net.pair.a.take(*again);
+    reading.net.pair.a.take(*later);
+    EXPECT_EQ(status_of(reading.read), read_done | queue::status::rdma_protection_error);
+    EXPECT_EQ(reading.net.client.state(), ViState::error);
+}
+
+TEST(Recovery, Vipl_4_25_a_read_that_is_refused_leaves_those_before_it_their_answers) {
+    for (const bool lossy : {false, true}) {
+        Pair pair(64, lossy);
+        Program client(pair.a, attributes(Reliability::delivery));
+        Program server(pair.b, attributes(Reliability::delivery));
+        connect(pair, client, server);
+        server.fill(0, 200, 3);
+        queue::Descriptor& good =
+            client.rdma(rdma_read, 0, 200, server.address(0), server.handle());
+        queue::Descriptor& bad = client.rdma(rdma_read, 512, 10, server.address(0), 77);
+        pair.carry();
+        EXPECT_EQ(status_of(good), read_done);
+        EXPECT_TRUE(client.holds(0, 200, 3));
+        EXPECT_EQ(status_of(bad), read_done | queue::status::rdma_protection_error);
+        EXPECT_EQ(client.state(), ViState::error);
+        EXPECT_EQ(server.state(), ViState::error);
+    }
+}
+
 TEST(Recovery, a_refusal_in_place_of_an_answer_is_repeated_as_one) {
     Lossy net(Reliability::delivery);
     net.client.rdma(rdma_read, 0, 100, net.server.address(0), net.server.handle());
