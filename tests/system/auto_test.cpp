@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 #include <via/via.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "support/child.hpp"
 #include "support/host.hpp"
@@ -52,25 +50,7 @@ void be_server(Parent& parent) {
 }
 const Role server_role("auto server", be_server);
 
-/// In how many ways somebody listens: a link with the discriminator's letters for each.
-long listening(const std::string& discriminator) {
-    namespace fs = std::filesystem;
-    std::string link = "d-";
-    for (const char letter : discriminator) {
-        constexpr const char* digits = "0123456789abcdef";
-        link += digits[letter >> 4 & 15];
-        link += digits[letter & 15];
-    }
-    long count = 0;
-    std::error_code ignored;  // names come and go
-    for (fs::recursive_directory_iterator at(getenv("XDG_RUNTIME_DIR"), ignored), end; at != end;
-         at.increment(ignored))
-        count += at->path().filename() == link;
-    return count;
-}
-
-/// A server, and a connection to it. It is asked when it listens in every way that it has: else the
-/// network might answer for one that did not listen yet when shared memory was looked at.
+/// A server, and a connection to it, asked for while it begins to listen.
 class Connection {
 public:
     /// `host`: the server's, as the name service knows it; empty: ours.
@@ -78,8 +58,6 @@ public:
                VIP_CQ_HANDLE queue = nullptr)
         : nic_(nic), server_("auto server", options), end_(nic, {.queue = queue}) {
         server_.expect("ready");
-        const long ways = options.arguments[0].starts_with("auto") ? 2 : 1;
-        until("the server listens", [&] { return listening(options.arguments[1]) == ways; });
         if (!host.empty()) nic_.turn_to(host);
         end_.connect(options.arguments[1]);
     }
