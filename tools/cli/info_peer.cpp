@@ -1,6 +1,9 @@
 #include "info_peer.hpp"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sys/random.h>
 #include <vipl.h>
 
@@ -11,9 +14,7 @@
 
 #include "agent/addresses.hpp"
 #include "agent/configuration.hpp"
-#include "agent/directory.hpp"
-#include "device/shm/folder.hpp"
-#include "device/udp/interface.hpp"
+#include "info_names.hpp"
 #include "json.hpp"
 #include "result_name.hpp"
 
@@ -74,15 +75,35 @@ VIP_RETURN ask(Asker& asker, Room remote) {
     return VipConnectRequest(asker.vi, local.get(), &to, VIP_INFINITE, &attributes);
 }
 
-bool lives(const std::vector<device::shm::Host>& hosts, const HostAddress& address) {
+bool lives(const std::vector<ShmHost>& hosts, const std::string& address) {
     return std::any_of(hosts.begin(), hosts.end(),
-                       [&](const device::shm::Host& host) { return host.address == address; });
+                       [&](const ShmHost& host) { return host.address == address; });
+}
+
+/// Has the interface this address? Every address 127.x.y.z is the loopback's.
+bool has_address(const ifaddrs& one, const HostAddress& address) {
+    if (one.ifa_addr == nullptr) return false;
+    if (address.length == 18 && one.ifa_addr->sa_family == AF_INET6) {
+        const auto* at = reinterpret_cast<const sockaddr_in6*>(one.ifa_addr);
+        return std::memcmp(&at->sin6_addr, address.bytes.data(), 16) == 0;
+    }
+    if (address.length != 6 || one.ifa_addr->sa_family != AF_INET) return false;
+    const auto* at = reinterpret_cast<const sockaddr_in*>(one.ifa_addr);
+    return std::memcmp(&at->sin_addr, address.bytes.data(), 4) == 0 ||
+           (address.bytes[0] == 127 && (one.ifa_flags & IFF_LOOPBACK) != 0);
 }
 
 std::string interface_of(const HostAddress& address) {
-    const auto place = device::udp::find_place(device::udp::System::real(), agent::to_text(address),
-                                               agent::default_port);
-    return place ? place->interface : "an interface that is gone";
+    ifaddrs* first = nullptr;
+    std::string name = "an interface that is gone";
+    if (getifaddrs(&first) != 0) return name;
+    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)
+        if (has_address(*one, address)) {
+            name = one->ifa_name;
+            break;
+        }
+    freeifaddrs(first);
+    return name;
 }
 
 void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
@@ -104,9 +125,7 @@ void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
 bool find_way(const std::string& nic, const std::string& peer,
               std::span<const std::string_view> media, WayToPeer& way, std::string& error) {
     // Who shares memory is looked up before this command has a NIC itself.
-    const auto directory = agent::host_directory();
-    std::vector<device::shm::Host> hosts;
-    if (directory) hosts = device::shm::present_hosts(device::shm::System::real(), *directory);
+    const std::vector<ShmHost> hosts = shm_hosts();
     Asker asker;
     if (const VIP_RETURN opened = VipOpenNic(nic.c_str(), &asker.nic); opened != VIP_SUCCESS) {
         error = fmt::format("VipOpenNic(\"{}\") returned {}", nic, name_of(opened));
@@ -134,7 +153,7 @@ bool find_way(const std::string& nic, const std::string& peer,
         medium == "udp" ||
         (medium == "auto" &&
          (way.nic != "auto" || !agent::configured_network(media, [](auto&) {}).empty()));
-    if (medium != "udp" && lives(hosts, address)) {
+    if (medium != "udp" && lives(hosts, way.peer_address)) {
         way.way = "shm";
         way.why = "shared memory: a NIC that has it lives at that address on this host";
         if (has_udp) way.why += "; one there that has only the network is reached over it";
