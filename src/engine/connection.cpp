@@ -371,6 +371,7 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
     vi.credits_agreed.store(false, std::memory_order_relaxed);
     vi.credit_due = false;
+    vi.answer_refused = false;
     vi.begun = vi.pulling = false;
     vi.pull_proof.store(0, std::memory_order_release);  // before the program has its bytes again
     List<Vi, FetchLink>::remove_if_linked(vi);
@@ -404,6 +405,7 @@ void Engine::disconnect_all() {
 FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
     Vi* vi = connected_vi(path.id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
+    if (vi->answer_refused) report(*vi, ErrorCode::rdma_read_protection);
     lose(*vi);
     return FrameVerdict::taken;
 }

@@ -432,7 +432,7 @@ private:
     bool next_lost(Path& path, FrameShape& shape);
     static void skip(FrameRecord& record, bool over);
     bool is_refused(const FrameRecord& record);
-    static void refuse(FrameRecord& record);
+    void refuse(FrameRecord& record);
     bool is_connected(std::uint32_t number);
     bool can_repeat(const FrameRecord& record);
     static queue::ByteWalk walk_of(const FrameRecord& record);

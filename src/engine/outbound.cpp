@@ -419,6 +419,9 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
         const std::uint32_t fault = oldest.status & queue::status::error_mask;
         oldest.status = (fault != 0 ? fault : queue::status::transport_error) | queue::status::done;
     }
+    // Who refused an answer that was lost does not know whether we had it (recovery.cpp).
+    if (path_at(vi.path).retransmits)
+        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number);
     lose(vi);
     return FrameVerdict::taken;
 }

@@ -62,13 +62,10 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
             path.lost.pop_front();
             continue;
         }
-        const bool was_over = !is_connected(record->vi);
-        if (!can_repeat(*record)) {
-            if (was_over && is_refused(*record))
-                refuse(*record);
-            else
-                skip(*record, !is_connected(record->vi));
-        }
+        if (is_refused(*record))
+            refuse(*record);
+        else if (!can_repeat(*record))
+            skip(*record, !is_connected(record->vi));
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
@@ -92,8 +89,8 @@ void Engine::skip(FrameRecord& record, bool over) {
     record.completes = false;
 }
 
-/// An answer whose region is gone: the connection ended for a later read's, and this one's fault is
-/// the same.
+/// An answer whose region is gone. Its connection may have ended for a later read already: this
+/// one's fault is the same.
 bool Engine::is_refused(const FrameRecord& record) {
     const Vi* vi = vi_at(record.vi & 0xFFFF);
     return record.source == FrameRecord::Source::region && record.payload_length != 0 &&
@@ -102,7 +99,11 @@ bool Engine::is_refused(const FrameRecord& record) {
                           memory::Access::remote_read);
 }
 
+/// In its place, so that nothing comes of it when the answer had arrived after all. The reader who
+/// did not get it says that the connection is over.
 void Engine::refuse(FrameRecord& record) {
+    if (is_connected(record.vi)) vi_slot(record.vi & 0xFFFF).answer_refused = true;
+    counters_.add(Counter::rdma_refused);
     const std::uint32_t message = record.header.message;
     skip(record, true);
     record.header.kind = wire::FrameKind::nak;
@@ -129,16 +130,9 @@ bool Engine::can_repeat(const FrameRecord& record) {
         fail(*vi, wire::FrameKind::disconnect, 0, 0);
         return false;
     }
-    if (record.payload_length == 0 ||
-        (memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
-                       memory::Access::remote_read) &&
-         reach(record.handle, record.address, record.payload_length)))
+    if (record.payload_length == 0 || reach(record.handle, record.address, record.payload_length))
         return true;
-    // As if the region had been gone at the first time.
-    counters_.add(Counter::rdma_refused);
-    report(*vi, ErrorCode::rdma_read_protection);
-    fail(*vi, wire::FrameKind::nak, record.header.message,
-         static_cast<std::uint32_t>(wire::NakCode::protection));
+    fail(*vi, wire::FrameKind::disconnect, 0, 0);
     return false;
 }
 

@@ -1,5 +1,7 @@
 // Media that lose frames (docs/design/protocol.md): what is lost is emitted again from where its
 // bytes are, or skipped; descriptors are done as VIPL 4.25 says; unreliable VIs live with gaps.
+#include <algorithm>
+
 #include "engine/pair_test.hpp"
 
 namespace via::engine::test {
@@ -209,18 +211,32 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_whose_region_is_gone_becomes_a_refusal) {
     Side& target = reading.net.pair.b;
     reading.net.server.forget_region();
     target.engine.on_reaped(the_path, reading.replies[1].number, true);
-    const auto skip = target.emit();
-    ASSERT_TRUE(skip);
-    EXPECT_EQ(skip->parsed().kind, wire::FrameKind::skip);
     const auto refusal = target.emit();
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->parsed().kind, wire::FrameKind::nak);
+    EXPECT_EQ(refusal->number, reading.replies[1].number);
     reading.net.pair.a.take(reading.replies[0]);
-    reading.net.pair.a.take(*skip);
     reading.net.pair.a.take(*refusal);
     EXPECT_EQ(status_of(reading.read), read_done | queue::status::rdma_protection_error);
-    EXPECT_EQ(reading.net.server.state(), ViState::error);
     EXPECT_EQ(reading.net.client.state(), ViState::error);
+    reading.net.pair.carry();
+    EXPECT_EQ(reading.net.server.state(), ViState::error);
+    const auto events = target.events();
+    EXPECT_NE(std::find(events.begin(), events.end(), ErrorCode::rdma_read_protection),
+              events.end());
+}
+
+TEST(Recovery, Vipl_4_8_nothing_comes_of_the_refusal_when_the_answer_had_arrived) {
+    Reading reading;
+    Side& target = reading.net.pair.b;
+    for (const Carried& reply : reading.replies) reading.net.pair.a.take(reply);
+    ASSERT_EQ(status_of(reading.read), read_done);
+    reading.net.server.forget_region();
+    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    ASSERT_TRUE(target.emit());  // which the reader's device drops: it has that number
+    EXPECT_EQ(reading.net.client.state(), ViState::connected);
+    EXPECT_EQ(reading.net.server.state(), ViState::connected);
+    EXPECT_TRUE(target.events().empty());
 }
 
 TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {

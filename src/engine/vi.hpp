@@ -183,6 +183,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     // RDMA reads: ours being answered (oldest first), and the peer's to be answered
     std::uint32_t read_placed = 0;
     queue::ByteWalk read_scatter;
+    bool answer_refused = false;  ///< of an answer that may be lost, the region is gone
     struct Read {
         std::uint64_t address;
         std::uint32_t handle;

@@ -28,8 +28,20 @@ namespace wire = via::wire;
 namespace {
 
 constexpr const char* door = "behind the flood";
-constexpr const char* near_name = "udp:127.0.0.1";
-constexpr const char* far_name = "udp:127.0.0.2";
+/// Loopback addresses that no other test uses, by the test's process: what is heard there and
+/// forged concerns nobody else.
+struct Hosts {
+    std::uint32_t near;  ///< the other one is the next
+    explicit Hosts(pid_t test)
+        : near((127U << 24) + (64U << 16) + (static_cast<std::uint32_t>(test) & 0x7FFFF) * 4 + 1) {}
+    static std::string text(std::uint32_t address) {
+        return std::to_string(address >> 24) + "." + std::to_string(address >> 16 & 255) + "." +
+               std::to_string(address >> 8 & 255) + "." + std::to_string(address & 255);
+    }
+    std::string near_text() const { return text(near); }
+    std::string far_text() const { return text(near + 1); }
+};
+
 constexpr std::size_t rss_growth_max_kib = 16 * 1024;
 constexpr int flood_packets = sanitized ? 20'000 : 150'000;
 constexpr std::size_t headers_bytes = 28;
@@ -40,7 +52,8 @@ using Captured = std::vector<std::byte>;
 /// What both ends say to each other, as somebody sees it who shares the wire.
 class Spy {
 public:
-    Spy() : socket_(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IP))) {}
+    explicit Spy(const Hosts& hosts)
+        : hosts_(hosts), socket_(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IP))) {}
     ~Spy() { close(socket_); }
     bool allowed() const { return socket_ >= 0; }
     /// Takes packets until it has `count` between the two ends.
@@ -58,13 +71,14 @@ public:
     }
 
 private:
-    static bool is_ours(const Captured& packet) {
+    bool is_ours(const Captured& packet) const {
         iphdr header{};
         std::memcpy(&header, packet.data(), sizeof header);
-        const std::uint32_t from = ntohl(header.saddr) - INADDR_LOOPBACK;
-        const std::uint32_t to = ntohl(header.daddr) - INADDR_LOOPBACK;
+        const std::uint32_t from = ntohl(header.saddr) - hosts_.near;
+        const std::uint32_t to = ntohl(header.daddr) - hosts_.near;
         return header.protocol == IPPROTO_UDP && header.ihl == 5 && from + to == 1 && from <= 1;
     }
+    Hosts hosts_;
     int socket_;
 };
 
@@ -207,7 +221,7 @@ Wants wants() {
 /// Takes what comes and checks it until the parent has had enough.
 void be_target(Parent& parent) {
     auto& page = parent.shared<TrafficPage>();
-    Nic nic(far_name);
+    Nic nic(("udp:" + Hosts(getppid()).far_text()).c_str());
     End end(nic, wants());
     Target target(end, Operation::send, page);
     parent.say("ready");
@@ -223,13 +237,14 @@ class DatagramFlood : public testing::TestWithParam<Flood> {};
 
 TEST_P(DatagramFlood, LeavesConnectionsIntactAndMemoryFlat) {
     const Host host;
-    Spy spy;
+    const Hosts hosts(getpid());
+    Spy spy(hosts);
     if (!spy.allowed()) GTEST_SKIP() << "no right to look at the wire";
     Child child("flooded target");
     child.expect("ready");
     auto& page = child.shared<TrafficPage>();
-    Nic nic(near_name);
-    nic.turn_to("127.0.0.2");
+    Nic nic(("udp:" + hosts.near_text()).c_str());
+    nic.turn_to(hosts.far_text());
     End end(nic, wants());
     end.connect(door);
     Initiator initiator(end, Operation::send, page);
