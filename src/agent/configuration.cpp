@@ -171,6 +171,15 @@ NicTarget find_nic(std::string_view name, std::span<const Source> sources,
     return {{}, asked + "the built-in names"};
 }
 
+std::string configured_network(std::span<const std::string_view> media, const Complain& complain) {
+    constexpr std::string_view medium = "udp:";
+    const auto sources = read_sources("OPENVIA_NICS", "nics.conf", complain);
+    const std::string target = find_nic("network", sources, media, complain).target;
+    if (!target.starts_with(medium)) return {};
+    const std::string place = target.substr(medium.size());
+    return place.substr(0, place.find(','));
+}
+
 // Hosts -------------------------------------------------------------------------------------------
 
 HostTable::HostTable(std::span<const Source> sources, const Complain& complain) {

@@ -50,6 +50,9 @@ struct NicTarget {
 /// What an old program's name stands for. `media` are the words that a NIC's own name begins with.
 NicTarget find_nic(std::string_view name, std::span<const Source> sources,
                    std::span<const std::string_view> media, const Complain& complain);
+/// Where `auto` is on the network if its own name does not say: what stands behind "udp:" in the
+/// entry `network` of nics.conf. Empty: there is none.
+std::string configured_network(std::span<const std::string_view> media, const Complain& complain);
 /// The names that work without any file: those that old programs are known to open, number 0.
 std::span<const std::string_view> built_in_nics();
 /// What they stand for.

@@ -229,6 +229,22 @@ TEST(Sources, AreVariableUserAndSystemInThisOrder) {
     EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
 }
 
+TEST(ConfiguredNetwork, IsWhatStandsBehindUdp) {
+    const TemporaryFolder folder;
+    const Variable configuration("XDG_CONFIG_HOME", folder.path().c_str());
+    Complaints complaints;
+    EXPECT_EQ(configured_network(media, complaints.hear()), "");
+    for (const auto& [line, place] : {std::pair{"network = udp:eth0", "eth0"},
+                                      {"network = udp:10.0.0.1:9800", "10.0.0.1:9800"},
+                                      {"network = udp:eth0,silence=1000", "eth0"},
+                                      {"network = shm:left", ""},
+                                      {"other = udp:eth0", ""}}) {
+        const Variable names("OPENVIA_NICS", line);
+        EXPECT_EQ(configured_network(media, complaints.hear()), place) << line;
+    }
+    EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
+}
+
 TEST(Sources, ThatCannotBeReadAreTold) {
     const TemporaryFolder folder;
     Complaints complaints;

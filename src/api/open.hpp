@@ -7,7 +7,7 @@
 
 namespace via::api {
 
-/// Opens a NIC by its VIPL name ("shm", "shm:NAME", "loopback", "sim:HOST"). Defined by compose.
+/// Opens a NIC by its VIPL name ("shm", "udp:eth0", "auto", "sim:HOST"). Defined by compose.
 /// `first_generation` differs between NICs of this process.
 agent::OpenResult open_by_name(std::string_view name, std::uint32_t first_generation);
 

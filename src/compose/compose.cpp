@@ -77,7 +77,7 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
     neighbours.name = [directory](const HostAddress& address) -> std::string {
         const auto host = device::shm::find_host(System::real(), directory, address);
         if (!host || !host->name.empty()) return host ? host->name : "";
-        return address == agent::address_of_name("") ? "shm" : "";
+        return address == agent::address_of_name("") ? "shm" : agent::to_text(address);
     };
     neighbours.list = [directory] {
         std::vector<HostAddress> addresses;
@@ -110,6 +110,26 @@ agent::Neighbours udp_neighbours(const std::string& directory) {
             const auto address = agent::parse_address(name.substr(udp_folder.size()));
             if (address && lives(*address)) addresses.push_back(*address);
         }
+        return addresses;
+    };
+    return neighbours;
+}
+
+/// Those of both.
+agent::Neighbours auto_neighbours(const std::string& directory) {
+    const agent::Neighbours shm = shm_neighbours(directory);
+    const agent::Neighbours udp = udp_neighbours(directory);
+    agent::Neighbours neighbours;
+    neighbours.find = shm.find;
+    neighbours.name = [shm, udp](const HostAddress& address) {
+        const std::string name = udp.name(address);
+        return name.empty() ? shm.name(address) : name;
+    };
+    neighbours.list = [shm, udp] {
+        std::vector<HostAddress> addresses = shm.list();
+        for (const HostAddress& address : udp.list())
+            if (std::find(addresses.begin(), addresses.end(), address) == addresses.end())
+                addresses.push_back(address);
         return addresses;
     };
     return neighbours;
@@ -230,21 +250,11 @@ agent::OpenResult open_udp(const Opening& opening) {
     return open_host(plain, std::move(devices), *host, udp_neighbours(*host));
 }
 
-/// The network of `auto` where its name says none: what the configuration calls `network`. Nothing
-/// is bound that nobody named.
-std::string configured_network() {
-    constexpr std::string_view medium = "udp:";
-    const auto sources = agent::read_sources("OPENVIA_NICS", "nics.conf", complain);
-    const agent::NicTarget found = agent::find_nic("network", sources, media, complain);
-    if (!found.target.starts_with(medium)) return {};
-    return std::string(agent::split_nic_name(found.target).name.substr(medium.size()));
-}
-
 /// One NIC over both: processes of this host that opened it too are reached by shared memory,
 /// whoever has another address, or opened only the network, over the network.
 agent::OpenResult open_auto(const Opening& opening) {
-    const std::string network =
-        opening.host.empty() ? configured_network() : std::string(opening.host);
+    const std::string network = opening.host.empty() ? agent::configured_network(media, complain)
+                                                     : std::string(opening.host);
     if (network.empty()) return open_shm(opening);
     auto place = find_place(network);
     if (!place) return std::unexpected(place.error());
@@ -253,7 +263,7 @@ agent::OpenResult open_auto(const Opening& opening) {
             bad_name("auto wants an IPv4 address: shared memory knows no other"));
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    auto shm = make_shm(opening, *host, place->address, "auto");
+    auto shm = make_shm(opening, *host, place->address, {});
     if (!shm) return std::unexpected(shm.error());
     auto udp = make_udp(opening, *host, *place);
     if (!udp) return std::unexpected(udp.error());
@@ -262,7 +272,7 @@ agent::OpenResult open_auto(const Opening& opening) {
     Devices devices;
     devices.push_back(std::move(*shm));
     devices.push_back(std::move(*udp));
-    return open_host(plain, std::move(devices), *host, udp_neighbours(*host));
+    return open_host(plain, std::move(devices), *host, auto_neighbours(*host));
 }
 
 bool is_own_name(std::string_view name) {

@@ -54,6 +54,7 @@ void Nic::take_events(std::size_t index) {
         if (event.kind == device::PathEventKind::down) {
             engine_.on_path_down(id);
             if (id < paths_.size()) paths_[id] = {};
+            std::erase_if(found_, [id](const Found& found) { return found.path == id; });
             for (Segment& segment : segments_)
                 std::erase_if(segment.grants,
                               [id](const Grant& grant) { return grant.path == id; });
@@ -76,16 +77,32 @@ void Nic::take_events(std::size_t index) {
                 device.peer_address(event.path), device.capabilities().retransmits);
         }
         if (event.kind == device::PathEventKind::up) continue;
+        const engine::PathId found = index == 0 ? take_found(event.cookie) : engine::no_path;
         engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
         if (vi == nullptr || vi->number() != event.cookie) continue;  // it gave up meanwhile
-        if (event.kind == device::PathEventKind::resolved) {
+        if (event.kind == device::PathEventKind::resolved && index == 0) {
             engine_.connect_on(*vi, id);
+        } else if (event.kind == device::PathEventKind::resolved) {
+            found_.push_back({event.cookie, id});
+            devices_.front()->resolve(vi->remote_address, event.cookie);
+        } else if (found != engine::no_path) {
+            engine_.connect_on(*vi, found);
         } else if (index + 1 < devices_.size()) {
             devices_[index + 1]->resolve(vi->remote_address, event.cookie);
         } else {
             engine_.not_found(*vi, event.status);
         }
     }
+}
+
+/// What a later device found for that VI, while the first one was asked once more.
+engine::PathId Nic::take_found(std::uint64_t cookie) {
+    const auto at = std::find_if(found_.begin(), found_.end(),
+                                 [=](const Found& found) { return found.cookie == cookie; });
+    if (at == found_.end()) return engine::no_path;
+    const engine::PathId path = at->path;
+    found_.erase(at);
+    return path;
 }
 
 /// What came of the frames that a lossy medium carried.

@@ -249,6 +249,7 @@ private:
     void look_for_peers(Time now);
     Status listen(const Discriminator& discriminator);
     void take_events(std::size_t device);
+    engine::PathId take_found(std::uint64_t cookie);
     void reap_from(std::size_t device);
     void receive_from(std::size_t device, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
@@ -270,6 +271,13 @@ private:
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<char> retransmitting_;  ///< by device: reap() has something to say
     std::vector<Path> paths_;
+    /// Somebody who begins to listen does so on the first device first. So whoever was found on
+    /// another one is looked for on the first once more: it may not have listened there before.
+    struct Found {
+        std::uint64_t cookie;
+        engine::PathId path;
+    };
+    std::vector<Found> found_;
     std::vector<Segment> segments_;    ///< of ours
     std::vector<Attachment> imports_;  ///< of peers
     std::array<device::Frame, 16> frames_;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -410,6 +411,37 @@ TEST_F(NicTest, one_nic_over_two_devices) {
     ASSERT_EQ(
         nic.connect(make_vi(Reliability::delivery), {}, {host(3), word("ear")}, Time::never()),
         Status::success);
+}
+
+/// A device that does something before it looks for a listener.
+struct SlowDevice final : LoopbackDevice {
+    using LoopbackDevice::LoopbackDevice;
+    void resolve(const NetAddress& remote, std::uint64_t cookie) override {
+        if (before) before();
+        before = nullptr;
+        LoopbackDevice::resolve(remote, cookie);
+    }
+    std::function<void()> before;
+};
+
+/// It did not listen yet when the first device was asked, but it did when the second one was.
+TEST_F(NicTest, whoever_begins_to_listen_meanwhile_is_reached_on_the_first_device) {
+    auto second = std::make_unique<SlowDevice>(host(1));
+    engine::Listener listener;
+    listener.discriminator = word("ear");
+    second->before = [&] {
+        for (auto& device : nic.devices()) device->listen(listener.discriminator);
+        nic.engine().listen(listener);
+    };
+    nic.add_device(std::move(second));
+    ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time::never()), Status::success);
+    poll();
+    ASSERT_TRUE(nic.unlisten(listener));
+    ASSERT_EQ(nic.with_turn([&] { return nic.engine().accept(listener.connection, server); }),
+              Status::success);
+    poll();
+    ASSERT_EQ(client.state.load(), ViState::connected);
+    EXPECT_LT(client.path, limits.paths_max) << "paths of the second device have greater numbers";
 }
 
 /// A peer that sends what no NIC sends loses its path and all its connections.

@@ -15,6 +15,7 @@ inline constexpr int exit_inconclusive = 3;  // bench: the wanted mode never cam
 
 struct InfoOptions {
     std::string device;  // empty: all
+    std::string peer;    // not empty: only the way to that host
     bool json = false;
 };
 

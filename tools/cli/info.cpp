@@ -16,7 +16,9 @@
 #include "base/limits.hpp"
 #include "commands.hpp"
 #include "info_names.hpp"
+#include "info_peer.hpp"
 #include "json.hpp"
+#include "result_name.hpp"
 
 namespace via::cli {
 
@@ -35,6 +37,7 @@ constexpr DeviceEntry known_devices[] = {
     {"loopback", "loopback", "within one process"},
     {"sim", "sim:info", "whole clusters in one process, under virtual time"},
     {"udp", "udp:lo", "hosts over an IP network"},
+    {"auto", "auto", "shm on one host, udp between hosts"},
 };
 
 struct Limit {
@@ -66,28 +69,6 @@ constexpr Limit limits[] = {
 };
 // A limit added there must be listed here.
 static_assert(sizeof(NicLimits) == sizeof limits / sizeof *limits * sizeof(std::uint32_t));
-
-const char* name_of(VIP_RETURN result) {
-    constexpr const char* names[] = {"VIP_SUCCESS",
-                                     "VIP_NOT_DONE",
-                                     "VIP_INVALID_PARAMETER",
-                                     "VIP_ERROR_RESOURCE",
-                                     "VIP_TIMEOUT",
-                                     "VIP_REJECT",
-                                     "VIP_INVALID_RELIABILITY_LEVEL",
-                                     "VIP_INVALID_MTU",
-                                     "VIP_INVALID_QOS",
-                                     "VIP_INVALID_PTAG",
-                                     "VIP_INVALID_RDMAREAD",
-                                     "VIP_DESCRIPTOR_ERROR",
-                                     "VIP_INVALID_STATE",
-                                     "VIP_ERROR_NAMESERVICE",
-                                     "VIP_NO_MATCH",
-                                     "VIP_NOT_REACHABLE",
-                                     "VIP_ERROR_NOT_SUPPORTED"};
-    const auto index = static_cast<std::size_t>(result);
-    return index < sizeof names / sizeof *names ? names[index] : "an unknown result";
-}
 
 /// Runs `body` and returns what the library wrote to standard error meanwhile: its log says why.
 template <class Body>
@@ -334,10 +315,22 @@ void print_options() {
                    option.otherwise, "", option.meaning);
 }
 
-Names known_names() {
+std::vector<std::string_view> known_media() {
     std::vector<std::string_view> media;
     for (const DeviceEntry& entry : known_devices) media.emplace_back(entry.medium);
-    return look_at_names(media);
+    return media;
+}
+
+int show_way(const InfoOptions& options) {
+    WayToPeer way;
+    std::string error;
+    const std::string nic = options.device.empty() ? "auto" : options.device;
+    if (!find_way(nic, options.peer, known_media(), way, error)) {
+        fmt::print(stderr, "via info: {}\n", error);
+        return exit_failed;
+    }
+    options.json ? print_way_json(options.peer, way, schema) : print_way(options.peer, way);
+    return way.way.empty() ? exit_failed : exit_good;
 }
 
 std::vector<DeviceEntry> chosen_devices(const std::string& name) {
@@ -356,6 +349,7 @@ std::vector<DeviceEntry> chosen_devices(const std::string& name) {
 }  // namespace
 
 int run_info(const InfoOptions& options) {
+    if (!options.peer.empty()) return show_way(options);
     const agent::Machine machine = agent::look_at_machine();
     const auto directory = agent::host_directory();
     const std::string where = directory ? *directory : "none: " + directory.error();
@@ -365,7 +359,7 @@ int run_info(const InfoOptions& options) {
     const bool failed = !options.device.empty() && !devices.front().reported;
     if (options.json) {
         print_json(devices, machine, where);
-        print_names_json(known_names(), schema);
+        print_names_json(look_at_names(known_media()), schema);
         return failed ? exit_failed : exit_good;
     }
     print_devices(devices);
@@ -374,7 +368,7 @@ int run_info(const InfoOptions& options) {
     } else {
         for (const Tried& device : devices) print_attributes(device);
     }
-    print_names(known_names());
+    print_names(look_at_names(known_media()));
     print_options();
     print_limits();
     fmt::print("\n");

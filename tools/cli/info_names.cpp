@@ -30,7 +30,8 @@ std::string name_of(VIP_NIC_HANDLE nic, Room& room) {
     return name;
 }
 
-/// Through a NIC of its own, since only NICs see each other.
+}  // namespace
+
 std::vector<ShmHost> shm_hosts() {
     std::vector<ShmHost> hosts;
     VIP_NIC_HANDLE nic = nullptr;
@@ -52,8 +53,6 @@ std::vector<ShmHost> shm_hosts() {
     VipCloseNic(nic);
     return hosts;
 }
-
-}  // namespace
 
 Names look_at_names(std::span<const std::string_view> media) {
     Names names;

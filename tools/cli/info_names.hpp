@@ -26,6 +26,8 @@ struct Names {
     std::vector<ShmHost> hosts;           ///< other than this command
 };
 
+/// Through a NIC of its own, since only NICs see each other.
+std::vector<ShmHost> shm_hosts();
 /// `media`: what a NIC's own name begins with.
 Names look_at_names(std::span<const std::string_view> media);
 void print_names(const Names& names);

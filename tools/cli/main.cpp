@@ -11,6 +11,8 @@ using namespace via::cli;
 void add_info(CLI::App& app, InfoOptions& options) {
     auto* info = app.add_subcommand("info", "Show devices, their limits, and why one is absent");
     info->add_option("device", options.device, "Only this device, for instance shm");
+    info->add_option("--peer", options.peer,
+                     "Only which way the device (auto) would take to that host, and why");
     info->add_flag("--json", options.json, "One JSON object a line");
 }
 

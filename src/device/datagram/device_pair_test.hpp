@@ -116,6 +116,7 @@ public:
     bool takes_host_port = true;
     std::vector<Trouble> troubles;
     std::vector<Datagram> arrived;
+    std::size_t looks = 0;  ///< calls of receive()
 
     const HostAddress& nic_address() const override { return nic_address_; }
     const HostAddress& data_address() const override { return data_address_; }
@@ -143,6 +144,7 @@ public:
 
     std::size_t receive(std::span<Incoming> datagrams) override {
         network_.settle();
+        ++looks;
         std::size_t count = 0;
         while (count < datagrams.size() && !arrived.empty()) {
             const Datagram datagram = arrived.front();

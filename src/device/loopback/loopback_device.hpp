@@ -22,7 +22,7 @@ struct LoopbackOptions {
 /// The only path; it exists since the device does and leads back.
 constexpr PathId own_path = 0;
 
-class LoopbackDevice final : public Device {
+class LoopbackDevice : public Device {
 public:
     explicit LoopbackDevice(const HostAddress& address, const LoopbackOptions& options = {});
 

@@ -115,7 +115,9 @@ const std::vector<Stage*>& stages() {
         std::vector<Stage*> found;
         for (const std::string& medium : media()) {
             if (medium == "loopback") found.push_back(new Loopback);
-            if (is_between_processes(medium)) found.push_back(new Threads(medium));
+            // auto is what its two are: as processes is enough.
+            if (is_between_processes(medium) && medium != "auto")
+                found.push_back(new Threads(medium));
         }
         return found;
     }());

@@ -1,0 +1,122 @@
+// `via info NIC --peer HOST`: the way that it names is the one that a connection would take.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "support/child.hpp"
+#include "support/host.hpp"
+#include "support/networks.hpp"
+#include "support/vipl.hpp"
+
+namespace system_test {
+
+namespace {
+
+/// Arguments: NIC, and a network to enter if it is in one. Has a NIC and does nothing.
+void be_bystander(Parent& parent) {
+    if (parent.arguments() > 1) enter_network(parent.argument(1));
+    const Nic nic(parent.argument(0).c_str());
+    parent.say("open");
+    parent.expect("end");
+}
+const Role bystander_role("info bystander", be_bystander);
+
+class Bystander {
+public:
+    explicit Bystander(std::vector<std::string> arguments)
+        : child_("info bystander", {.arguments = std::move(arguments)}) {
+        child_.expect("open");
+    }
+    ~Bystander() { child_.kill(); }
+    Bystander(const Bystander&) = delete;
+    Bystander& operator=(const Bystander&) = delete;
+
+private:
+    Child child_;
+};
+
+/// What the command prints, both streams, and behind it its exit code. `prefix` runs it.
+std::string info(const std::string& arguments, const std::string& prefix = "") {
+    const std::string command = prefix + VIA_COMMAND " info " + arguments + " 2>&1; echo $?";
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+    require_call(pipe != nullptr, "popen");
+    std::string text;
+    char part[256];
+    while (std::fgets(part, sizeof part, pipe.get()) != nullptr) text += part;
+    return text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// An address of the loopback interface that no other run has.
+std::string place(int number) {
+    const auto run = static_cast<unsigned>(getpid());
+    return "127." + std::to_string(32 + number + (run >> 16)) + "." +
+           std::to_string(run >> 8 & 255) + "." + std::to_string(run & 255);
+}
+
+constexpr const char* good = "\n0\n";
+constexpr const char* none = "\n1\n";
+
+TEST(InfoPeer, WhoSharesMemoryIsReachedByIt) {
+    Host host;
+    const Bystander peer({"auto:" + place(1)});
+    for (const std::string& nic : {"auto:" + place(2), std::string("shm")}) {
+        const std::string text = info(nic + " --peer " + place(1));
+        EXPECT_TRUE(has(text, "way   shm") && has(text, good)) << text;
+    }
+    const std::string text = info("auto:" + place(1) + " --peer " + place(1));
+    EXPECT_TRUE(has(text, "way   shm")) << text;
+}
+
+TEST(InfoPeer, WhoHasOnlyTheNetworkIsReachedOverIt) {
+    Host host;
+    const Bystander peer({"udp:" + place(1)});
+    for (const char* medium : {"auto:", "udp:"}) {
+        const std::string text = info(medium + place(2) + " --peer " + place(1));
+        EXPECT_TRUE(has(text, "way   udp") && has(text, "by lo (" + place(2)) && has(text, good))
+            << text;
+    }
+    const std::string text = info("shm --peer " + place(1));
+    EXPECT_TRUE(has(text, "way   none") && has(text, "has no network") && has(text, none)) << text;
+}
+
+TEST(InfoPeer, NobodyIsNotReachable) {
+    Host host;
+    std::string text = info("auto:" + place(2) + ",silence=1000 --peer " + place(1));
+    EXPECT_TRUE(has(text, "way   none") && has(text, "not reachable") && has(text, none)) << text;
+    text = info("auto:" + place(2) + " --peer " + place(2));
+    EXPECT_TRUE(has(text, "nobody but this command") && has(text, none)) << text;
+    text = info("auto:" + place(2) + " --peer [fd00::1]");
+    EXPECT_TRUE(has(text, "no host is called") && has(text, none)) << text;
+    text = info("loopback --peer " + place(1));
+    EXPECT_TRUE(has(text, "reaches nobody outside") && has(text, none)) << text;
+}
+
+TEST(InfoPeer, JsonSaysTheSame) {
+    Host host;
+    const Bystander peer({"shm:right"});
+    const std::string text = info("shm:left --json --peer right");
+    EXPECT_TRUE(has(text, R"("kind":"peer","nic":"shm:left")") && has(text, R"("way":"shm")"))
+        << text;
+    EXPECT_TRUE(has(info("shm:left --json --peer " + place(1)), R"("way":null)"));
+}
+
+TEST(InfoPeer, AnotherHostIsReachedOverTheNetwork) {
+    Host host;
+    Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    const Bystander peer({"auto:via0", networks.name(1)});
+    const std::string text =
+        info("auto:via0 --peer " + Networks::address(1), "ip netns exec " + networks.name(0) + " ");
+    EXPECT_TRUE(has(text, "way   udp") && has(text, "by via0 (" + Networks::address(0)) &&
+                has(text, good))
+        << text;
+}
+
+}  // namespace
+
+}  // namespace system_test

@@ -1,0 +1,186 @@
+#include "info_peer.hpp"
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <vipl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "agent/addresses.hpp"
+#include "agent/configuration.hpp"
+#include "info_names.hpp"
+#include "json.hpp"
+#include "result_name.hpp"
+
+namespace via::cli {
+
+namespace {
+
+/// Nobody listens to it: what answers is the host.
+constexpr std::size_t question_bytes = 16;
+
+struct Room {
+    alignas(VIP_NET_ADDRESS) std::array<VIP_UINT8, 64> bytes{};
+    VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes.data()); }
+    VIP_UINT8* host() { return bytes.data() + offsetof(VIP_NET_ADDRESS, HostAddress); }
+    HostAddress address() {
+        HostAddress address;
+        address.length = get()->HostAddressLen;
+        std::memcpy(address.bytes.data(), host(), address.length);
+        return address;
+    }
+};
+
+/// A NIC for as long as the question lasts.
+struct Asker {
+    Asker() = default;
+    Asker(const Asker&) = delete;
+    Asker& operator=(const Asker&) = delete;
+    ~Asker() {
+        if (vi != nullptr) VipDestroyVi(vi);
+        if (nic != nullptr) VipCloseNic(nic);
+    }
+    VIP_NIC_HANDLE nic = nullptr;
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_NIC_ATTRIBUTES attributes{};
+
+    HostAddress own() const {
+        HostAddress address;
+        address.length = attributes.NicAddressLen;
+        std::memcpy(address.bytes.data(), attributes.LocalNicAddress, address.length);
+        return address;
+    }
+};
+
+/// Asks the peer's host for a listener that nobody is: no_match says that it answers.
+VIP_RETURN ask(Asker& asker, Room remote) {
+    VIP_VI_ATTRIBUTES attributes{};
+    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    attributes.MaxTransferSize = 1;
+    const VIP_RETURN made = VipCreateVi(asker.nic, &attributes, nullptr, nullptr, &asker.vi);
+    if (made != VIP_SUCCESS) return made;
+    Room local;
+    local.get()->HostAddressLen = asker.attributes.NicAddressLen;
+    std::memcpy(local.host(), asker.attributes.LocalNicAddress, asker.attributes.NicAddressLen);
+    VIP_NET_ADDRESS& to = *remote.get();
+    to.DiscriminatorLen = question_bytes;
+    if (getrandom(remote.host() + to.HostAddressLen, question_bytes, 0) != question_bytes)
+        return VIP_ERROR_RESOURCE;
+    return VipConnectRequest(asker.vi, local.get(), &to, VIP_INFINITE, &attributes);
+}
+
+bool lives(const std::vector<ShmHost>& hosts, const std::string& address) {
+    return std::any_of(hosts.begin(), hosts.end(),
+                       [&](const ShmHost& host) { return host.address == address; });
+}
+
+/// Has the interface this address? Every address 127.x.y.z is the loopback's.
+bool has_address(const ifaddrs& one, const HostAddress& address) {
+    if (one.ifa_addr == nullptr) return false;
+    if (address.length == 18 && one.ifa_addr->sa_family == AF_INET6) {
+        const auto* at = reinterpret_cast<const sockaddr_in6*>(one.ifa_addr);
+        return std::memcmp(&at->sin6_addr, address.bytes.data(), 16) == 0;
+    }
+    if (address.length != 6 || one.ifa_addr->sa_family != AF_INET) return false;
+    const auto* at = reinterpret_cast<const sockaddr_in*>(one.ifa_addr);
+    return std::memcmp(&at->sin_addr, address.bytes.data(), 4) == 0 ||
+           (address.bytes[0] == 127 && (one.ifa_flags & IFF_LOOPBACK) != 0);
+}
+
+std::string interface_of(const HostAddress& address) {
+    ifaddrs* first = nullptr;
+    std::string name = "an interface that is gone";
+    if (getifaddrs(&first) != 0) return name;
+    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)
+        if (has_address(*one, address)) {
+            name = one->ifa_name;
+            break;
+        }
+    freeifaddrs(first);
+    return name;
+}
+
+void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
+    const std::string by = fmt::format("by {} ({})", interface_of(asker.own()), way.nic_address);
+    const VIP_RETURN result = ask(asker, remote);
+    if (result == VIP_NO_MATCH) {
+        way.way = "udp";
+        way.why = "the network, " + by + ": the host answers that has that address";
+    } else if (result == VIP_NOT_REACHABLE) {
+        way.why = "not reachable: nobody answers over the network, " + by;
+    } else {
+        way.why = fmt::format("cannot tell: asking over the network, {}, ended with {}", by,
+                              name_of(result));
+    }
+}
+
+}  // namespace
+
+bool find_way(const std::string& nic, const std::string& peer,
+              std::span<const std::string_view> media, WayToPeer& way, std::string& error) {
+    // Who shares memory is looked up before this command has a NIC itself.
+    const std::vector<ShmHost> hosts = shm_hosts();
+    Asker asker;
+    if (const VIP_RETURN opened = VipOpenNic(nic.c_str(), &asker.nic); opened != VIP_SUCCESS) {
+        error = fmt::format("VipOpenNic(\"{}\") returned {}", nic, name_of(opened));
+        return false;
+    }
+    VipQueryNic(asker.nic, &asker.attributes);
+    way.nic = asker.attributes.Name;
+    way.nic_address = agent::to_text(asker.own());
+    const std::string medium(agent::medium_of(way.nic));
+    if (medium != "shm" && medium != "udp" && medium != "auto") {
+        error = fmt::format("NIC {} reaches nobody outside of its process", way.nic);
+        return false;
+    }
+    Room remote;
+    std::string name = peer;
+    VipNSInit(asker.nic, nullptr);
+    if (VipNSGetHostByName(asker.nic, name.data(), remote.get(), 0) != VIP_SUCCESS) {
+        error =
+            fmt::format("no host is called \"{}\", and it is no address of NIC {}", peer, way.nic);
+        return false;
+    }
+    const HostAddress address = remote.address();
+    way.peer_address = agent::to_text(address);
+    const bool has_udp =
+        medium == "udp" ||
+        (medium == "auto" &&
+         (way.nic != "auto" || !agent::configured_network(media, [](auto&) {}).empty()));
+    if (medium != "udp" && lives(hosts, way.peer_address)) {
+        way.way = "shm";
+        way.why = "shared memory: a NIC that has it lives at that address on this host";
+        if (has_udp) way.why += "; one there that has only the network is reached over it";
+    } else if (address == asker.own()) {
+        way.why = "nobody but this command is known at that address, which is this NIC's own";
+    } else if (has_udp) {
+        look_over_network(asker, remote, way);
+    } else {
+        way.why =
+            "not reachable: no NIC with shared memory lives at that address on this host, "
+            "and this NIC has no network";
+    }
+    return true;
+}
+
+void print_way(const std::string& peer, const WayToPeer& way) {
+    fmt::print("From NIC {} ({}) to {} ({})\n", way.nic, way.nic_address, peer, way.peer_address);
+    fmt::print("  {:<6}{}\n", "way", way.way.empty() ? "none" : way.way);
+    fmt::print("  {:<6}{}\n", "why", way.why);
+}
+
+void print_way_json(const std::string& peer, const WayToPeer& way, const char* schema) {
+    JsonLine line = JsonLine(schema).text("kind", "peer").text("nic", way.nic);
+    line.text("nic_address", way.nic_address).text("peer", peer);
+    line.text("peer_address", way.peer_address);
+    way.way.empty() ? line.null("way") : line.text("way", way.way);
+    fmt::print("{}", line.text("why", way.why).line());
+}
+
+}  // namespace via::cli

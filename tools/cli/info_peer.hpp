@@ -1,0 +1,26 @@
+// The part of `via info` that tells which way a NIC would take to a peer, and why.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace via::cli {
+
+struct WayToPeer {
+    std::string nic;          ///< its own name
+    std::string nic_address;  ///< ours
+    std::string peer_address;
+    std::string way;  ///< "shm", "udp"; empty: none
+    std::string why;
+};
+
+/// Opens `nic` and looks, without connecting a VI; may take as long as the NIC's patience with
+/// silent peers. `media`: what a NIC's own name begins with. False: `error` says why it cannot be
+/// told.
+bool find_way(const std::string& nic, const std::string& peer,
+              std::span<const std::string_view> media, WayToPeer& way, std::string& error);
+void print_way(const std::string& peer, const WayToPeer& way);
+void print_way_json(const std::string& peer, const WayToPeer& way, const char* schema);
+
+}  // namespace via::cli
