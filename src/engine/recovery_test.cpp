@@ -401,7 +401,7 @@ TEST(Gaps, an_rdma_write_that_lost_a_piece_gives_no_news) {
         net.client.rdma(rdma_write | immediate, 0, 150, net.server.address(0), net.server.handle());
     const auto frames = net.emit_all();
     ASSERT_EQ(frames.size(), 6U);
-    for (const std::size_t n : {0, 2, 3, 4}) net.arrive(frames[n]);
+    for (const std::size_t n : {0U, 2U, 3U, 4U}) net.arrive(frames[n]);
     EXPECT_EQ(status_of(receive), 0U);
     net.arrive(frames[5]);
     EXPECT_NE(status_of(receive), 0U);

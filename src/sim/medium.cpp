@@ -46,8 +46,7 @@ std::uint16_t port_of(const HostAddress& address) {
 }  // namespace
 
 DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock)
-    : parameters_(parameters),
-      datagram_(parameters.datagram),
+    : datagram_(parameters.datagram),
       clock_(clock),
       random_(parameters.seed ^ 0xDA7A'64A3ULL),
       weather_(random_.next(), parameters.datagram.weather),
@@ -154,10 +153,10 @@ Duration DatagramMedium::one_way_max() const {
            nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting) + milliseconds(2);
 }
 
-void DatagramMedium::show_datagrams(std::function<void(const char* line)> show) {
-    network_.set_watch([this, show = std::move(show)](device::sim::SocketId from,
-                                                      const device::datagram::Outgoing& outgoing,
-                                                      const device::sim::Fate& fate) {
+void DatagramMedium::show_datagrams(const std::function<void(const char* line)>& show) {
+    network_.set_watch([this, show](device::sim::SocketId from,
+                                    const device::datagram::Outgoing& outgoing,
+                                    const device::sim::Fate& fate) {
         char packet[200];
         wire::print_packet({outgoing.bytes, outgoing.length}, packet, sizeof packet);
         char line[300];

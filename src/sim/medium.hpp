@@ -43,7 +43,7 @@ public:
     /// Until everybody knows that somebody is gone. Media that never rest tell the living by it.
     virtual Duration silence() const { return {}; }
     /// A line for every datagram, to `show`.
-    virtual void show_datagrams(std::function<void(const char* line)> /*show*/) {}
+    virtual void show_datagrams(const std::function<void(const char* line)>& /*show*/) {}
     /// Datagrams sent so far, by all.
     virtual std::uint64_t datagrams() const { return 0; }
 };
@@ -81,14 +81,13 @@ public:
     std::uint32_t payload_min() const override;
     std::uint32_t payload_max() const override;
     Duration silence() const override { return datagram_.silence; }
-    void show_datagrams(std::function<void(const char* line)> show) override;
+    void show_datagrams(const std::function<void(const char* line)>& show) override;
     std::uint64_t datagrams() const override { return network_.sent(); }
 
 private:
     void disturb_by_strangers(const Node& node);
     bool gave_up_since(const Node& here, const Node& there, Time since) const;
 
-    const Parameters& parameters_;
     const DatagramWorld& datagram_;
     device::sim::VirtualClock& clock_;
     Random random_;

@@ -39,10 +39,14 @@ std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
                        (one->ifa_flags & IFF_LOOPBACK) != 0,
                        link_local});
     }
-    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
-        return std::pair(a.loopback, a.link_local) < std::pair(b.loopback, b.link_local);
-    });
-    return all;
+    // The system's order among those of one kind.
+    std::vector<Found> sorted;
+    for (const auto& [loopback, link_local] :
+         {std::pair{false, false}, {false, true}, {true, false}, {true, true}})
+        for (const Found& found : all)
+            if (found.loopback == loopback && found.link_local == link_local)
+                sorted.push_back(found);
+    return sorted;
 }
 
 std::string host_text(const HostAddress& address) {

@@ -99,10 +99,10 @@ void UdpPort::set_watched(bool watched) {
         if (!socket->valid()) continue;
         epoll_event event{};
         if (watched) event.events = EPOLLIN | (awaits_room_ ? std::uint32_t{EPOLLOUT} : 0);
-        const auto change = [&] {
-            return system_.epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket->get(), &event) == 0;
-        };
-        done = (change() || change()) && done;
+        bool changed = false;
+        for (int tries = 0; tries < 2 && !changed; ++tries)
+            changed = system_.epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket->get(), &event) == 0;
+        done = done && changed;
     }
     watched_ = done ? watched : !watched;  // else one more try the next time
 }
