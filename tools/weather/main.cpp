@@ -87,7 +87,8 @@ void send_frames_one_by_one(const std::string& netns, const std::string& interfa
         const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         ifreq request{};
         std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
-        for (const std::uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_STXCSUM}) {
+        for (const std::uint32_t command :
+             std::array<std::uint32_t, 3>{ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_STXCSUM}) {
             ethtool_value value{command, 0};
             request.ifr_data = reinterpret_cast<char*>(&value);
             if (any < 0 || ioctl(any, SIOCETHTOOL, &request) < 0)
