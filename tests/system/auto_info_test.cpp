@@ -52,7 +52,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 /// An address of the loopback interface that no other run has.
-std::string place(int number) {
+std::string place(unsigned number) {
     const auto run = static_cast<unsigned>(getpid());
     return "127." + std::to_string(32 + number + (run >> 16)) + "." +
            std::to_string(run >> 8 & 255) + "." + std::to_string(run & 255);
