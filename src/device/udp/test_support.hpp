@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/udp/socket_address.hpp"
@@ -116,7 +117,8 @@ public:
     std::vector<Datagram> came;
 };
 
-inline datagram::Outgoing outgoing(const HostAddress& to, const std::string& bytes) {
+/// The bytes are the caller's.
+inline datagram::Outgoing outgoing(const HostAddress& to, std::string_view bytes) {
     datagram::Outgoing datagram;
     datagram.to = to;
     datagram.bytes = reinterpret_cast<const std::byte*>(bytes.data());
