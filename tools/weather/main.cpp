@@ -68,6 +68,7 @@ void run(const std::string& command) {
     }
     words.pop_back();
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t pid = 0;
