@@ -125,13 +125,11 @@ bool Engine::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
-        queue::ByteWalk walk = walk_of(record);
-        if (reach(walk, record.payload_length)) return true;
-        fail(*vi, wire::FrameKind::disconnect, 0, 0);
-        return false;
-    }
-    if (record.payload_length == 0 || reach(record.handle, record.address, record.payload_length))
+        if (reach(walk_of(record), record.payload_length)) return true;
+    } else if (record.payload_length == 0 ||
+               reach(record.handle, record.address, record.payload_length)) {
         return true;
+    }
     fail(*vi, wire::FrameKind::disconnect, 0, 0);
     return false;
 }

@@ -14,11 +14,11 @@
 #include "agent/machine.hpp"
 #include "agent/nic_options.hpp"
 #include "base/limits.hpp"
+#include "bench/via_names.hpp"
 #include "commands.hpp"
 #include "info_names.hpp"
 #include "info_peer.hpp"
 #include "json.hpp"
-#include "result_name.hpp"
 
 namespace via::cli {
 
@@ -161,13 +161,14 @@ Tried try_device(const DeviceEntry& entry) {
     tried.why_not = said_meanwhile([&] { result = VipOpenNic(name.data(), &nic); });
     if (result != VIP_SUCCESS) {
         if (tried.why_not.empty()) tried.why_not = "see the log that OPENVIA_LOG names";
-        tried.why_not = fmt::format("{} ({})", tried.why_not, name_of(result));
+        tried.why_not = fmt::format("{} ({})", tried.why_not, bench::name_of_return(result));
         return tried;
     }
     VIP_NIC_ATTRIBUTES attributes{};
     result = VipQueryNic(nic, &attributes);
     if (result == VIP_SUCCESS) tried.reported = report_of(attributes);
-    if (result != VIP_SUCCESS) tried.why_not = fmt::format("VipQueryNic: {}", name_of(result));
+    if (result != VIP_SUCCESS)
+        tried.why_not = fmt::format("VipQueryNic: {}", bench::name_of_return(result));
     VipCloseNic(nic);
     return tried;
 }

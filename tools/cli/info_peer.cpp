@@ -14,9 +14,9 @@
 
 #include "agent/addresses.hpp"
 #include "agent/configuration.hpp"
+#include "bench/via_names.hpp"
 #include "info_names.hpp"
 #include "json.hpp"
-#include "result_name.hpp"
 
 namespace via::cli {
 
@@ -116,7 +116,7 @@ void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
         way.why = "not reachable: nobody answers over the network, " + by;
     } else {
         way.why = fmt::format("cannot tell: asking over the network, {}, ended with {}", by,
-                              name_of(result));
+                              bench::name_of_return(result));
     }
 }
 
@@ -128,7 +128,7 @@ bool find_way(const std::string& nic, const std::string& peer,
     const std::vector<ShmHost> hosts = shm_hosts();
     Asker asker;
     if (const VIP_RETURN opened = VipOpenNic(nic.c_str(), &asker.nic); opened != VIP_SUCCESS) {
-        error = fmt::format("VipOpenNic(\"{}\") returned {}", nic, name_of(opened));
+        error = fmt::format("VipOpenNic(\"{}\") returned {}", nic, bench::name_of_return(opened));
         return false;
     }
     VipQueryNic(asker.nic, &asker.attributes);
