@@ -57,9 +57,12 @@ struct FrameSlot {
     std::byte* header = nullptr;   ///< header_length bytes to fill
     std::byte* payload = nullptr;  ///< payload_length bytes to fill
     bool stream = false;           ///< the payload is best stored past the cache
-    bool must_arrive = true;       ///< false: once or never, and reap() is silent about it
-    bool again = false;            ///< the lost frame `number`, with the same bytes or a skip
-    std::uint32_t number = 0;      ///< of a frame that must arrive: counts them, per path, from 0
+    /// Not null: instead of filling `payload`, say here where all of it lies. It is read until the
+    /// end of the turn.
+    const std::byte** reference = nullptr;
+    bool must_arrive = true;   ///< false: once or never, and reap() is silent about it
+    bool again = false;        ///< the lost frame `number`, with the same bytes or a skip
+    std::uint32_t number = 0;  ///< of a frame that must arrive: counts them, per path, from 0
 };
 
 /// What came of a frame that must arrive.

@@ -70,6 +70,7 @@ struct FrameRoom {
     std::byte* payload = nullptr;
     bool stream = false;       ///< store the payload past the cache
     std::uint32_t number = 0;  ///< of a frame that must arrive, on a path that retransmits
+    const std::byte** reference = nullptr;  ///< FrameSlot::reference
 };
 
 /// A received frame; the header is private memory, the payload may change under our hands.
@@ -417,6 +418,8 @@ private:
     void fail_current_send(Vi& vi, std::uint32_t fault);
     void emit_next(Path& path, const FrameRoom& room);
     static void write_payload(const Notice& notice, std::byte* to);
+    static void fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length);
+    static void fill(const FrameRoom& room, std::uint64_t address, std::uint32_t payload_length);
     static void emit_notice(Path& path, const FrameRoom& room);
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);

@@ -254,6 +254,27 @@ void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
     vi.ack_due = false;
 }
 
+/// Bytes that lie together need not be copied where the device reads them itself.
+void Engine::fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length) {
+    std::byte* to = room.payload;
+    walk.take(payload_length, [&](const std::byte* from, std::size_t length) {
+        if (room.reference != nullptr && length == payload_length) {
+            *room.reference = from;
+            return;
+        }
+        memory::gather(to, from, length, room.stream);
+        to += length;
+    });
+}
+
+void Engine::fill(const FrameRoom& room, std::uint64_t address, std::uint32_t payload_length) {
+    const auto* from = reinterpret_cast<const std::byte*>(address);
+    if (room.reference != nullptr)
+        *room.reference = from;
+    else
+        memory::gather(room.payload, from, payload_length, room.stream);
+}
+
 void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = work.current().cell();
@@ -288,11 +309,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         header.flags |= wire::flag::placed;
     }
     wire::emit(header, room.header);
-    std::byte* to = room.payload;
-    vi.gather.take(next_length_, [&](const std::byte* from, std::size_t length) {
-        memory::gather(to, from, length, room.stream);
-        to += length;
-    });
+    fill(room, vi.gather, next_length_);
     counters_.add(Counter::bytes_sent, next_length_);
     if (!last) {
         vi.cut += next_length_;
@@ -344,8 +361,7 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
         return;
     }
     wire::emit(header, room.header);
-    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done,
-                   next_length_, room.stream);
+    fill(room, read.address + read.done, next_length_);
     counters_.add(Counter::bytes_sent, next_length_);
     read.done += next_length_;
     vi.reply_next = false;

@@ -5,7 +5,6 @@
 
 #include "base/assert.hpp"
 #include "engine/engine.hpp"
-#include "memory/copy.hpp"
 
 namespace via::engine {
 
@@ -147,23 +146,18 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
     record.queued = false;
     counters_.add(Counter::frames_resent);
     wire::emit(record.header, room.header);
-    std::byte* to = room.payload;
     switch (record.source) {
         case FrameRecord::Source::none:
             return;
         case FrameRecord::Source::copy:
-            std::memcpy(to, record.copy.data(), record.copy.size());
+            std::memcpy(room.payload, record.copy.data(), record.copy.size());
             return;
         case FrameRecord::Source::region:
-            memory::gather(to, reinterpret_cast<const std::byte*>(record.address),
-                           record.payload_length, room.stream);
+            fill(room, record.address, record.payload_length);
             return;
         case FrameRecord::Source::entry:
-            walk_of(record).take(record.payload_length,
-                                 [&](const std::byte* from, std::size_t length) {
-                                     memory::gather(to, from, length, room.stream);
-                                     to += length;
-                                 });
+            queue::ByteWalk walk = walk_of(record);
+            fill(room, walk, record.payload_length);
     }
 }
 

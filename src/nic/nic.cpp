@@ -107,13 +107,12 @@ engine::PathId Nic::take_found(std::uint64_t cookie) {
 
 /// What came of the frames that a lossy medium carried.
 void Nic::reap_from(std::size_t index) {
-    std::array<device::Reaped, 64> reaped;
     std::size_t count = 0;
     do {
-        count = devices_[index]->reap(reaped);
+        count = devices_[index]->reap(reaped_);
         for (std::size_t n = 0; n < count; ++n)
-            engine_.on_reaped(path_id(index, reaped[n].path), reaped[n].number, reaped[n].lost);
-    } while (count == reaped.size());
+            engine_.on_reaped(path_id(index, reaped_[n].path), reaped_[n].number, reaped_[n].lost);
+    } while (count == reaped_.size());
 }
 
 void Nic::receive_from(std::size_t index, Turn& turn) {
@@ -175,7 +174,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             device.set_waiting_for_room(path.local);
             break;
         }
-        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number});
+        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
         sent = true;
         ++turn.frames;
         bytes += shape.payload_length;
@@ -225,7 +224,7 @@ Turn Nic::turn(Time now) {
         send_on(id, turn);
         id = next;
     }
-    if (!deadline_.is_never()) deadline_ = next_deadline();
+    if (!deadline_.is_never()) deadline_ = engine_.next_deadline();
     work_left_ = turn.more;
     turn.progress = engine_.progress() != progress_seen_;
     return turn;
@@ -307,7 +306,6 @@ void Nic::arm(device::Sleep sleep) {
 
 void Nic::service(Time now) {
     for (auto& device : devices_) device->service(now);
-    deadline_ = next_deadline();
 }
 
 void Nic::close() {

@@ -97,7 +97,7 @@ public:
         struct End {
             Nic& nic;
             ~End() {
-                nic.deadline_ = nic.next_deadline();
+                nic.deadline_ = nic.engine_.next_deadline();
                 nic.turn(nic.now_if_needed());
                 nic.end_turn();
             }
@@ -221,7 +221,8 @@ private:
     };
     static constexpr std::uint32_t paths_per_device_bits = 12;
 
-    /// The clock is read only while a deadline is pending.
+    /// The engine's time. The clock is read only while it waits for a moment; devices read their
+    /// own.
     Time now_if_needed() {
         return deadline_.is_never() ? last_now_ : (last_now_ = attendant_.now());
     }
@@ -281,6 +282,7 @@ private:
     std::vector<Segment> segments_;    ///< of ours
     std::vector<Attachment> imports_;  ///< of peers
     std::array<device::Frame, 16> frames_;
+    std::array<device::Reaped, 64> reaped_;
     /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
     struct CompletionQueueSlot {
         Atomic<std::uint32_t> generation{0};  ///< odd: exists
@@ -296,7 +298,7 @@ private:
     bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};
-    Time deadline_ = Time::never();  ///< next_deadline() after the last call that could bring one
+    Time deadline_ = Time::never();  ///< the engine's, after the last call that could bring one
 };
 
 }  // namespace via::nic

@@ -114,9 +114,10 @@ void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t l
     put(to + 4, frame_number);
 }
 
-void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number) {
+void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number,
+               const Body& body) {
     put(packet.data() + packet_prefix_length, number);
-    seal(packet, {PacketKind::data, connection});
+    seal(packet, {PacketKind::data, connection}, body);
 }
 
 }  // namespace via::wire

@@ -130,6 +130,10 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) {
     return ~extend(~std::uint32_t{0}, bytes.data(), bytes.size());
 }
 
+std::uint32_t crc32c(std::uint32_t sum, std::span<const std::byte> bytes) {
+    return ~extend(~sum, bytes.data(), bytes.size());
+}
+
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
     return ~extend_by_table(~std::uint32_t{0}, bytes.data(), bytes.size());
 }

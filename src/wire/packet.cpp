@@ -71,12 +71,18 @@ PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix
     return get<std::uint16_t>(packet.data() + 6) == 0 ? PacketError::none : PacketError::contents;
 }
 
-void seal(std::span<std::byte> packet, const PacketPrefix& prefix) {
+void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body) {
     put(packet.data() + 4, packet_version);
     put(packet.data() + 5, prefix.kind);
     put(packet.data() + 6, std::uint16_t{0});
     put(packet.data() + 8, prefix.connection);
-    put(packet.data(), crc32c(packet.subspan(4)));
+    std::uint32_t sum = 0;
+    std::size_t done = 4;  // the checksum's own place
+    for_pieces(packet, body, [&](const std::byte* bytes, std::size_t length) {
+        sum = crc32c(sum, {bytes + done, length - done});
+        done = 0;
+    });
+    put(packet.data(), sum);
 }
 
 std::uint32_t emit_query(std::uint64_t connection, const Query& query, ConnectingBytes packet) {

@@ -58,8 +58,24 @@ struct PacketPrefix {
 /// when the version is wrong, for the answer. `unsupported` is read whatever its version, so that
 /// it never is answered by another one.
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
+/// Bytes of a packet that lie elsewhere, as long as what stands in their place in it is not used.
+struct Body {
+    const std::byte* bytes = nullptr;  ///< nullptr: all are where the packet is
+    std::uint32_t at = 0;              ///< their place in the packet
+    std::uint32_t length = 0;
+};
+/// Calls `piece(bytes, length)` for what the packet consists of, in order; none is empty.
+template <class Piece>
+void for_pieces(std::span<const std::byte> packet, const Body& body, Piece piece) {
+    if (body.bytes == nullptr) return piece(packet.data(), packet.size());
+    const std::size_t behind = std::size_t{body.at} + body.length;
+    piece(packet.data(), std::size_t{body.at});
+    piece(body.bytes, std::size_t{body.length});
+    if (behind != packet.size()) piece(packet.data() + behind, packet.size() - behind);
+}
+
 /// Fills bytes 0 to 15 of a packet whose rest is there; computes the checksum last.
-void seal(std::span<std::byte> packet, const PacketPrefix& prefix);
+void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body = {});
 
 // Packets of connecting ---------------------------------------------------------------------------
 
@@ -197,7 +213,8 @@ std::uint32_t emit_padding_chunk(std::uint32_t length, std::byte* to);
 void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t length,
                       std::byte* to);
 /// Header and checksum of a data packet whose chunks stand behind data_header_length.
-void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number);
+void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number,
+               const Body& body = {});
 
 inline std::uint32_t ack_length(const Ack& ack) { return 16 + 8 * std::uint32_t{ack.count}; }
 
@@ -207,6 +224,8 @@ std::size_t print_packet(std::span<const std::byte> packet, char* text, std::siz
 
 /// CRC32C (Castagnoli) of the bytes.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
+/// Of bytes behind those whose CRC32C is `sum`.
+std::uint32_t crc32c(std::uint32_t sum, std::span<const std::byte> bytes);
 /// The same, on processors without an instruction for it; for tests.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 

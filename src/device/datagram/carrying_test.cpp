@@ -37,6 +37,34 @@ TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_second_look) {
 )");
 }
 
+TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
+    a.device->arm(Sleep::awake);
+    const std::string message(100, 'x');
+    for (int n = 0; n < 6; ++n) a.send(message);
+    EXPECT_EQ(network.log.size(), 3U) << "the first do not wait";
+    EXPECT_TRUE(a.device->has_work()) << "nobody falls asleep on the others";
+    a.turn();
+    EXPECT_EQ(network.log.size(), 4U);
+    for (int n = 0; n < 8; ++n) a.send(message);
+    EXPECT_EQ(network.log.size(), 5U) << "enough for a packet of their own";
+    a.turn();
+    a.turn();
+    a.send(message);
+    a.turn();
+    a.send(message);
+    EXPECT_EQ(network.log.size(), 8U) << "one by one again: nothing waits";
+    run(milliseconds(1));
+    EXPECT_EQ(b.received, std::vector<std::string>(16, message));
+    EXPECT_EQ(a.arrived.size(), 16U);
+}
+
+TEST_F(Carrying, nothing_waits_for_a_look_of_who_sleeps) {
+    for (std::size_t n = 0; n < 20; ++n) {
+        a.send("message");
+        EXPECT_EQ(network.log.size(), n + 1);
+    }
+}
+
 TEST_F(Carrying, a_program_that_stands_still_answers_by_a_deadline) {
     a.send("lone");
     network.now = network.now + microseconds(10);

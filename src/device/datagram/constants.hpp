@@ -41,7 +41,7 @@ constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
 constexpr std::uint32_t window_bytes_first = 14720;
 constexpr std::uint32_t window_packets_least = 2;
 constexpr std::uint64_t window_bytes_max = 1U << 30;
-constexpr Duration queue_target_least = microseconds(50);
+constexpr Duration queue_target_least = microseconds(1000);
 constexpr std::int64_t queue_target_divisor = 4;  ///< of the least round trip
 constexpr Duration round_trip_memory = seconds(10);
 /// More than 2 % lost, counted over at least so many packets: fewer say nothing about a rate.
@@ -50,6 +50,15 @@ constexpr std::uint32_t loss_packets_counted = 256;
 constexpr std::uint32_t timeouts_to_collapse = 3;
 /// A small datagram takes this much of the peer's receive room: a socket counts memory, not bytes.
 constexpr std::uint32_t room_taken_least = 512;
+
+// Filling a packet
+/// Bytes of a payload that is worth being sent from where it lies.
+constexpr std::uint32_t reference_least = 512;
+/// Bytes staged that leave before the turn ends; of the first ones fewer.
+constexpr std::uint32_t burst_bytes = 36 * 1024;
+constexpr std::uint32_t first_burst_bytes = 16 * 1024;
+constexpr std::uint32_t hands_over_least = 4;  ///< between two looks, of one who posts many
+constexpr std::uint32_t held_bytes_max = 700;
 
 // Pace
 constexpr std::uint64_t burst_bytes_max = 64 * 1024;

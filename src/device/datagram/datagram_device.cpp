@@ -170,9 +170,10 @@ bool DatagramDevice::has_reaped(PathId id) const {
 }
 
 void DatagramDevice::begin_turn() {
-    const Time now = port_->now();
+    // First: what came while nobody looked was not late.
+    if (!ready_.empty() || !poll()) looked_at_ = port_->now();
+    const Time now = looked_at_;
     hear_troubles(now);
-    if (ready_.empty()) poll(now);  // first: what came while nobody looked was not late
     run_timers(now);
     if (blocked_ && port_->has_room()) blocked_ = false;
     // A turn asks again for room if it still wants it.
@@ -281,7 +282,7 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 
 bool DatagramDevice::has_work() {
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
-    if (!ack_owed_.empty() && !blocked_) return true;
+    if ((!ack_owed_.empty() || !staging_.empty()) && !blocked_) return true;
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
         if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
     const Time due = earlier(deadlines_.next(), search_deadline_);

@@ -103,7 +103,10 @@ public:
     bool next_event(PathEvent& event) override;
     Time next_deadline() const override;
     void service(Time now) override;
-    void arm(Sleep sleep) override { port_->arm(sleep); }
+    void arm(Sleep sleep) override {
+        asleep_ = sleep != Sleep::awake;
+        port_->arm(sleep);
+    }
     void set_waiting_for_room(PathId path) override;
     bool has_work() override;
     int wait_handle() const override { return port_->wait_handle(); }
@@ -171,7 +174,7 @@ private:
 
     // Receiving (receiving.cpp)
     bool is_worth_a_look();
-    void poll(Time now);
+    bool poll();
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
@@ -200,6 +203,7 @@ private:
     void stage_acks(Time now);
     void on_probe_timeout(Path& path, Time now);
     void seal(StagedPacket& packet, Time now);
+    bool may_hold();
     void flush(Time now);
 
     std::unique_ptr<Port> port_;
@@ -229,7 +233,7 @@ private:
     Time strangers_since_{};
     std::uint32_t strangers_answered_ = 0;
 
-    std::array<Incoming, 16> incoming_;
+    std::array<Incoming, 64> incoming_;
     bool burst_taken_ = false;  ///< the port has bytes of ours until its release()
     bool looked_ = false;       ///< in this turn
     std::uint64_t look_ = 0;
@@ -251,7 +255,12 @@ private:
     NumberedQueue<Reaped> reaped_;
 
     Staging staging_;
-    bool blocked_ = false;  ///< the port took less than all
+    std::array<Outgoing, 64> burst_;
+    std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
+    bool blocked_ = false;                  ///< the port took less than all
+    bool asleep_ = false;                   ///< nobody looks by itself
+    std::uint32_t hands_over_ = 0;          ///< calls of notify() since the last look
+    std::uint32_t hands_over_before_ = 0;   ///< between the two looks before, if any came
 };
 
 }  // namespace via::device::datagram

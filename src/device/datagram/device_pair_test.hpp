@@ -133,9 +133,7 @@ public:
                 ADD_FAILURE() << "a datagram of " << out.length << " bytes";
                 continue;
             }
-            network_.send({out.from_host_port ? nic_address_ : data_address_,
-                           out.to,
-                           {out.bytes, out.bytes + out.length},
+            network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.whole(),
                            out.may_be_cut});
         }
         return taken;
@@ -269,6 +267,7 @@ public:
         options.identifier_key = {instance, 99};
         options.paths_max = paths_max;
         device = std::make_unique<DatagramDevice>(std::move(owned), options);
+        device->arm(Sleep::on_handle);  // what a test sends leaves at once
         events.clear();
         received.clear();
         arrived.clear();

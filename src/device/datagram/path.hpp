@@ -81,8 +81,8 @@ struct Path : AckLink, WaitLink {
     FrameOrder order;
     Time last_heard{};
     Time largest_came{};
-    std::uint64_t ack_look = 0;  ///< in which something came last that wants an answer
-    Time ack_since{};            ///< the oldest that was not answered
+    std::uint64_t ack_look = 0;  ///< that brought the oldest which was not answered
+    Time ack_since{};            ///< when that was
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
     std::uint32_t ready = 0;  ///< frames to be handed up

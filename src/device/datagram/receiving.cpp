@@ -1,6 +1,7 @@
 // The device's way in: packets from the port, their acknowledgements and frames.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "device/datagram/datagram_device.hpp"
@@ -19,19 +20,23 @@ bool DatagramDevice::is_worth_a_look() {
     return ++looks_left_out_ % looks_left_out_max == 0;
 }
 
-void DatagramDevice::poll(Time now) {
+/// False: nothing came.
+bool DatagramDevice::poll() {
     VIA_ASSERT(ready_.empty());
-    if (!is_worth_a_look()) return;
+    if (!is_worth_a_look()) return false;
     if (burst_taken_) port_->release();
     const std::size_t count = port_->receive(incoming_);
     burst_taken_ = count != 0;
     looks_in_vain_ = burst_taken_ ? 0 : looks_in_vain_ + 1;
     ++look_;
-    looked_at_ = now;
-    for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], now);
-    if (!burst_taken_ || !ready_.empty()) return;
+    if (hands_over_ != 0) hands_over_before_ = std::exchange(hands_over_, 0);
+    if (!burst_taken_) return false;
+    looked_at_ = port_->now();
+    for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], looked_at_);
+    if (!ready_.empty()) return true;
     port_->release();
     burst_taken_ = false;
+    return true;
 }
 
 void DatagramDevice::on_datagram(const Incoming& in, Time now) {
@@ -227,15 +232,15 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
 void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
+        path.ack_look = look_;
         ack_owed_.push_back(path);
         reschedule(path, now);
     }
-    path.ack_look = look_;
     path.ack_bytes += in.length;
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
-/// Where a look found nothing more, nobody is going to answer: acknowledgements leave alone.
+/// What a look brought was not answered until the next one: acknowledgements leave alone.
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
@@ -360,7 +365,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
     VIA_ASSERT(lent_kept_.empty());  // the frames of the last call were given back
     const bool look = !looked_;
     looked_ = false;
-    if (look && ready_.empty()) poll(port_->now());
+    if (look && ready_.empty() && !poll()) looked_at_ = port_->now();
     std::size_t count = 0;
     for (; count < frames.size() && !ready_.empty(); ++count) {
         const Ready ready = ready_.front();

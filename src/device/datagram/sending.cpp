@@ -66,6 +66,11 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     slot.header = at + wire::frame_chunk_overhead;
     slot.payload = slot.header + header_length;
     slot.stream = false;
+    if (payload_length >= reference_least && packet->body.bytes == nullptr && !blocked_) {
+        packet->body.at = packet->length + wire::frame_chunk_overhead + header_length;
+        packet->body.length = payload_length;
+        slot.reference = &packet->body.bytes;
+    }
     packet->length += wire::frame_chunk_overhead + length;
     path->staged_bytes += wire::frame_chunk_overhead + length;
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
@@ -76,8 +81,12 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
 
 void DatagramDevice::transmit(PathId id) {
     staging_.transmit(id);
-    if (Path* path = path_at(id)) path->reserved_new = 0;
-    if (staging_.used() > staging_.size() / 2) flush(port_->now());
+    Path* path = path_at(id);
+    if (path == nullptr) return;
+    path->reserved_new = 0;
+    // The peer works on the first packets while we fill the others.
+    const bool first = path->sent.packets_in_flight() == 0;
+    if (staging_.used() > (first ? first_burst_bytes : burst_bytes)) flush(port_->now());
 }
 
 void DatagramDevice::abandon(PathId id) {
@@ -99,8 +108,17 @@ void DatagramDevice::abandon(PathId id) {
     }
 }
 
+/// Who posts many small messages between two looks will look again soon, and they share a packet
+/// until then. The first of them do not wait, and nobody who sleeps is relied on.
+bool DatagramDevice::may_hold() {
+    ++hands_over_;
+    if (asleep_ || std::max(hands_over_, hands_over_before_) < hands_over_least) return false;
+    return staging_.is_filling(held_bytes_max);
+}
+
 std::uint32_t DatagramDevice::notify() {
-    if (!staging_.empty() || !ack_owed_.empty()) flush(port_->now());
+    if (staging_.empty() && ack_owed_.empty()) return 0;
+    if (!may_hold()) flush(port_->now());
     return 0;  // nobody is woken: a packet wakes its receiver by itself
 }
 
@@ -229,7 +247,7 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     std::uint64_t on_wire = number;
     if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
         on_wire = number - 1;
-    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire);
+    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
     --path.staged_packets;
     ++path.counts.packets_sent;
     if (!packet.wants_ack) return;
@@ -243,25 +261,28 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
 void DatagramDevice::flush(Time now) {
     if (!ack_owed_.empty()) stage_acks(now);
     while (!blocked_ && !staging_.empty()) {
-        std::array<Outgoing, 64> burst;
-        std::array<std::size_t, 64> behind;  // of each, the number of the next staged packet
         std::size_t count = 0;
         std::size_t n = staging_.begin();
-        for (; n < staging_.end() && count < burst.size(); ++n) {
+        for (; n < staging_.end() && count < burst_.size(); ++n) {
             StagedPacket& packet = staging_[n];
             if (packet.dropped) continue;
             if (packet.transmitted != packet.length) break;
             if (!packet.sealed) seal(packet, now);
-            behind[count] = n + 1;
-            burst[count++] = {packet.to, staging_.bytes(packet), packet.length,
-                              packet.from_host_port, packet.may_be_cut};
+            behind_[count] = n + 1;
+            burst_[count++] = {packet.to,         staging_.bytes(packet),
+                               packet.length,     packet.from_host_port,
+                               packet.may_be_cut, packet.body};
         }
-        if (count == 0) return staging_.sent_before(n);
+        if (count == 0) {
+            staging_.sent_before(n);
+            break;
+        }
         looks_in_vain_ = 0;  // an answer may come
-        const std::size_t taken = port_->send(std::span(burst).first(count));
-        if (taken != 0) staging_.sent_before(taken == count ? n : behind[taken - 1]);
+        const std::size_t taken = port_->send(std::span(burst_).first(count));
+        if (taken != 0) staging_.sent_before(taken == count ? n : behind_[taken - 1]);
         blocked_ = taken < count;
     }
+    staging_.take_in();  // of what is left: the turn ends
 }
 
 }  // namespace via::device::datagram

@@ -34,6 +34,14 @@ bool Staging::has_room(std::uint32_t room) const {
     return used + round_up(room) <= size_;
 }
 
+bool Staging::is_filling(std::uint32_t length) const {
+    if (packets_.size() != begin_ + 1) return false;
+    const StagedPacket& last = packets_.back();
+    return !last.sealed && !last.alone && !last.dropped && last.length < length &&
+           last.path != StagedPacket::no_path && last.transmitted == last.length &&
+           last.body.bytes == nullptr;
+}
+
 std::uint32_t Staging::limit(const StagedPacket& packet) const {
     const auto next = static_cast<std::size_t>(&packet - packets_.data()) + 1;
     return next == packets_.size() ? packet.room
@@ -72,6 +80,16 @@ void Staging::abandon(PathId path) {
         packet.frames = packet.frames_transmitted;
         packet.dropped = packet.length == 0;
         packet.alone = true;  // its list of frames ends here
+        if (packet.body.at >= packet.length) packet.body = {};
+    }
+}
+
+void Staging::take_in() {
+    for (std::size_t n = begin_; n < packets_.size(); ++n) {
+        wire::Body& body = packets_[n].body;
+        if (body.bytes == nullptr) continue;
+        std::memcpy(bytes(packets_[n]) + body.at, body.bytes, body.length);
+        body = {};
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/address.hpp"
 #include "device/device.hpp"
+#include "wire/packet.hpp"
 
 namespace via::device::datagram {
 
@@ -31,6 +32,7 @@ struct StagedPacket {
     bool may_be_cut = false;
     bool from_host_port = false;
     bool dropped = false;
+    wire::Body body;  ///< a payload that still lies where the program has it
 };
 
 class Staging {
@@ -48,6 +50,8 @@ public:
     /// The last one, if it is of `path` and open for more; else nullptr.
     StagedPacket* open(PathId path);
     bool has_room(std::uint32_t room) const;
+    /// Nothing is here but one packet, open, transmitted as far as it goes, and shorter than that.
+    bool is_filling(std::uint32_t length) const;
     /// To how many bytes the packet may grow, with what stands behind it.
     std::uint32_t limit(const StagedPacket& packet) const;
     /// A new packet that may grow to `room` bytes; nullptr: there is no room. Invalidates pointers
@@ -64,6 +68,8 @@ public:
     /// All frames reserved for `path` are transmitted now, or are no more.
     void transmit(PathId path);
     void abandon(PathId path);
+    /// No payload lies elsewhere any more.
+    void take_in();
     /// The path is over.
     void drop(PathId path);
     /// Those before `n` were sent.

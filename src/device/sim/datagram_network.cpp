@@ -134,8 +134,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const HostAddress& source = outgoing.from_host_port ? sockets_[from].nic : sockets_[from].data;
     if (remembered_max_ != 0) {
         if (remembered_.size() == remembered_max_) remembered_.pop_front();
-        remembered_.push_back(
-            {source, outgoing.to, {outgoing.bytes, outgoing.bytes + outgoing.length}});
+        remembered_.push_back({source, outgoing.to, outgoing.whole()});
     }
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
@@ -161,7 +160,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const auto make = [&] {
         auto datagram = std::make_unique<Datagram>();
         datagram->from = source;
-        datagram->bytes.assign(outgoing.bytes, outgoing.bytes + outgoing.length);
+        datagram->bytes = outgoing.whole();
         datagram->sender = from;
         return datagram;
     };

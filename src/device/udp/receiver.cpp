@@ -56,20 +56,22 @@ unsigned Receiver::prepare(unsigned count) {
         const std::uint32_t buffer = buffers_.take();
         if (buffer == Buffers::none) break;
         slots_[prepared_count_].bytes = {buffers_.at(buffer), Buffers::bytes};
+        renew(prepared_count_);
         prepared_[prepared_count_++] = buffer;
     }
-    count = std::min(count, prepared_count_);
-    for (unsigned n = 0; n < count; ++n) {
-        Slot& slot = slots_[n];
-        msghdr& header = headers_[n].msg_hdr;
-        header.msg_name = &slot.from.any;
-        header.msg_namelen = sizeof slot.from.ipv6;
-        header.msg_iov = &slot.bytes;
-        header.msg_iovlen = 1;
-        header.msg_control = slot.control.data();
-        header.msg_controllen = slot.control.size();
-    }
-    return count;
+    return std::min(count, prepared_count_);
+}
+
+/// The kernel writes to a header only with what it received.
+void Receiver::renew(unsigned index) {
+    Slot& slot = slots_[index];
+    msghdr& header = headers_[index].msg_hdr;
+    header.msg_name = &slot.from.any;
+    header.msg_namelen = sizeof slot.from.ipv6;
+    header.msg_iov = &slot.bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = slot.control.data();
+    header.msg_controllen = slot.control.size();
 }
 
 void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
@@ -96,7 +98,8 @@ int Receiver::read(int socket, bool is_host_port) {
         count =
             static_cast<unsigned>(std::max(0, system_.recvmmsg(socket, headers_.data(), wanted)));
     }
-    if (!is_host_port) more_expected_ = count == wanted;
+    // Large ones are taken one by one: the cache still has a buffer that is used again at once.
+    if (!is_host_port) more_expected_ = count == wanted && headers_[0].msg_len <= small_bytes;
     if (count == 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
     first_ = last_ = 0;
     for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, is_host_port);
@@ -107,6 +110,7 @@ int Receiver::read(int socket, bool is_host_port) {
         slots_[n - count].bytes = slots_[n].bytes;
     }
     prepared_count_ -= count;
+    for (unsigned n = 0; n < std::min(count, prepared_count_); ++n) renew(n);
     return 0;
 }
 

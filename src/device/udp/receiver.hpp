@@ -31,6 +31,7 @@ public:
 
 private:
     static constexpr unsigned burst_max = 8;
+    static constexpr unsigned small_bytes = 4096;
 
     /// A message of the kernel: one datagram, or several of the same length, the last one shorter.
     struct Message {
@@ -49,6 +50,7 @@ private:
     };
 
     unsigned prepare(unsigned count);
+    void renew(unsigned index);
     void accept(unsigned index, std::uint32_t length, bool is_host_port);
 
     System& system_;

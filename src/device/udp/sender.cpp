@@ -40,18 +40,20 @@ std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) co
     return count;
 }
 
-void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run, std::size_t at) {
+void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
     Message& message = messages_[index];
     message.to = to_socket(run.front().to, scope_);
     message.datagrams = run.size();
-    for (std::size_t n = 0; n < run.size(); ++n)
-        bytes_[at + n] = {const_cast<std::byte*>(run[n].bytes), run[n].length};
     msghdr& header = headers_[index].msg_hdr;
     header = {};
     header.msg_name = &message.to.any;
     header.msg_namelen = message.to.length;
-    header.msg_iov = &bytes_[at];
-    header.msg_iovlen = run.size();
+    header.msg_iov = &pieces_[piece_count_];
+    for (const datagram::Outgoing& datagram : run)
+        datagram.for_pieces([&](const std::byte* bytes, std::size_t length) {
+            pieces_[piece_count_++] = {const_cast<std::byte*>(bytes), length};
+            ++header.msg_iovlen;
+        });
     if (run.size() == 1) return;
     header.msg_control = message.control.data();
     header.msg_controllen = message.control.size();
@@ -66,13 +68,13 @@ void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run, st
 /// Makes messages of as many datagrams as fit; returns how many those are.
 std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
     std::size_t count = 0;
-    gathered_ = 0;
+    gathered_ = piece_count_ = 0;
     while (count < datagrams.size() && count < datagrams_max && gathered_ < messages_max &&
            !datagrams[count].may_be_cut) {
         const auto rest =
             datagrams.subspan(count, std::min(datagrams.size(), datagrams_max) - count);
         const std::size_t run = run_length(rest);
-        fill(gathered_++, rest.first(run), count);
+        fill(gathered_++, rest.first(run));
         count += run;
     }
     return count;
@@ -140,12 +142,25 @@ Sender::Result Sender::send_joined(int socket, std::span<const datagram::Outgoin
     return Result::sent;
 }
 
+bool Sender::give(int socket, const datagram::Outgoing& datagram) {
+    SocketAddress to = to_socket(datagram.to, scope_);
+    if (datagram.body.bytes == nullptr)
+        return system_.sendto(socket, datagram.bytes, datagram.length, &to.any, to.length) >= 0;
+    std::array<iovec, 3> pieces;
+    mmsghdr message{};
+    message.msg_hdr.msg_name = &to.any;
+    message.msg_hdr.msg_namelen = to.length;
+    message.msg_hdr.msg_iov = pieces.data();
+    datagram.for_pieces([&](const std::byte* bytes, std::size_t length) {
+        pieces[message.msg_hdr.msg_iovlen++] = {const_cast<std::byte*>(bytes), length};
+    });
+    return system_.sendmmsg(socket, &message, 1) == 1;
+}
+
 Sender::Result Sender::send_one(int socket, const datagram::Outgoing& datagram) {
-    const SocketAddress to = to_socket(datagram.to, scope_);
     int error = 0;
     for (int tries = 0; tries < tries_max; ++tries) {
-        if (system_.sendto(socket, datagram.bytes, datagram.length, &to.any, to.length) >= 0)
-            return Result::sent;
+        if (give(socket, datagram)) return Result::sent;
         error = errno;
         if (is_no_room(error)) return Result::no_room;
         if (error != EINTR) troubles_.read(socket);

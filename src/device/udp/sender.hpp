@@ -37,11 +37,12 @@ private:
 
     std::size_t gather(std::span<const datagram::Outgoing> datagrams);
     std::size_t run_length(std::span<const datagram::Outgoing> datagrams) const;
-    void fill(std::size_t message, std::span<const datagram::Outgoing> run, std::size_t at);
+    void fill(std::size_t message, std::span<const datagram::Outgoing> run);
     std::size_t send_gathered(int socket, std::span<const datagram::Outgoing> datagrams,
                               bool& no_room);
     Result send_joined(int socket, std::span<const datagram::Outgoing> run, mmsghdr& message,
                        std::size_t& taken);
+    bool give(int socket, const datagram::Outgoing& datagram);
     Result send_one(int socket, const datagram::Outgoing& datagram);
     Result send_cut(int socket, const datagram::Outgoing& datagram);
     void lose(const datagram::Outgoing& datagram, int error);
@@ -59,7 +60,8 @@ private:
     };
     std::array<Message, messages_max> messages_;
     std::array<mmsghdr, messages_max> headers_{};
-    std::array<iovec, datagrams_max> bytes_{};
+    std::array<iovec, 3 * datagrams_max> pieces_{};
+    std::size_t piece_count_ = 0;
     std::size_t gathered_ = 0;  ///< messages
 };
 
