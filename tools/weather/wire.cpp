@@ -1,5 +1,8 @@
 #include "wire.hpp"
 
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,9 +15,20 @@ namespace {
 constexpr std::size_t ethernet_bytes = 14;
 constexpr std::size_t headers_bytes = ethernet_bytes + 20 + 8;
 
+/// ARP, and ICMPv6, by which IPv6 does the same: who has lost one of these asks again a second
+/// later, which would be all that is seen.
+bool looks_for_neighbours(std::span<const std::byte> frame) {
+    if (frame.size() <= ethernet_bytes + 6) return true;
+    const auto type =
+        std::to_integer<unsigned>(frame[12]) << 8 | std::to_integer<unsigned>(frame[13]);
+    return type == ETH_P_ARP ||
+           (type == ETH_P_IPV6 && frame[ethernet_bytes + 6] == std::byte{IPPROTO_ICMPV6});
+}
+
 }  // namespace
 
 /// A frame outside a burst begins one so rarely that all of them together are the share to be lost.
+/// Bursts are at most twice as long as in the mean: longer ones would be a cable that is out.
 bool Wire::is_lost() {
     if (burst_left_ > 0) {
         --burst_left_;
@@ -23,7 +37,7 @@ bool Wire::is_lost() {
     const double share = weather_.loss_percent / 100;
     const double mean = std::max(weather_.burst_frames, 1.0);
     if (!happens(100 * share / (mean * (1 - share) + share))) return false;
-    burst_left_ = std::geometric_distribution<std::uint64_t>(1 / mean)(random_);
+    burst_left_ = random_() % static_cast<std::uint64_t>(2 * mean - 1);
     return true;
 }
 
@@ -67,6 +81,11 @@ void Wire::carry(std::span<const std::byte> frame, std::int64_t now_ns) {
 }
 
 void Wire::enter(std::span<const std::byte> frame, std::int64_t now_ns) {
+    if (looks_for_neighbours(frame)) {
+        frames_.emplace(now_ns + static_cast<std::int64_t>(weather_.delay_us * 1000),
+                        Bytes(frame.begin(), frame.end()));
+        return;
+    }
     if (is_lost()) {
         ++lost_;
         return;

@@ -88,6 +88,21 @@ TEST(Wire, DoublesDamagesAndHoldsBack) {
               5);
 }
 
+TEST(Wire, CarriesWhatLooksForNeighboursWhateverTheWeather) {
+    Wire wire({.loss_percent = 100}, 1);
+    Bytes arp(60);
+    arp[12] = std::byte{8};
+    arp[13] = std::byte{6};
+    Bytes ipv6(90);
+    ipv6[12] = std::byte{0x86};
+    ipv6[13] = std::byte{0xDD};
+    ipv6[20] = std::byte{58};
+    for (const Bytes& frame : {arp, ipv6, frame_of(1)}) wire.enter(frame, 0);
+    std::vector<Bytes> came;
+    wire.leave(0, [&](const Bytes& frame) { came.push_back(frame); });
+    EXPECT_EQ(came, (std::vector{arp, ipv6}));
+}
+
 TEST(Wire, DropsWhatDoesNotFitIntoTheQueueOfARate) {
     // 100 bytes each microsecond are 800 megabits a second.
     const auto all = arrivals({.megabits = 400, .queue_bytes = 10'000});

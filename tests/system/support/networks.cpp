@@ -57,9 +57,10 @@ Networks::Networks(Joined joined, int hosts) : hosts_(hosts) {
     }
     for (int host = 0; host < hosts && joined != Joined::not_yet; ++host) {
         ip(host, {"address", "add", address(host) + "/24", "dev", "via0"});
-        give_ipv6_address(host);
         set_up(host, true);
     }
+    // Given before both ends are up it would be of no use for a second.
+    for (int host = 0; host < hosts && joined != Joined::not_yet; ++host) give_ipv6_address(host);
 }
 
 Networks::~Networks() {

@@ -56,6 +56,7 @@ public:
     BadWeather& operator=(const BadWeather&) = delete;
 
     static std::string address(int host) { return "10.78.0." + std::to_string(host + 1); }
+    static std::string address_ipv6(int host) { return "fd78::" + std::to_string(host + 1); }
 
 private:
     pid_t pid_ = -1;

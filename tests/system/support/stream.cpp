@@ -133,18 +133,31 @@ Child::Options Stream::options(const Networks& networks, const StreamWants& want
 
 Stream::Stream(const Networks& networks, const StreamWants& wants)
     : target("stream target", options(networks, wants, wants.to)),
-      initiator((target.expect("listening"), "stream initiator"), [&] {
-          Child::Options ours = options(networks, wants, wants.from);
-          ours.shares_with = &target;
-          return ours;
-      }()) {
+      initiator("stream initiator",
+                [&] {
+                    target.expect("listening");
+                    if (wants.when_listening) wants.when_listening();
+                    Child::Options ours = options(networks, wants, wants.from);
+                    ours.shares_with = &target;
+                    return ours;
+                }()),
+      operation_(wants.operation) {
+    until("the target is connected, or the initiator gave up",
+          [&] { return target.ready() || initiator.ready(); });
+    if (!target.ready()) initiator.expect("(nothing)");
     target.expect("connected");
-    flows();
+    flows(1);
+}
+
+std::uint64_t Stream::arrived() const {
+    return operation_ == Operation::read ? page().done.load() : page().taken.load();
 }
 
 void Stream::flows(std::uint64_t messages) const {
-    const std::uint64_t goal = page().taken.load() + messages;
-    until("messages arrive", [&] { return page().taken.load() >= goal; });
+    const std::uint64_t goal = arrived() + messages;
+    const auto over = [&] { return target.ready() || initiator.ready(); };
+    until("messages arrive", [&] { return arrived() >= goal || over(); });
+    require(!over(), "the connection stands");
 }
 
 void Stream::leave() {

@@ -1,6 +1,8 @@
-// A stream of checked messages between processes of two hosts (Networks): everything that is asked of
-// it stands in StreamWants.
+// A stream of checked messages between processes of two hosts (Networks): everything that is asked
+// of it stands in StreamWants.
 #pragma once
+
+#include <functional>
 
 #include "support/networks.hpp"
 #include "support/traffic.hpp"
@@ -15,7 +17,8 @@ struct StreamWants {
     VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY;
     Operation operation = Operation::send;
     std::size_t length = 20'000;
-    unsigned depth = 8;  ///< descriptors posted at most
+    unsigned depth = 8;                         ///< descriptors posted at most
+    std::function<void()> when_listening = {};  ///< the target listens, nobody has asked yet
 };
 
 /// Flows from the moment it is made. On reliable levels all arrives, once and in order; on an
@@ -37,7 +40,10 @@ public:
 
 private:
     static Child::Options options(const Networks& networks, const StreamWants& wants, int host);
+    std::uint64_t arrived() const;
     void end();
+
+    Operation operation_;
 };
 
 }  // namespace system_test
