@@ -176,7 +176,8 @@ TEST_F(Crowd, IsFoundAtOneAddressWhoeverAnswersForIt) {
     auto& page = all.shared<CrowdPage>();
     until("all NICs are open", [&] { return page.open + page.failed == crowd; });
     ASSERT_EQ(page.failed, 0U);
-    std::printf("%u NICs open after %.1f s", crowd, lap());
+    std::printf("%u NICs open after %.1f s\n", crowd, lap());
+    std::fflush(stdout);
 
     const std::string half = std::to_string(crowd / 2);
     tell("visit 0 " + half);
@@ -190,7 +191,7 @@ TEST_F(Crowd, IsFoundAtOneAddressWhoeverAnswersForIt) {
     ASSERT_LT(killed, crowd / 2) << "the visitor is connected to it; else it could not find it";
     tell("visit " + half + " " + std::to_string(crowd));
     tell("talk " + std::to_string(killed));
-    std::printf("; all visited after %.1f s more; %.0f KiB Pss each\n", lap(), kib);
+    std::printf("all visited after %.1f s more; %.0f KiB Pss each\n", lap(), kib);
     EXPECT_NE(holder_below(host.path()), holder) << "another one answers";
     if (!sanitized) {
         EXPECT_LT(kib, pss_max_kib);
