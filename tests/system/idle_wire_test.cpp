@@ -16,8 +16,9 @@ namespace {
 
 constexpr unsigned silence_s = 3;
 constexpr unsigned idle_s = 4;
-/// A ping and its answer, from both ends at once, each third of the patience; and one more.
-constexpr long packets_max = 4 * (idle_s * 3 / silence_s + 1);
+/// A ping and its answer, from both ends at once, each third of the patience; all of it twice more,
+/// since a machine that is busy answers late and is asked again.
+constexpr long packets_max = 3 * 4 * (idle_s * 3 / silence_s + 1);
 constexpr unsigned sends_without_a_receive = 4;
 
 /// Arguments: network, "accept" or "request", where it waits. The initiator sends as many messages
