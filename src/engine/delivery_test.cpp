@@ -60,6 +60,27 @@ TEST_P(EveryLevel, Vipl_4_11_messages_of_every_length_arrive_whole) {
     }
 }
 
+/// Between two frames time may pass, much of it if the second was lost, and the program looks.
+TEST_P(EveryLevel, Vipl_4_24_no_aligned_word_of_a_write_lies_in_two_frames) {
+    for (const std::uint32_t payload_max : {64U, 67U, 101U}) {
+        Connected odd(GetParam(), payload_max);
+        for (const std::size_t shift : {0U, 1U, 5U}) {
+            odd.client.fill(0, 1000, 3);
+            odd.client.rdma(rdma_write, 0, 1000, odd.server.address(shift), odd.server.handle());
+            std::uint32_t behind = 0;
+            while (const auto frame = odd.pair.a.emit()) {
+                behind = frame->parsed().offset + static_cast<std::uint32_t>(frame->payload.size());
+                EXPECT_TRUE(behind == 1000 || (shift + behind) % 8 == 0)
+                    << "a frame ends " << behind << " behind " << shift;
+                odd.pair.b.take(*frame);
+            }
+            EXPECT_EQ(behind, 1000U);
+            odd.pair.carry();
+            EXPECT_TRUE(odd.server.holds(shift, 1000, 3));
+        }
+    }
+}
+
 TEST_P(EveryLevel, Vipl_4_11_immediate_data_is_told_when_it_came) {
     queue::Descriptor& first = server.receive(0, 10);
     queue::Descriptor& second = server.receive(0, 10);

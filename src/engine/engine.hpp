@@ -412,6 +412,7 @@ private:
     static bool has_to_send(const Vi& vi);
     static bool is_alone(Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
+    static std::uint32_t length_of_write(Vi& vi, const Path& path);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
     [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);

@@ -119,6 +119,16 @@ bool Engine::is_alone(Vi& vi) {
     return behind.position() == vi.send.work.posted();
 }
 
+/// Of the next frame of an RDMA write. The program at the other end may look between two frames: so
+/// a frame ends where an aligned word ends (VIPL 4.24).
+std::uint32_t Engine::length_of_write(Vi& vi, const Path& path) {
+    const queue::WorkEntry& entry = vi.send.work.current().cell();
+    const std::uint32_t left = entry.length - vi.cut;
+    if (left <= path.payload_max) return left;
+    const std::uint64_t end = entry.segments[0].address + vi.cut + path.payload_max;
+    return path.payload_max - static_cast<std::uint32_t>(end % sizeof(std::uint64_t));
+}
+
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
     if (vi.pulling) return false;
@@ -142,8 +152,7 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
                 shape = {};
                 return true;
             }
-            next_length_ =
-                direct_ != nullptr ? 0 : std::min(entry.length - vi.cut, path.payload_max);
+            next_length_ = direct_ != nullptr ? 0 : length_of_write(vi, path);
             shape.header_length = wire::header_length_remote;
             shape.payload_length = next_length_;
             return true;

@@ -7,8 +7,6 @@
 namespace conformance {
 namespace {
 
-constexpr VIP_RELIABILITY_LEVEL all_levels[] = {
-    VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
 constexpr std::size_t megabyte = 1 << 20;
 
 /// Sizes from 0 to 1 MB: around every power of two, and some between.
@@ -80,7 +78,7 @@ constexpr std::size_t end_bytes = megabyte + (256 << 10);
 
 VIPL_TEST(Vipl_4_23_messages_of_all_sizes_in_random_segments_arrive_whole, nothing) {
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(1);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
             Cut cut(end, arena_bytes);
@@ -100,7 +98,7 @@ VIPL_TEST(Vipl_4_23_messages_of_all_sizes_in_random_segments_arrive_whole, nothi
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(2);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
             Cut cut(end, arena_bytes);
@@ -121,7 +119,7 @@ VIPL_TEST(Vipl_4_23_messages_of_all_sizes_in_random_segments_arrive_whole, nothi
 
 VIPL_TEST(Vipl_4_23_rdma_writes_of_all_sizes_arrive_whole_and_nothing_beyond, nothing) {
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(3);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
             const Piece arena = end.take(arena_bytes);
@@ -143,7 +141,7 @@ VIPL_TEST(Vipl_4_23_rdma_writes_of_all_sizes_arrive_whole_and_nothing_beyond, no
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(4);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
             Cut cut(end, arena_bytes);
@@ -246,7 +244,7 @@ VIPL_TEST(Vipl_4_25_a_long_stream_arrives_exactly_once_in_order_on_every_level, 
     constexpr std::size_t count = 3200;
     constexpr std::size_t window = 64;
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.accept("client");
             stream_in(me, end, "client", count, window);
@@ -254,7 +252,7 @@ VIPL_TEST(Vipl_4_25_a_long_stream_arrives_exactly_once_in_order_on_every_level, 
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.connect("server");
             stream_out(me, end, "server", count, window);
@@ -311,7 +309,7 @@ VIPL_TEST(Vipl_4_23_both_directions_of_several_vis_at_once, nothing) {
 VIPL_TEST(Vipl_4_23_an_rdma_write_is_in_place_when_the_receive_behind_it_completes, nothing) {
     constexpr int rounds = 200;
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(8);
             End end(me, {.level = level});
             const Piece room = end.take(50000);
@@ -329,7 +327,7 @@ VIPL_TEST(Vipl_4_23_an_rdma_write_is_in_place_when_the_receive_behind_it_complet
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(8);
             End end(me, {.level = level});
             const Piece data = end.take(50000);
@@ -452,7 +450,7 @@ VIPL_TEST(Vipl_4_23_more_reads_at_once_than_a_nic_may_have_in_flight_all_complet
 
 VIPL_TEST(Vipl_4_23_a_message_longer_than_its_receive_is_a_length_error_and_writes_nothing_beyond,
           nothing) {
-    for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+    for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
         const std::string suffix = std::to_string(level);
         test.role("server" + suffix, [=](Role& me) {
             const std::string client = "client" + suffix;

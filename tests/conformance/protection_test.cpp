@@ -8,9 +8,6 @@
 namespace conformance {
 namespace {
 
-constexpr VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
-                                            VIP_SERVICE_RELIABLE_RECEPTION};
-
 // Local segments and descriptors ------------------------------------------------------------------
 
 /// Memory of a VI whose tag is `mine`, and ways to name bytes of it that are not the VI's to use.
@@ -207,7 +204,7 @@ VIPL_TEST(Vipl_4_6_a_region_of_no_bytes_is_refused, nothing) {
 
 VIPL_TEST(Vipl_4_10_a_segment_of_no_bytes_touches_nothing_whatever_it_names, nothing) {
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             const Piece room = end.take(64);
             fill_with(room, 7);
@@ -222,7 +219,7 @@ VIPL_TEST(Vipl_4_10_a_segment_of_no_bytes_touches_nothing_whatever_it_names, not
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.connect("server");
             const auto target = me.hear<Target>("server");
@@ -298,7 +295,7 @@ struct Overlapping {
 
 VIPL_TEST(Vipl_4_10_scatter_lists_that_overlap_stay_within_their_segments, nothing) {
     test.role("server", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             const Overlapping scatter(end);
             end.receive(scatter.pieces());
@@ -310,7 +307,7 @@ VIPL_TEST(Vipl_4_10_scatter_lists_that_overlap_stay_within_their_segments, nothi
         }
     });
     test.role("client", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.connect("server");
             const auto target = me.hear<Target>("server");
@@ -410,7 +407,7 @@ void reach_region(Role& me, VIP_RELIABILITY_LEVEL level, bool writes) {
 /// Both operations on all levels, in all ways.
 template <class Act>
 void for_every_way(Act act) {
-    for (const VIP_RELIABILITY_LEVEL level : levels)
+    for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver())
         for (const bool writes : {true, false}) {
             if (!writes && level == VIP_SERVICE_UNRELIABLE) continue;
             for (const Shut& way : ways) {

@@ -5,9 +5,6 @@
 namespace conformance {
 namespace {
 
-constexpr VIP_RELIABILITY_LEVEL all_levels[] = {
-    VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
-
 VIPL_TEST(Vipl_4_25_reliable_reception_is_done_when_placed_in_remote_memory, nothing) {
     test.role("receiver", [](Role& me) {
         End end(me, {.level = VIP_SERVICE_RELIABLE_RECEPTION});
@@ -44,7 +41,7 @@ VIPL_TEST(Vipl_4_25_reliable_reception_is_done_when_placed_in_remote_memory, not
 }
 
 VIPL_TEST(Vipl_4_25_what_is_done_arrives_even_if_the_sender_parts_at_once, nothing) {
-    for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+    for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
         const std::string suffix = std::to_string(level);
         test.role("receiver" + suffix, [=](Role& me) {
             for (std::uint64_t round = 0; round < 20; ++round) {
@@ -226,7 +223,7 @@ VIPL_TEST(Vipl_4_25_reliable_delivery_tells_the_error_at_most_once_and_flushes_t
 
 VIPL_TEST(Vipl_4_25_rdma_write_with_immediate_needs_a_receive_too, nothing) {
     test.role("receiver", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             const Piece room = end.take(8);
             end.accept("sender");
@@ -241,7 +238,7 @@ VIPL_TEST(Vipl_4_25_rdma_write_with_immediate_needs_a_receive_too, nothing) {
         }
     });
     test.role("sender", [](Role& me) {
-        for (const VIP_RELIABILITY_LEVEL level : all_levels) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.connect("receiver");
             end.write(me.hear<Target>("receiver"), end.take(8), VIP_CONTROL_IMMEDIATE, 1);

@@ -1,6 +1,6 @@
-// via-weather: a wire between two network namespaces that delays, loses and throttles what crosses
-// it, whatever it is: the same weather for UDP, TCP and everything else. The kernel's own tools for
-// that (netem) are not everywhere.
+// via-weather: a wire between two network namespaces that does to what crosses it what weather
+// does, whatever it is: the same weather for UDP, TCP and everything else. The kernel's own tools
+// for that (netem) are not everywhere.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -26,22 +26,20 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <deque>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "wire.hpp"
+
 namespace {
 
 struct Options {
     std::vector<std::string> between;
-    double delay_us = 0;
-    double loss_percent = 0;
-    double megabits = 0;  // 0: as fast as it goes
-    std::uint32_t queue_bytes = 256 * 1024;
+    weather::Weather weather;
+    std::string interface = "weather";
     std::uint32_t mtu = 1500;
     std::uint64_t seed = 1;
 };
@@ -101,56 +99,6 @@ void send_frames_one_by_one(const std::string& netns, const std::string& interfa
     if (waitpid(pid, &status, 0) < 0 || status != 0) _exit(1);
 }
 
-struct Frame {
-    std::int64_t due_ns;
-    std::vector<std::byte> bytes;
-};
-
-// One direction.
-class Wire {
-public:
-    Wire(const Options& options, std::uint64_t seed) : options_(options), random_(seed) {}
-
-    void enter(const std::byte* bytes, std::size_t length, std::int64_t now) {
-        if (chance_(random_) * 100 < options_.loss_percent) {
-            ++lost_;
-            return;
-        }
-        std::int64_t leaves = std::max(now, free_ns_);
-        if (options_.megabits > 0) {
-            const double ns_per_byte = 8000 / options_.megabits;
-            if (static_cast<double>(leaves - now) > ns_per_byte * options_.queue_bytes) {
-                ++overflowed_;
-                return;
-            }
-            leaves += static_cast<std::int64_t>(ns_per_byte * static_cast<double>(length));
-            free_ns_ = leaves;
-        }
-        const auto delay = static_cast<std::int64_t>(options_.delay_us * 1000);
-        frames_.push_back({leaves + delay, {bytes, bytes + length}});
-    }
-    // Sends what is due; the moment of the next one, or -1.
-    std::int64_t leave(int socket, std::int64_t now) {
-        for (; !frames_.empty() && frames_.front().due_ns <= now; frames_.pop_front(), ++carried_)
-            (void)send(socket, frames_.front().bytes.data(), frames_.front().bytes.size(), 0);
-        return frames_.empty() ? -1 : frames_.front().due_ns;
-    }
-    std::string told() const {
-        return fmt::format("{} carried, {} lost, {} dropped by a full queue", carried_, lost_,
-                           overflowed_);
-    }
-
-private:
-    const Options& options_;
-    std::mt19937_64 random_;
-    std::uniform_real_distribution<double> chance_{0, 1};
-    std::deque<Frame> frames_;
-    std::int64_t free_ns_ = 0;
-    std::uint64_t carried_ = 0;
-    std::uint64_t lost_ = 0;
-    std::uint64_t overflowed_ = 0;
-};
-
 int open_end(const char* interface) {
     const int end = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL));
     if (end < 0) stop_errno("a packet socket");
@@ -166,7 +114,7 @@ int open_end(const char* interface) {
     return end;
 }
 
-void take_in(int end, Wire& wire) {
+void take_in(int end, weather::Wire& wire) {
     static std::array<std::byte, 65536 + 64> bytes;
     for (int n = 0; n < 64; ++n) {
         sockaddr_ll from{};
@@ -175,28 +123,33 @@ void take_in(int end, Wire& wire) {
                                      reinterpret_cast<sockaddr*>(&from), &length);
         if (got < 0) return;
         if (from.sll_pkttype != PACKET_OUTGOING)
-            wire.enter(bytes.data(), static_cast<std::size_t>(got), now_ns());
+            wire.enter({bytes.data(), static_cast<std::size_t>(got)}, now_ns());
     }
 }
 
 void build(const Options& options) {
     if (unshare(CLONE_NEWNET) < 0) stop_errno("a network namespace of its own");
+    const bool ipv6 = options.mtu >= 1280 && access("/proc/sys/net/ipv6", F_OK) == 0;
     for (std::size_t side = 0; side < 2; ++side) {
         const std::string& netns = options.between[side];
         const std::string inner = fmt::format("inner{}", side);
-        run(fmt::format("ip link add {} mtu {} type veth peer name weather netns {}", inner,
-                        options.mtu, netns));
-        run(fmt::format("ip -n {} link set weather mtu {}", netns, options.mtu));
-        run(fmt::format("ip -n {} addr add 10.78.0.{}/24 dev weather", netns, side + 1));
-        run(fmt::format("ip -n {} link set weather up", netns));
+        const std::string& outer = options.interface;
+        run(fmt::format("ip link add {} mtu {} type veth peer name {} netns {}", inner, options.mtu,
+                        outer, netns));
+        run(fmt::format("ip -n {} link set {} mtu {}", netns, outer, options.mtu));
+        run(fmt::format("ip -n {} addr add 10.78.0.{}/24 dev {}", netns, side + 1, outer));
+        if (ipv6)
+            run(fmt::format("ip -n {} addr add fd78::{}/64 dev {} nodad", netns, side + 1, outer));
+        run(fmt::format("ip -n {} link set {} up", netns, outer));
         run(fmt::format("ip link set {} up", inner));
-        send_frames_one_by_one(netns, "weather");
+        send_frames_one_by_one(netns, outer);
     }
 }
 
 void forward(const Options& options) {
     const std::array<int, 2> ends{open_end("inner0"), open_end("inner1")};
-    std::array<Wire, 2> wires{Wire(options, options.seed), Wire(options, options.seed + 1)};
+    std::array<weather::Wire, 2> wires{weather::Wire(options.weather, options.seed),
+                                       weather::Wire(options.weather, options.seed + 1)};
     prctl(PR_SET_TIMERSLACK, 1);
     fmt::print("via-weather: ready\n");
     std::fflush(stdout);
@@ -204,7 +157,10 @@ void forward(const Options& options) {
         const std::int64_t now = now_ns();
         std::int64_t next = -1;
         for (std::size_t side = 0; side < 2; ++side) {
-            const std::int64_t due = wires[side].leave(ends[1 - side], now);
+            const std::int64_t due =
+                wires[side].leave(now, [to = ends[1 - side]](const weather::Bytes& frame) {
+                    (void)send(to, frame.data(), frame.size(), 0);
+                });
             if (due >= 0 && (next < 0 || due < next)) next = due;
         }
         const std::int64_t wait = next < 0 ? 100'000'000 : std::max<std::int64_t>(next - now, 0);
@@ -222,24 +178,35 @@ void forward(const Options& options) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app{"A wire between two network namespaces that delays, loses and throttles"};
+    CLI::App app{"A wire between two network namespaces, with bad weather"};
     app.name("via-weather");
     app.add_option("--between", options.between, "The two namespaces: A,B")
         ->delimiter(',')
         ->expected(2)
         ->required();
-    app.add_option("--delay", options.delay_us, "One way, in us")->check(CLI::Range(0.0, 10e6));
-    app.add_option("--loss", options.loss_percent, "Percent of frames")
-        ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--rate", options.megabits, "10^6 bits a second each way; 0: unbounded")
-        ->check(CLI::Range(0.0, 1e6));
-    app.add_option("--queue", options.queue_bytes, "Bytes that wait for the rate")
+    const auto percent = CLI::Range(0.0, 100.0);
+    weather::Weather& weather = options.weather;
+    app.add_option("--delay", weather.delay_us, "One way, in us")->check(CLI::Range(0.0, 10e6));
+    app.add_option("--loss", weather.loss_percent, "Percent of frames")->check(percent);
+    app.add_option("--burst", weather.burst_frames, "Frames lost one behind the other, in the mean")
+        ->check(CLI::Range(1.0, 1e6));
+    app.add_option("--double", weather.double_percent, "Percent that come twice")->check(percent);
+    app.add_option("--damage", weather.damage_percent, "Percent that are changed")->check(percent);
+    app.add_option("--disorder", weather.disorder_percent, "Percent that others overtake")
+        ->check(percent);
+    app.add_option("--held", weather.held_us, "For how long, at most, in us")
+        ->check(CLI::Range(0.0, 10e6))
         ->capture_default_str();
+    app.add_option("--rate", weather.megabits, "10^6 bits a second each way; 0: unbounded")
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--queue", weather.queue_bytes, "Bytes that wait for the rate")
+        ->capture_default_str();
+    app.add_option("--interface", options.interface, "Its name in both")->capture_default_str();
     app.add_option("--mtu", options.mtu, "Of the wire")->check(CLI::Range(576, 65535));
-    app.add_option("--seed", options.seed, "Of the losses")->capture_default_str();
+    app.add_option("--seed", options.seed, "Of all that is drawn")->capture_default_str();
     app.footer(
-        "Makes an interface `weather` in each of the namespaces (10.78.0.1 and 10.78.0.2), which\n"
-        "go when it ends: SIGTERM or SIGINT. Wants the administrator's rights.\n\n"
+        "Makes an interface in each of the namespaces (10.78.0.1 and fd78::1, 10.78.0.2 and\n"
+        "fd78::2), which go when it ends: SIGTERM or SIGINT. Wants the administrator's rights.\n\n"
         "  ip netns add left; ip netns add right\n"
         "  via-weather --between left,right --delay 500 --loss 1 &\n"
         "  via bench bandwidth --device udp --netns left,right --against tcp-socket \\\n"

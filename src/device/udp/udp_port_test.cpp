@@ -334,6 +334,33 @@ TEST(UdpPort, OverIpv6) {
     EXPECT_EQ(trouble.to, with_port(loopback, 1));
 }
 
+/// As of the 129th NIC of a user.
+class NoInotify : public System {
+public:
+    int inotify_init() override {
+        errno = EMFILE;
+        return -1;
+    }
+};
+
+TEST(UdpPort, WhoCannotWatchTheHostsPortTriesForItNowAndThenAndDoesNotSpin) {
+    const Directory directory;
+    auto first = std::make_unique<Node>(directory);
+    NoInotify system;
+    Node second(directory, test_address(), 2, system);
+    Time now{};
+    for (int tries = 0; tries < 12; ++tries) {
+        const Time next = second->next_deadline();
+        ASSERT_GT(next.ns, now.ns) << "try " << tries;
+        now = next;
+        second->service(now);
+    }
+    EXPECT_GE(second->next_deadline().ns, (now + milliseconds(100)).ns);
+    first.reset();
+    second->service(second->next_deadline());
+    EXPECT_TRUE(second->next_deadline().is_never()) << "it has the port";
+}
+
 TEST(UdpPort, AForkedChildHoldsNothing) {
     Directory directory;
     auto node = std::make_unique<Node>(directory);

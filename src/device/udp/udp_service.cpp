@@ -130,7 +130,8 @@ void UdpPort::try_host_port(Time now) {
     const bool watched = error == EADDRINUSE && watch_holder();
     if (watched && take_host_port()) return;  // it ended before we watched
     host_try_interval_ =
-        watched ? host_try_least : std::min(Duration{host_try_interval_.ns * 2}, host_try_longest);
+        watched ? host_try_least
+                : std::clamp({host_try_interval_.ns * 2}, host_try_least, host_try_longest);
     host_try_ = now + (watched ? host_try_watched : host_try_interval_);
     errno = error;
 }

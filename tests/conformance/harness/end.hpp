@@ -1,11 +1,21 @@
 // One end of a connection: a VI with memory, and completion queues.
 #pragma once
 
+#include <cstdlib>
 #include <initializer_list>
+#include <span>
 
 #include "harness/memory.hpp"
 
 namespace conformance {
+
+/// The levels on which whatever is sent arrives: all of them, but in bad weather between hosts,
+/// where an unreliable VI loses messages.
+inline std::span<const VIP_RELIABILITY_LEVEL> levels_that_deliver() {
+    static constexpr VIP_RELIABILITY_LEVEL all[] = {
+        VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION, VIP_SERVICE_UNRELIABLE};
+    return std::span(all).first(std::getenv("VIA_TEST_WEATHER") == nullptr ? 3 : 2);
+}
 
 /// A completion queue, destroyed with the object.
 class Cq {

@@ -2,60 +2,93 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace system_test {
 
 namespace {
 
-/// True: the command ran and did what it was told.
-bool run(std::vector<std::string> arguments, bool silent) {
-    arguments.insert(arguments.begin(), "ip");
+enum class Told : std::uint8_t { by_itself, nothing };
+
+/// The command, which does not outlive us.
+pid_t start(std::vector<std::string> arguments, Told told, int output = -1) {
     std::vector<char*> pointers;
     for (std::string& one : arguments) pointers.push_back(one.data());
     pointers.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    if (silent) posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t pid = -1;
-    const int error = posix_spawnp(&pid, "ip", &actions, nullptr, pointers.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return error == 0 && reap(pid) == 0;
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (told == Told::nothing) dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+    if (output >= 0) dup2(output, STDOUT_FILENO);
+    execvp(pointers[0], pointers.data());
+    _exit(127);
 }
+
+/// True: the command ran and did what it was told.
+bool run(const std::vector<std::string>& arguments, Told told = Told::by_itself) {
+    const pid_t pid = start(arguments, told);
+    return pid > 0 && reap(pid) == 0;
+}
+
+bool try_to_run(const std::vector<std::string>& arguments) { return run(arguments, Told::nothing); }
 
 }  // namespace
 
-Networks::Networks() {
-    for (int host = 0; host < 2; ++host)
-        names_[host] = "via-" + std::to_string(getpid()) + "-" + std::to_string(host);
+Networks::Networks(Joined joined, int hosts) : hosts_(hosts) {
+    const std::string prefix = "via-" + std::to_string(getpid()) + "-";
+    for (int host = 0; host < hosts; ++host) names_.push_back(prefix + std::to_string(host));
+    if (joined == Joined::by_switch) names_.push_back(prefix + "switch");
     if (geteuid() != 0) {
         why_not_ = "network namespaces need the administrator";
         return;
     }
-    if (!run({"netns", "add", names_[0]}, true) || !run({"netns", "add", names_[1]}, true) ||
-        !run({"link", "add", "via0", "netns", names_[0], "type", "veth", "peer", "name", "via0",
-              "netns", names_[1]},
-             true)) {
-        why_not_ = "no network namespaces and no veth here, or no command ip";
+    bool made = true;
+    for (const std::string& name : names_)
+        made = made && try_to_run({"ip", "netns", "add", name}) &&
+               try_to_run({"ip", "-n", name, "link", "set", "lo", "up"});
+    if (!made || !join(joined)) {
+        why_not_ = "no network namespaces, veth or bridge here, or no command ip";
         return;
     }
-    for (int host = 0; host < 2; ++host) {
+    for (int host = 0; host < hosts && joined != Joined::not_yet; ++host) {
         ip(host, {"address", "add", address(host) + "/24", "dev", "via0"});
-        ip(host, {"link", "set", "lo", "up"});
         set_up(host, true);
     }
+    // Given before both ends are up it would be of no use for a second.
+    for (int host = 0; host < hosts && joined != Joined::not_yet; ++host) give_ipv6_address(host);
 }
 
 Networks::~Networks() {
-    for (int host = 0; host < 2; ++host) remove(host);
+    for (const std::string& name : names_) try_to_run({"ip", "netns", "delete", name});
+}
+
+bool Networks::join(Joined joined) const {
+    if (joined == Joined::by_cable)
+        return try_to_run({"ip", "link", "add", "via0", "netns", names_[0], "type", "veth", "peer",
+                           "name", "via0", "netns", names_[1]});
+    if (joined == Joined::not_yet) return true;
+    const std::string& middle = names_.back();
+    bool made = try_to_run({"ip", "-n", middle, "link", "add", "switch", "type", "bridge"}) &&
+                try_to_run({"ip", "-n", middle, "link", "set", "switch", "up"});
+    for (int host = 0; host < hosts_; ++host) {
+        const std::string port = "port" + std::to_string(host);
+        made = made &&
+               try_to_run({"ip", "link", "add", "via0", "netns", name(host), "type", "veth", "peer",
+                           "name", port, "netns", middle}) &&
+               try_to_run({"ip", "-n", middle, "link", "set", port, "master", "switch", "up"});
+    }
+    return made;
 }
 
 void Networks::ip(int host, const std::vector<std::string>& arguments) const {
-    std::vector<std::string> all{"-n", names_[host]};
+    std::vector<std::string> all{"ip", "-n", name(host)};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    require(run(all, false), "ip does as it is told");
+    require(run(all), "ip does as it is told");
 }
 
 void Networks::set_up(int host, bool up) const {
@@ -66,7 +99,39 @@ void Networks::set_mtu(int host, int mtu) const {
     ip(host, {"link", "set", "via0", "mtu", std::to_string(mtu)});
 }
 
-void Networks::remove(int host) const { run({"netns", "delete", names_[host]}, true); }
+void Networks::give_ipv6_address(int host) const {
+    ip(host, {"address", "replace", address_ipv6(host) + "/64", "dev", "via0", "nodad"});
+}
+
+void Networks::shape(int host, int megabits, int queue_bytes) const {
+    require(run({"tc", "-n", name(host), "qdisc", "add", "dev", "via0", "root", "tbf", "rate",
+                 std::to_string(megabits) + "mbit", "burst", "16kb", "limit",
+                 std::to_string(queue_bytes)}),
+            "tc does as it is told");
+}
+
+void Networks::remove(int host) const { try_to_run({"ip", "netns", "delete", name(host)}); }
+
+BadWeather::BadWeather(const Networks& networks, const std::vector<std::string>& weather) {
+    int output[2];
+    require_call(pipe2(output, O_CLOEXEC) == 0, "a pipe");
+    std::vector<std::string> arguments{VIA_WEATHER, "--interface", "via0", "--between",
+                                       networks.name(0) + "," + networks.name(1)};
+    arguments.insert(arguments.end(), weather.begin(), weather.end());
+    pid_ = start(arguments, Told::by_itself, output[1]);
+    close(output[1]);
+    require(pid_ > 0, "via-weather can be started");
+    told_ = fdopen(output[0], "r");
+    require(std::fgets(line_, sizeof line_, told_) != nullptr, "via-weather is ready");
+}
+
+BadWeather::~BadWeather() {
+    kill(pid_, SIGTERM);
+    while (std::fgets(line_, sizeof line_, told_) != nullptr) std::fputs(line_, stdout);
+    std::fclose(told_);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
 
 void enter_network(const std::string& name) {
     const int network = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);

@@ -1,0 +1,141 @@
+// Three and four hosts on a switch (a bridge), many to one and all to all; and a link that a bucket
+// of tokens makes narrow.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "support/host.hpp"
+#include "support/stream.hpp"
+
+namespace system_test {
+
+namespace {
+
+constexpr std::uint64_t messages = 300;  ///< each way of each connection
+constexpr std::size_t message_bytes = 5000;
+constexpr unsigned ahead = 8;  ///< messages sent before one of the other side came
+
+/// One connection's messages, both ways at once.
+class Talk {
+public:
+    explicit Talk(Nic& nic)
+        : end_(nic, {.length = message_bytes, .receives = 2 * ahead, .sends = 2 * ahead}) {}
+    End& end() { return end_; }
+    /// `ours`, `theirs`: what tells the patterns of the two ways apart.
+    void name(int ours, int theirs) {
+        ours_ = pattern(ours, theirs);
+        theirs_ = pattern(theirs, ours);
+    }
+    bool over() const { return done_ == messages && taken_ == messages; }
+    void step() {
+        // What of theirs came says how much of ours they had taken: so there always is a receive.
+        const std::uint64_t end = std::min({messages, taken_ + ahead, done_ + end_.wants().sends});
+        for (; posted_ < end; ++posted_) {
+            const auto slot = static_cast<unsigned>(posted_ % end_.wants().sends);
+            fill(end_.send_buffer(slot), message_bytes, ours_ + posted_);
+            end_.post_send(slot, message_bytes);
+        }
+        for (; const auto outcome = end_.sent(); ++done_) require(outcome->ok(), "a send is done");
+        for (; const auto outcome = end_.received(); ++taken_) {
+            require(outcome->ok(), "a receive is done");
+            require(holds(end_.receive_buffer(outcome->slot), message_bytes, theirs_ + taken_),
+                    "each message comes once, whole, and in its turn");
+            end_.post_receive(outcome->slot);
+        }
+    }
+
+private:
+    static std::uint64_t pattern(int from, int to) {
+        return static_cast<std::uint64_t>(from * 16 + to) * messages;
+    }
+    End end_;
+    std::uint64_t ours_ = 0;
+    std::uint64_t theirs_ = 0;
+    std::uint64_t posted_ = 0;
+    std::uint64_t done_ = 0;
+    std::uint64_t taken_ = 0;
+};
+
+std::string door_of(int member) { return "door of " + std::to_string(member); }
+
+/// Arguments: network, our number, how many there are, how many of them everybody is connected to.
+/// Each asks those before it, and is asked by those behind it.
+void be_member(Parent& parent) {
+    enter_network(parent.argument(0));
+    const int self = std::stoi(parent.argument(1));
+    const int count = std::stoi(parent.argument(2));
+    const int centres = std::stoi(parent.argument(3));
+    Nic nic("udp:via0");
+    std::vector<std::unique_ptr<Talk>> talks;
+    const auto add = [&](int other) -> End& {
+        talks.push_back(std::make_unique<Talk>(nic));
+        talks.back()->name(self, other);
+        return talks.back()->end();
+    };
+    for (int other = 0; other < std::min(self, centres); ++other) {
+        End& end = add(other);
+        nic.turn_to(Networks::address(other));
+        end.connect(door_of(self));
+    }
+    for (int other = self + 1; other < count && self < centres; ++other)
+        add(other).accept(door_of(other));
+    until("all is said", [&] {
+        bool over = true;
+        for (const auto& talk : talks) {
+            talk->step();
+            over = over && talk->over();
+        }
+        return over;
+    });
+    parent.say("over");
+    parent.expect("end");
+}
+const Role member_role("member", be_member);
+
+/// `centres`: hosts that everybody is connected to.
+void talk(int hosts, int centres) {
+    const Host host;
+    const Networks networks(Joined::by_switch, hosts);
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    std::vector<std::unique_ptr<Child>> members;
+    for (int member = 0; member < hosts; ++member)
+        members.push_back(std::make_unique<Child>(
+            "member",
+            Child::Options{.arguments = {networks.name(member), std::to_string(member),
+                                         std::to_string(hosts), std::to_string(centres)}}));
+    for (const auto& member : members) member->expect("over");
+    for (const auto& member : members) {
+        member->say("end");
+        member->join();
+    }
+}
+
+TEST(OnASwitch, TwoHostsTalkToOneAtOnce) { talk(3, 1); }
+TEST(OnASwitch, ThreeHostsTalkToOneAtOnce) { talk(4, 1); }
+TEST(OnASwitch, ThreeHostsTalkToEachOther) { talk(3, 3); }
+TEST(OnASwitch, FourHostsTalkToEachOther) { talk(4, 4); }
+
+TEST(OnANarrowLink, EverythingArrivesAtNearlyItsRate) {
+    constexpr int megabits = 80;
+    constexpr int queue_bytes = 64 * 1024;
+    const Host host;
+    const Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    networks.shape(0, megabits, queue_bytes);
+    Stream stream(networks);
+    stream.flows(100);  // the rate is found
+    constexpr std::uint64_t more = 500;
+    const double start = now_ms();
+    stream.flows(more);
+    const double seconds = (now_ms() - start) / 1000;
+    const double got = static_cast<double>(more) * 20'000 * 8 / 1e6 / seconds;
+    std::printf("%.1f Mbit/s of %d\n", got, megabits);
+    EXPECT_GT(got, megabits / 4.0);
+    EXPECT_LT(got, megabits * 1.2) << "the link is narrow";
+    stream.leave();
+}
+
+}  // namespace
+
+}  // namespace system_test
