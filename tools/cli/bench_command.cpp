@@ -19,8 +19,9 @@ using namespace via::bench;
 
 constexpr std::uint64_t largest_size = 64u << 20;
 
-// "all", "kernel" and "limits" stand for several.
-std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device) {
+// "all", "kernel" and "limits" stand for several; programs of others are asked for by name.
+std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
+                                bool remote) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view name) {
         const bool known = std::find(names.begin(), names.end(), name) != names.end();
@@ -33,7 +34,9 @@ std::vector<std::string> expand(const std::vector<std::string>& asked, const std
             continue;
         }
         for (const ChannelInfo& info : known_channels()) {
-            if (all || info.limit == (name == "limits")) add(info.name);
+            const Sort wanted = name == "limits" ? Sort::limit : Sort::kernel;
+            if (info.sort == Sort::peer || (remote && !info.between_machines)) continue;
+            if (all || info.sort == wanted) add(info.name);
         }
     }
     return names;
@@ -85,17 +88,55 @@ Wanted wanted_of(const std::string& mode) {
     return mode == "both" ? Wanted::both : Wanted::any;
 }
 
-Result<Plan> plan_of(const BenchOptions& options) {
-    Plan plan;
-    auto questions = questions_of(options);
-    if (!questions) return std::unexpected(questions.error());
-    plan.questions = *questions;
+Status find_places(const BenchOptions& options, Plan& plan) {
+    if (!options.netns.empty() && !options.peer.empty()) {
+        return fail("--netns and --peer: one or the other");
+    }
     if (!options.netns.empty()) {
         if (options.netns.size() != 2) return fail("--netns wants two names: A,B");
         auto places = Places::in_namespaces(options.netns[0], options.netns[1]);
         if (!places) return std::unexpected(places.error());
         plan.places = *places;
     }
+    return {};
+}
+
+// With --peer: what makes no sense between machines.
+Status fits_between_machines(const BenchOptions& options) {
+    const std::string medium = options.device.substr(0, options.device.find(':'));
+    if (medium != "udp" && medium != "auto" && !goes_between_machines(medium)) {
+        return fail(
+            "--device {} does not reach another machine; with --peer it is udp, auto, "
+            "udp-socket or tcp-socket",
+            options.device);
+    }
+    if (options.exported) return fail("--export: machines do not share segments");
+    if (options.mode != "any") {
+        return fail("--mode {}: two machines are neither near nor far", options.mode);
+    }
+    for (const std::string& name : expand(options.against, options.device, true)) {
+        if (is_known_channel(name) && !goes_between_machines(name)) {
+            return fail("--against {} does not reach another machine; udp-socket and tcp-socket do",
+                        name);
+        }
+    }
+    return {};
+}
+
+Status choose_processors(const BenchOptions& options, Plan& plan) {
+    if (!options.peer.empty()) {
+        auto cpu = choose_cpu(options.cpus);
+        if (!cpu) return std::unexpected(cpu.error());
+        plan.cpus = {*cpu, *cpu};
+        return {};
+    }
+    auto cpus = choose_cpus(options.cpus);
+    if (!cpus) return std::unexpected(cpus.error());
+    plan.cpus = *cpus;
+    return {};
+}
+
+Status add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
@@ -103,7 +144,7 @@ Result<Plan> plan_of(const BenchOptions& options) {
         plan.channels.push_back(make_via_device({options.device, plan.places, any.wait, any.cq,
                                                  any.rotate_vis, any.vis, options.exported}));
     }
-    for (const std::string& name : expand(options.against, options.device)) {
+    for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
         auto channel = make_comparison(name, plan.places);
         if (!channel) {
             return fail("--against {}: there is no such channel; 'via bench --help' lists them",
@@ -111,9 +152,22 @@ Result<Plan> plan_of(const BenchOptions& options) {
         }
         plan.channels.push_back(std::move(channel));
     }
-    auto cpus = choose_cpus(options.cpus);
-    if (!cpus) return std::unexpected(cpus.error());
-    plan.cpus = *cpus;
+    return {};
+}
+
+Result<Plan> plan_of(const BenchOptions& options) {
+    Plan plan;
+    auto questions = questions_of(options);
+    if (!questions) return std::unexpected(questions.error());
+    plan.questions = *questions;
+    if (auto found = find_places(options, plan); !found) return std::unexpected(found.error());
+    if (!options.peer.empty()) {
+        const auto fits = fits_between_machines(options);
+        if (!fits) return std::unexpected(fits.error());
+    }
+    if (auto chosen = choose_processors(options, plan); !chosen) {
+        return std::unexpected(chosen.error());
+    }
     if (options.near_below_ns > options.far_above_ns) {
         return fail("--near-below must not be more than --far-above");
     }
@@ -122,6 +176,20 @@ Result<Plan> plan_of(const BenchOptions& options) {
     plan.wanted = wanted_of(options.mode);
     plan.max_seconds = options.max_seconds;
     return plan;
+}
+
+// Greets the other machine, which is no matter of the command line any more.
+Status reach_peer(const BenchOptions& options, Plan& plan) {
+    if (options.peer.empty()) return {};
+    auto peer = Peer::connect(options.peer, options.max_seconds);
+    if (!peer) return std::unexpected(peer.error());
+    auto places = Places::between_machines(0, (*peer)->own_address(), (*peer)->address());
+    if (!places) return std::unexpected(places.error());
+    const Question& any = plan.questions.front();
+    plan.places = *places;
+    plan.like = {0, {}, any.wait, any.cq, any.rotate_vis, any.vis, 0, 0};
+    plan.peer = std::move(*peer);
+    return {};
 }
 
 void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", what); }
@@ -164,10 +232,23 @@ std::string bench_footer() {
 }
 
 int run_bench(const BenchOptions& options) {
+    if (options.bench == "serve") return run_bench_serve(options);
+    if (!options.address.empty()) {
+        complain("--address is for 'via bench serve'");
+        return exit_usage;
+    }
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {
         complain(plan.error().what);
+        return exit_usage;
+    }
+    if (auto reached = reach_peer(options, *plan); !reached) {
+        complain(reached.error().what);
+        return exit_failed;
+    }
+    if (auto added = add_channels(options, *plan); !added) {
+        complain(added.error().what);
         return exit_usage;
     }
     ProgressLine progress;
@@ -191,9 +272,12 @@ int run_bench(const BenchOptions& options) {
     const auto missing = inconclusive(*outcome, rounds, wanted);
     for (const std::string& line : missing) complain("inconclusive: " + line);
     if (!missing.empty()) {
-        complain(probe_text(*outcome) +
-                 "; try again when the machine is quiet, with more --rounds, "
-                 "or, where the mode wanted never comes, with other --near-below and --far-above");
+        complain(outcome->remote
+                     ? std::string("try again when both machines are quiet, or with more --rounds")
+                     : probe_text(*outcome) +
+                           "; try again when the machine is quiet, with more --rounds, "
+                           "or, where the mode wanted never comes, with other --near-below and "
+                           "--far-above");
     }
     return missing.empty() ? exit_good : exit_inconclusive;
 }

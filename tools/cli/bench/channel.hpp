@@ -67,15 +67,23 @@ struct DeviceOptions {
     bool exported = false;  // the arenas are segments that the other side attaches to
 };
 
+enum class Sort : std::uint8_t {
+    kernel,  // what the kernel offers
+    limit,   // of the machine, not a peer
+    peer,    // a program of others, which must be installed
+};
+
 struct ChannelInfo {
     std::string_view name;
     std::string_view what;  // one line for --help
-    bool limit;             // of the machine, not a peer
+    Sort sort;
+    bool between_machines;
 };
 
 // Everything that --against accepts.
 const std::vector<ChannelInfo>& known_channels();
 bool is_known_channel(std::string_view name);
+bool goes_between_machines(std::string_view name);
 
 // NULL for a name that is not known.
 std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places = {});

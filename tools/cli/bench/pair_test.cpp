@@ -51,7 +51,7 @@ public:
     Result<Reading> measure(const Question&, const Effort&) override {
         if (fault_ == Fault::measure && link_.is_first()) return fail("no ruler");
         while (fault_ == Fault::hang && !link_.is_first()) relax();
-        if (!link_.meet()) return fail("called off");
+        if (!link_.meet()) return fail("{}", called_off);
         return Reading{};
     }
 
