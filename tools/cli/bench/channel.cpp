@@ -26,6 +26,8 @@ const std::vector<Entry>& entries() {
          make_tcp_socket},
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
          make_udp_socket},
+        {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", Sort::peer, false},
+         make_libfabric_tcp},
         {{"line", "a cache line each way (latency)", limit, false}, anywhere<make_line>},
         {{"two-copy", "copied in, flag, copied out, not pipelined", limit, false},
          anywhere<make_two_copy>},

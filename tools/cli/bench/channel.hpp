@@ -96,6 +96,7 @@ std::unique_ptr<Channel> make_pipe();
 std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
+std::unique_ptr<Channel> make_libfabric_tcp(const Places& places);
 std::unique_ptr<Channel> make_line();
 std::unique_ptr<Channel> make_two_copy();
 std::unique_ptr<Channel> make_ring();

@@ -46,6 +46,9 @@ std::string figure(double value) {
     return fmt::format("{:.4f}", value);
 }
 
+// A program of others tells no more than its mean.
+std::string figure_if_any(double value) { return value > 0 ? figure(value) : "-"; }
+
 // Between machines there is none.
 std::string probe_of(const Row& row, const char* none, int digits) {
     return row.mode == Mode::remote ? none : fmt::format("{:.{}f}", row.probe_ns, digits);
@@ -88,15 +91,15 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
         name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
         name_of(question.wait));
-    line +=
-        fmt::format(R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
-                    R"("p99":{:.6g},)",
-                    question.depth, question.vis, unit_of(question.bench), row.summary.median,
-                    row.summary.min, row.summary.max, row.summary.p99);
+    line += fmt::format(
+        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
+        R"("p99":{},)",
+        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
+        row.summary.max, row.summary.p99 > 0 ? fmt::format("{:.6g}", row.summary.p99) : "null");
     line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{},"mode":"{}",)", row.rounds,
                         row.dropped, probe_of(row, "null", 1), name_of(row.mode));
     line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
-    line += against.empty() ? R"("against":null}})"
+    line += against.empty() ? R"("against":null})"
                             : fmt::format(R"("against":"{}"}})", escaped(against));
     return line + "\n";
 }
@@ -216,9 +219,10 @@ std::string table(const std::vector<Row>& rows) {
             "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
             "{:>7} {:>6} {:>8}\n",
             size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
-            figure(row.summary.min), figure(row.summary.max), figure(row.summary.p99),
-            row.question.bench == Bench::latency ? figure(row.p999_us) : "-", figure(row.cpu_us),
-            row.rounds, row.dropped, probe_of(row, "-", 0), row.ratio ? figure(*row.ratio) : "-");
+            figure(row.summary.min), figure(row.summary.max), figure_if_any(row.summary.p99),
+            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
+            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row, "-", 0),
+            row.ratio ? figure(*row.ratio) : "-");
     }
     return text;
 }
