@@ -115,7 +115,7 @@ Status fits_between_machines(const BenchOptions& options) {
         return fail("--mode {}: two machines are neither near nor far", options.mode);
     }
     for (const std::string& name : expand(options.against, options.device, true)) {
-        if (is_known_channel(name) && !goes_between_machines(name)) {
+        if (!goes_between_machines(name)) {
             return fail("--against {} does not reach another machine; udp-socket and tcp-socket do",
                         name);
         }
@@ -136,7 +136,7 @@ Status choose_processors(const BenchOptions& options, Plan& plan) {
     return {};
 }
 
-Status add_channels(const BenchOptions& options, Plan& plan) {
+void add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
@@ -145,21 +145,20 @@ Status add_channels(const BenchOptions& options, Plan& plan) {
                                                  any.rotate_vis, any.vis, options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
-        auto channel = make_comparison(name, plan.places);
-        if (!channel) {
-            return fail("--against {}: there is no such channel; 'via bench --help' lists them",
-                        name);
-        }
-        plan.channels.push_back(std::move(channel));
+        plan.channels.push_back(make_comparison(name, plan.places));
     }
-    return {};
 }
 
+// All but the channels, which depend on where the other side is.
 Result<Plan> plan_of(const BenchOptions& options) {
     Plan plan;
     auto questions = questions_of(options);
     if (!questions) return std::unexpected(questions.error());
     plan.questions = *questions;
+    for (const std::string& name : expand(options.against, options.device, false)) {
+        if (is_known_channel(name)) continue;
+        return fail("--against {}: there is no such channel; 'via bench --help' lists them", name);
+    }
     if (auto found = find_places(options, plan); !found) return std::unexpected(found.error());
     if (!options.peer.empty()) {
         const auto fits = fits_between_machines(options);
@@ -247,10 +246,7 @@ int run_bench(const BenchOptions& options) {
         complain(reached.error().what);
         return exit_failed;
     }
-    if (auto added = add_channels(options, *plan); !added) {
-        complain(added.error().what);
-        return exit_usage;
-    }
+    add_channels(options, *plan);
     ProgressLine progress;
     plan->progress = [&](const std::string& what) { progress.show(what); };
     const std::uint32_t rounds = plan->rounds;

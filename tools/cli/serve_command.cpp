@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "bench/control.hpp"
 #include "bench/cpus.hpp"
 #include "bench/serve.hpp"
 #include "commands.hpp"
@@ -27,8 +28,10 @@ int run_bench_serve(const BenchOptions& options) {
     }
     const auto cpu = bench::choose_cpu(options.cpus);
     if (!cpu) return complain(cpu.error().what, exit_usage);
+    const auto address = bench::Address::resolve(options.address, bench::default_control_port);
+    if (!address) return complain("--address " + address.error().what, exit_usage);
     bench::ServeOptions serving;
-    serving.address = options.address;
+    serving.address = *address;
     serving.cpu = *cpu;
     serving.max_seconds = options.max_seconds;
     serving.tell = [](const std::string& what) {

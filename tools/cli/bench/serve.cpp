@@ -93,11 +93,10 @@ Status Server::bind_to(const Address& address) {
 }
 
 Status Server::listen() {
-    const auto address = Address::resolve(options_.address, default_control_port);
-    if (!address) return fail("--address {}", address.error().what);
-    auto bound = bind_to(*address);
+    const Address& address = options_.address;
+    auto bound = bind_to(address);
     // A machine without IPv6.
-    if (!bound && address->is_any()) bound = bind_to(address->any_ipv4());
+    if (!bound && address.is_any()) bound = bind_to(address.any_ipv4());
     if (!bound) return bound;
     const auto own = Address::own_of(listener_.get());
     if (!own) return std::unexpected(own.error());

@@ -4,12 +4,13 @@
 #include <functional>
 #include <string>
 
+#include "bench/address.hpp"
 #include "bench/types.hpp"
 
 namespace via::bench {
 
 struct ServeOptions {
-    std::string address;    // HOST[:PORT]; empty: all addresses, the usual port
+    Address address;        // to listen at
     int cpu = 0;            // where the processes of all channels are pinned
     int max_seconds = 300;  // of a client, besides a minute for coming and going
     std::function<void(const std::string&)> tell;  // news, a line each
