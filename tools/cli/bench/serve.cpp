@@ -25,7 +25,9 @@ namespace via::bench {
 namespace {
 
 constexpr std::int64_t greeting_ns = 5'000'000'000;  // for a whole hello
-constexpr std::size_t most_visitors = 32;            // that have not said hello yet
+// Who comes just after the last one has left should not be sent away.
+constexpr std::int64_t waiting_ns = 2'000'000'000;
+constexpr std::size_t most_visitors = 32;  // that have not said hello yet
 constexpr std::size_t hello_bytes = control_header_bytes + sizeof(std::uint32_t);
 constexpr std::int64_t second_ns = 1'000'000'000;
 
@@ -36,6 +38,8 @@ struct Visitor {
     std::int64_t deadline_ns = 0;
     std::array<std::byte, hello_bytes> heard{};
     std::size_t bytes = 0;
+
+    bool is_heard() const { return bytes == heard.size(); }
 };
 
 void say_goodbye(const FileHandle& socket, const std::string& why) {
@@ -108,14 +112,22 @@ Status Server::listen() {
 // Sleeps until something happens, and looks at everything that may have.
 Status Server::turn() {
     std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}, {serving_ends_.get(), POLLIN, 0}};
-    for (const Visitor& visitor : visitors_) polled.push_back({visitor.socket.get(), POLLIN, 0});
+    for (const Visitor& visitor : visitors_) {
+        const short what = visitor.is_heard() ? 0 : POLLIN;
+        polled.push_back({visitor.socket.get(), what, 0});
+    }
     const int ready = ::poll(polled.data(), polled.size(), turn_ms());
     if (ready < 0 && errno != EINTR) return fail_errno("poll");
     if (serving_ > 0) look_after_serving();
     for (std::size_t i = 0; i < visitors_.size(); ++i) {
         Visitor& visitor = visitors_[i];
         if (ready > 0 && polled[2 + i].revents != 0 && !hear(visitor)) visitor.socket.reset();
-        if (visitor.socket && now_ns() > visitor.deadline_ns) {
+        const bool late = now_ns() > visitor.deadline_ns;
+        if (!visitor.socket) continue;
+        if (visitor.is_heard() && (serving_ < 0 || late)) {
+            decide(visitor);
+            visitor.socket.reset();
+        } else if (late) {
             complain(visitor.name + " said nothing");
             visitor.socket.reset();
         }
@@ -127,7 +139,7 @@ Status Server::turn() {
 
 int Server::turn_ms() const {
     const bool nothing_to_time = visitors_.empty() && (serving_ < 0 || serving_ends_);
-    return nothing_to_time ? -1 : 1000;
+    return nothing_to_time ? -1 : 500;
 }
 
 void Server::let_in() {
@@ -153,6 +165,7 @@ void Server::let_in() {
 
 // False: we are done with this one.
 bool Server::hear(Visitor& visitor) {
+    if (visitor.is_heard()) return false;  // gone while it waited
     const ssize_t got = ::recv(visitor.socket.get(), visitor.heard.data() + visitor.bytes,
                                visitor.heard.size() - visitor.bytes, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -178,9 +191,8 @@ bool Server::hear(Visitor& visitor) {
             return false;
         }
     }
-    if (visitor.bytes < hello_bytes) return true;
-    decide(visitor);
-    return false;
+    if (visitor.is_heard()) visitor.deadline_ns = now_ns() + waiting_ns;
+    return true;
 }
 
 void Server::decide(Visitor& visitor) {
