@@ -196,16 +196,28 @@ void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", w
 }  // namespace
 
 std::string bench_footer() {
-    std::string text = "Channels for --against (or kernel, limits, all):\n";
+    std::string text = "Channels for --against (or kernel, limits, all: both):\n";
     for (const ChannelInfo& info : known_channels()) {
-        text += fmt::format("  {:<12} {}\n", info.name, info.what);
+        text += fmt::format("  {:<13} {}\n", info.name, info.what);
     }
+    text +=
+        "libfabric-tcp runs fi_pingpong (Debian's package libfabric-bin), twice in each sample, "
+        "with\n"
+        "endpoints of type msg and of type rdm; the faster run counts.\n";
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
         "over 150 ns far, else between. Figures of two modes are never mixed or compared.\n"
         "Samples with involuntary switches, steal or foreign load, or during which the mode\n"
         "changed, are dropped and counted.\n"
+        "\nTwo machines: 'via bench serve' on one, 'via bench ... --peer HOST[:PORT]' on the "
+        "other\n"
+        "for udp, auto, udp-socket and tcp-socket. The one with --peer sends first, keeps the "
+        "time\n"
+        "and prints; a stream goes to the one that serves. There is no cache line to time: the\n"
+        "mode is called remote, and instead the two compare their clocks around each sample.\n"
+        "serve takes one client at a time until it is ended; whoever reaches its TCP port (9742)\n"
+        "may measure with it: give it an address (--address) that only friends can reach.\n\n"
         "  latency    half a round trip in us, payload read by the receiving processor and the\n"
         "             sender's completion reaped (read: post to bytes in hand); p99 is of single\n"
         "             messages within a round, the median of the rounds\n"
@@ -226,6 +238,10 @@ std::string bench_footer() {
         "  via bench latency --wait block --against futex,pipe\n"
         "  via bench latency --size 8 --vis 1000 --cq --json\n"
         "  via bench latency --device udp --netns left,right --against udp-socket,tcp-socket\n"
+        "  via bench latency --device udp --netns left,right --size 64K,1M \\\n"
+        "      --against libfabric-tcp\n"
+        "  via bench serve --address 192.0.2.8          (there)\n"
+        "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }

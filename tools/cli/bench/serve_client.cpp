@@ -198,8 +198,12 @@ Result<FileHandle> Client::meet_process(const FileHandle& listener, std::uint64_
         return std::max<int>(static_cast<int>((deadline_ns - now_ns()) / 1'000'000), 0);
     };
     for (;;) {
-        pollfd polled{listener.get(), POLLIN, 0};
-        if (::poll(&polled, 1, left()) == 0) return fail("its process did not come");
+        std::array<pollfd, 2> polled{pollfd{listener.get(), POLLIN, 0},
+                                     pollfd{line_.get(), POLLRDHUP, 0}};
+        if (::poll(polled.data(), polled.size(), left()) == 0) {
+            return fail("its process did not come");
+        }
+        if (polled[1].revents != 0) return fail("it left before its process came");
         FileHandle wire(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!wire) continue;
         const auto from = Address::peer_of(wire.get());
