@@ -68,7 +68,7 @@ std::string heading(const Row& row) {
     }
     if (row.mode == Mode::remote) text += "; two machines, neither near nor far";
     return text +
-           (is_stream(question) ? "; some 16 MB of buffers in turn" : "; two buffers in turn");
+           (is_stream(question) ? "; up to 256 buffers or 16 MB in turn" : "; two buffers in turn");
 }
 
 // A device's name is the user's; no other string needs it.
