@@ -221,7 +221,7 @@ TEST(BenchPeer, TwoHostsMeasureOverEachChannel) {
     Host host;
     Server server(Networks::address(1), networks.name(1));
     for (const Words& what : {Words{"latency", "--device", "udp", "--size", "8,4K"},
-                              Words{"bandwidth", "--device", "auto", "--size", "64K"},
+                              Words{"bandwidth", "--device", "auto", "--size", "4K"},
                               Words{"rate", "--device", "udp", "--cq", "--vis", "3"},
                               Words{"latency", "--device", "udp", "--wait", "block"},
                               Words{"latency", "--device", "udp", "--op", "read"}}) {
@@ -310,7 +310,7 @@ TEST(BenchPeer, AClientCannotAskForEverything) {
 TEST(BenchPeer, AClientThatIsKilledDoesNotMatter) {
     Server server;
     Words words = short_run(server.place());
-    words[std::find(words.begin(), words.end(), "--rounds") - words.begin() + 1] = "10000";
+    *(std::find(words.begin(), words.end(), "--rounds") + 1) = "10000";
     for (int round = 0; round < 3; ++round) {
         Command client(words);
         server.line_with("begins");
@@ -324,7 +324,7 @@ TEST(BenchPeer, AServerThatIsKilledIsTold) {
     std::optional<Server> server;
     server.emplace();
     Words words = short_run(server->place());
-    words[std::find(words.begin(), words.end(), "--rounds") - words.begin() + 1] = "10000";
+    *(std::find(words.begin(), words.end(), "--rounds") + 1) = "10000";
     Command client(words);
     server->line_with("begins");
     server.reset();
