@@ -19,8 +19,9 @@ using namespace via::bench;
 
 constexpr std::uint64_t largest_size = 64u << 20;
 
-// "all", "kernel" and "limits" stand for several.
-std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device) {
+// "all", "kernel" and "limits" stand for several; programs of others are asked for by name.
+std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
+                                bool remote) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view name) {
         const bool known = std::find(names.begin(), names.end(), name) != names.end();
@@ -33,7 +34,9 @@ std::vector<std::string> expand(const std::vector<std::string>& asked, const std
             continue;
         }
         for (const ChannelInfo& info : known_channels()) {
-            if (all || info.limit == (name == "limits")) add(info.name);
+            const Sort wanted = name == "limits" ? Sort::limit : Sort::kernel;
+            if (info.sort == Sort::peer || (remote && !info.between_machines)) continue;
+            if (all || info.sort == wanted) add(info.name);
         }
     }
     return names;
@@ -85,17 +88,55 @@ Wanted wanted_of(const std::string& mode) {
     return mode == "both" ? Wanted::both : Wanted::any;
 }
 
-Result<Plan> plan_of(const BenchOptions& options) {
-    Plan plan;
-    auto questions = questions_of(options);
-    if (!questions) return std::unexpected(questions.error());
-    plan.questions = *questions;
+Status find_places(const BenchOptions& options, Plan& plan) {
+    if (!options.netns.empty() && !options.peer.empty()) {
+        return fail("--netns and --peer: one or the other");
+    }
     if (!options.netns.empty()) {
         if (options.netns.size() != 2) return fail("--netns wants two names: A,B");
         auto places = Places::in_namespaces(options.netns[0], options.netns[1]);
         if (!places) return std::unexpected(places.error());
         plan.places = *places;
     }
+    return {};
+}
+
+// With --peer: what makes no sense between machines.
+Status fits_between_machines(const BenchOptions& options) {
+    const std::string medium = options.device.substr(0, options.device.find(':'));
+    if (medium != "udp" && medium != "auto" && !goes_between_machines(medium)) {
+        return fail(
+            "--device {} does not reach another machine; with --peer it is udp, auto, "
+            "udp-socket or tcp-socket",
+            options.device);
+    }
+    if (options.exported) return fail("--export: machines do not share segments");
+    if (options.mode != "any") {
+        return fail("--mode {}: two machines are neither near nor far", options.mode);
+    }
+    for (const std::string& name : expand(options.against, options.device, true)) {
+        if (!goes_between_machines(name)) {
+            return fail("--against {} does not reach another machine; udp-socket and tcp-socket do",
+                        name);
+        }
+    }
+    return {};
+}
+
+Status choose_processors(const BenchOptions& options, Plan& plan) {
+    if (!options.peer.empty()) {
+        auto cpu = choose_cpu(options.cpus);
+        if (!cpu) return std::unexpected(cpu.error());
+        plan.cpus = {*cpu, *cpu};
+        return {};
+    }
+    auto cpus = choose_cpus(options.cpus);
+    if (!cpus) return std::unexpected(cpus.error());
+    plan.cpus = *cpus;
+    return {};
+}
+
+void add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
@@ -103,17 +144,29 @@ Result<Plan> plan_of(const BenchOptions& options) {
         plan.channels.push_back(make_via_device({options.device, plan.places, any.wait, any.cq,
                                                  any.rotate_vis, any.vis, options.exported}));
     }
-    for (const std::string& name : expand(options.against, options.device)) {
-        auto channel = make_comparison(name, plan.places);
-        if (!channel) {
-            return fail("--against {}: there is no such channel; 'via bench --help' lists them",
-                        name);
-        }
-        plan.channels.push_back(std::move(channel));
+    for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
+        plan.channels.push_back(make_comparison(name, plan.places));
     }
-    auto cpus = choose_cpus(options.cpus);
-    if (!cpus) return std::unexpected(cpus.error());
-    plan.cpus = *cpus;
+}
+
+// All but the channels, which depend on where the other side is.
+Result<Plan> plan_of(const BenchOptions& options) {
+    Plan plan;
+    auto questions = questions_of(options);
+    if (!questions) return std::unexpected(questions.error());
+    plan.questions = *questions;
+    for (const std::string& name : expand(options.against, options.device, false)) {
+        if (is_known_channel(name)) continue;
+        return fail("--against {}: there is no such channel; 'via bench --help' lists them", name);
+    }
+    if (auto found = find_places(options, plan); !found) return std::unexpected(found.error());
+    if (!options.peer.empty()) {
+        const auto fits = fits_between_machines(options);
+        if (!fits) return std::unexpected(fits.error());
+    }
+    if (auto chosen = choose_processors(options, plan); !chosen) {
+        return std::unexpected(chosen.error());
+    }
     if (options.near_below_ns > options.far_above_ns) {
         return fail("--near-below must not be more than --far-above");
     }
@@ -124,21 +177,47 @@ Result<Plan> plan_of(const BenchOptions& options) {
     return plan;
 }
 
+// Greets the other machine, which is no matter of the command line any more.
+Status reach_peer(const BenchOptions& options, Plan& plan) {
+    if (options.peer.empty()) return {};
+    auto peer = Peer::connect(options.peer, options.max_seconds);
+    if (!peer) return std::unexpected(peer.error());
+    auto places = Places::between_machines(0, (*peer)->own_address(), (*peer)->address());
+    if (!places) return std::unexpected(places.error());
+    const Question& any = plan.questions.front();
+    plan.places = *places;
+    plan.like = {0, {}, any.wait, any.cq, any.rotate_vis, any.vis, 0, 0};
+    plan.peer = std::move(*peer);
+    return {};
+}
+
 void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", what); }
 
 }  // namespace
 
 std::string bench_footer() {
-    std::string text = "Channels for --against (or kernel, limits, all):\n";
+    std::string text = "Channels for --against (or kernel, limits, all: both):\n";
     for (const ChannelInfo& info : known_channels()) {
-        text += fmt::format("  {:<12} {}\n", info.name, info.what);
+        text += fmt::format("  {:<13} {}\n", info.name, info.what);
     }
+    text +=
+        "libfabric-tcp runs fi_pingpong (Debian's package libfabric-bin), twice in each sample, "
+        "with\n"
+        "endpoints of type msg and of type rdm; the faster run counts.\n";
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
         "over 150 ns far, else between. Figures of two modes are never mixed or compared.\n"
         "Samples with involuntary switches, steal or foreign load, or during which the mode\n"
         "changed, are dropped and counted.\n"
+        "\nTwo machines: 'via bench serve' on one, 'via bench ... --peer HOST[:PORT]' on the "
+        "other\n"
+        "for udp, auto, udp-socket and tcp-socket. The one with --peer sends first, keeps the "
+        "time\n"
+        "and prints; a stream goes to the one that serves. There is no cache line to time: the\n"
+        "mode is called remote, and instead the two compare their clocks around each sample.\n"
+        "serve takes one client at a time until it is ended; whoever reaches its TCP port (9742)\n"
+        "may measure with it: give it an address (--address) that only friends can reach.\n\n"
         "  latency    half a round trip in us, payload read by the receiving processor and the\n"
         "             sender's completion reaped (read: post to bytes in hand); p99 is of single\n"
         "             messages within a round, the median of the rounds\n"
@@ -159,17 +238,31 @@ std::string bench_footer() {
         "  via bench latency --wait block --against futex,pipe\n"
         "  via bench latency --size 8 --vis 1000 --cq --json\n"
         "  via bench latency --device udp --netns left,right --against udp-socket,tcp-socket\n"
+        "  via bench latency --device udp --netns left,right --size 64K,1M \\\n"
+        "      --against libfabric-tcp\n"
+        "  via bench serve --address 192.0.2.8          (there)\n"
+        "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }
 
 int run_bench(const BenchOptions& options) {
+    if (options.bench == "serve") return run_bench_serve(options);
+    if (!options.address.empty()) {
+        complain("--address is for 'via bench serve'");
+        return exit_usage;
+    }
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {
         complain(plan.error().what);
         return exit_usage;
     }
+    if (auto reached = reach_peer(options, *plan); !reached) {
+        complain(reached.error().what);
+        return exit_failed;
+    }
+    add_channels(options, *plan);
     ProgressLine progress;
     plan->progress = [&](const std::string& what) { progress.show(what); };
     const std::uint32_t rounds = plan->rounds;
@@ -191,9 +284,12 @@ int run_bench(const BenchOptions& options) {
     const auto missing = inconclusive(*outcome, rounds, wanted);
     for (const std::string& line : missing) complain("inconclusive: " + line);
     if (!missing.empty()) {
-        complain(probe_text(*outcome) +
-                 "; try again when the machine is quiet, with more --rounds, "
-                 "or, where the mode wanted never comes, with other --near-below and --far-above");
+        complain(outcome->remote
+                     ? std::string("try again when both machines are quiet, or with more --rounds")
+                     : probe_text(*outcome) +
+                           "; try again when the machine is quiet, with more --rounds, "
+                           "or, where the mode wanted never comes, with other --near-below and "
+                           "--far-above");
     }
     return missing.empty() ? exit_good : exit_inconclusive;
 }

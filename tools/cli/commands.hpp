@@ -31,7 +31,7 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate, register
+    std::string bench;  // latency, bandwidth, rate, register, serve
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
@@ -39,10 +39,13 @@ struct BenchOptions {
     double near_below_ns = 100;
     double far_above_ns = 150;
     bool keep_disturbed = false;
-    std::string cpus;  // "A,B"; empty: the first two
+    std::string cpus;  // "A,B", with a peer or to serve "A"; empty: the first ones
     std::vector<std::string> sizes;
     std::vector<std::string> against;
     std::vector<std::string> netns;  // two network namespaces, or none
+    std::string peer;                // HOST[:PORT] of `via bench serve`, or empty
+    std::string address;             // serve: HOST[:PORT] to listen at, or empty
+    std::vector<std::string> given;  // options that the command line names
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;
@@ -58,6 +61,7 @@ int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_bench(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
+int run_bench_serve(const BenchOptions& options);
 
 // Help texts that only the bench knows.
 std::string bench_footer();

@@ -112,6 +112,7 @@ Kind kind_of(const Sample& sample) {
         case Mode::between:
             return Kind::between;
         case Mode::far:
+        case Mode::remote:  // both processes are here
             break;
     }
     return Kind::far;

@@ -34,9 +34,9 @@ void add_demo(CLI::App& app, DemoOptions& options) {
 void add_bench(CLI::App& app, BenchOptions& options) {
     auto* bench =
         app.add_subcommand("bench", "Measure latency, bandwidth, rate or registering, and compare");
-    bench->add_option("bench", options.bench, "latency, bandwidth, rate or register")
+    bench->add_option("bench", options.bench, "latency, bandwidth, rate, register or serve")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "register"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "register", "serve"}));
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")
@@ -59,6 +59,11 @@ void add_bench(CLI::App& app, BenchOptions& options) {
                     "Message memory in shared segments; RDMA goes straight into them");
     bench->add_option("--netns", options.netns, "Two network namespaces, a process in each: A,B")
         ->delimiter(',');
+    bench->add_option("--peer", options.peer,
+                      "The second process on another machine, where 'via bench serve' runs: "
+                      "HOST[:PORT]");
+    bench->add_option("--address", options.address,
+                      "serve: listen here, HOST[:PORT] (all addresses, TCP port 9742)");
     bench->add_option("--against", options.against, "Channels to compare with, a list")
         ->delimiter(',');
     bench->add_option("--rounds", options.rounds, "Good rounds wanted of each figure")
@@ -75,8 +80,11 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         ->capture_default_str();
     bench->add_flag("--keep-disturbed", options.keep_disturbed,
                     "Count samples that other processes disturbed (with via-weather)");
-    bench->add_option("--cpus", options.cpus, "Two processors to pin to: A,B");
-    bench->add_option("--max-seconds", options.max_seconds, "Stop measuring after this long")
+    bench->add_option("--cpus", options.cpus,
+                      "Two processors to pin to: A,B; with --peer and for serve one, A");
+    bench
+        ->add_option("--max-seconds", options.max_seconds,
+                     "Stop measuring after this long; serve: what a client may ask for")
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
     bench->add_flag("--json", options.json, "One JSON object a line on standard output");
@@ -105,6 +113,9 @@ int main(int argc, char** argv) {
         if (app.got_subcommand("info")) return run_info(info);
         if (app.got_subcommand("stat")) return run_stat(stat);
         if (app.got_subcommand("demo")) return run_demo(demo);
+        for (const CLI::Option* option : app.get_subcommand("bench")->get_options()) {
+            if (option->count() > 0) bench.given.push_back(option->get_name());
+        }
         return run_bench(bench);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exit_good : exit_usage;

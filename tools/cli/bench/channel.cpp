@@ -17,20 +17,29 @@ std::unique_ptr<Channel> anywhere(const Places&) {
 }
 
 const std::vector<Entry>& entries() {
+    constexpr Sort kernel = Sort::kernel;
+    constexpr Sort limit = Sort::limit;
     static const std::vector<Entry> all{
-        {{"pipe", "two pipes of 1 MB", false}, anywhere<make_pipe>},
-        {{"unix-socket", "a Unix stream socket", false}, anywhere<make_unix_socket>},
-        {{"tcp-socket", "TCP over loopback or --netns, TCP_NODELAY", false}, make_tcp_socket},
-        {{"udp-socket", "UDP over loopback or --netns, with a window", false}, make_udp_socket},
-        {{"line", "a cache line each way (latency)", true}, anywhere<make_line>},
-        {{"two-copy", "copied in, flag, copied out, not pipelined", true}, anywhere<make_two_copy>},
-        {{"ring", "copied in and out, pipelined, best of a sweep", true}, anywhere<make_ring>},
-        {{"cma", "process_vm_readv: one copy by the kernel", true}, anywhere<make_cma>},
-        {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", true}, anywhere<make_spsc>},
-        {{"futex", "a bare futex hand-over (latency, blocking)", true}, anywhere<make_futex>},
-        {{"put", "copied into memory of both, where the other one polls it", true},
+        {{"pipe", "two pipes of 1 MB", kernel, false}, anywhere<make_pipe>},
+        {{"unix-socket", "a Unix stream socket", kernel, false}, anywhere<make_unix_socket>},
+        {{"tcp-socket", "TCP over loopback, --netns or --peer, TCP_NODELAY", kernel, true},
+         make_tcp_socket},
+        {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
+         make_udp_socket},
+        {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", Sort::peer, false},
+         make_libfabric_tcp},
+        {{"line", "a cache line each way (latency)", limit, false}, anywhere<make_line>},
+        {{"two-copy", "copied in, flag, copied out, not pipelined", limit, false},
+         anywhere<make_two_copy>},
+        {{"ring", "copied in and out, pipelined, best of a sweep", limit, false},
+         anywhere<make_ring>},
+        {{"cma", "process_vm_readv: one copy by the kernel", limit, false}, anywhere<make_cma>},
+        {{"spsc", "a queue of 64-byte slots (up to 56 bytes)", limit, false}, anywhere<make_spsc>},
+        {{"futex", "a bare futex hand-over (latency, blocking)", limit, false},
+         anywhere<make_futex>},
+        {{"put", "copied into memory of both, where the other one polls it", limit, false},
          anywhere<make_put>},
-        {{"memcpy", "one process copies, nobody receives", true}, anywhere<make_memcpy>},
+        {{"memcpy", "one process copies, nobody receives", limit, false}, anywhere<make_memcpy>},
     };
     return all;
 }
@@ -54,6 +63,11 @@ const std::vector<ChannelInfo>& known_channels() {
 }
 
 bool is_known_channel(std::string_view name) { return find(name) != nullptr; }
+
+bool goes_between_machines(std::string_view name) {
+    const Entry* entry = find(name);
+    return entry != nullptr && entry->info.between_machines;
+}
 
 std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places) {
     const Entry* entry = find(name);

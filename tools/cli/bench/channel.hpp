@@ -67,15 +67,23 @@ struct DeviceOptions {
     bool exported = false;  // the arenas are segments that the other side attaches to
 };
 
+enum class Sort : std::uint8_t {
+    kernel,  // what the kernel offers
+    limit,   // of the machine, not a peer
+    peer,    // a program of others, which must be installed
+};
+
 struct ChannelInfo {
     std::string_view name;
     std::string_view what;  // one line for --help
-    bool limit;             // of the machine, not a peer
+    Sort sort;
+    bool between_machines;
 };
 
 // Everything that --against accepts.
 const std::vector<ChannelInfo>& known_channels();
 bool is_known_channel(std::string_view name);
+bool goes_between_machines(std::string_view name);
 
 // NULL for a name that is not known.
 std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places = {});
@@ -88,6 +96,7 @@ std::unique_ptr<Channel> make_pipe();
 std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
+std::unique_ptr<Channel> make_libfabric_tcp(const Places& places);
 std::unique_ptr<Channel> make_line();
 std::unique_ptr<Channel> make_two_copy();
 std::unique_ptr<Channel> make_ring();

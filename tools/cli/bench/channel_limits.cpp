@@ -289,7 +289,7 @@ public:
     Result<Reading> measure(const Question& question, const Effort& effort) override {
         const Pools pools = pools_of(link_.arena, question);
         Reading reading;
-        if (!link_.meet()) return fail("called off");
+        if (!link_.meet()) return fail("{}", called_off);
         if (link_.is_first()) {
             timed_exchanges(link_, effort, reading, [&](std::uint64_t i) {
                 std::memcpy(pools.receive.at(i), pools.send.at(i), question.size);
@@ -297,7 +297,7 @@ public:
                 return true;
             });
         }
-        if (!link_.meet()) return fail("called off");
+        if (!link_.meet()) return fail("{}", called_off);
         return reading;
     }
 

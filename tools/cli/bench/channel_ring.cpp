@@ -177,7 +177,7 @@ private:
             if (!reading) return std::unexpected(reading.error());
             link_.mine().reading = *reading;
             link_.mine().reading.retry = now_ns() > deadline_ns_;
-            if (!link_.meet()) return fail("called off");
+            if (!link_.meet()) return fail("{}", called_off);
             const auto& both = link_.shared().published;
             const std::int64_t first_ns = both[0].reading.first_ns;
             const std::int64_t last_ns = std::max(both[0].reading.last_ns, both[1].reading.last_ns);
@@ -185,7 +185,7 @@ private:
                 static_cast<double>(last_ns - first_ns) / static_cast<double>(messages);
             if (run == 0 || took_ns < best_ns) best_ns = took_ns;
             time_is_up_ = both[0].reading.retry;  // the first side's word, for both alike
-            if (!link_.meet()) return fail("called off");
+            if (!link_.meet()) return fail("{}", called_off);
         }
         return best_ns;
     }

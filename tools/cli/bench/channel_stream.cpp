@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "bench/end.hpp"
 #include "bench/file_handle.hpp"
@@ -139,38 +140,103 @@ public:
     }
 };
 
+Status without_delay(const FileHandle& end) {
+    const int on = 1;
+    const int done = ::setsockopt(end.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return done < 0 ? fail_errno("TCP_NODELAY") : Status{};
+}
+
+Status connect_to(const FileHandle& end, const Address& address) {
+    if (::connect(end.get(), address.get(), address.bytes()) < 0) {
+        return fail_errno("connect to " + address.text());
+    }
+    return without_delay(end);
+}
+
+// Between machines the second side listens and the first one learns where. `end` is the first
+// side's socket or the second side's listener; whatever hangs is ended by the parent's watchdog.
+class RemoteTcpEndpoint final : public Endpoint {
+public:
+    RemoteTcpEndpoint(Link& link, const FileHandle& end, const Places& places)
+        : link_(link), end_(end), places_(places) {}
+
+    Status open() override {
+        const auto own = Address::own_of(end_.get());
+        if (!own) return std::unexpected(own.error());
+        link_.mine().port = own->port();
+        if (!link_.meet()) return fail("{}", called_off);
+        const Address& other = places_.address(link_.other());
+        if (link_.is_first()) {
+            const auto port = static_cast<std::uint16_t>(link_.theirs().port);
+            if (auto done = connect_to(end_, other.with_port(port)); !done) return done;
+        } else if (auto done = accept_from(other); !done) {
+            return done;
+        }
+        const int socket = link_.is_first() ? end_.get() : accepted_.get();
+        stream_.emplace(link_, StreamFiles{socket, socket});
+        return link_.meet() ? Status{} : fail("{}", called_off);
+    }
+
+    Result<Reading> measure(const Question& question, const Effort& effort) override {
+        return run_messages(*stream_, link_, question, effort);
+    }
+
+private:
+    // Nobody else's machine.
+    Status accept_from(const Address& other) {
+        for (;;) {
+            accepted_ = FileHandle(::accept4(end_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!accepted_) return fail_errno("accept");
+            const auto peer = Address::peer_of(accepted_.get());
+            if (peer && peer->same_machine(other)) return without_delay(accepted_);
+        }
+    }
+
+    Link& link_;
+    const FileHandle& end_;
+    const Places& places_;
+    FileHandle accepted_;
+    std::optional<StreamEnd> stream_;
+};
+
 class TcpChannel final : public StreamChannel {
 public:
     explicit TcpChannel(const Places& places) : StreamChannel("tcp-socket"), places_(places) {}
 
     Status prepare(std::uint64_t) override {
-        auto listener = places_.make_socket(1, SOCK_STREAM);
-        if (!listener) return std::unexpected(listener.error());
-        auto caller = places_.make_socket(0, SOCK_STREAM);
-        if (!caller) return std::unexpected(caller.error());
-        in_[0] = std::move(*caller);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr = places_.address(1);
-        auto* generic = reinterpret_cast<sockaddr*>(&address);
-        socklen_t length = sizeof address;
-        const std::string where = places_.address_text(1);
-        if (::bind(listener->get(), generic, length) < 0) return fail_errno("bind to " + where);
-        if (::listen(listener->get(), 1) < 0) return fail_errno("listen");
-        if (::getsockname(listener->get(), generic, &length) < 0) return fail_errno("getsockname");
-        if (::connect(in_[0].get(), generic, length) < 0) return fail_errno("connect to " + where);
-        in_[1] = FileHandle(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (places_.remote()) return places_.own() == 0 ? make(0, in_[0]) : listen(in_[1]);
+        FileHandle listener;
+        if (auto listening = listen(listener); !listening) return listening;
+        if (auto made = make(0, in_[0]); !made) return made;
+        const auto there = Address::own_of(listener.get());
+        if (!there) return std::unexpected(there.error());
+        if (auto connected = connect_to(in_[0], *there); !connected) return connected;
+        in_[1] = FileHandle(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (!in_[1]) return fail_errno("accept");
-        for (const FileHandle& end : in_) {
-            const int on = 1;
-            if (::setsockopt(end.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0) {
-                return fail_errno("TCP_NODELAY");
-            }
-        }
-        return {};
+        return without_delay(in_[1]);
+    }
+
+    std::unique_ptr<Endpoint> endpoint(Link& link) override {
+        if (!places_.remote()) return StreamChannel::endpoint(link);
+        return std::make_unique<RemoteTcpEndpoint>(link, in_[link.own()], places_);
     }
 
 private:
+    Status make(std::size_t side, FileHandle& end) const {
+        auto made = places_.make_socket(side, SOCK_STREAM);
+        if (!made) return std::unexpected(made.error());
+        end = std::move(*made);
+        return {};
+    }
+    Status listen(FileHandle& listener) const {
+        if (auto made = make(1, listener); !made) return made;
+        const Address& here = places_.address(1);
+        if (::bind(listener.get(), here.get(), here.bytes()) < 0) {
+            return fail_errno("bind to " + here.machine_text());
+        }
+        return ::listen(listener.get(), 1) < 0 ? fail_errno("listen") : Status{};
+    }
+
     Places places_;
 };
 

@@ -1,7 +1,6 @@
 // UDP. Datagrams can be lost when the receiver's buffer is full, so the receiver
 // acknowledges every half window and the sender never has more than a window in flight; a message
 // larger than a datagram goes in several.
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -29,6 +28,12 @@ class UdpEnd : public End {
 public:
     UdpEnd(Link& link, int fd, std::uint64_t buffer_bytes, std::size_t datagram_bytes)
         : End(link), fd_(fd), buffer_bytes_(buffer_bytes), datagram_bytes_(datagram_bytes) {}
+
+    // Between machines: the other side is there, and what both can take is known.
+    void agree(std::uint64_t buffer_bytes, std::size_t datagram_bytes) {
+        buffer_bytes_ = buffer_bytes;
+        datagram_bytes_ = datagram_bytes;
+    }
 
     bool begin(const Question& question, std::uint64_t messages) {
         const std::uint64_t part = std::min<std::uint64_t>(question.size, datagram_bytes_);
@@ -123,6 +128,53 @@ private:
     std::byte acknowledgement_{1};
 };
 
+// Between machines the two sides tell each other where their sockets are.
+class RemoteUdpEndpoint final : public Endpoint {
+public:
+    RemoteUdpEndpoint(Link& link, int fd, std::uint64_t buffer_bytes, const Places& places)
+        : link_(link),
+          fd_(fd),
+          buffer_bytes_(buffer_bytes),
+          places_(places),
+          end_(link, fd, buffer_bytes, places.datagram_bytes()) {}
+
+    Status open() override {
+        const auto own = Address::own_of(fd_);
+        if (!own) return std::unexpected(own.error());
+        link_.mine().port = own->port();
+        link_.mine().buffer_bytes = buffer_bytes_;
+        link_.mine().datagram_bytes = static_cast<std::uint32_t>(places_.datagram_bytes());
+        if (!link_.meet()) return fail("{}", called_off);
+        const Published& theirs = link_.theirs();
+        const std::size_t datagram_bytes =
+            std::min<std::size_t>(theirs.datagram_bytes, places_.datagram_bytes());
+        const std::uint64_t buffer_bytes = std::min(theirs.buffer_bytes, buffer_bytes_);
+        if (datagram_bytes == 0 || buffer_bytes < 2 * buffer_cost(datagram_bytes)) {
+            return fail(
+                "the sockets hold {} bytes, too few for datagrams of {} (net.core.rmem_max)",
+                buffer_bytes, datagram_bytes);
+        }
+        end_.agree(buffer_bytes, datagram_bytes);
+        const Address peer =
+            places_.address(link_.other()).with_port(static_cast<std::uint16_t>(theirs.port));
+        if (::connect(fd_, peer.get(), peer.bytes()) < 0) {
+            return fail_errno("connect to " + peer.text());
+        }
+        return link_.meet() ? Status{} : fail("{}", called_off);
+    }
+
+    Result<Reading> measure(const Question& question, const Effort& effort) override {
+        return run_messages(end_, link_, question, effort);
+    }
+
+private:
+    Link& link_;
+    int fd_;
+    std::uint64_t buffer_bytes_;
+    const Places& places_;
+    UdpEnd end_;
+};
+
 class UdpChannel final : public Channel {
 public:
     explicit UdpChannel(const Places& places) : Channel("udp-socket"), places_(places) {}
@@ -145,14 +197,15 @@ public:
     }
 
     Status prepare(std::uint64_t) override {
-        std::array<sockaddr_in, 2> addresses{};
+        if (places_.remote()) return bind_one(places_.own());
         for (std::size_t side = 0; side < 2; ++side) {
-            if (auto bound = bind_one(side, addresses[side]); !bound) return bound;
+            if (auto bound = bind_one(side); !bound) return bound;
         }
         for (std::size_t side = 0; side < 2; ++side) {
-            auto* peer = reinterpret_cast<sockaddr*>(&addresses[1 - side]);
-            if (::connect(ends_[side].get(), peer, sizeof addresses[0]) < 0) {
-                return fail_errno("connect to " + places_.address_text(1 - side));
+            const auto peer = Address::own_of(ends_[1 - side].get());
+            if (!peer) return std::unexpected(peer.error());
+            if (::connect(ends_[side].get(), peer->get(), peer->bytes()) < 0) {
+                return fail_errno("connect to " + peer->text());
             }
         }
         return {};
@@ -164,12 +217,16 @@ public:
 
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
         ends_[link.other()].reset();
-        return std::make_unique<MessageEndpoint<UdpEnd>>(link, ends_[link.own()].get(),
-                                                         buffer_bytes_, places_.datagram_bytes());
+        const int own = ends_[link.own()].get();
+        if (places_.remote()) {
+            return std::make_unique<RemoteUdpEndpoint>(link, own, buffer_bytes_, places_);
+        }
+        return std::make_unique<MessageEndpoint<UdpEnd>>(link, own, buffer_bytes_,
+                                                         places_.datagram_bytes());
     }
 
 private:
-    Status bind_one(std::size_t side, sockaddr_in& address) {
+    Status bind_one(std::size_t side) {
         auto made = places_.make_socket(side, SOCK_DGRAM);
         if (!made) return std::unexpected(made.error());
         FileHandle end = std::move(*made);
@@ -187,13 +244,10 @@ private:
         if (::setsockopt(end.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0) {
             return fail_errno("SO_RCVTIMEO");
         }
-        address.sin_family = AF_INET;
-        address.sin_addr = places_.address(side);
-        auto* generic = reinterpret_cast<sockaddr*>(&address);
-        length = sizeof address;
-        if (::bind(end.get(), generic, length) < 0)
-            return fail_errno("bind to " + places_.address_text(side));
-        if (::getsockname(end.get(), generic, &length) < 0) return fail_errno("getsockname");
+        const Address& here = places_.address(side);
+        if (::bind(end.get(), here.get(), here.bytes()) < 0) {
+            return fail_errno("bind to " + here.machine_text());
+        }
         ends_[side] = std::move(end);
         return {};
     }

@@ -83,6 +83,16 @@ Result<std::array<int, 2>> choose_cpus(const std::string& asked) {
     return std::array<int, 2>{allowed[0], allowed[1]};
 }
 
+Result<int> choose_cpu(const std::string& asked) {
+    const std::vector<int> allowed = allowed_cpus();
+    if (allowed.empty()) return fail("no processor may be used here");
+    if (asked.empty()) return allowed.front();
+    const std::vector<int> one = parse_cpu_list(asked);
+    if (one.size() != 1) return fail("--cpus wants one processor here, for instance 0");
+    if (!contains(allowed, one[0])) return fail("processor {} may not be used here", one[0]);
+    return one[0];
+}
+
 std::uint32_t online_processors() {
     return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }

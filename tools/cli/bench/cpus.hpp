@@ -17,6 +17,9 @@ std::vector<int> allowed_cpus();
 // of one core, or failing that the first two. Fails when fewer than two are allowed.
 Result<std::array<int, 2>> choose_cpus(const std::string& asked);
 
+// The one to use for a single process: `asked`, or if empty the first allowed one.
+Result<int> choose_cpu(const std::string& asked);
+
 std::uint32_t online_processors();
 
 // "0-1,4" to {0, 1, 4}, as the kernel writes lists. Stops at what it cannot read.

@@ -54,6 +54,7 @@ Pools pools_of(const Arena& arena, const Question& question) {
 
 bool Link::meet() {
     ++meetings_;
+    if (is_remote()) return meet_over_wire();
     shared_.arrived[own()].value.store(meetings_, std::memory_order_release);
     const auto& theirs = shared_.arrived[other()].value;
     while (theirs.load(std::memory_order_acquire) < meetings_) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "bench/types.hpp"
 
@@ -25,10 +26,14 @@ struct Published {
     std::uint32_t memory_handle = 0;  // VIA: region of the arena
     std::uint32_t host_bytes = 0;     // VIA: bytes of host
     std::array<std::uint8_t, 64> host{};
-    Reading reading;  // of a channel that tunes itself: the last trial
+    std::uint32_t port = 0;            // between machines: of this side's socket
+    std::uint32_t datagram_bytes = 0;  // between machines: what this side's network takes
+    std::uint64_t buffer_bytes = 0;    // between machines: what this side's socket holds
+    Reading reading;  // of a channel that tunes itself: the last trial; stays on one machine
 };
 
-// Mapped shared and zeroed before the pair is forked. Both sides are our own processes.
+// Mapped shared and zeroed before the pair is forked. Both sides are our own processes. Between
+// machines each has its own, for its process and its parent.
 struct Shared {
     std::array<Line, 2> probe;
     std::array<Line, 2> arrived;  // meetings reached, by side
@@ -47,6 +52,9 @@ struct Arena {
     std::byte* base = nullptr;
     std::size_t bytes = 0;
 };
+
+// What a side says that gives up because of the other one.
+inline constexpr const char* called_off = "called off";
 
 // Bytes that `question` needs of an arena: two pools of buffers and room for descriptors.
 std::size_t arena_bytes_for(const Question& question);
@@ -70,11 +78,20 @@ struct Pools {
 // Both sides lay out their arenas alike, so an offset names the same buffer in both.
 Pools pools_of(const Arena& arena, const Question& question);
 
+// How the other side's clock stands to ours: ours + ahead_ns is theirs, give or take within_ns.
+struct ClockGap {
+    std::int64_t ahead_ns = 0;
+    std::int64_t within_ns = 0;  // half of the shortest exchange
+};
+
 // One side's view. Used by its single measuring thread only.
 class Link {
 public:
-    Link(Shared& shared, Side side) : shared_(shared), side_(side) {}
+    // `wire`: a TCP connection to the other side if that is on another machine, or -1. Whoever
+    // is behind it is not believed: what it publishes is checked here or where it is used.
+    Link(Shared& shared, Side side, int wire = -1) : shared_(shared), side_(side), wire_(wire) {}
 
+    bool is_remote() const { return wire_ >= 0; }
     Side side() const { return side_; }
     bool is_first() const { return side_ == Side::first; }
     std::size_t own() const { return static_cast<std::size_t>(side_); }
@@ -89,18 +106,29 @@ public:
     }
 
     // Spins until the other side is here too; what either wrote before is visible after. False
-    // when the parent called it off. The parent's watchdog bounds it in time.
+    // when the parent called it off, or the other machine is gone or talks nonsense. The parent's
+    // watchdog bounds it in time.
     bool meet();
 
     // One way of a cache line in ns: ping-pong over two lines, one per direction, no pause. Both
     // sides call it; only the first side gets the figure, the second gets 0.
     double probe();
 
+    // In place of the probe between machines: both sides call it; the first side gets the figures,
+    // the second zeros. Fails as meet() does.
+    bool compare_clocks(ClockGap& gap);
+
     Arena arena;
+    std::uint64_t word = 0;  // between machines: names this pair
 
 private:
+    bool meet_over_wire();
+    bool put(std::span<const std::byte> bytes);
+    bool get(std::span<std::byte> bytes);
+
     Shared& shared_;
     Side side_;
+    int wire_;
     std::uint64_t meetings_ = 0;
     std::uint64_t probes_ = 0;
 };

@@ -125,7 +125,7 @@ Result<Reading> run_messages(End& end, Link& link, const Question& question, con
     }
     if (good) return reading;
     if (!end.trouble().empty()) return fail("{}", end.trouble());
-    return fail("called off");
+    return fail("{}", called_off);
 }
 
 template <class End>

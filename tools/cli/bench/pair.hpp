@@ -9,7 +9,7 @@
 #include <string>
 
 #include "bench/channel.hpp"
-#include "bench/file_handle.hpp"
+#include "bench/child_process.hpp"
 #include "bench/shared_map.hpp"
 #include "bench/stats.hpp"
 
@@ -23,58 +23,64 @@ struct PairSetup {
     std::size_t arena_bytes = 0;  // of each process
     std::uint64_t max_size = 0;   // largest message
     int open_timeout_ms = 30'000;
+    int wire = -1;           // to the process on the other machine, if it is there
+    std::uint64_t word = 0;  // and what the two call their channel
 };
 
 struct Answer;  // what one side answers, pair_child.hpp
 
 // What both sides brought back from one question.
 struct RawSample {
-    std::array<Reading, 2> readings;
+    std::array<Reading, 2> readings;  // of one clock
     std::array<Disturbance, 2> disturbances;
     double probe_before_ns = 0;
     double probe_after_ns = 0;
+    bool remote = false;  // two machines: there was no probe
 };
 
-// Not thread-safe; forks, so the caller must have one thread only.
-class Pair {
+// The two processes, wherever they live.
+class AnyPair {
+public:
+    virtual ~AnyPair() = default;
+
+    // Sleeps until both sides answered. A side that dies, fails or does not answer within
+    // timeout_ms ends the pair, and the failure says which, how and doing what; every later call
+    // fails too.
+    virtual Result<RawSample> ask(const Question& question, const Effort& effort,
+                                  int timeout_ms) = 0;
+    virtual const Channel& channel() const = 0;
+};
+
+// Both on this machine. Not thread-safe; forks, so the caller must have one thread only.
+class Pair final : public AnyPair {
 public:
     // Forks the two processes and opens the channel between them.
     static Result<std::unique_ptr<Pair>> start(std::unique_ptr<Channel> channel,
                                                const PairSetup& setup);
 
     // Ends both processes: politely, then by SIGKILL; always waits for them.
-    ~Pair();
+    ~Pair() override;
 
-    // Sleeps until both sides answered. A side that dies, fails or does not answer within
-    // timeout_ms ends the pair, and the failure says which, how and doing what; every later call
-    // fails too.
-    Result<RawSample> ask(const Question& question, const Effort& effort, int timeout_ms);
-
-    const Channel& channel() const { return *channel_; }
-    pid_t process(Side side) const { return sides_[static_cast<std::size_t>(side)].pid; }
+    Result<RawSample> ask(const Question& question, const Effort& effort, int timeout_ms) override;
+    const Channel& channel() const override { return *channel_; }
+    pid_t process(Side side) const { return sides_[static_cast<std::size_t>(side)].pid(); }
 
 private:
-    struct Child {
-        pid_t pid = -1;
-        bool reaped = false;
-        FileHandle control;
-
-        bool is_running() const { return pid > 0 && !reaped; }
-    };
-
     explicit Pair(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
-    Status fork_side(Side side, const PairSetup& setup);
     Shared& shared_view() const;
     Result<std::array<Answer, 2>> collect(int timeout_ms);
     std::string trouble_of(std::size_t side, const std::string& what);
     std::string complaint_of(std::size_t side, const std::string& what);
-    std::string how_it_ended(std::size_t side, int patience_ms);
     void end_children(bool politely);
 
     std::unique_ptr<Channel> channel_;
     SharedMap shared_;
-    std::array<Child, 2> sides_;
+    std::array<ChildProcess, 2> sides_;
     bool broken_ = false;
 };
+
+// How long a process may take to close its channel, and to end once it has lost its parent's ear.
+inline constexpr int polite_ms = 5'000;
+inline constexpr int end_patience_ms = 1'000;
 
 }  // namespace via::bench

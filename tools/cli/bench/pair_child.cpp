@@ -36,6 +36,12 @@ Result<Arena> make_arena(std::size_t bytes) {
     return Arena{static_cast<std::byte*>(at), bytes};
 }
 
+bool probe(Link& link, double& probe_ns, ClockGap& clocks) {
+    if (link.is_remote()) return link.compare_clocks(clocks);
+    probe_ns = link.probe();
+    return true;
+}
+
 // The child's half of one question.
 Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const PairSetup& setup,
                   Answer& answer) {
@@ -44,16 +50,16 @@ Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const Pair
     const int cpu = setup.cpus[link.own()];
 
     link.set_step(Step::probing);
-    if (!link.meet()) return fail("called off");
+    if (!link.meet()) return fail("{}", called_off);
     const Look before = look_around(cpu);
-    if (!link.meet()) return fail("called off");
-    answer.probe_before_ns = link.probe();
+    if (!link.meet()) return fail("{}", called_off);
+    if (!probe(link, answer.probe_before_ns, answer.clocks)) return fail("{}", called_off);
     if (link.is_first()) {
         const auto mode = classify(answer.probe_before_ns, setup.limits);
         link.shared().mode.value.store(mode ? 1 + static_cast<std::uint64_t>(*mode) : 0,
                                        std::memory_order_release);
     }
-    if (!link.meet()) return fail("called off");
+    if (!link.meet()) return fail("{}", called_off);
 
     link.set_step(Step::measuring);
     auto reading = endpoint.measure(order.question, order.effort);
@@ -61,28 +67,34 @@ Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const Pair
     answer.reading = *reading;
 
     link.set_step(Step::probing);
-    if (!link.meet()) return fail("called off");
-    answer.probe_after_ns = link.probe();
-    if (!link.meet()) return fail("called off");
+    ClockGap after;
+    if (!link.meet()) return fail("{}", called_off);
+    if (!probe(link, answer.probe_after_ns, after)) return fail("{}", called_off);
+    if (after.within_ns < answer.clocks.within_ns) answer.clocks = after;
+    if (!link.meet()) return fail("{}", called_off);
     answer.disturbance = between_looks(before, look_around(cpu), setup.processors);
     // Nobody answers before both have looked: the parent, once awake, would be foreign load.
-    if (!link.meet()) return fail("called off");
+    if (!link.meet()) return fail("{}", called_off);
     link.set_step(Step::idle);
     return {};
 }
 
 void note(Answer& answer, const Status& status) {
     answer.good = status.has_value();
-    if (answer.good) return;
-    const std::string& what = status.error().what;
-    std::memcpy(answer.trouble.data(), what.data(),
-                std::min(what.size(), answer.trouble.size() - 1));
+    if (!answer.good) note_trouble(answer, status.error().what);
 }
 
 }  // namespace
 
+void note_trouble(Answer& answer, const std::string& what) {
+    answer.trouble = {};
+    std::memcpy(answer.trouble.data(), what.data(),
+                std::min(what.size(), answer.trouble.size() - 1));
+}
+
 void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& setup, int control) {
-    Link link(shared, side);
+    Link link(shared, side, setup.wire);
+    link.word = setup.word;
     const auto open = [&]() -> Result<std::unique_ptr<Endpoint>> {
         if (auto pinned = pin_to(setup.cpus[link.own()]); !pinned) {
             return std::unexpected(pinned.error());
@@ -95,7 +107,7 @@ void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& set
         link.arena = *arena;
         link.mine().pid = ::getpid();
         link.mine().arena = reinterpret_cast<std::uint64_t>(arena->base);
-        if (!link.meet()) return fail("called off");
+        if (!link.meet()) return fail("{}", called_off);
         auto endpoint = channel.endpoint(link);
         if (auto opened = endpoint->open(); !opened) return std::unexpected(opened.error());
         return endpoint;
@@ -113,6 +125,11 @@ void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& set
         if (::send(control, &answer, sizeof answer, MSG_NOSIGNAL) < 0) break;
     }
     link.set_step(Step::closing);
+    if (endpoint && order.quit && link.is_remote()) {
+        // Both know that both close before either does: then no error is news.
+        link.shared().closing.value.store(1);
+        (void)link.meet();
+    }
     if (endpoint) endpoint->reset();
     ::_exit(0);  // not exit(): the buffers of stdio and the exit handlers are the parent's
 }

@@ -1,6 +1,5 @@
 #include "bench/places.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -9,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace via::bench {
@@ -16,7 +16,11 @@ namespace via::bench {
 namespace {
 
 constexpr std::size_t udp_headers_bytes = 28;  // of IPv4 and UDP
+constexpr std::size_t ipv6_udp_headers_bytes = 48;
 constexpr std::size_t line_bytes = 64;
+
+// What of `bytes` is whole cache lines.
+std::size_t lines_of(std::size_t bytes) { return bytes / line_bytes * line_bytes; }
 
 Status move_to(const std::string& name) {
     const FileHandle file(::open(fmt::format("/run/netns/{}", name).c_str(), O_RDONLY | O_CLOEXEC));
@@ -42,6 +46,14 @@ struct Interface {
     std::size_t mtu = 0;
 };
 
+// Of the interface that is named in `request`.
+Result<std::size_t> mtu_of(ifreq& request) {
+    constexpr int least_mtu = 576;
+    const FileHandle any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!any || ::ioctl(any.get(), SIOCGIFMTU, &request) < 0) return fail_errno("SIOCGIFMTU");
+    return static_cast<std::size_t>(std::max(request.ifr_mtu, least_mtu));
+}
+
 Status find_interface(const std::string& name, Interface& found) {
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) < 0) return fail_errno("getifaddrs");
@@ -58,10 +70,26 @@ Status find_interface(const std::string& name, Interface& found) {
     if (request.ifr_name[0] == '\0')
         return fail("network namespace {} has no interface that is up and has an IPv4 address",
                     name);
-    const FileHandle any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!any || ::ioctl(any.get(), SIOCGIFMTU, &request) < 0) return fail_errno("SIOCGIFMTU");
-    found.mtu = static_cast<std::size_t>(request.ifr_mtu);
+    const auto mtu = mtu_of(request);
+    if (!mtu) return std::unexpected(mtu.error());
+    found.mtu = *mtu;
     return {};
+}
+
+// Of the interface that has this address.
+Result<std::size_t> mtu_at(const Address& address) {
+    ifaddrs* list = nullptr;
+    if (::getifaddrs(&list) < 0) return fail_errno("getifaddrs");
+    ifreq request{};
+    for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+        if (at->ifa_addr == nullptr || !address.is_machine(*at->ifa_addr)) continue;
+        std::strncpy(request.ifr_name, at->ifa_name, sizeof request.ifr_name - 1);
+    }
+    ::freeifaddrs(list);
+    if (request.ifr_name[0] == '\0') {
+        return fail("no interface here has the address {}", address.machine_text());
+    }
+    return mtu_of(request);
 }
 
 }  // namespace
@@ -74,28 +102,38 @@ Result<Places> Places::in_namespaces(const std::string& first, const std::string
         const std::string& name = places.names_[side];
         if (auto looked = visit(name, [&] { return find_interface(name, found); }); !looked)
             return std::unexpected(looked.error());
-        places.addresses_[side] = found.address;
-        const std::size_t fits = (found.mtu - udp_headers_bytes) / line_bytes * line_bytes;
-        places.datagram_bytes_ = std::min(places.datagram_bytes_, fits);
+        places.addresses_[side] = Address(found.address);
+        places.datagram_bytes_ =
+            std::min(places.datagram_bytes_, lines_of(found.mtu - udp_headers_bytes));
     }
     return places;
 }
 
-std::string Places::address_text(std::size_t side) const {
-    std::array<char, INET_ADDRSTRLEN> text{};
-    ::inet_ntop(AF_INET, &addresses_[side], text.data(), text.size());
-    return text.data();
+Result<Places> Places::between_machines(std::size_t own, const Address& own_address,
+                                        const Address& peer_address) {
+    Places places;
+    places.own_ = static_cast<int>(own);
+    places.addresses_[own] = own_address.with_port(0);
+    places.addresses_[1 - own] = peer_address.with_port(0);
+    const auto mtu = mtu_at(own_address);
+    if (!mtu) return std::unexpected(mtu.error());
+    const std::size_t headers =
+        own_address.family() == AF_INET6 ? ipv6_udp_headers_bytes : udp_headers_bytes;
+    places.datagram_bytes_ = std::min(places.datagram_bytes_, lines_of(*mtu - headers));
+    return places;
 }
 
-Status Places::enter(std::size_t side) const { return apart() ? move_to(names_[side]) : Status{}; }
+Status Places::enter(std::size_t side) const {
+    return names_[side].empty() ? Status{} : move_to(names_[side]);
+}
 
 Result<FileHandle> Places::make_socket(std::size_t side, int type) const {
     FileHandle made;
     const auto make = [&]() -> Status {
-        made = FileHandle(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+        made = FileHandle(::socket(addresses_[side].family(), type | SOCK_CLOEXEC, 0));
         return made ? Status{} : fail_errno("socket");
     };
-    if (auto done = apart() ? visit(names_[side], make) : make(); !done)
+    if (auto done = names_[side].empty() ? make() : visit(names_[side], make); !done)
         return std::unexpected(done.error());
     return made;
 }

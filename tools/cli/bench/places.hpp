@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 
+#include "bench/address.hpp"
 #include "bench/file_handle.hpp"
 #include "bench/types.hpp"
 
@@ -21,10 +22,19 @@ public:
     // each that is not loopback's. Fails without the right to enter them.
     static Result<Places> in_namespaces(const std::string& first, const std::string& second);
 
-    bool apart() const { return !names_[0].empty(); }
-    // Network byte order.
-    in_addr address(std::size_t side) const { return addresses_[side]; }
-    std::string address_text(std::size_t side) const;
+    // `own` side here and the other one on another machine; the addresses are those by which the
+    // two know each other.
+    static Result<Places> between_machines(std::size_t own, const Address& own_address,
+                                           const Address& peer_address);
+
+    // Each side has a network of its own.
+    bool apart() const { return remote() || !names_[0].empty(); }
+    // Between machines, and which side is here.
+    bool remote() const { return own_ >= 0; }
+    std::size_t own() const { return static_cast<std::size_t>(own_); }
+    // No port is set.
+    const Address& address(std::size_t side) const { return addresses_[side]; }
+    std::string address_text(std::size_t side) const { return addresses_[side].machine_text(); }
     // What the network between them carries in one piece of UDP payload, in whole cache lines.
     std::size_t datagram_bytes() const { return datagram_bytes_; }
 
@@ -34,9 +44,10 @@ public:
     Result<FileHandle> make_socket(std::size_t side, int type) const;
 
 private:
+    int own_ = -1;
     std::array<std::string, 2> names_;
-    std::array<in_addr, 2> addresses_{in_addr{htonl(INADDR_LOOPBACK)},
-                                      in_addr{htonl(INADDR_LOOPBACK)}};
+    std::array<Address, 2> addresses_{Address(in_addr{htonl(INADDR_LOOPBACK)}),
+                                      Address(in_addr{htonl(INADDR_LOOPBACK)})};
     std::size_t datagram_bytes_ = 65472;  // the most of whole cache lines that fits into one
 };
 

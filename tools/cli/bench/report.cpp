@@ -8,7 +8,7 @@ namespace via::bench {
 
 namespace {
 
-constexpr std::array modes{Mode::near, Mode::between, Mode::far};
+constexpr std::array modes{Mode::near, Mode::between, Mode::far, Mode::remote};
 
 std::vector<double> collect(const Series& series, Mode mode, double Sample::* what) {
     std::vector<double> values;
@@ -46,6 +46,14 @@ std::string figure(double value) {
     return fmt::format("{:.4f}", value);
 }
 
+// A program of others tells no more than its mean.
+std::string figure_if_any(double value) { return value > 0 ? figure(value) : "-"; }
+
+// Between machines there is none.
+std::string probe_of(const Row& row, const char* none, int digits) {
+    return row.mode == Mode::remote ? none : fmt::format("{:.{}f}", row.probe_ns, digits);
+}
+
 std::string heading(const Row& row) {
     const Question& question = row.question;
     std::string text = fmt::format("{}, {}{}", name_of(question.bench), unit_of(question.bench),
@@ -58,8 +66,9 @@ std::string heading(const Row& row) {
         text +=
             fmt::format(", {} more VIs {}", question.vis, question.rotate_vis ? "in turn" : "idle");
     }
+    if (row.mode == Mode::remote) text += "; two machines, neither near nor far";
     return text +
-           (is_stream(question) ? "; some 16 MB of buffers in turn" : "; two buffers in turn");
+           (is_stream(question) ? "; up to 256 buffers or 16 MB in turn" : "; two buffers in turn");
 }
 
 // A device's name is the user's; no other string needs it.
@@ -82,17 +91,22 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
         name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
         name_of(question.wait));
-    line +=
-        fmt::format(R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
-                    R"("p99":{:.6g},)",
-                    question.depth, question.vis, unit_of(question.bench), row.summary.median,
-                    row.summary.min, row.summary.max, row.summary.p99);
-    line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{:.1f},"mode":"{}",)", row.rounds,
-                        row.dropped, row.probe_ns, name_of(row.mode));
+    line += fmt::format(
+        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
+        R"("p99":{},)",
+        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
+        row.summary.max, row.summary.p99 > 0 ? fmt::format("{:.6g}", row.summary.p99) : "null");
+    line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{},"mode":"{}",)", row.rounds,
+                        row.dropped, probe_of(row, "null", 1), name_of(row.mode));
     line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
-    line += against.empty() ? R"("against":null}})"
+    line += against.empty() ? R"("against":null})"
                             : fmt::format(R"("against":"{}"}})", escaped(against));
     return line + "\n";
+}
+
+std::string kept_text(const Series& series) {
+    return fmt::format("{} near, {} between and {} far", kept_in(series, Mode::near),
+                       kept_in(series, Mode::between), kept_in(series, Mode::far));
 }
 
 bool same_cell(const Row& a, const Row& b) {
@@ -137,14 +151,18 @@ std::vector<std::string> inconclusive(const Outcome& outcome, std::uint32_t roun
         if (ours_there && is_complete(together, rounds_needed(rounds_asked), wanted)) continue;
         std::string seen;
         for (const Series* series : together) {
-            seen += fmt::format("{}{} {} near, {} between and {} far of {}",
-                                seen.empty() ? "" : "; ", outcome.channels[series->channel],
-                                kept_in(*series, Mode::near), kept_in(*series, Mode::between),
-                                kept_in(*series, Mode::far), series->samples.size());
+            seen += fmt::format("{}{} {} of {}", seen.empty() ? "" : "; ",
+                                outcome.channels[series->channel],
+                                outcome.remote ? std::to_string(kept_in(*series, Mode::remote))
+                                               : kept_text(*series),
+                                series->samples.size());
         }
-        lines.push_back(fmt::format("{} of {} bytes: not {} good rounds in the mode{} wanted ({})",
+        lines.push_back(fmt::format("{} of {} bytes: not {} good rounds{} ({})",
                                     name_of(outcome.questions[q].bench), outcome.questions[q].size,
-                                    rounds_needed(rounds_asked), wanted == Wanted::both ? "s" : "",
+                                    rounds_needed(rounds_asked),
+                                    outcome.remote           ? ""
+                                    : wanted == Wanted::both ? " in the modes wanted"
+                                                             : " in the mode wanted",
                                     seen.empty() ? "nothing measured" : seen));
     }
     return lines;
@@ -199,11 +217,12 @@ std::string table(const std::vector<Row>& rows) {
         above = &row;
         text += fmt::format(
             "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-            "{:>7} {:>6.0f} {:>8}\n",
+            "{:>7} {:>6} {:>8}\n",
             size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
-            figure(row.summary.min), figure(row.summary.max), figure(row.summary.p99),
-            row.question.bench == Bench::latency ? figure(row.p999_us) : "-", figure(row.cpu_us),
-            row.rounds, row.dropped, row.probe_ns, row.ratio ? figure(*row.ratio) : "-");
+            figure(row.summary.min), figure(row.summary.max), figure_if_any(row.summary.p99),
+            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
+            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row, "-", 0),
+            row.ratio ? figure(*row.ratio) : "-");
     }
     return text;
 }

@@ -149,7 +149,36 @@ TEST(Json, AloneThereIsNothingToCompareWith) {
     Outcome outcome = two_channels();
     add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
     const std::string text = json_lines(make_rows(outcome, 3));
-    EXPECT_NE(text.find(R"("ratio":null,"against":null})"), std::string::npos);
+    EXPECT_TRUE(text.ends_with("\"ratio\":null,\"against\":null}\n")) << text;
+}
+
+TEST(Json, BetweenMachinesThereIsNoProbe) {
+    Outcome outcome = two_channels();
+    outcome.remote = true;
+    add(outcome.series[0], {1, 1, 1}, Mode::remote);
+    const std::string text = json_lines(make_rows(outcome, 3));
+    EXPECT_NE(text.find(R"("probe_ns":null,"mode":"remote")"), std::string::npos) << text;
+    EXPECT_NE(table(make_rows(outcome, 3)).find("two machines"), std::string::npos);
+}
+
+TEST(Json, WhoTellsNoSingleMessagesHasNoP99) {
+    Outcome outcome = two_channels();
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    for (Sample& sample : outcome.series[0].samples) sample.p99_us = 0;
+    const std::string text = json_lines(make_rows(outcome, 3));
+    EXPECT_NE(text.find(R"("p99":null)"), std::string::npos) << text;
+}
+
+TEST(Inconclusive, BetweenMachinesRoundsAreCountedWithoutModes) {
+    Outcome outcome = two_channels();
+    outcome.remote = true;
+    add(outcome.series[0], {1, 1}, Mode::remote);
+    const auto lines = inconclusive(outcome, 10, Wanted::any);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_NE(lines[0].find("not 3 good rounds (shm 2 of 2"), std::string::npos) << lines[0];
+    add(outcome.series[0], {1}, Mode::remote);
+    add(outcome.series[1], {1, 1, 1}, Mode::remote);
+    EXPECT_TRUE(inconclusive(outcome, 10, Wanted::any).empty());
 }
 
 TEST(Json, ADeviceNameIsEscaped) {

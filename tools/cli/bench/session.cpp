@@ -27,6 +27,7 @@ public:
 
     Result<Outcome> run() {
         outcome_.questions = plan_.questions;
+        outcome_.remote = plan_.peer != nullptr;
         for (const auto& channel : plan_.channels) outcome_.channels.push_back(channel->name());
         deadline_ns_ = now_ns() + std::int64_t{plan_.max_seconds} * 1'000'000'000;
         if (auto started = start_pairs(); !started) return std::unexpected(started.error());
@@ -60,11 +61,20 @@ private:
         setup.open_timeout_ms += static_cast<int>(vis) * 50;
         for (auto& channel : plan_.channels) {
             tell(fmt::format("starting two processes for {}", channel->name()));
-            auto pair = Pair::start(std::move(channel), setup);
-            if (!pair) return std::unexpected(pair.error());
-            pairs_.push_back(std::move(*pair));
+            auto started = start_pair(std::move(channel), setup);
+            if (!started) return started;
         }
         return {};
+    }
+
+    Status start_pair(std::unique_ptr<Channel> channel, const PairSetup& setup) {
+        const auto keep = [&](auto pair) -> Status {
+            if (!pair) return std::unexpected(pair.error());
+            pairs_.push_back(std::move(*pair));
+            return {};
+        };
+        if (!plan_.peer) return keep(Pair::start(std::move(channel), setup));
+        return keep(RemotePair::start(std::move(channel), setup, plan_.like, plan_.peer));
     }
 
     // One series for each channel and question that fit together; ours has to fit always.
@@ -125,7 +135,7 @@ private:
 
     // Again while the channel only tunes itself, which a change of mode can cause once more.
     Result<RawSample> ask(const Series& series, const Effort& effort) {
-        Pair& pair = *pairs_[series.channel];
+        AnyPair& pair = *pairs_[series.channel];
         for (int turn = 0; turn < tuning_turns; ++turn) {
             auto raw = pair.ask(series.asked, effort, ask_timeout_ms);
             if (!raw || !raw->readings[0].retry) return raw;
@@ -176,7 +186,7 @@ private:
 
     Plan plan_;
     Outcome outcome_;
-    std::vector<std::unique_ptr<Pair>> pairs_;
+    std::vector<std::unique_ptr<AnyPair>> pairs_;
     std::vector<Effort> efforts_;  // by series; no messages: not found yet
     std::int64_t deadline_ns_ = 0;
 };
@@ -205,13 +215,14 @@ bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_
         case Wanted::any:
             break;
     }
-    return full(Mode::near) || full(Mode::between) || full(Mode::far);
+    return full(Mode::near) || full(Mode::between) || full(Mode::far) || full(Mode::remote);
 }
 
 Sample to_sample(const Question& question, const RawSample& raw, const ModeLimits& limits) {
     Sample sample;
-    sample.verdict =
-        judge(raw.disturbances, raw.probe_before_ns, raw.probe_after_ns, question.wait, limits);
+    sample.verdict = raw.remote ? judge_remote(raw.disturbances, question.wait, limits)
+                                : judge(raw.disturbances, raw.probe_before_ns, raw.probe_after_ns,
+                                        question.wait, limits);
     sample.probe_ns = (raw.probe_before_ns + raw.probe_after_ns) / 2;
     const Reading& first = raw.readings[0];
     const auto messages = static_cast<double>(std::max<std::uint64_t>(first.messages, 1));

@@ -10,6 +10,7 @@
 
 #include "bench/channel.hpp"
 #include "bench/pair.hpp"
+#include "bench/remote_pair.hpp"
 #include "bench/stats.hpp"
 
 namespace via::bench {
@@ -41,6 +42,7 @@ struct Outcome {
     std::vector<Series> series;
     std::vector<std::string> notes;  // what was left out and why
     bool out_of_time = false;
+    bool remote = false;  // between machines
 };
 
 struct Plan {
@@ -51,6 +53,8 @@ struct Plan {
     std::array<int, 2> cpus{0, 1};
     ModeLimits limits;
     Places places;
+    std::shared_ptr<Peer> peer;          // the second processes are there; none: here
+    Open like;                           // how channels are opened there
     std::int64_t sample_ns = 5'000'000;  // what one sample should take; blocking ones twice
     int max_seconds = 300;               // of all rounds together
     std::function<void(const std::string&)> progress;  // told what happens now; may be empty

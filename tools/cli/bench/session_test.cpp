@@ -29,6 +29,16 @@ TEST(ToSample, LatencyIsHalfARoundTrip) {
     EXPECT_EQ(sample.verdict.mode, Mode::near);
 }
 
+TEST(ToSample, BetweenMachinesNoProbeIsMissed) {
+    RawSample sample = raw(1000, 4'000'000, 2);
+    sample.probe_before_ns = sample.probe_after_ns = 0;
+    EXPECT_EQ(to_sample(Question{}, sample).verdict.drop, Drop::no_probe);
+    sample.remote = true;
+    EXPECT_EQ(to_sample(Question{}, sample).verdict.mode, Mode::remote);
+    sample.disturbances[1].steal_ticks = 1;
+    EXPECT_EQ(to_sample(Question{}, sample).verdict.drop, Drop::steal);
+}
+
 TEST(ToSample, AReadIsThereAndBack) {
     EXPECT_DOUBLE_EQ(to_sample(Question{}, raw(1000, 4'000'000, 1)).value, 4.0);
 }

@@ -22,6 +22,14 @@ Drop disturbance_of(const Disturbance& side, Wait wait) {
     return Drop::none;
 }
 
+Drop disturbance_of(const std::array<Disturbance, 2>& sides, Wait wait, const ModeLimits& limits) {
+    for (const Disturbance& side : sides) {
+        if (limits.keep_disturbed) break;
+        if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return drop;
+    }
+    return Drop::none;
+}
+
 }  // namespace
 
 std::optional<Mode> classify(double probe_ns, const ModeLimits& limits) {
@@ -52,10 +60,7 @@ std::string_view reason(Drop drop) {
 
 Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
               double probe_after_ns, Wait wait, const ModeLimits& limits) {
-    for (const Disturbance& side : sides) {
-        if (limits.keep_disturbed) break;
-        if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return {drop, {}};
-    }
+    if (Drop drop = disturbance_of(sides, wait, limits); drop != Drop::none) return {drop, {}};
     const auto before = classify(probe_before_ns, limits);
     const auto after = classify(probe_after_ns, limits);
     if (!before || !after) return {Drop::no_probe, {}};
@@ -64,6 +69,11 @@ Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
     const auto [low, high] = std::minmax(probe_before_ns, probe_after_ns);
     if (high > low * same_distance_within) return {Drop::mode_changed, {}};
     return {Drop::none, classify((low + high) / 2, limits)};
+}
+
+Verdict judge_remote(const std::array<Disturbance, 2>& sides, Wait wait, const ModeLimits& limits) {
+    if (Drop drop = disturbance_of(sides, wait, limits); drop != Drop::none) return {drop, {}};
+    return {Drop::none, Mode::remote};
 }
 
 double percentile(std::vector<double> values, double percent) {

@@ -58,6 +58,10 @@ struct Verdict {
 Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
               double probe_after_ns, Wait wait, const ModeLimits& limits = {});
 
+// The same between machines, where no probe tells a mode.
+Verdict judge_remote(const std::array<Disturbance, 2>& sides, Wait wait,
+                     const ModeLimits& limits = {});
+
 // Nearest-rank percentile, percent in (0, 100]; 0 for no values.
 double percentile(std::vector<double> values, double percent);
 double median(const std::vector<double>& values);  // mean of the middle two when even

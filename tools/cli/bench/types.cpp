@@ -46,9 +46,11 @@ std::string_view name_of(Mode mode) {
         case Mode::between:
             return "between";
         case Mode::far:
+            return "far";
+        case Mode::remote:
             break;
     }
-    return "far";
+    return "remote";
 }
 
 std::string_view unit_of(Bench bench) {

@@ -18,7 +18,8 @@ enum class Wait : std::uint8_t { poll, block };
 
 // How close the two processors are to each other while a sample runs. It changes within seconds
 // on a virtual machine, and shared-memory figures of different modes must never be compared.
-enum class Mode : std::uint8_t { near, between, far };
+// remote: they are in two machines, which share no cache line that could tell.
+enum class Mode : std::uint8_t { near, between, far, remote };
 
 // The two processes of a pair. Side 0 sends first, keeps the time and is the one that streams.
 enum class Side : std::uint8_t { first = 0, second = 1 };

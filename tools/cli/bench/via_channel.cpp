@@ -31,7 +31,7 @@ private:
                           read_all(question, effort, reading) && end_.finish() && link_.meet();
         if (good) return reading;
         if (!end_.trouble().empty()) return fail("{}", end_.trouble());
-        return fail("called off");
+        return fail("{}", called_off);
     }
 
     // The target only lends its processor, in finish(), until it hears goodbye.
@@ -101,6 +101,8 @@ public:
     }
 
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
+        // Between machines the pair has a name that nobody guesses.
+        if (link.is_remote()) discriminator_ = fmt::format("via-bench-{:016x}", link.word);
         return std::make_unique<ViaEndpoint>(link, options_, discriminator_);
     }
 

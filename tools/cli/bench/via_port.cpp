@@ -49,18 +49,20 @@ Status ViaPort::open(bool rotating) {
     if (!rotating) {
         if (auto posted = post_idle_receives(); !posted) return posted;
     }
-    if (!link_.meet()) return fail("called off");
+    if (!link_.meet()) return fail("{}", called_off);
     if (auto connected = connect_all(); !connected) return connected;
     if (options_.exported) {
         if (auto imported = import_segment(); !imported) return imported;
     }
-    if (!link_.meet()) return fail("called off");
+    if (!link_.meet()) return fail("{}", called_off);
     return {};
 }
 
 Status ViaPort::open_nic() {
-    // In a namespace each side has its own address; the name is the same for both.
-    const bool apart = options_.places.apart() && options_.device == "udp";
+    // Each side has its own address; the name is the same for both.
+    const bool apart =
+        options_.places.apart() &&
+        (options_.device == "udp" || (options_.device == "auto" && options_.places.remote()));
     const std::string name =
         options_.device + (apart ? ":" + options_.places.address_text(link_.own()) : "");
     const char* device = name.c_str();
