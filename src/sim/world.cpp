@@ -264,6 +264,7 @@ void World::leave() {
     observer_.tell(Emptied{});
     each([this](Node& node) { workload_.take_all(node); });
     each([this](Node& node) { workload_.dismantle(node); });
+    for (auto& node : model_.nodes) observer_.look_at(*node, 0, node->arena.length());
 }
 
 Report World::run() {
