@@ -130,7 +130,8 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
     if (now - heard >= datagram_.silence) return true;
     // Who talks to itself has two ends, which hear each other at different times.
     if (here.socket == there.socket &&
-        now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence)
+        (now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence ||
+         network_.is_deaf_to_itself(here.socket, datagram_.silence, datagram_.silence * 3)))
         return true;
     const Time told = network_.last_told_unreachable(here.socket, there.socket);
     return told != Time{} && now - told >= hint_patience &&

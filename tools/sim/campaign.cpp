@@ -13,13 +13,17 @@ namespace via::sim_tool {
 
 namespace {
 
-/// TIME TREE MEDIUM FIRST..LAST ...
-bool parse(const std::string& line, std::string& medium, Block& block) {
+/// TIME TREE MEDIUM FIRST..LAST COUNT worlds, BAD bad, ...
+bool parse(const std::string& line, std::string& medium, Block& block, bool& good) {
     std::istringstream words(line);
     std::string time;
     std::string tree;
     std::string range;
-    if (!(words >> time >> tree >> medium >> range)) return false;
+    std::string count;
+    std::string unit;
+    std::uint64_t bad = 0;
+    if (!(words >> time >> tree >> medium >> range >> count >> unit >> bad)) return false;
+    good = bad == 0;
     unsigned long long first = 0;
     unsigned long long last = 0;
     if (std::sscanf(range.c_str(), "%llu..%llu", &first, &last) != 2) return false;
@@ -34,8 +38,9 @@ bool Campaign::read() {
     for (std::string line; std::getline(stream, line);) {
         std::string medium;
         Block block{};
-        if (!parse(line, medium, block)) return false;
-        if (medium == medium_) done_.push_back(block);
+        bool good = false;
+        if (!parse(line, medium, block, good)) return false;
+        if (good && medium == medium_) done_.push_back(block);
     }
     return !stream.bad();
 }

@@ -1,5 +1,6 @@
 // The log of a search over many seeds: a line for each block of worlds that is done, with the time,
-// the tree and what came of it. A search that was interrupted goes on where its log ends.
+// the tree and what came of it. A search that was interrupted goes on where its log ends, and does
+// again what was bad.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ private:
     std::string file_;
     std::string medium_;
     std::string tree_;
-    std::vector<Block> done_;  ///< of our medium
+    std::vector<Block> done_;  ///< of our medium, good or in this run
 };
 
 }  // namespace via::sim_tool

@@ -18,5 +18,7 @@ worlds_run "$1" 8 9 4
 test "$(wc -l <"$log")" = 5
 sed -i 2d "$log"
 worlds_run "$1" 8 9 2
+sed -i '1s/0 bad/1 bad/' "$log"
+worlds_run "$1" 8 9 2
 echo nonsense >>"$log"
 if "$1" --quiet --seed 1 --log "$log"; then exit 1; fi

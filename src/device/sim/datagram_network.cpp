@@ -1,6 +1,7 @@
 #include "device/sim/datagram_network.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/assert.hpp"
 #include "base/random.hpp"
@@ -22,6 +23,13 @@ HostAddress with_port(HostAddress address, std::uint16_t port) {
     at[0] = static_cast<std::uint8_t>(port >> 8);
     at[1] = static_cast<std::uint8_t>(port & 0xFF);
     return address;
+}
+
+/// The identifier of the receiving end: it stands there in packets of every version.
+std::uint64_t connection_of(const std::vector<std::byte>& bytes) {
+    std::uint64_t connection = 0;
+    if (bytes.size() >= 16) std::memcpy(&connection, bytes.data() + 8, sizeof connection);
+    return connection;
 }
 
 /// A few bits flipped, or the end missing.
@@ -279,6 +287,15 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();
+    if (by == datagram.sender) heard_by_itself_[{by, connection_of(datagram.bytes)}] = clock_.now();
+}
+
+bool DatagramNetwork::is_deaf_to_itself(SocketId socket, Duration least, Duration most) const {
+    for (auto end = heard_by_itself_.lower_bound({socket, 0});
+         end != heard_by_itself_.end() && end->first.first == socket; ++end)
+        if (const Duration silent = clock_.now() - end->second; silent >= least && silent <= most)
+            return true;
+    return false;
 }
 
 Time DatagramNetwork::last_gap_end(SocketId by, SocketId of) const {

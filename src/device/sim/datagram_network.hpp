@@ -87,6 +87,9 @@ public:
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
     Time last_gap_end(SocketId by, SocketId of) const;
+    /// Of the ends of paths that a process has to itself: does one hear nothing for `least` or
+    /// longer, but for `most` at most?
+    bool is_deaf_to_itself(SocketId socket, Duration least, Duration most) const;
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
     std::uint64_t sent() const { return sent_; }
@@ -136,6 +139,8 @@ private:
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
+    /// The same of processes that talk to themselves, for each identifier of a connection.
+    std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
     Duration gap_{Time::never().ns};
     std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
     std::deque<Remembered> remembered_;
