@@ -91,6 +91,7 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
         address_of_host(240 + static_cast<std::uint32_t>(random_.below(8)));
     const auto drawn = random_.below(100);
     const std::uint64_t pick = random_.next();
+    if (datagram_.strangers_forge && random_.chance(50)) return forge(pick);
     if (datagram_.strangers_see != 0 && drawn < 70)
         return network_.replay(pick, drawn < 35 ? &stranger : nullptr);
     std::array<std::byte, wire::connecting_length_max> bytes;
@@ -110,6 +111,36 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
         wire::seal_data(std::span(bytes).first(length), pick, random_.below(1'000));
     }
     network_.inject(stranger, node.port->data_address(), std::span(bytes).first(length));
+}
+
+/// Data that its receiver would take badly: from an address of the stranger's own with what it has
+/// seen of a path, or from a peer's address without that.
+void DatagramMedium::forge(std::uint64_t pick) {
+    const device::sim::DatagramNetwork::Remembered* const seen = network_.remembered(pick);
+    wire::PacketPrefix prefix;
+    if (seen == nullptr || wire::parse_prefix(seen->bytes, prefix) != wire::PacketError::none ||
+        prefix.kind != wire::PacketKind::data)
+        return;
+    const std::uint64_t number = wire::ChunkReader(seen->bytes).packet_number();
+    std::array<std::byte, wire::data_header_length + wire::ack_length_max> bytes;
+    wire::Ack ack;
+    ack.largest = number + 1'000'000;
+    ack.count = 1;
+    ack.ranges[0] = {0, 1};
+    const std::uint32_t length = wire::data_header_length +
+                                 wire::emit_ack_chunk(ack, bytes.data() + wire::data_header_length);
+    const bool knows_path = random_.chance(50);
+    wire::seal_data(std::span(bytes).first(length),
+                    knows_path ? prefix.connection : random_.next() | 1, number + 1 + pick % 4);
+    network_.inject(knows_path ? address_of_host(240) : seen->from, seen->to,
+                    std::span(bytes).first(length));
+}
+
+/// A path keeps below the room that its peer told it of, but for a packet or two that ask.
+bool DatagramMedium::was_flooded() const {
+    const std::uint64_t paths = 2;  // who talks to itself has two
+    return datagram_.calm && network_.most_waiting() > paths * (datagram_.port.receive_room +
+                                                                2 * datagram_.port.datagram_max);
 }
 
 void DatagramMedium::close(Node& node) {

@@ -238,6 +238,8 @@ void World::rest() {
     }
     if (!checkers_.failed() && rests && !at_rest())
         observer_.tell(Called{"a world without work", Status::not_done, Status::success});
+    if (medium_->was_flooded())
+        observer_.tell(Called{"what is under way", Status::error_resource, Status::success});
     observer_.tell(Rested{});
     for (const auto& node : model_.nodes)  // everybody is honest
         if (node->counters.get(Counter::frames_refused) != 0)

@@ -25,7 +25,7 @@ struct Options {
     std::uint64_t seeds = 1;
     std::uint32_t nics = 0;
     std::uint32_t steps = 0;
-    bool datagram = false;
+    std::string medium = "lossless";
     std::string trace;
     std::string log;
     std::string tree = "-";
@@ -69,7 +69,7 @@ Report run_world(const Options& options, const Parameters& parameters, std::FILE
 /// What to type to see it again.
 std::string repetition(const Options& options, std::uint64_t seed) {
     std::string text = fmt::format("./dev sim --seed {}", seed);
-    if (options.datagram) text += " --medium datagram";
+    if (options.medium != "lossless") text += " --medium " + options.medium;
     if (options.nics != 0) text += fmt::format(" --nics {}", options.nics);
     if (options.steps != 0) text += fmt::format(" --steps {}", options.steps);
     return text + (options.frames ? " --frames" : "");
@@ -77,7 +77,9 @@ std::string repetition(const Options& options, std::uint64_t seed) {
 
 bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
     Parameters parameters = via::sim::draw_parameters(
-        seed, options.datagram ? MediumKind::datagram : MediumKind::lossless);
+        seed, options.medium == "lossless" ? MediumKind::lossless : MediumKind::datagram);
+    if (options.medium == "hostile") via::sim::make_hostile(parameters);
+    if (options.medium == "calm") via::sim::make_calm(parameters);
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
     Report report = run_world(options, parameters, trace);
@@ -105,7 +107,7 @@ using Clock = std::chrono::steady_clock;
 
 /// The worlds that the log does not have, block for block. False: it could not be read or written.
 bool run_campaign(const Options& options, Total& total) {
-    Campaign campaign(options.log, options.datagram ? "datagram" : "lossless", options.tree);
+    Campaign campaign(options.log, options.medium, options.tree);
     const Block all{options.seed, options.seed + options.seeds - 1};
     if (!campaign.read()) return false;
     for (Block block{}; campaign.next(all, options.block, block);) {
@@ -172,14 +174,11 @@ int main(int argc, char** argv) {
                                         "steps of the programs, instead of a drawn number");
     steps->check(CLI::Range(1, 1'000'000));
     app.add_option(
-           "--medium",
-           [&options](const std::vector<std::string>& words) {
-               options.datagram = words.front() == "datagram";
-               return true;
-           },
-           "what the NICs are on: frames that are never lost, or the protocol between "
-           "hosts over datagrams in any weather (lossless)")
-        ->check(CLI::IsMember({"lossless", "datagram"}));
+           "--medium", options.medium,
+           "what the NICs are on: frames that are never lost, or the protocol between hosts "
+           "over datagrams in any weather, among strangers who see and forge (hostile), or "
+           "where nothing is lost (calm) (lossless)")
+        ->check(CLI::IsMember({"lossless", "datagram", "hostile", "calm"}));
     CLI::Option* trace =
         app.add_option("--trace", options.trace, "write every event to this file, a line each");
     app.add_flag("--frames", options.frames, "show every frame in the trace too");

@@ -121,6 +121,11 @@ void DatagramNetwork::forget_arrived(const Endpoint& end) {
 
 void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
                               std::unique_ptr<Datagram> datagram) {
+    if (!datagram->is_trouble) {
+        std::uint64_t& waiting = waiting_[{datagram->sender, end}];
+        waiting += datagram->bytes.size();
+        most_waiting_ = std::max(most_waiting_, waiting);
+    }
     mailboxes_[end].emplace(std::pair{arrival, order_++}, std::move(datagram));
 }
 
@@ -200,7 +205,7 @@ void DatagramNetwork::inject(const HostAddress& pretended, const HostAddress& to
 
 void DatagramNetwork::replay(std::uint64_t pick, const HostAddress* pretended) {
     if (remembered_.empty()) return;
-    const Remembered& again = remembered_[pick % remembered_.size()];
+    const Remembered& again = *remembered(pick);
     inject(pretended != nullptr ? *pretended : again.from, again.to, again.bytes);
 }
 

@@ -70,6 +70,15 @@ public:
     /// A datagram that was sent once comes again now, from the same address or from `pretended`.
     /// `pick` chooses one. Nothing happens while there is none.
     void replay(std::uint64_t pick, const HostAddress* pretended);
+    struct Remembered {
+        HostAddress from;
+        HostAddress to;
+        std::vector<std::byte> bytes;
+    };
+    /// One that was sent; nullptr while there is none. Stays good until the next one is sent.
+    const Remembered* remembered(std::uint64_t pick) const {
+        return remembered_.empty() ? nullptr : &remembered_[pick % remembered_.size()];
+    }
     /// A datagram that claims to be from `pretended`.
     void inject(const HostAddress& pretended, const HostAddress& to,
                 std::span<const std::byte> bytes);
@@ -82,6 +91,12 @@ public:
 
     // For those who watch -------------------------------------------------------------------------
     void note_heard(SocketId by, const Datagram& datagram);
+    /// It was taken by the program, or dropped for want of room.
+    void note_gone(SocketId by, const Datagram& datagram) {
+        const Socket& socket = sockets_[by];
+        waiting_[{datagram.sender, datagram.to_host_port ? socket.nic_end : socket.data_end}] -=
+            datagram.bytes.size();
+    }
     /// When `by` took a genuine datagram of `of` last, a question to its host apart.
     Time last_heard(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
@@ -93,6 +108,9 @@ public:
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
     std::uint64_t sent() const { return sent_; }
+    /// The most bytes that were sent by one socket to one port and not gone there, ever. Exact
+    /// while no port is closed.
+    std::uint64_t most_waiting() const { return most_waiting_; }
     /// Hears of every datagram that is sent, and what becomes of it.
     using Watch = std::function<void(SocketId from, const datagram::Outgoing&, const Fate&)>;
     void set_watch(Watch watch) { watch_ = std::move(watch); }
@@ -113,12 +131,6 @@ private:
         std::uint64_t instance = 0;
         bool is_open = true;
         std::vector<Listening> listening;
-    };
-
-    struct Remembered {
-        HostAddress from;
-        HostAddress to;
-        std::vector<std::byte> bytes;
     };
 
     NodeId host_of(const HostAddress& address);
@@ -148,6 +160,8 @@ private:
     std::uint16_t next_port_ = 49'152;
     Watch watch_;
     std::uint64_t sent_ = 0;
+    std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes
+    std::uint64_t most_waiting_ = 0;
     std::uint64_t order_ = 0;
 };
 
