@@ -55,7 +55,7 @@ struct Broken {
 
 // Not here, because something else stands behind them that does the same, so that no world can
 // tell: skip_packet_duplicate_check (frames have numbers, those of unreliable VIs their messages;
-// received_numbers_test.cpp), double_report (the engine counts each frame once; recovery_test.cpp).
+// carrying_test.cpp), double_report (the engine counts each frame once; sent_packets_test.cpp).
 constexpr Broken table[] = {
     {datagram::Mutation::skip_frame_duplicate_check, 20, "bytes"},
     {datagram::Mutation::ack_what_was_dropped, 30, "liveness"},

@@ -292,7 +292,11 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();
-    if (by == datagram.sender) heard_by_itself_[{by, connection_of(datagram.bytes)}] = clock_.now();
+    if (by != datagram.sender) return;
+    const auto [end, is_new] =
+        heard_by_itself_.try_emplace({by, connection_of(datagram.bytes)}, clock_.now());
+    if (!is_new && clock_.now() - end->second >= gap_) gap_ends_[{by, by}] = clock_.now();
+    end->second = clock_.now();
 }
 
 bool DatagramNetwork::is_deaf_to_itself(SocketId socket, Duration least, Duration most) const {
