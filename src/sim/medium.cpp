@@ -164,9 +164,11 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
         (now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence ||
          network_.is_deaf_to_itself(here.socket, datagram_.silence, datagram_.silence * 3)))
         return true;
-    const Time told = network_.last_told_unreachable(here.socket, there.socket);
-    return told != Time{} && now - told >= hint_patience &&
-           heard <= told + (one_way_max() + one_way_max());
+    // The first hint counts, until something is heard; what is on its way then is not an answer.
+    const Duration there_and_back = one_way_max() + one_way_max();
+    return network_.was_told_unreachable(here.socket, there.socket,
+                                         Time{(heard - Time{}).ns - there_and_back.ns},
+                                         Time{(now - Time{}).ns - hint_patience.ns});
 }
 
 bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {

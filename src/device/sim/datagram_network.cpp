@@ -224,7 +224,7 @@ std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
     std::unique_ptr<Datagram> datagram = std::move(first->extract(first->begin()).mapped());
     datagram->to_host_port = first == host;
     if (datagram->is_trouble && datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
-        told_unreachable_[{id, end_of(datagram->trouble.to)}] = clock_.now();
+        told_unreachable_[{id, end_of(datagram->trouble.to)}].push_back(clock_.now());
     return datagram;
 }
 
@@ -319,7 +319,14 @@ Time DatagramNetwork::last_heard(SocketId by, SocketId of) const {
 
 Time DatagramNetwork::last_told_unreachable(SocketId by, SocketId of) const {
     const auto found = told_unreachable_.find({by, sockets_[of].data_end});
-    return found == told_unreachable_.end() ? Time{} : found->second;
+    return found == told_unreachable_.end() ? Time{} : found->second.back();
+}
+
+bool DatagramNetwork::was_told_unreachable(SocketId by, SocketId of, Time begin, Time end) const {
+    const auto found = told_unreachable_.find({by, sockets_[of].data_end});
+    if (found == told_unreachable_.end()) return false;
+    const auto first = std::lower_bound(found->second.begin(), found->second.end(), begin);
+    return first != found->second.end() && *first <= end;
 }
 
 }  // namespace via::device::sim

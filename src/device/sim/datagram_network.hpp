@@ -107,6 +107,8 @@ public:
     bool is_deaf_to_itself(SocketId socket, Duration least, Duration most) const;
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
+    /// The same: was it told so at any moment from `begin` to `end`?
+    bool was_told_unreachable(SocketId by, SocketId of, Time begin, Time end) const;
     std::uint64_t sent() const { return sent_; }
     /// The most bytes that were sent by one socket to one port and not gone there, ever. Exact
     /// while no port is closed.
@@ -154,7 +156,7 @@ private:
     /// The same of processes that talk to themselves, for each identifier of a connection.
     std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
     Duration gap_{Time::never().ns};
-    std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
+    std::map<std::pair<SocketId, Endpoint>, std::vector<Time>> told_unreachable_;
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
