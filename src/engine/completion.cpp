@@ -1,6 +1,8 @@
 // How descriptors end: the outcome is written back, then the completion queue hears of it.
 #include "engine/engine.hpp"
 
+#include "engine/mutation.hpp"
+
 namespace via::engine {
 
 namespace {
@@ -40,6 +42,8 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
         overrun_.push_back(&completions);
         overrun_events_.push_back(&completions);
     }
+    if (mutated(Mutation::enter_completion_twice))
+        (void)completions.push({name, receive}, queue.work.completed_count());
     signal(completions);
     if (completions.waiting() > limits_.completion_queue_entries_max) {
         // Bounded by what is outstanding: forget completions whose descriptor was taken directly.

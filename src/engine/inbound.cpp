@@ -1,6 +1,7 @@
 // From frames to memory and completions. The checks stand in the specification's order: version
 // and kind (wire), VI, sequence, protection, length.
 #include "engine/engine.hpp"
+#include "engine/mutation.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -23,7 +24,8 @@ FrameVerdict Engine::break_rule(Vi& vi, const wire::Header& header, const char* 
 
 Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
     Vi* vi = vi_at(number & 0xFFFF);
-    return vi != nullptr && vi->path == path && vi->number() == number &&
+    return vi != nullptr && vi->path == path &&
+                   (vi->number() == number || mutated(Mutation::take_former_connection)) &&
                    vi->state_now() == ViState::connected
                ? vi
                : nullptr;
@@ -92,7 +94,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
 
 /// In place of a lost frame whose bytes are gone, with the connection it was of.
 FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
-    if (Vi* vi = connected_vi(path, header.vi)) vi->given_up = true;
+    if (Vi* vi = connected_vi(path, header.vi)) vi->given_up = !mutated(Mutation::forget_given_up);
     return FrameVerdict::taken;
 }
 
@@ -124,7 +126,8 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
     if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
-    if (!vi.reliable() && path_at(vi.path).retransmits && !fits_in(vi, header))
+    if (!vi.reliable() && path_at(vi.path).retransmits && !fits_in(vi, header) &&
+        !mutated(Mutation::take_broken_message))
         return FrameVerdict::stale;
     if (static_cast<FetchLink&>(vi).linked())
         return break_rule(vi, header, "more while a message of it is fetched");
@@ -149,6 +152,11 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
                                                            : static_cast<std::uint32_t>(length);
         vi.target_address = header.remote_address;
         vi.target_handle = header.remote_handle;
+        if (mutated(Mutation::acknowledge_before_placing) &&
+            vi.attributes.reliability == Reliability::reception) {
+            vi.ack_due = true;
+            activate(vi);
+        }
         if (send) {
             complete_faulty_receives(vi);  // posted, but its doorbell was not heard yet
             if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
@@ -196,7 +204,9 @@ bool Engine::match_receive(Vi& vi) {
     queue::WorkQueue& work = vi.receive.work;
     if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
-    const bool fits = vi.placing_length <= entry.length;  // a receive's length is its capacity
+    // A receive's length is its capacity.
+    const bool fits =
+        vi.placing_length <= entry.length || mutated(Mutation::ignore_receive_capacity);
     vi.scatter = queue::ByteWalk(work.current(), 0);
     work.start_next();
     if (fits) return true;
@@ -216,17 +226,19 @@ void Engine::refuse_receive(Vi& vi, const wire::Header& header) {
 
 /// May the peer write here? Every frame asks: a region may go between two frames.
 bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
+    const memory::ProtectionTag tag =
+        mutated(Mutation::skip_tag_check) ? memory::no_tag : vi.attributes.tag;
     if (header.has(wire::flag::first)) {
         if (!vi.attributes.rdma_write) return false;
         if (vi.placing_length != 0 &&
-            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length,
-                           vi.attributes.tag, memory::Access::remote_write))
+            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length, tag,
+                           memory::Access::remote_write))
             return false;
     }
     const std::uint64_t address = vi.target_address + vi.placed;
-    return length == 0 || (memory_.check(vi.target_handle, address, length, vi.attributes.tag,
-                                         memory::Access::remote_write) &&
-                           reach(vi.target_handle, address, length));
+    return length == 0 ||
+           (memory_.check(vi.target_handle, address, length, tag, memory::Access::remote_write) &&
+            reach(vi.target_handle, address, length));
 }
 
 void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
@@ -238,6 +250,7 @@ void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* 
     }
     vi.scatter.take(length, [&](std::byte* to, std::size_t bytes) {
         memory::place(to, payload, bytes);
+        if (mutated(Mutation::place_beyond_segment)) memory::place(to + bytes, payload, 1);
         payload += bytes;
     });
 }
@@ -283,6 +296,7 @@ void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode co
         counters_.add(Counter::receive_queue_empty);
     if (!told) report(vi, event);
     vi.discarding = true;
+    if (mutated(Mutation::lose_refusal)) return;
     if (vi.reliable() && vi.state_now() == ViState::connected)
         fail(vi, wire::FrameKind::nak, header.message, static_cast<std::uint32_t>(code));
 }

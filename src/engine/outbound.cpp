@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "engine/engine.hpp"
+#include "engine/mutation.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -180,7 +181,8 @@ bool Engine::message_may_start(Vi& vi) {
         if (consumes_receive(entry) && vi.credits_agreed.load(std::memory_order_relaxed) &&
             vi.credits_used == vi.credit_limit)
             return false;
-        if (vi.reads_in_flight != 0 && ((entry.control & queue::control::queue_fence) != 0 ||
+        if (vi.reads_in_flight != 0 && (((entry.control & queue::control::queue_fence) != 0 &&
+                                         !mutated(Mutation::ignore_fence)) ||
                                         (operation == queue::control::rdma_read &&
                                          vi.reads_in_flight == limits_.reads_in_flight_max)))
             return false;
@@ -259,6 +261,7 @@ void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
     header.kind = wire::FrameKind::ack;
     header.vi = vi.remote_number;
     header.message = vi.expected_message - 1;
+    if (vi.placing && mutated(Mutation::acknowledge_before_placing)) ++header.message;
     wire::emit(header, room.header);
     vi.ack_due = false;
 }
@@ -333,7 +336,8 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     if (read) {
         ++vi.reads_in_flight;
     } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
-                                  !path_at(vi.path).retransmits)) {
+                                  (!path_at(vi.path).retransmits ||
+                                   mutated(Mutation::complete_before_acknowledgement)))) {
         // Published on a lossless device is done (VIPL 4.25); told once it is published.
         entry.status = queue::status::done;
         emitted_.push_back(&vi);
@@ -343,10 +347,10 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
 void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
     // The region may have been deregistered since the request was granted.
-    const bool allowed =
-        read.length == 0 || (memory_.check(read.handle, read.address, read.length,
-                                           vi.attributes.tag, memory::Access::remote_read) &&
-                             reach(read.handle, read.address + read.done, next_length_));
+    const bool allowed = read.length == 0 || mutated(Mutation::skip_reply_check) ||
+                         (memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
+                                        memory::Access::remote_read) &&
+                          reach(read.handle, read.address + read.done, next_length_));
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "engine/engine.hpp"
+#include "engine/mutation.hpp"
 
 namespace via::engine {
 
@@ -92,8 +93,8 @@ void Engine::skip(FrameRecord& record, bool over) {
 /// one's fault is the same.
 bool Engine::is_refused(const FrameRecord& record) {
     const Vi* vi = vi_at(record.vi & 0xFFFF);
-    return record.source == FrameRecord::Source::region && record.payload_length != 0 &&
-           vi != nullptr && vi->number() == record.vi &&
+    return record.source == FrameRecord::Source::region && !mutated(Mutation::skip_reply_check) &&
+           record.payload_length != 0 && vi != nullptr && vi->number() == record.vi &&
            !memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
                           memory::Access::remote_read);
 }
@@ -119,7 +120,7 @@ bool Engine::is_connected(std::uint32_t number) {
 bool Engine::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy)
         return true;
-    if (!is_connected(record.vi)) return false;
+    if (!is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
     Vi* vi = vi_at(record.vi & 0xFFFF);
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();

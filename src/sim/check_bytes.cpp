@@ -8,8 +8,8 @@ void CheckBytes::observe(const Event& event) {
     std::visit(Overloaded{
                    [this](const Sent& e) { sent_[e.work].assign(e.bytes.begin(), e.bytes.end()); },
                    [this](const Delivered& e) { on_delivered(e); },
-                   [this](const Opened& e) { open_[e.id] = {e.node, e.begin, e.begin + e.length}; },
-                   [this](const Closed& e) { open_.erase(e.id); },
+                   [this](const Opened& e) { open_.add(e); },
+                   [this](const Closed& e) { open_.remove(e.id); },
                    [this](const Changed& e) { on_changed(e); },
                    ignore,
                },
@@ -33,9 +33,8 @@ void CheckBytes::on_changed(const Changed& changed) {
     const std::uint64_t end = changed.begin + changed.length;
     for (std::uint64_t at = changed.begin; at < end;) {
         std::uint64_t next = at;
-        for (const auto& [id, range] : open_)
-            if (range.node == changed.node && range.begin <= at && range.end > next)
-                next = range.end;
+        for (const OpenRanges::Range& range : open_.of(changed.node))
+            if (range.begin <= at && range.end > next) next = range.end;
         if (next == at)
             return violate("node %u: byte %llu was changed, nothing that is under way goes there",
                            changed.node, static_cast<unsigned long long>(at));

@@ -1,11 +1,11 @@
 // Bytes: what is delivered equals what was posted, and nothing else is touched.
 #pragma once
 
-#include <map>
 #include <unordered_map>
 #include <vector>
 
 #include "sim/checker.hpp"
+#include "sim/open_ranges.hpp"
 
 namespace via::sim {
 
@@ -15,16 +15,11 @@ public:
     void observe(const Event& event) override;
 
 private:
-    struct Range {
-        NodeNumber node;
-        std::uint64_t begin;
-        std::uint64_t end;
-    };
     void on_delivered(const Delivered& delivered);
     void on_changed(const Changed& changed);
 
     std::unordered_map<WorkNumber, std::vector<std::byte>> sent_;
-    std::map<std::uint64_t, Range> open_;
+    OpenRanges open_;
 };
 
 }  // namespace via::sim

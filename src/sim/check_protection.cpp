@@ -17,10 +17,8 @@ void CheckProtection::observe(const Event& event) {
                        regions_changed(e.node);
                    },
                    [this](const ViMade& e) { vis_[e.vi] = e.attributes; },
-                   [this](const Opened& e) {
-                       open_[e.id] = {e.node, e.begin, e.begin + e.length, e.remote};
-                   },
-                   [this](const Closed& e) { open_.erase(e.id); },
+                   [this](const Opened& e) { open_.add(e); },
+                   [this](const Closed& e) { open_.remove(e.id); },
                    [this](const RdmaAsked& e) { on_asked(e); },
                    [this](const Completed& e) { on_completed(e); },
                    [this](const Delivered& e) {
@@ -78,11 +76,12 @@ void CheckProtection::on_completed(const Completed& completed) {
 
 std::uint64_t CheckProtection::may_change_to(NodeNumber node, std::uint64_t at) const {
     std::uint64_t best = at;
-    for (const auto& [id, range] : open_) {
-        if (range.node != node || at < range.begin || at >= range.end) continue;
-        for (const auto& [key, region] : regions_) {
-            if (region.node != node || at < region.begin || at >= region.begin + region.length)
-                continue;
+    for (const OpenRanges::Range& range : open_.of(node)) {
+        if (at < range.begin || at >= range.end) continue;
+        for (auto each = regions_.lower_bound({node, 0});
+             each != regions_.end() && each->first.first == node; ++each) {
+            const Granted& region = each->second;
+            if (at < region.begin || at >= region.begin + region.length) continue;
             if (range.remote && !region.attributes.rdma_write) continue;
             best = std::max(best, std::min(range.end, region.begin + region.length));
         }

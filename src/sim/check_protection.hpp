@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/checker.hpp"
+#include "sim/open_ranges.hpp"
 
 namespace via::sim {
 
@@ -16,12 +17,6 @@ public:
     void observe(const Event& event) override;
 
 private:
-    struct Range {
-        NodeNumber node;
-        std::uint64_t begin;
-        std::uint64_t end;
-        bool remote;
-    };
     struct Operation {
         RdmaAsked asked;
         bool ever = false;   ///< allowed at some moment since it was posted
@@ -37,7 +32,7 @@ private:
 
     std::map<std::pair<NodeNumber, memory::MemoryHandle>, Granted> regions_;
     std::map<ViNumber, engine::ViAttributes> vis_;
-    std::map<std::uint64_t, Range> open_;
+    OpenRanges open_;
     std::map<WorkNumber, Operation> operations_;
 };
 

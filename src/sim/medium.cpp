@@ -91,6 +91,7 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
         address_of_host(240 + static_cast<std::uint32_t>(random_.below(8)));
     const auto drawn = random_.below(100);
     const std::uint64_t pick = random_.next();
+    if (datagram_.strangers_forge && random_.chance(50)) return forge(pick);
     if (datagram_.strangers_see != 0 && drawn < 70)
         return network_.replay(pick, drawn < 35 ? &stranger : nullptr);
     std::array<std::byte, wire::connecting_length_max> bytes;
@@ -112,6 +113,36 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
     network_.inject(stranger, node.port->data_address(), std::span(bytes).first(length));
 }
 
+/// Data that its receiver would take badly: from an address of the stranger's own with what it has
+/// seen of a path, or from a peer's address without that.
+void DatagramMedium::forge(std::uint64_t pick) {
+    const device::sim::DatagramNetwork::Remembered* const seen = network_.remembered(pick);
+    wire::PacketPrefix prefix;
+    if (seen == nullptr || wire::parse_prefix(seen->bytes, prefix) != wire::PacketError::none ||
+        prefix.kind != wire::PacketKind::data)
+        return;
+    const std::uint64_t number = wire::ChunkReader(seen->bytes).packet_number();
+    std::array<std::byte, wire::data_header_length + wire::ack_length_max> bytes;
+    wire::Ack ack;
+    ack.largest = number + 1'000'000;
+    ack.count = 1;
+    ack.ranges[0] = {0, 1};
+    const std::uint32_t length = wire::data_header_length +
+                                 wire::emit_ack_chunk(ack, bytes.data() + wire::data_header_length);
+    const bool knows_path = random_.chance(50);
+    wire::seal_data(std::span(bytes).first(length),
+                    knows_path ? prefix.connection : random_.next() | 1, number + 1 + pick % 4);
+    network_.inject(knows_path ? address_of_host(240) : seen->from, seen->to,
+                    std::span(bytes).first(length));
+}
+
+/// A path keeps below the room that its peer told it of, but for a packet or two that ask.
+bool DatagramMedium::was_flooded() const {
+    const std::uint64_t paths = 2;  // who talks to itself has two
+    return datagram_.calm && network_.most_waiting() > paths * (datagram_.port.receive_room +
+                                                                2 * datagram_.port.datagram_max);
+}
+
 void DatagramMedium::close(Node& node) {
     const bool same_port = random_.chance(30);
     const bool crashes = random_.chance(datagram_.crash_percent);
@@ -130,11 +161,14 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
     if (now - heard >= datagram_.silence) return true;
     // Who talks to itself has two ends, which hear each other at different times.
     if (here.socket == there.socket &&
-        now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence)
+        (now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence ||
+         network_.is_deaf_to_itself(here.socket, datagram_.silence, datagram_.silence * 3)))
         return true;
-    const Time told = network_.last_told_unreachable(here.socket, there.socket);
-    return told != Time{} && now - told >= hint_patience &&
-           heard <= told + (one_way_max() + one_way_max());
+    // The first hint counts, until something is heard; what is on its way then is not an answer.
+    const Duration there_and_back = one_way_max() + one_way_max();
+    return network_.was_told_unreachable(here.socket, there.socket,
+                                         Time{(heard - Time{}).ns - there_and_back.ns},
+                                         Time{(now - Time{}).ns - hint_patience.ns});
 }
 
 bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {

@@ -44,6 +44,8 @@ public:
     virtual Duration silence() const { return {}; }
     /// A line for every datagram, to `show`.
     virtual void show_datagrams(const std::function<void(const char* line)>& /*show*/) {}
+    /// More was under way than a peer said that it takes, though nothing was ever lost.
+    virtual bool was_flooded() const { return false; }
     /// Datagrams sent so far, by all.
     virtual std::uint64_t datagrams() const { return 0; }
 };
@@ -83,9 +85,11 @@ public:
     Duration silence() const override { return datagram_.silence; }
     void show_datagrams(const std::function<void(const char* line)>& show) override;
     std::uint64_t datagrams() const override { return network_.sent(); }
+    bool was_flooded() const override;
 
 private:
     void disturb_by_strangers(const Node& node);
+    void forge(std::uint64_t pick);
     bool gave_up_since(const Node& here, const Node& there, Time since) const;
 
     const DatagramWorld& datagram_;

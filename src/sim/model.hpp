@@ -52,7 +52,7 @@ struct Target {
     std::uint64_t block;
     std::uint64_t offset;
     std::uint32_t length;
-    std::uint64_t opened;
+    Opened opened{};
 };
 
 enum class WorkKind : std::uint8_t { receive, send, rdma_write, rdma_read };
@@ -71,7 +71,7 @@ struct Work {
     Connection* connection = nullptr;  ///< on which it was posted
     int side = 0;                      ///< of the poster
     std::unique_ptr<Target> read_from;
-    std::vector<std::uint64_t> opened;
+    std::vector<Opened> opened;
     bool completed = false;
     bool delivered = false;
     bool landed = false;  ///< of a read: its bytes are there

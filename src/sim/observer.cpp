@@ -25,11 +25,16 @@ bool is_at(const Target& target, const Arena& arena) {
 
 }  // namespace
 
-std::uint64_t Observer::open(const Node& node, std::uint64_t begin, std::uint64_t length,
-                             bool remote) {
-    const std::uint64_t id = model_.next_opening();
-    tell(Opened{id, node.number, begin, length, remote});
-    return id;
+Opened Observer::open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote) {
+    const Opened opened{model_.next_opening(), node.number, begin, length, remote};
+    node.arena.open(begin, length);
+    tell(opened);
+    return opened;
+}
+
+void Observer::close(const Opened& opened) {
+    model_.nodes[opened.node]->arena.close(opened.begin, opened.length);
+    tell(Closed{opened.id});
 }
 
 void Observer::look(Node& node, Cause cause, const Vi* vi) {
@@ -68,6 +73,12 @@ void Observer::look_at_memory(Node& node) {
     });
 }
 
+void Observer::look_at(Node& node, std::uint64_t begin, std::uint64_t length) {
+    node.arena.look_at(begin, length, [&](std::uint64_t at, std::uint64_t count) {
+        tell(Changed{node.number, at, count});
+    });
+}
+
 /// RDMA writes without immediate data announce themselves by their bytes alone.
 void Observer::look_at_targets(Node& node) {
     landed_.clear();
@@ -97,7 +108,7 @@ void Observer::deliver_landed(const Connection* connection, int side, WorkNumber
 
 void Observer::close_target(Node& node, std::size_t index) {
     const Target& target = *node.targets[index];
-    tell(Closed{target.opened});
+    close(target.opened);
     target.region->blocks.give_back(target.block);
     node.targets.erase(node.targets.begin() + static_cast<std::ptrdiff_t>(index));
 }
@@ -162,7 +173,7 @@ void Observer::complete(Work& work, std::uint32_t bits) {
     const bool nothing_to_place = work.kind == WorkKind::rdma_write && work.bytes.empty();
     work.completed = true;
     tell(Completed{work.number, bits, work.delivered || nothing_to_place});
-    for (const std::uint64_t id : work.opened) tell(Closed{id});
+    for (const Opened& opened : work.opened) close(opened);
     work.opened.clear();
     if (work.kind == WorkKind::receive && (errors & status::flushed) == 0) look_at_rest(work, bits);
     if (work.read_from) {

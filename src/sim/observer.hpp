@@ -33,15 +33,18 @@ public:
     /// Looks at the node. `cause` is what concerned `vi`; nullptr: every VI of the node.
     void look(Node& node, Cause cause, const Vi* vi);
     void look(Node& node) { look(node, Cause::turn, nullptr); }
+    /// Looks at memory that the program is about to use for something else.
+    void look_at(Node& node, std::uint64_t begin, std::uint64_t length);
 
     /// The NIC may write to the node's memory there.
-    std::uint64_t open(const Node& node, std::uint64_t begin, std::uint64_t length, bool remote);
+    Opened open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote);
     /// Nothing comes to that target any more; its memory is free again.
     void close_target(Node& node, std::size_t index);
 
     const Tally& tally() const { return tally_; }
 
 private:
+    void close(const Opened& opened);
     void join(Vi& vi);
     void look_at_memory(Node& node);
     void look_at_targets(Node& node);

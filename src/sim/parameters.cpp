@@ -220,6 +220,31 @@ Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
     return p;
 }
 
+void make_hostile(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    world.strangers_permille = static_cast<std::uint32_t>(random.between(100, 500));
+    world.strangers_see = static_cast<std::uint32_t>(random.between(10, 500));
+    world.strangers_forge = true;
+    parameters.weights.close = static_cast<std::uint32_t>(random.between(1, 6));
+    world.crash_percent = 50;
+}
+
+void make_calm(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0003ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    const Duration way = world.weather.link.delay_max;
+    world.weather = {};
+    world.weather.link.delay_min = world.weather.link.delay_max = way;
+    world.port.datagram_max = world.datagram_min = random.chance(50) ? 548 : 1'472;
+    world.port.receive_room =
+        world.port.datagram_max * static_cast<std::uint32_t>(random.between(4, 12));
+    world.port.refuse_percent = world.length_changes_permille = 0;
+    world.pauses_permille = world.strangers_permille = world.strangers_see = 0;
+    parameters.weights.close = 0;
+    world.calm = true;
+}
+
 namespace {
 
 std::string to_text(const DatagramWorld& world) {
@@ -229,7 +254,7 @@ std::string to_text(const DatagramWorld& world) {
         text, sizeof text,
         "hosts=%u way=%lld..%lld+%lldns wire=%lldns/KiB queue=%u loss=%u burst=%u/%u double=%u "
         "disorder=%u/%lldns damage=%u slander=%u fits=%u..%u/%lldns%s%s cuts=%zu longest=%u..%u/%u "
-        "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% strangers=%u/%u ",
+        "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% strangers=%u/%u%s%s ",
         world.hosts, static_cast<long long>(link.delay_min.ns),
         static_cast<long long>(link.delay_max.ns), static_cast<long long>(link.jitter_max.ns),
         static_cast<long long>(link.ns_per_kilobyte), link.queue_bytes, link.loss, link.burst_begin,
@@ -240,7 +265,8 @@ std::string to_text(const DatagramWorld& world) {
         world.port.datagram_max, world.length_changes_permille, world.port.receive_room,
         world.port.kept_max, world.port.refuse_percent, static_cast<long long>(world.silence.ns),
         world.pauses_permille, static_cast<long long>(world.pause_max.ns), world.crash_percent,
-        world.strangers_permille, world.strangers_see);
+        world.strangers_permille, world.strangers_see, world.strangers_forge ? " forge" : "",
+        world.calm ? " calm" : "");
     return text;
 }
 

@@ -55,6 +55,8 @@ struct DatagramWorld {
     /// Of steps: a stranger sends something, forged or seen before.
     std::uint32_t strangers_permille = 0;
     std::uint32_t strangers_see = 0;  ///< datagrams that they know; 0: they see nothing
+    bool strangers_forge = false;     ///< data, with what they know
+    bool calm = false;                ///< nothing is lost, and nobody stands still
 };
 
 struct Parameters {
@@ -85,6 +87,10 @@ struct Parameters {
 /// The same seed, the same parameters. A lossless world is the same whatever is added to the
 /// others.
 Parameters draw_parameters(std::uint64_t seed, MediumKind medium = MediumKind::lossless);
+/// More of what a world of datagrams may be: strangers who see all traffic and forge data, with
+/// much coming and going at the same ports; or weather in which nothing may be sent in vain.
+void make_hostile(Parameters& parameters);
+void make_calm(Parameters& parameters);
 /// In one line, for people.
 std::string to_text(const Parameters& parameters);
 

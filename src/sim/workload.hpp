@@ -59,6 +59,7 @@ private:
     void post_receive(Vi& vi);
     void post_send(Vi& vi);
     void post_nonsense(Vi& vi);
+    std::optional<std::uint64_t> take_block(Node& node, Region& region, std::uint64_t length);
     bool give_pieces(Work& work, std::uint32_t length);
     bool give_descriptor(Work& work);
     bool give_target(Work& work, std::uint32_t length, queue::Segment& remote);

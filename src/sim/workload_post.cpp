@@ -52,6 +52,14 @@ constexpr std::uint32_t wrong_handle = 0x80001234;  ///< bit 31 is never set (VI
 
 // Memory of a descriptor --------------------------------------------------------------------------
 
+/// A block of the region that nobody uses, and nobody has written to since somebody did.
+std::optional<std::uint64_t> Workload::take_block(Node& node, Region& region,
+                                                  std::uint64_t length) {
+    const auto block = region.blocks.take(length);
+    if (block) observer_.look_at(node, *block, length);
+    return block;
+}
+
 /// Cuts `length` bytes into pieces of the program's memory. False: there is no room.
 bool Workload::give_pieces(Work& work, std::uint32_t length) {
     Node& node = *work.vi->node;
@@ -63,7 +71,7 @@ bool Workload::give_pieces(Work& work, std::uint32_t length) {
         Region* region = any_region(node, work.vi->attributes.tag, false, false);
         if (region == nullptr) return false;
         const auto skew = static_cast<std::uint32_t>(node.random.below(9));
-        const auto block = region->blocks.take(part + skew);
+        const auto block = take_block(node, *region, part + skew);
         if (!block) return false;
         work.pieces.push_back({region, *block, *block + skew, part});
         left -= part;
@@ -72,11 +80,12 @@ bool Workload::give_pieces(Work& work, std::uint32_t length) {
 }
 
 bool Workload::give_descriptor(Work& work) {
-    Region* region = any_region(*work.vi->node, work.vi->attributes.tag, false, false);
+    Node& node = *work.vi->node;
+    Region* region = any_region(node, work.vi->attributes.tag, false, false);
     if (region == nullptr) return false;
     const auto length = static_cast<std::uint32_t>(queue::descriptor_length(
         static_cast<std::uint32_t>(work.pieces.size() + 1)));  // one more for an address segment
-    const auto block = region->blocks.take(length);
+    const auto block = take_block(node, *region, length);
     if (!block) return false;
     work.descriptor = {region, *block, *block, length};
     return true;
@@ -87,8 +96,9 @@ void Workload::give_back(Work& work) {
     work.pieces.clear();
     if (work.descriptor.region != nullptr) {
         // No address may stay behind: whether a later byte differs from it would be chance.
-        work.vi->node->arena.write(work.descriptor.offset,
-                                   std::vector<std::byte>(work.descriptor.length));
+        Node& node = *work.vi->node;
+        observer_.look_at(node, work.descriptor.offset, work.descriptor.length);
+        node.arena.write(work.descriptor.offset, std::vector<std::byte>(work.descriptor.length));
         work.descriptor.region->blocks.give_back(work.descriptor.block);
     }
     work.descriptor.region = nullptr;
@@ -105,10 +115,10 @@ bool Workload::give_target(Work& work, std::uint32_t length, queue::Segment& rem
     Region* region = any_region(node, there.attributes.tag, write, !write);
     if (region == nullptr) return false;
     const auto skew = static_cast<std::uint32_t>(node.random.below(9));
-    const auto block = region->blocks.take(length + skew);
+    const auto block = take_block(node, *region, length + skew);
     if (!block) return false;
     auto target =
-        std::make_unique<Target>(Target{&work, &there, region, *block, *block + skew, length, 0});
+        std::make_unique<Target>(Target{&work, &there, region, *block, *block + skew, length, {}});
     remote = {node.arena.address(target->offset), region->handle, 0};
     std::vector<std::byte> bytes = work.bytes;
     if (write)  // so that its arrival is seen: every byte of it makes a difference

@@ -238,6 +238,8 @@ void World::rest() {
     }
     if (!checkers_.failed() && rests && !at_rest())
         observer_.tell(Called{"a world without work", Status::not_done, Status::success});
+    if (medium_->was_flooded())
+        observer_.tell(Called{"what is under way", Status::error_resource, Status::success});
     observer_.tell(Rested{});
     for (const auto& node : model_.nodes)  // everybody is honest
         if (node->counters.get(Counter::frames_refused) != 0)
@@ -264,6 +266,7 @@ void World::leave() {
     observer_.tell(Emptied{});
     each([this](Node& node) { workload_.take_all(node); });
     each([this](Node& node) { workload_.dismantle(node); });
+    for (auto& node : model_.nodes) observer_.look_at(*node, 0, node->arena.length());
 }
 
 Report World::run() {

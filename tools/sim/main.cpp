@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "campaign.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -16,14 +17,19 @@ using via::sim::MediumKind;
 using via::sim::Parameters;
 using via::sim::Report;
 using via::sim::World;
+using via::sim_tool::Block;
+using via::sim_tool::Campaign;
 
 struct Options {
     std::uint64_t seed = 0;
     std::uint64_t seeds = 1;
     std::uint32_t nics = 0;
     std::uint32_t steps = 0;
-    bool datagram = false;
+    std::string medium = "lossless";
     std::string trace;
+    std::string log;
+    std::string tree = "-";
+    std::uint64_t block = 1'000;
     bool frames = false;
     bool twice = false;
     bool quiet = false;
@@ -63,7 +69,7 @@ Report run_world(const Options& options, const Parameters& parameters, std::FILE
 /// What to type to see it again.
 std::string repetition(const Options& options, std::uint64_t seed) {
     std::string text = fmt::format("./dev sim --seed {}", seed);
-    if (options.datagram) text += " --medium datagram";
+    if (options.medium != "lossless") text += " --medium " + options.medium;
     if (options.nics != 0) text += fmt::format(" --nics {}", options.nics);
     if (options.steps != 0) text += fmt::format(" --steps {}", options.steps);
     return text + (options.frames ? " --frames" : "");
@@ -71,7 +77,9 @@ std::string repetition(const Options& options, std::uint64_t seed) {
 
 bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
     Parameters parameters = via::sim::draw_parameters(
-        seed, options.datagram ? MediumKind::datagram : MediumKind::lossless);
+        seed, options.medium == "lossless" ? MediumKind::lossless : MediumKind::datagram);
+    if (options.medium == "hostile") via::sim::make_hostile(parameters);
+    if (options.medium == "calm") via::sim::make_calm(parameters);
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
     Report report = run_world(options, parameters, trace);
@@ -95,6 +103,26 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
     return false;
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// The worlds that the log does not have, block for block. False: it could not be read or written.
+bool run_campaign(const Options& options, Total& total) {
+    Campaign campaign(options.log, options.medium, options.tree);
+    const Block all{options.seed, options.seed + options.seeds - 1};
+    if (!campaign.read()) return false;
+    for (Block block{}; campaign.next(all, options.block, block);) {
+        const Clock::time_point begin = Clock::now();
+        const std::size_t bad = total.bad.size();
+        for (std::uint64_t seed = block.first; seed <= block.last; ++seed)
+            run_seed(options, seed, nullptr, total);
+        std::fflush(stdout);
+        const std::chrono::duration<double> taken = Clock::now() - begin;
+        const auto first_bad = total.bad.begin() + static_cast<std::ptrdiff_t>(bad);
+        if (!campaign.note(block, {first_bad, total.bad.end()}, taken.count())) return false;
+    }
+    return true;
+}
+
 int run(const Options& options) {
     File trace;
     if (!options.trace.empty()) {
@@ -105,9 +133,16 @@ int run(const Options& options) {
         }
     }
     Total total;
-    for (std::uint64_t n = 0; n < options.seeds; ++n) {
-        run_seed(options, options.seed + n, trace.get(), total);
-        std::fflush(stdout);
+    if (!options.log.empty()) {
+        if (!run_campaign(options, total)) {
+            fmt::print(stderr, "via-sim: cannot go on with the log {}\n", options.log);
+            return 2;
+        }
+    } else {
+        for (std::uint64_t n = 0; n < options.seeds; ++n) {
+            run_seed(options, options.seed + n, trace.get(), total);
+            std::fflush(stdout);
+        }
     }
     fmt::print(
         "{} worlds, seeds {} to {}: {} bad; {} turns, {} connections ({} lost), {} messages of "
@@ -132,26 +167,35 @@ int main(int argc, char** argv) {
     app.add_option("--seed", options.seed, "the first seed (default: from the clock)");
     app.add_option("--seeds", options.seeds, "how many worlds, with seeds one after another (1)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-    app.add_option("--nics", options.nics, "NICs in the world, instead of a drawn number")
-        ->check(CLI::Range(1, 64));
-    app.add_option("--steps", options.steps, "steps of the programs, instead of a drawn number")
-        ->check(CLI::Range(1, 1'000'000));
+    CLI::Option* nics =
+        app.add_option("--nics", options.nics, "NICs in the world, instead of a drawn number");
+    nics->check(CLI::Range(1, 64));
+    CLI::Option* steps = app.add_option("--steps", options.steps,
+                                        "steps of the programs, instead of a drawn number");
+    steps->check(CLI::Range(1, 1'000'000));
     app.add_option(
-           "--medium",
-           [&options](const std::vector<std::string>& words) {
-               options.datagram = words.front() == "datagram";
-               return true;
-           },
-           "what the NICs are on: frames that are never lost, or the protocol between "
-           "hosts over datagrams in any weather (lossless)")
-        ->check(CLI::IsMember({"lossless", "datagram"}));
-    app.add_option("--trace", options.trace, "write every event to this file, a line each");
+           "--medium", options.medium,
+           "what the NICs are on: frames that are never lost, or the protocol between hosts "
+           "over datagrams in any weather, among strangers who see and forge (hostile), or "
+           "where nothing is lost (calm) (lossless)")
+        ->check(CLI::IsMember({"lossless", "datagram", "hostile", "calm"}));
+    CLI::Option* trace =
+        app.add_option("--trace", options.trace, "write every event to this file, a line each");
     app.add_flag("--frames", options.frames, "show every frame in the trace too");
     app.add_flag("--twice", options.twice, "run each world twice and compare the traces");
     app.add_flag("--quiet", options.quiet, "print bad worlds and the total only");
+    CLI::Option* log =
+        app.add_option("--log", options.log,
+                       "append a line to this file for each block of worlds that is done; those "
+                       "that it has already are not run again")
+            ->excludes(nics, steps, trace);
+    app.add_option("--tree", options.tree, "what the log calls the tree that runs (-)")->needs(log);
+    app.add_option("--block", options.block, "worlds for each line of the log (1000)")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->needs(log);
     app.footer(
         "Exit code: 0 all good, 1 a violation (the seed and how to repeat it are printed), "
-        "2 a file could not be written.");
+        "2 a file could not be read or written.");
     CLI11_PARSE(app, argc, argv);
     return run(options);
 }

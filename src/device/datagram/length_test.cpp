@@ -45,6 +45,17 @@ TEST_F(Lengths, as_long_as_the_way_carries) {
     EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U) << "probes do not count";
 }
 
+TEST_F(Lengths, are_not_looked_for_while_nothing_is_said) {
+    carried = 5000;
+    begin(9000);
+    a.send(std::string(100, 'x'));
+    run(seconds(5));
+    // The message, one probe after the other until one is lost, a question; then signs of life.
+    EXPECT_LE(a.device->statistics(a.path).packets_sent, 12U);
+    stream(300);
+    EXPECT_GE(a.device->statistics(a.path).datagram_max, 4900U);
+}
+
 TEST_F(Lengths, told_of_a_narrower_way) {
     begin(1472);
     stream(10);

@@ -263,6 +263,7 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     const std::uint64_t before = path.sent.in_flight();
     Window::Acknowledged news;
     bool longer = false;
+    bool traffic = false;
     path.sent.acknowledge(ack, [&](std::uint64_t number, const SentPacket& packet, bool was_lost) {
         for (std::uint32_t n = 0; n < packet.frames; ++n)
             if (path.frames.arrived(path.sent.frame(packet, n)))
@@ -279,6 +280,7 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
         }
         news.bytes += packet.length;
         ++news.packets;
+        traffic = traffic || !packet.asks_only;
         if (packet.length_probe) longer = path.length.arrived() || longer;
         if (number != ack.largest) return;
         path.round_trip.add(now - packet.sent, microseconds(ack.delay), now);
@@ -298,7 +300,7 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     detect_losses(path, now);
     path.sent.retire();
     path.pacer.set_pace(path.window.bytes(), path.round_trip.smoothed(), path.datagram_max());
-    stage_length_probe(path, now);
+    if (traffic) stage_length_probe(path, now);  // an idle path probes nothing
     reschedule(path, now);
 }
 

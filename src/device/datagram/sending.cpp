@@ -65,6 +65,7 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     wire::emit_frame_chunk(slot.must_arrive, slot.must_arrive ? slot.number : 0, length, at);
     slot.header = at + wire::frame_chunk_overhead;
     slot.payload = slot.header + header_length;
+    packet->asks_only = false;
     slot.stream = false;
     if (payload_length >= reference_least && packet->body.bytes == nullptr && !blocked_) {
         packet->body.at = packet->length + wire::frame_chunk_overhead + header_length;
@@ -185,6 +186,7 @@ void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*
             wire::emit_padding_chunk(length - packet->length, at + wire::chunk_prefix_length);
         packet->alone = packet->length_probe = true;
     }
+    packet->asks_only = !packet->length_probe;
     packet->transmitted = packet->length;
     ++path.staged_packets;
     path.staged_bytes += packet->length;
@@ -243,7 +245,8 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
         path.sent.add_frame(staging_.frame(packet, n));
         path.frames.sent(staging_.frame(packet, n), number);
     }
-    path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe);
+    path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
+                   packet.asks_only);
     std::uint64_t on_wire = number;
     if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
         on_wire = number - 1;

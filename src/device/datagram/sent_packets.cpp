@@ -13,7 +13,7 @@ std::uint64_t room_of(const SentPacket& packet) {
 }  // namespace
 
 void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
-                       bool length_probe) {
+                       bool length_probe, bool asks_only) {
     SentPacket packet;
     packet.sent = now;
     packet.frames_begin = packets_.empty() ? frames_.begin()
@@ -24,6 +24,7 @@ void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint
     packet.length = length;
     packet.state = wants_ack ? SentState::in_flight : SentState::over;
     packet.length_probe = length_probe;
+    packet.asks_only = asks_only;
     packets_.push_back(packet);
     if (!wants_ack) return;
     in_flight_ += length;

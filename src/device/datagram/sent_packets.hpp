@@ -24,6 +24,7 @@ struct SentPacket {
     std::uint16_t frames = 0;        ///< that must arrive
     SentState state = SentState::over;
     bool length_probe = false;
+    bool asks_only = false;  ///< a sign of life was wanted, and nothing else
 };
 
 class SentPackets {
@@ -39,7 +40,7 @@ public:
     void add_frame(std::uint32_t frame) { frames_.push_back(frame); }
     /// A packet with the frames added since the last one.
     void push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
-              bool length_probe);
+              bool length_probe, bool asks_only = false);
     SentPacket& packet(std::uint64_t number) { return packets_[number]; }
     /// Its number; next_number(): nothing is in flight.
     std::uint64_t oldest_in_flight();

@@ -29,6 +29,7 @@ struct StagedPacket {
     bool wants_ack = false;
     bool alone = false;  ///< nothing more may go into it
     bool length_probe = false;
+    bool asks_only = false;  ///< nothing in it but a ping wants an acknowledgement
     bool may_be_cut = false;
     bool from_host_port = false;
     bool dropped = false;

@@ -65,7 +65,10 @@ void Window::shrink(Duration least) {
     fast_ = false;
     round_changed_ = true;
     const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
+    const std::uint64_t before = bytes_;
     bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024 / 8 * 7);
+    if (least <= window_delayed_way)
+        bytes_ = std::max(bytes_, std::min(before, window_bytes_delayed));
 }
 
 void Window::on_lost(std::uint32_t packets) {

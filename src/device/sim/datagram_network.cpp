@@ -1,6 +1,7 @@
 #include "device/sim/datagram_network.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/assert.hpp"
 #include "base/random.hpp"
@@ -22,6 +23,13 @@ HostAddress with_port(HostAddress address, std::uint16_t port) {
     at[0] = static_cast<std::uint8_t>(port >> 8);
     at[1] = static_cast<std::uint8_t>(port & 0xFF);
     return address;
+}
+
+/// The identifier of the receiving end: it stands there in packets of every version.
+std::uint64_t connection_of(const std::vector<std::byte>& bytes) {
+    std::uint64_t connection = 0;
+    if (bytes.size() >= 16) std::memcpy(&connection, bytes.data() + 8, sizeof connection);
+    return connection;
 }
 
 /// A few bits flipped, or the end missing.
@@ -113,6 +121,11 @@ void DatagramNetwork::forget_arrived(const Endpoint& end) {
 
 void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
                               std::unique_ptr<Datagram> datagram) {
+    if (!datagram->is_trouble) {
+        std::uint64_t& waiting = waiting_[{datagram->sender, end}];
+        waiting += datagram->bytes.size();
+        most_waiting_ = std::max(most_waiting_, waiting);
+    }
     mailboxes_[end].emplace(std::pair{arrival, order_++}, std::move(datagram));
 }
 
@@ -191,7 +204,7 @@ void DatagramNetwork::inject(const HostAddress& pretended, const HostAddress& to
 
 void DatagramNetwork::replay(std::uint64_t pick, const HostAddress* pretended) {
     if (remembered_.empty()) return;
-    const Remembered& again = remembered_[pick % remembered_.size()];
+    const Remembered& again = *remembered(pick);
     inject(pretended != nullptr ? *pretended : again.from, again.to, again.bytes);
 }
 
@@ -210,7 +223,7 @@ std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
     std::unique_ptr<Datagram> datagram = std::move(first->extract(first->begin()).mapped());
     datagram->to_host_port = first == host;
     if (datagram->is_trouble && datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
-        told_unreachable_[{id, end_of(datagram->trouble.to)}] = clock_.now();
+        told_unreachable_[{id, end_of(datagram->trouble.to)}].push_back(clock_.now());
     return datagram;
 }
 
@@ -278,6 +291,19 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();
+    if (by != datagram.sender) return;
+    const auto [end, is_new] =
+        heard_by_itself_.try_emplace({by, connection_of(datagram.bytes)}, clock_.now());
+    if (!is_new && clock_.now() - end->second >= gap_) gap_ends_[{by, by}] = clock_.now();
+    end->second = clock_.now();
+}
+
+bool DatagramNetwork::is_deaf_to_itself(SocketId socket, Duration least, Duration most) const {
+    for (auto end = heard_by_itself_.lower_bound({socket, 0});
+         end != heard_by_itself_.end() && end->first.first == socket; ++end)
+        if (const Duration silent = clock_.now() - end->second; silent >= least && silent <= most)
+            return true;
+    return false;
 }
 
 Time DatagramNetwork::last_gap_end(SocketId by, SocketId of) const {
@@ -292,7 +318,14 @@ Time DatagramNetwork::last_heard(SocketId by, SocketId of) const {
 
 Time DatagramNetwork::last_told_unreachable(SocketId by, SocketId of) const {
     const auto found = told_unreachable_.find({by, sockets_[of].data_end});
-    return found == told_unreachable_.end() ? Time{} : found->second;
+    return found == told_unreachable_.end() ? Time{} : found->second.back();
+}
+
+bool DatagramNetwork::was_told_unreachable(SocketId by, SocketId of, Time begin, Time end) const {
+    const auto found = told_unreachable_.find({by, sockets_[of].data_end});
+    if (found == told_unreachable_.end()) return false;
+    const auto first = std::lower_bound(found->second.begin(), found->second.end(), begin);
+    return first != found->second.end() && *first <= end;
 }
 
 }  // namespace via::device::sim

@@ -70,6 +70,15 @@ public:
     /// A datagram that was sent once comes again now, from the same address or from `pretended`.
     /// `pick` chooses one. Nothing happens while there is none.
     void replay(std::uint64_t pick, const HostAddress* pretended);
+    struct Remembered {
+        HostAddress from;
+        HostAddress to;
+        std::vector<std::byte> bytes;
+    };
+    /// One that was sent; nullptr while there is none. Stays good until the next one is sent.
+    const Remembered* remembered(std::uint64_t pick) const {
+        return remembered_.empty() ? nullptr : &remembered_[pick % remembered_.size()];
+    }
     /// A datagram that claims to be from `pretended`.
     void inject(const HostAddress& pretended, const HostAddress& to,
                 std::span<const std::byte> bytes);
@@ -82,14 +91,28 @@ public:
 
     // For those who watch -------------------------------------------------------------------------
     void note_heard(SocketId by, const Datagram& datagram);
+    /// It was taken by the program, or dropped for want of room.
+    void note_gone(SocketId by, const Datagram& datagram) {
+        const Socket& socket = sockets_[by];
+        waiting_[{datagram.sender, datagram.to_host_port ? socket.nic_end : socket.data_end}] -=
+            datagram.bytes.size();
+    }
     /// When `by` took a genuine datagram of `of` last, a question to its host apart.
     Time last_heard(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
     Time last_gap_end(SocketId by, SocketId of) const;
+    /// Of the ends of paths that a process has to itself: does one hear nothing for `least` or
+    /// longer, but for `most` at most?
+    bool is_deaf_to_itself(SocketId socket, Duration least, Duration most) const;
     /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
+    /// The same: was it told so at any moment from `begin` to `end`?
+    bool was_told_unreachable(SocketId by, SocketId of, Time begin, Time end) const;
     std::uint64_t sent() const { return sent_; }
+    /// The most bytes that were sent by one socket to one port and not gone there, ever. Exact
+    /// while no port is closed.
+    std::uint64_t most_waiting() const { return most_waiting_; }
     /// Hears of every datagram that is sent, and what becomes of it.
     using Watch = std::function<void(SocketId from, const datagram::Outgoing&, const Fate&)>;
     void set_watch(Watch watch) { watch_ = std::move(watch); }
@@ -112,12 +135,6 @@ private:
         std::vector<Listening> listening;
     };
 
-    struct Remembered {
-        HostAddress from;
-        HostAddress to;
-        std::vector<std::byte> bytes;
-    };
-
     NodeId host_of(const HostAddress& address);
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
@@ -136,13 +153,17 @@ private:
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
+    /// The same of processes that talk to themselves, for each identifier of a connection.
+    std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
     Duration gap_{Time::never().ns};
-    std::map<std::pair<SocketId, Endpoint>, Time> told_unreachable_;
+    std::map<std::pair<SocketId, Endpoint>, std::vector<Time>> told_unreachable_;
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
     Watch watch_;
     std::uint64_t sent_ = 0;
+    std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes
+    std::uint64_t most_waiting_ = 0;
     std::uint64_t order_ = 0;
 };
 

@@ -55,6 +55,7 @@ void SimPort::settle() {
             troubles_.push_back(datagram->trouble);
         } else if (waiting_bytes_ + datagram->bytes.size() > options_.receive_room) {
             ++dropped_;
+            network_.note_gone(socket_, *datagram);
         } else {
             waiting_bytes_ += datagram->bytes.size();
             waiting_.push_back(std::move(datagram));
@@ -76,6 +77,7 @@ std::size_t SimPort::receive(std::span<datagram::Incoming> datagrams) {
     for (; count < datagrams.size() && !waiting_.empty(); ++count) {
         Datagram& datagram = *waiting_.front();
         network_.note_heard(socket_, datagram);
+        network_.note_gone(socket_, datagram);
         waiting_bytes_ -= datagram.bytes.size();
         const std::uint32_t index = free_buffer();
         Buffer& buffer = buffers_[index];
