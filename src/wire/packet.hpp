@@ -162,6 +162,7 @@ constexpr std::uint32_t chunk_prefix_length = 4;
 /// Before a frame's own header.
 constexpr std::uint32_t frame_chunk_overhead = 8;
 constexpr std::uint32_t ack_ranges_max = 32;
+constexpr std::uint32_t ack_length_least = 16 + 8;
 constexpr std::uint32_t ack_length_max = 16 + 8 * ack_ranges_max;
 /// Unit of Ack::delay.
 constexpr std::int64_t ack_delay_unit_ns = 1000;

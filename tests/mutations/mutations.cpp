@@ -59,7 +59,7 @@ struct Broken {
 constexpr Broken table[] = {
     {datagram::Mutation::skip_frame_duplicate_check, 20, "bytes"},
     {datagram::Mutation::ack_what_was_dropped, 30, "liveness"},
-    {datagram::Mutation::forget_checksum, 40, "state"},
+    {datagram::Mutation::forget_checksum, 300, "state"},
     {datagram::Mutation::reuse_packet_number, 30, "liveness"},
     {datagram::Mutation::ignore_order, 20, "state"},
     {datagram::Mutation::never_report_loss, 20, "liveness"},
@@ -69,7 +69,7 @@ constexpr Broken table[] = {
     {datagram::Mutation::forget_probe_timeout, 120, "liveness"},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
-    {datagram::Mutation::ignore_window, 40, "state", Worlds::calm},
+    {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},
     {engine::Mutation::complete_before_acknowledgement, 60, "exactly_once"},
     {engine::Mutation::acknowledge_before_placing, 20, "completion"},
     {engine::Mutation::ignore_receive_capacity, 20, "assertion"},

@@ -58,6 +58,41 @@ TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
     EXPECT_EQ(a.arrived.size(), 16U);
 }
 
+TEST_F(Carrying, an_acknowledgement_that_was_alone_goes_with_what_is_sent_next) {
+    network.weather = [&](const Datagram& datagram) {
+        return datagram.print() == "data #0 ack 0" ? Fate{} : Fate{network.delay};
+    };
+    a.send("taken");
+    run(microseconds(30));
+    b.send("parting");
+    run(microseconds(30));
+    EXPECT_EQ(a.arrived.size(), 1U);
+    b.send("again");
+    run(microseconds(30));
+    b.send("more");
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 send (21)
+10 2>1 data #0 ack 0
+30 2>1 data #1 frame 0 send (23) ack 0
+40 1>2 data #1 ack 1
+60 2>1 data #2 frame 1 send (21)
+70 1>2 data #2 ack 1-2
+90 2>1 data #3 frame 2 send (20)
+)");
+}
+
+TEST_F(Carrying, who_leaves_says_what_arrived) {
+    network.weather = [&](const Datagram& datagram) {
+        return datagram.print() == "data #0 ack 0" ? Fate{} : Fate{network.delay};
+    };
+    a.send("taken");
+    run(microseconds(30));
+    EXPECT_EQ(a.arrived.size(), 0U);
+    b.device.reset();
+    run(microseconds(30));
+    EXPECT_EQ(a.arrived.size(), 1U);
+}
+
 TEST_F(Carrying, nothing_waits_for_a_look_of_who_sleeps) {
     for (std::size_t n = 0; n < 20; ++n) {
         a.send("message");

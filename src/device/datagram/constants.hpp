@@ -40,14 +40,11 @@ constexpr std::uint32_t frames_ahead_max = 1024;
 constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
 constexpr std::uint32_t window_bytes_first = 14720;
 constexpr std::uint32_t window_packets_least = 2;
-/// What delay alone leaves of a window: it may be of a host, not of the way.
-constexpr std::uint64_t window_bytes_delayed = 64 * 1024;
-/// Ways on which so much is no long queue.
-constexpr Duration window_delayed_way = milliseconds(1);
+constexpr std::uint32_t window_packets_delayed =
+    4;  ///< with more, eight flows keep a queue for ever
 constexpr std::uint64_t window_bytes_max = 1U << 30;
-/// Hosts whose processors are shared are late by so much, and a window that took that for a queue
-/// would shrink for ever.
-constexpr Duration queue_target_least = milliseconds(1);
+/// So long a queue in the socket of a host that just keeps up is none of the way's.
+constexpr Duration queue_target_least = microseconds(250);
 constexpr std::int64_t queue_target_divisor = 4;  ///< of the least round trip
 constexpr Duration round_trip_memory = seconds(10);
 /// More than 2 % lost, counted over at least so many packets: fewer say nothing about a rate.

@@ -33,6 +33,12 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
 }
 
 DatagramDevice::~DatagramDevice() {
+    // What is left to say: peers learn what arrived before they learn that we left.
+    const Time now = port_->now();
+    for (const auto& path : paths_)
+        if (path && path->stage == Path::Stage::up && (path->owes_ack() || path->ack_unsure != 0))
+            stage_ack(*path, now);
+    flush(now);
     for (const auto& path : paths_) {
         if (!path || path->stage != Path::Stage::up) continue;
         std::byte packet[wire::connecting_length_max];

@@ -197,6 +197,7 @@ private:
     bool may_begin(Path& path, std::uint32_t packet_length, bool is_new);
     void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
                           bool from_host_port = false);
+    bool append_ack(Path& path, StagedPacket& packet, std::uint32_t limit, Time now);
     void stage_ack(Path& path, Time now);
     void stage_ping(Path& path, std::uint32_t packet_length, Time now);
     void stage_length_probe(Path& path, Time now);

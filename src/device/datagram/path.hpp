@@ -85,6 +85,9 @@ struct Path : AckLink, WaitLink {
     Time ack_since{};            ///< when that was
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
+    /// What the last one named that left alone, until one that names as much is known to have come;
+    /// 0: there is none.
+    std::uint64_t ack_unsure = 0;
     std::uint32_t ready = 0;  ///< frames to be handed up
 
     // Doubts

@@ -268,7 +268,10 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
         for (std::uint32_t n = 0; n < packet.frames; ++n)
             if (path.frames.arrived(path.sent.frame(packet, n)))
                 report(path, path.sent.frame(packet, n), false);
-        if (packet.named_below != 0) path.received.known_below(packet.named_below);
+        if (packet.named_below != 0) {
+            path.received.known_below(packet.named_below);
+            if (packet.named_below >= path.ack_unsure) path.ack_unsure = 0;
+        }
         if (packet.length > wire::packet_length_min) path.long_timeouts = 0;
         if (was_lost) {
             ++path.counts.packets_spurious;

@@ -137,35 +137,43 @@ void DatagramDevice::stage_connecting(const HostAddress& to, std::span<const std
     std::memcpy(staging_.bytes(*packet), bytes.data(), length);
 }
 
-/// Into the last packet that goes there anyhow, else into one of its own.
-void DatagramDevice::stage_ack(Path& path, Time now) {
+/// Writes it behind what stands in the packet. False: there is no room.
+bool DatagramDevice::append_ack(Path& path, StagedPacket& packet, std::uint32_t limit, Time now) {
+    if (packet.length + wire::ack_length_least > limit) return false;
     wire::Ack ack;
     path.received.fill(ack);
     const std::int64_t waited = std::max<std::int64_t>((now - path.largest_came).ns, 0);
     ack.delay =
         static_cast<std::uint32_t>(std::min<std::int64_t>(waited / wire::ack_delay_unit_ns, ~0U));
     const std::uint32_t length = wire::ack_length(ack);
+    if (packet.length + length > limit) return false;
+    wire::emit_ack_chunk(ack, staging_.bytes(packet) + packet.length);
+    packet.length += length;
+    packet.transmitted = packet.length;
+    packet.named_below = ack.largest + 1;
+    if (packet.wants_ack) path.staged_bytes += length;
+    return true;
+}
+
+/// Into the last packet that goes there anyhow, else into one of its own.
+void DatagramDevice::stage_ack(Path& path, Time now) {
     StagedPacket* packet = nullptr;
     for (std::size_t n = staging_.end(); n-- > staging_.begin() && packet == nullptr;)
         if (staging_[n].path == path.id) packet = &staging_[n];
     // Behind it another packet may stand already.
-    const bool fits = packet != nullptr && !packet->sealed && !packet->alone && !packet->dropped &&
-                      packet->length == packet->transmitted && packet->named_below == 0 &&
-                      packet->length + length <= staging_.limit(*packet);
-    if (!fits) {
-        packet = staging_.add(path.id, wire::data_header_length + length);
+    const bool open = packet != nullptr && !packet->sealed && !packet->alone && !packet->dropped &&
+                      packet->length == packet->transmitted && packet->named_below == 0;
+    if (!open || !append_ack(path, *packet, staging_.limit(*packet), now)) {
+        packet = staging_.add(path.id, wire::data_header_length + wire::ack_length_max);
         if (packet == nullptr) return;  // not forgotten: it is owed
         packet->to = path.peer;
         packet->length = wire::data_header_length;
         packet->alone = true;
+        append_ack(path, *packet, packet->room, now);
         ++path.staged_packets;
         ++path.counts.acks_alone;
+        path.ack_unsure = packet->named_below;
     }
-    wire::emit_ack_chunk(ack, staging_.bytes(*packet) + packet->length);
-    packet->length += length;
-    packet->transmitted = packet->length;
-    packet->named_below = ack.largest + 1;
-    if (packet->wants_ack) path.staged_bytes += length;
     path.ack_now = false;
     path.ack_bytes = 0;
     List<Path, AckLink>::remove_if_linked(path);
@@ -238,8 +246,11 @@ void DatagramDevice::stage_acks(Time now) {
 }
 
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
-    packet.sealed = true;
     Path& path = *paths_[packet.path];
+    // One that left alone may be lost, and nobody would send it again.
+    if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
+        append_ack(path, packet, staging_.limit(packet), now);
+    packet.sealed = true;
     const std::uint64_t number = path.sent.next_number();
     for (std::uint32_t n = 0; n < packet.frames; ++n) {
         path.sent.add_frame(staging_.frame(packet, n));

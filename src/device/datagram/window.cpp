@@ -18,6 +18,10 @@ void Window::set_datagram_max(std::uint32_t datagram_max) {
     limit();
 }
 
+std::uint64_t Window::delayed_bytes() const {
+    return std::uint64_t{window_packets_delayed} * datagram_max_;
+}
+
 std::uint64_t Window::least_bytes() const {
     return std::uint64_t{window_packets_least} * datagram_max_;
 }
@@ -60,15 +64,15 @@ void Window::end_round(const Acknowledged& ack) {
 }
 
 /// To what lets the queue run dry for a moment: then all flows see how short the way is, those too
-/// that never saw it without a queue.
+/// that never saw it without a queue. Delay alone leaves more than loss: a host that is late by
+/// milliseconds looks like a queue, too.
 void Window::shrink(Duration least) {
     fast_ = false;
     round_changed_ = true;
     const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
     const std::uint64_t before = bytes_;
     bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024 / 8 * 7);
-    if (least <= window_delayed_way)
-        bytes_ = std::max(bytes_, std::min(before, window_bytes_delayed));
+    bytes_ = std::max(bytes_, std::min(before, delayed_bytes()));
 }
 
 void Window::on_lost(std::uint32_t packets) {
