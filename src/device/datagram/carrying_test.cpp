@@ -93,6 +93,44 @@ TEST_F(Carrying, who_leaves_says_what_arrived) {
     EXPECT_EQ(a.arrived.size(), 1U);
 }
 
+TEST_F(Carrying, a_payload_is_sent_from_where_it_lies) {
+    a.lends = true;
+    const std::string payload(1000, 'x');
+    a.on_message = [&](const std::string&) {
+        a.send(payload);
+        a.send("behind");
+    };
+    b.send("go");
+    run(microseconds(50));
+    EXPECT_EQ(a.lent.size(), 1U) << "the short one is copied";
+    EXPECT_EQ(since().substr(0, 120), R"(
+0 2>1 data #0 frame 0 send (18)
+10 1>2 data #0 frame 0 send (1016) frame 1 send (22) ack 0
+20 2>1 data #1 ack 0
+)");
+    EXPECT_EQ(b.received, (std::vector<std::string>{payload, "behind"}));
+}
+
+TEST_F(Carrying, what_the_port_does_not_take_is_not_needed_after_the_turn) {
+    a.lends = true;
+    a.port().send_max = 0;
+    const std::string payload(1000, 'x');
+    a.send(payload);
+    ASSERT_EQ(a.lent.size(), 1U);
+    a.lent.front().assign(1000, 'y');
+    a.send(payload);
+    EXPECT_EQ(a.lent.size(), 1U) << "the port is full: nothing more is lent";
+    a.port().send_max = 100;
+    run(microseconds(30));
+    EXPECT_EQ(b.received, (std::vector<std::string>{payload, payload}));
+}
+
+TEST_F(Carrying, a_payload_that_need_not_arrive_is_copied) {
+    a.lends = true;
+    a.send(std::string(1000, 'x'), false);
+    EXPECT_EQ(a.lent.size(), 0U) << "its descriptor is done before the turn ends";
+}
+
 TEST_F(Carrying, nothing_waits_for_a_look_of_who_sleeps) {
     for (std::size_t n = 0; n < 20; ++n) {
         a.send("message");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -285,6 +286,8 @@ public:
     std::vector<std::uint32_t> lost;
     std::map<PathId, std::uint32_t> payload_max;
     static constexpr std::uint32_t header_length = wire::header_length_base;
+    bool lends = false;            ///< payloads stay where they lie, if the device wants that
+    std::deque<std::string> lent;  ///< those
     /// What the program does with a message, before the turn sends.
     std::function<void(const std::string&)> on_message;
 
@@ -363,6 +366,11 @@ private:
             return false;
         }
         wire::emit({.kind = wire::FrameKind::send}, slot.header);
+        if (lends && slot.reference != nullptr) {
+            lent.push_back(payload);
+            *slot.reference = reinterpret_cast<const std::byte*>(lent.back().data());
+            return true;
+        }
         std::memcpy(slot.payload, payload.data(), payload.size());
         return true;
     }
