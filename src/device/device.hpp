@@ -57,8 +57,8 @@ struct FrameSlot {
     std::byte* header = nullptr;   ///< header_length bytes to fill
     std::byte* payload = nullptr;  ///< payload_length bytes to fill
     bool stream = false;           ///< the payload is best stored past the cache
-    /// Only of a frame that must arrive. Not null: instead of filling `payload`, say here where all of it lies. It is read until the
-    /// end of the turn.
+    /// Of a frame that must arrive. Not null: instead of filling `payload`, say here where all of
+    /// it lies. It is read until the end of the turn.
     const std::byte** reference = nullptr;
     bool must_arrive = true;   ///< false: once or never, and reap() is silent about it
     bool again = false;        ///< the lost frame `number`, with the same bytes or a skip
