@@ -420,7 +420,6 @@ private:
     void emit_next(Path& path, const FrameRoom& room);
     static void write_payload(const Notice& notice, std::byte* to);
     static void fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length);
-    static void fill(const FrameRoom& room, std::uint64_t address, std::uint32_t payload_length);
     static void emit_notice(Path& path, const FrameRoom& room);
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);

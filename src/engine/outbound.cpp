@@ -279,14 +279,6 @@ void Engine::fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t pa
     });
 }
 
-void Engine::fill(const FrameRoom& room, std::uint64_t address, std::uint32_t payload_length) {
-    const auto* from = reinterpret_cast<const std::byte*>(address);
-    if (room.reference != nullptr)
-        *room.reference = from;
-    else
-        memory::gather(room.payload, from, payload_length, room.stream);
-}
-
 void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = work.current().cell();
@@ -374,7 +366,10 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
         return;
     }
     wire::emit(header, room.header);
-    fill(room, read.address + read.done, next_length_);
+    // Copied: its owner may write to it at any time, and what the device sums up must be what it
+    // sends.
+    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done,
+                   next_length_, room.stream);
     counters_.add(Counter::bytes_sent, next_length_);
     read.done += next_length_;
     vi.reply_next = false;

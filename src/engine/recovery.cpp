@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
+#include "memory/copy.hpp"
 
 namespace via::engine {
 
@@ -154,7 +155,8 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
             std::memcpy(room.payload, record.copy.data(), record.copy.size());
             return;
         case FrameRecord::Source::region:
-            fill(room, record.address, record.payload_length);
+            memory::gather(room.payload, reinterpret_cast<const std::byte*>(record.address),
+                           record.payload_length, room.stream);
             return;
         case FrameRecord::Source::entry:
             queue::ByteWalk walk = walk_of(record);

@@ -67,9 +67,10 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     slot.payload = slot.header + header_length;
     packet->asks_only = false;
     slot.stream = false;
-    // What need not arrive is done, and its bytes the program's again, before the turn ends.
-    if (slot.must_arrive && payload_length >= reference_least && packet->body.bytes == nullptr &&
-        !blocked_) {
+    // What need not arrive is done, and its bytes the program's again, before the turn ends. What
+    // was lost may have been written to between checksum and sending: once is enough.
+    if (slot.must_arrive && !slot.again && payload_length >= reference_least &&
+        packet->body.bytes == nullptr && !blocked_) {
         packet->body.at = packet->length + wire::frame_chunk_overhead + header_length;
         packet->body.length = payload_length;
         slot.reference = &packet->body.bytes;
