@@ -29,7 +29,7 @@ protected:
     /// The least that IP asks of a link: 1280; of IPv4's no more than 68.
     static int least_mtu() { return ipv6() ? 1280 : 576; }
     /// Little patience, but more than IPv6 needs to find a neighbour again: a second.
-    static int impatient_ms() { return ipv6() ? 2000 : 500; }
+    static int impatient_ms() { return ipv6() ? 2000 : 1500; }
     /// `silence_ms`: patience with a peer that says nothing; 0: what the library has.
     static StreamWants wants(int silence_ms = 0) {
         StreamWants wants{.nic = nic(), .host = Networks::address(1)};
@@ -93,7 +93,7 @@ TEST_P(Udp, ACableThatIsOutForLongerThanPatienceBreaksTheConnectionAndANewOneSta
     set_up(1, false);
     stream.breaks();
     set_up(1, true);
-    Stream second(networks, wants(impatient_ms()));
+    Stream second(networks, wants());  // patient: the way has to be found anew
     second.leave();
 }
 
@@ -105,7 +105,7 @@ TEST_P(Udp, WhoseInterfaceIsDownForTooLongGoesOnWithTheSameNic) {
     stream.breaks();
     set_up(0, true);
     // The one that answers for host 1 was open all the time.
-    Stream second(networks, wants(impatient_ms()));
+    Stream second(networks, wants());  // patient: the way has to be found anew
     second.leave();
     dismiss(bystander);
 }
