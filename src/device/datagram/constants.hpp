@@ -40,8 +40,8 @@ constexpr std::uint32_t frames_ahead_max = 1024;
 constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
 constexpr std::uint32_t window_bytes_first = 14720;
 constexpr std::uint32_t window_packets_least = 2;
-constexpr std::uint32_t window_packets_delayed =
-    4;  ///< with more, eight flows keep a queue for ever
+/// What delay alone leaves; with more, eight flows keep a queue for ever.
+constexpr std::uint32_t window_packets_delayed = 4;
 constexpr std::uint64_t window_bytes_max = 1U << 30;
 /// So long a queue in the socket of a host that just keeps up is none of the way's.
 constexpr Duration queue_target_least = microseconds(250);

@@ -164,7 +164,7 @@ void DatagramDevice::stage_ack(Path& path, Time now) {
     for (std::size_t n = staging_.end(); n-- > staging_.begin() && packet == nullptr;)
         if (staging_[n].path == path.id) packet = &staging_[n];
     // Behind it another packet may stand already.
-    const bool open = packet != nullptr && !packet->sealed && !packet->alone && !packet->dropped &&
+    const bool open = packet != nullptr && packet->takes_more() &&
                       packet->length == packet->transmitted && packet->named_below == 0;
     if (!open || !append_ack(path, *packet, staging_.limit(*packet), now)) {
         packet = staging_.add(path.id, wire::data_header_length + wire::ack_length_max);

@@ -24,7 +24,7 @@ std::uint32_t end_of(const StagedPacket& packet, PathId next) {
 StagedPacket* Staging::open(PathId path) {
     if (empty()) return nullptr;
     StagedPacket& last = packets_.back();
-    return last.path == path && !last.sealed && !last.alone && !last.dropped ? &last : nullptr;
+    return last.path == path && last.takes_more() ? &last : nullptr;
 }
 
 bool Staging::has_room(std::uint32_t room) const {
@@ -37,8 +37,7 @@ bool Staging::has_room(std::uint32_t room) const {
 bool Staging::is_filling(std::uint32_t length) const {
     if (packets_.size() != begin_ + 1) return false;
     const StagedPacket& last = packets_.back();
-    return !last.sealed && !last.alone && !last.dropped && last.length < length &&
-           last.path != StagedPacket::no_path && last.transmitted == last.length &&
+    return last.takes_more() && last.length < length && last.transmitted == last.length &&
            last.body.bytes == nullptr;
 }
 

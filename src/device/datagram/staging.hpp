@@ -34,6 +34,8 @@ struct StagedPacket {
     bool from_host_port = false;
     bool dropped = false;
     wire::Body body;  ///< a payload that still lies where the program has it
+
+    bool takes_more() const { return !sealed && !alone && !dropped; }
 };
 
 class Staging {
@@ -45,7 +47,6 @@ public:
     std::size_t end() const { return packets_.size(); }
     bool empty() const { return begin_ == packets_.size(); }
     std::uint32_t used() const { return used_; }
-    std::uint32_t size() const { return size_; }
     StagedPacket& operator[](std::size_t n) { return packets_[n]; }
     std::byte* bytes(const StagedPacket& packet) { return bytes_.get() + packet.offset; }
     /// The last one, if it is of `path` and open for more; else nullptr.

@@ -18,10 +18,6 @@ void Window::set_datagram_max(std::uint32_t datagram_max) {
     limit();
 }
 
-std::uint64_t Window::delayed_bytes() const {
-    return std::uint64_t{window_packets_delayed} * datagram_max_;
-}
-
 std::uint64_t Window::least_bytes() const {
     return std::uint64_t{window_packets_least} * datagram_max_;
 }
@@ -70,9 +66,9 @@ void Window::shrink(Duration least) {
     fast_ = false;
     round_changed_ = true;
     const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
-    const std::uint64_t before = bytes_;
-    bytes_ = std::max(bytes_ / 2, bytes_ * parts / 1024 / 8 * 7);
-    bytes_ = std::max(bytes_, std::min(before, delayed_bytes()));
+    const std::uint64_t left =
+        std::min(bytes_, std::uint64_t{window_packets_delayed} * datagram_max_);
+    bytes_ = std::max({left, bytes_ / 2, bytes_ * parts / 1024 / 8 * 7});
 }
 
 void Window::on_lost(std::uint32_t packets) {

@@ -35,7 +35,6 @@ private:
     void end_round(const Acknowledged& ack);
     void shrink(Duration least);
     bool has_queue(Duration round_trip, Duration least) const;
-    std::uint64_t delayed_bytes() const;
     std::uint64_t least_bytes() const;
     void limit();
 

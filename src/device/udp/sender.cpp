@@ -20,6 +20,13 @@ bool is_refusal_to_cut(int error) {
            error == EMSGSIZE;
 }
 
+/// Adds what the datagram consists of behind the message's other pieces.
+void add_pieces(const datagram::Outgoing& datagram, msghdr& message) {
+    datagram.for_pieces([&](const std::byte* bytes, std::size_t length) {
+        message.msg_iov[message.msg_iovlen++] = {const_cast<std::byte*>(bytes), length};
+    });
+}
+
 }  // namespace
 
 /// How many datagrams from the first on can be one message.
@@ -49,11 +56,8 @@ void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
     header.msg_name = &message.to.any;
     header.msg_namelen = message.to.length;
     header.msg_iov = &pieces_[piece_count_];
-    for (const datagram::Outgoing& datagram : run)
-        datagram.for_pieces([&](const std::byte* bytes, std::size_t length) {
-            pieces_[piece_count_++] = {const_cast<std::byte*>(bytes), length};
-            ++header.msg_iovlen;
-        });
+    for (const datagram::Outgoing& datagram : run) add_pieces(datagram, header);
+    piece_count_ += header.msg_iovlen;
     if (run.size() == 1) return;
     header.msg_control = message.control.data();
     header.msg_controllen = message.control.size();
@@ -151,9 +155,7 @@ bool Sender::give(int socket, const datagram::Outgoing& datagram) {
     message.msg_hdr.msg_name = &to.any;
     message.msg_hdr.msg_namelen = to.length;
     message.msg_hdr.msg_iov = pieces.data();
-    datagram.for_pieces([&](const std::byte* bytes, std::size_t length) {
-        pieces[message.msg_hdr.msg_iovlen++] = {const_cast<std::byte*>(bytes), length};
-    });
+    add_pieces(datagram, message.msg_hdr);
     return system_.sendmmsg(socket, &message, 1) == 1;
 }
 
