@@ -198,12 +198,8 @@ public:
     explicit LibfabricChannel(const Places& places) : Channel("libfabric-tcp"), places_(places) {}
 
     Question adapt(const Question& asked) const override {
-        Question question = asked;
-        question.op = Op::send;
+        Question question = without_vis(asked);
         question.wait = Wait::poll;
-        question.cq = false;
-        question.rotate_vis = false;
-        question.vis = 0;
         return question;
     }
     std::string refuses(const Question& question) const override {

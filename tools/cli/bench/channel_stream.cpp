@@ -80,14 +80,7 @@ class StreamChannel : public Channel {
 public:
     using Channel::Channel;
 
-    Question adapt(const Question& asked) const override {
-        Question question = asked;
-        question.op = Op::send;
-        question.cq = false;
-        question.rotate_vis = false;
-        question.vis = 0;
-        return question;
-    }
+    Question adapt(const Question& asked) const override { return without_vis(asked); }
     std::string refuses(const Question&) const override { return {}; }
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
         const std::size_t own = link.own();

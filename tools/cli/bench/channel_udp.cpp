@@ -179,14 +179,7 @@ class UdpChannel final : public Channel {
 public:
     explicit UdpChannel(const Places& places) : Channel("udp-socket"), places_(places) {}
 
-    Question adapt(const Question& asked) const override {
-        Question question = asked;
-        question.op = Op::send;
-        question.cq = false;
-        question.rotate_vis = false;
-        question.vis = 0;
-        return question;
-    }
+    Question adapt(const Question& asked) const override { return without_vis(asked); }
     std::string refuses(const Question& question) const override {
         const std::uint64_t part = std::min<std::uint64_t>(question.size, places_.datagram_bytes());
         if (buffer_bytes_ != 0 && buffer_bytes_ < 2 * buffer_cost(part)) {

@@ -22,12 +22,9 @@ public:
     using Channel::Channel;
 
     Question adapt(const Question& asked) const override {
-        Question question = asked;
+        Question question = without_vis(asked);
         question.op = EndType::op;
         question.wait = EndType::wait;
-        question.cq = false;
-        question.rotate_vis = false;
-        question.vis = 0;
         return question;
     }
     std::string refuses(const Question& question) const override {

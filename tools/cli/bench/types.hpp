@@ -54,6 +54,15 @@ struct Question {
     bool operator==(const Question&) const = default;
 };
 
+// What is left of a question for a channel that only sends and receives, and knows no VIs.
+inline Question without_vis(Question question) {
+    question.op = Op::send;
+    question.cq = false;
+    question.rotate_vis = false;
+    question.vis = 0;
+    return question;
+}
+
 // How many messages a sample sends.
 struct Effort {
     std::uint64_t warmup = 0;
