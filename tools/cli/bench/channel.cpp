@@ -24,6 +24,8 @@ const std::vector<Entry>& entries() {
         {{"unix-socket", "a Unix stream socket", kernel, false}, anywhere<make_unix_socket>},
         {{"tcp-socket", "TCP over loopback, --netns or --peer, TCP_NODELAY", kernel, true},
          make_tcp_socket},
+        {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", Sort::peer, true},
+         make_tcp_cubic},
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
          make_udp_socket},
         {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", Sort::peer, false},

@@ -95,6 +95,7 @@ std::unique_ptr<Channel> make_via_device(const DeviceOptions& options);
 std::unique_ptr<Channel> make_pipe();
 std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
+std::unique_ptr<Channel> make_tcp_cubic(const Places& places);
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
 std::unique_ptr<Channel> make_libfabric_tcp(const Places& places);
 std::unique_ptr<Channel> make_line();

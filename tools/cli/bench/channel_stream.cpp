@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "bench/end.hpp"
 #include "bench/file_handle.hpp"
@@ -194,7 +196,11 @@ private:
 
 class TcpChannel final : public StreamChannel {
 public:
-    explicit TcpChannel(const Places& places) : StreamChannel("tcp-socket"), places_(places) {}
+    /// `congestion_control`: of the kernel's, by name; empty: its default.
+    TcpChannel(const char* name, std::string congestion_control, const Places& places)
+        : StreamChannel(name),
+          congestion_control_(std::move(congestion_control)),
+          places_(places) {}
 
     Status prepare(std::uint64_t) override {
         if (places_.remote()) return places_.own() == 0 ? make(0, in_[0]) : listen(in_[1]);
@@ -219,7 +225,11 @@ private:
         auto made = places_.make_socket(side, SOCK_STREAM);
         if (!made) return std::unexpected(made.error());
         end = std::move(*made);
-        return {};
+        if (congestion_control_.empty()) return {};
+        const int done =
+            ::setsockopt(end.get(), IPPROTO_TCP, TCP_CONGESTION, congestion_control_.data(),
+                         static_cast<socklen_t>(congestion_control_.size()));
+        return done < 0 ? fail_errno("TCP_CONGESTION " + congestion_control_) : Status{};
     }
     Status listen(FileHandle& listener) const {
         if (auto made = make(1, listener); !made) return made;
@@ -230,6 +240,7 @@ private:
         return ::listen(listener.get(), 1) < 0 ? fail_errno("listen") : Status{};
     }
 
+    std::string congestion_control_;
     Places places_;
 };
 
@@ -238,7 +249,10 @@ private:
 std::unique_ptr<Channel> make_pipe() { return std::make_unique<PipeChannel>(); }
 std::unique_ptr<Channel> make_unix_socket() { return std::make_unique<UnixChannel>(); }
 std::unique_ptr<Channel> make_tcp_socket(const Places& places) {
-    return std::make_unique<TcpChannel>(places);
+    return std::make_unique<TcpChannel>("tcp-socket", "", places);
+}
+std::unique_ptr<Channel> make_tcp_cubic(const Places& places) {
+    return std::make_unique<TcpChannel>("tcp-cubic", "cubic", places);
 }
 
 }  // namespace via::bench
