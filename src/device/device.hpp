@@ -140,9 +140,8 @@ public:
     virtual void transmit(PathId path) = 0;
     /// Gives back all reserved frames of `path` unsent.
     virtual void abandon(PathId path) = 0;
-    /// After a full fence of the caller that follows transmit() and release(): wakes the peers
-    /// that sleep and have something new to see (frames, or room they waited for).
-    /// Returns how many calls it made.
+    /// After transmit() and release(): wakes the peers that sleep and have something new to see
+    /// (frames, or room they waited for). Returns how many calls it made.
     virtual std::uint32_t notify() = 0;
 
     /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as

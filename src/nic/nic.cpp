@@ -240,8 +240,6 @@ void Nic::end_turn(bool polling) {
         }
         if (published_) {
             published_ = false;
-            atomic_fence(std::memory_order_seq_cst);  // the peers' asleep words are read after what
-                                                      // we published
             for (auto& device : devices_)
                 if (const std::uint32_t calls = device->notify())
                     counters_.add(Counter::peers_woken, calls);

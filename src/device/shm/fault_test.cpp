@@ -238,7 +238,7 @@ protected:
             for (const Sleep sleep : {Sleep::on_handle, Sleep::on_words}) {
                 friendly->arm(sleep);
                 send(*node, event.path, 24, 8000, 1);
-                node.fence_and_notify();
+                node->notify();
                 node->service(node.now);
                 Frame frames[4];
                 friendly->receive(frames);
@@ -249,7 +249,7 @@ protected:
         for (const PathEvent& event : friendly.events) {
             if (event.kind == PathEventKind::resolved) send(*friendly, event.path, 24, 8, 1);
         }
-        friendly.fence_and_notify();
+        friendly->notify();
         node->arm(Sleep::awake);
         Frame frames[4];
         node->receive(frames);

@@ -439,7 +439,7 @@ TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
             WakeWord words[2];
             node->wake_words(words);
             node->has_work();
-            node.fence_and_notify();
+            node->notify();
             node->arm(Sleep::awake);
             node.turn();
         }

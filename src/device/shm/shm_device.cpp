@@ -62,6 +62,8 @@ void ShmDevice::touch(Channel& channel) {
 std::uint32_t ShmDevice::notify() {
     std::uint32_t calls = 0;
     Channel* channel = std::exchange(touched_, nullptr);
+    // The peers' asleep words are read after what we published.
+    if (channel != nullptr) atomic_fence(memory_order_seq_cst);
     while (channel != nullptr) {
         Channel* next = channel->next_touched;
         channel->touched = false;
@@ -236,7 +238,6 @@ void ShmDevice::arm(Sleep sleep) {
     }
     if (!announced) return;
     // Nobody calls notify() any more before the sleep.
-    atomic_fence(memory_order_seq_cst);
     notify();
 }
 

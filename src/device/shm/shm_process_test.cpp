@@ -31,7 +31,7 @@ bool echo(const Directory& directory, Child& self, const std::string& name) {
             node->transmit(frame.path);
         }
         node->release();
-        node.fence_and_notify();
+        node->notify();
         if (count != 0 || node.has(PathEventKind::down)) continue;
         node->arm(Sleep::on_handle);
         atomic_fence(memory_order_seq_cst);
@@ -54,7 +54,7 @@ TEST(ShmProcesses, FramesCrossAndBothSleepInBetween) {
         for (unsigned i = 0; i < 2000; ++i) {
             const std::uint32_t payload = i * 37 % 8193;
             ASSERT_TRUE(send(*a, path, 24, payload, i));
-            a.fence_and_notify();
+            a->notify();
             while (a->receive(frames) == 0) {
                 a->arm(Sleep::on_handle);
                 atomic_fence(memory_order_seq_cst);
@@ -125,12 +125,12 @@ TEST(ShmProcesses, AStoppedPeerIsBackPressureAndLosesNothing) {
         unsigned sent = 0;
         while (send(*a, path, 24, 8, sent)) ++sent;
         EXPECT_GE(sent, 1024U);
-        a.fence_and_notify();
+        a->notify();
         // A stopped peer stays a peer, however late it is by our clock.
         for (int i = 0; i < 100; ++i) {
             a.now = a.now + seconds(100);
             a.turn();
-            a.fence_and_notify();
+            a->notify();
         }
         EXPECT_FALSE(a.has(PathEventKind::down));
         child.signal(SIGCONT);
@@ -142,7 +142,7 @@ TEST(ShmProcesses, AStoppedPeerIsBackPressureAndLosesNothing) {
                 EXPECT_TRUE(holds(frames[i], 24, 8, taken++));
             }
             a->release();
-            a.fence_and_notify();
+            a->notify();
             return taken == sent;
         }));
     }

@@ -106,10 +106,7 @@ void ShmDevice::unwatch(int fd) {
 void ShmDevice::service(Time now) {
     now_ = now;
     reports_left_ = reports_per_service;
-    if (std::exchange(wake_again_, false)) {
-        atomic_fence(memory_order_seq_cst);
-        notify();
-    }
+    if (std::exchange(wake_again_, false)) notify();
     if (now_ >= accept_deadline_) resume_accepting();
     epoll_event events[events_per_service];
     int count;

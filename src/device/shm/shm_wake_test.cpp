@@ -16,7 +16,6 @@ TEST(ShmDevice, NobodyIsWokenWhoIsAwake) {
     a.turn();
     b.turn();
     ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
-    atomic_fence(memory_order_seq_cst);
     EXPECT_EQ(a->notify(), 0U);
     pollfd entry{b->wait_handle(), POLLIN, 0};
     EXPECT_EQ(::poll(&entry, 1, 0), 0);
@@ -32,10 +31,8 @@ TEST(ShmDevice, ASleeperOnTheHandleIsWokenOncePerSleep) {
         atomic_fence(memory_order_seq_cst);
         EXPECT_FALSE(b->has_work());
         ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
-        atomic_fence(memory_order_seq_cst);
         EXPECT_EQ(a->notify(), 1U);
         ASSERT_TRUE(send(*a, paths.from, 24, 8, 2));
-        atomic_fence(memory_order_seq_cst);
         EXPECT_EQ(a->notify(), 0U) << "the same sleep";
         EXPECT_EQ(a->notify(), 0U);
         EXPECT_TRUE(b.wait());
@@ -48,7 +45,6 @@ TEST(ShmDevice, ASleeperOnTheHandleIsWokenOncePerSleep) {
     }
     b->arm(Sleep::awake);
     ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
-    atomic_fence(memory_order_seq_cst);
     EXPECT_EQ(a->notify(), 0U);
 }
 
@@ -66,7 +62,6 @@ TEST(ShmDevice, ASleeperOnWordsIsWoken) {
         ASSERT_FALSE(b->has_work());
         sender = std::thread([&] {
             EXPECT_TRUE(send(*a, paths.from, 24, 8, 1));
-            atomic_fence(memory_order_seq_cst);
             EXPECT_EQ(a->notify(), 1U);
         });
         // Sleeps until the word differs: no wake-up can be lost between the look and the sleep.
@@ -119,14 +114,12 @@ TEST(ShmDevice, ASleeperThatWaitsForRoomIsWoken) {
             for (int burst = 0; burst < 4; ++burst) {
                 EXPECT_EQ(b->receive(frames), 64U);
                 b->release();
-                atomic_fence(memory_order_seq_cst);
                 calls += b->notify();
             }
             EXPECT_EQ(calls, 1U);
         } else if (how == 1) {  // or polls until nothing comes
             while (b->receive(frames) != 0) {
                 b->release();
-                atomic_fence(memory_order_seq_cst);
                 EXPECT_EQ(b->notify(), 0U);
             }
         } else {  // or goes to sleep itself after a few frames
@@ -152,7 +145,6 @@ TEST(ShmDevice, ASleeperThatDoesNotWaitForRoomIsLeftAlone) {
     Frame frames[64];
     while (b->receive(frames) != 0) {
         b->release();
-        atomic_fence(memory_order_seq_cst);
         EXPECT_EQ(b->notify(), 0U);
     }
     pollfd entry{a->wait_handle(), POLLIN, 0};

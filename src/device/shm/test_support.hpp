@@ -119,7 +119,6 @@ public:
     bool reported(const std::string& part) const;
     /// Blocks until the wait handle is readable; false: the watchdog.
     bool wait() const;
-    void fence_and_notify();
 
     ShmDevice* operator->() const { return device.get(); }
     ShmDevice& operator*() const { return *device; }
@@ -313,11 +312,6 @@ inline bool Node::reported(const std::string& part) const {
 inline bool Node::wait() const {
     pollfd entry{device->wait_handle(), POLLIN, 0};
     return ::poll(&entry, 1, watchdog_ms) == 1;
-}
-
-inline void Node::fence_and_notify() {
-    atomic_fence(memory_order_seq_cst);
-    device->notify();
 }
 
 inline bool turn_until(std::initializer_list<Node*> nodes, const std::function<bool()>& done) {
