@@ -207,7 +207,7 @@ bool Engine::match_receive(Vi& vi) {
     // A receive's length is its capacity.
     const bool fits =
         vi.placing_length <= entry.length || mutated(Mutation::ignore_receive_capacity);
-    vi.scatter = queue::ByteWalk(work.current(), 0);
+    vi.scatter.begin(work.current(), 0);
     work.start_next();
     if (fits) return true;
     vi.discarding = true;
@@ -347,7 +347,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
         first != (vi.read_placed == 0) || length > entry.length - vi.read_placed ||
         (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
         return break_rule(vi, header, "an answer that does not fit its read");
-    if (first) vi.read_scatter = queue::ByteWalk(at, 1);
+    if (first) vi.read_scatter.begin(at, 1);
     if (!reach(vi.read_scatter, length)) {
         entry.status = queue::status::protection_error | queue::status::done;
         fail(vi, wire::FrameKind::disconnect, 0, 0);

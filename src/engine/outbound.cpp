@@ -191,8 +191,7 @@ bool Engine::message_may_start(Vi& vi) {
             if (vi.attach && vi.attach->status == Status::not_done) return false;
             if (!vi.imports.empty()) direct_ = imported(vi, entry);
         }
-        vi.gather =
-            queue::ByteWalk(work.current(), operation == queue::control::send_receive ? 0 : 1);
+        vi.gather.begin(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
     }
     return false;

@@ -40,7 +40,7 @@ public:
     std::uint32_t first() const { return first_; }
     FrameRecord& front() { return records_[first_ & mask()]; }
     void pop() {
-        front().copy = {};
+        if (front().copy.capacity() != 0) front().copy = {};
         ++first_;
     }
     /// nullptr: not under way (any more).
@@ -52,7 +52,10 @@ public:
         VIA_ASSERT(number == end_);
         if (end_ - first_ == records_.size()) grow();
         FrameRecord& record = records_[end_++ & mask()];
-        record = {};
+        record.header = {};
+        record.source = FrameRecord::Source::none;  // then there is no more to it than its header
+        record.delivered = record.queued = record.completes = false;
+        record.payload_length = 0;
         return record;
     }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/assert.hpp"
 #include "queue/work_queue.hpp"
@@ -14,6 +15,10 @@ public:
     ByteWalk() = default;
     /// Begins at data segment `first` of the entry at `cursor`.
     ByteWalk(const Cursor& cursor, std::uint32_t first) : segments_(cursor, first) {}
+    /// The same in place: a copy of what was just written waits for the writing.
+    void begin(const Cursor& cursor, std::uint32_t first) {
+        std::construct_at(this, cursor, first);
+    }
 
     /// Calls piece(address, length) for the next `bytes` bytes, which must be there.
     template <class Visit>
