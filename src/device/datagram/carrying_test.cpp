@@ -45,7 +45,7 @@ TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
     EXPECT_TRUE(a.device->has_work()) << "nobody falls asleep on the others";
     a.turn();
     EXPECT_EQ(network.log.size(), 4U);
-    for (int n = 0; n < 8; ++n) a.send(message);
+    for (int n = 0; n < 12; ++n) a.send(message);
     EXPECT_EQ(network.log.size(), 5U) << "enough for a packet of their own";
     a.turn();
     a.turn();
@@ -54,8 +54,8 @@ TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
     a.send(message);
     EXPECT_EQ(network.log.size(), 8U) << "one by one again: nothing waits";
     run(milliseconds(1));
-    EXPECT_EQ(b.received, std::vector<std::string>(16, message));
-    EXPECT_EQ(a.arrived.size(), 16U);
+    EXPECT_EQ(b.received, std::vector<std::string>(20, message));
+    EXPECT_EQ(a.arrived.size(), 20U);
 }
 
 TEST_F(Carrying, an_acknowledgement_that_was_alone_goes_with_what_is_sent_next) {

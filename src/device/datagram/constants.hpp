@@ -62,7 +62,7 @@ constexpr std::uint32_t reference_least = 512;
 constexpr std::uint32_t burst_bytes = 65000;
 constexpr std::uint32_t first_burst_bytes = 16 * 1024;
 constexpr std::uint32_t hands_over_least = 4;  ///< between two looks, of one who posts many
-constexpr std::uint32_t held_bytes_max = 700;
+constexpr std::uint32_t held_bytes_max = 1400;
 
 // Pace
 constexpr std::uint64_t burst_bytes_max = 64 * 1024;

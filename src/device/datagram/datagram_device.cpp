@@ -192,7 +192,7 @@ void DatagramDevice::begin_turn() {
     flush(now);
 }
 
-void DatagramDevice::run_timers(Time now) {
+void DatagramDevice::run_due_timers(Time now) {
     if (now >= search_deadline_) run_searches(now);
     PathId id;
     // Each once: what cannot be done now is not tried again before the next turn.
@@ -231,8 +231,8 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 }
 
 void DatagramDevice::hear_troubles(Time now) {
-    Trouble trouble;
-    while (port_->next_trouble(trouble)) {
+    while (port_->next_trouble(trouble_)) {
+        const Trouble trouble = trouble_;
         if (trouble.kind == TroubleKind::port_unreachable)
             end_searches(
                 [&](Search& search) {

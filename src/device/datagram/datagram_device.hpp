@@ -126,7 +126,10 @@ private:
     // The turn (datagram_device.cpp)
     bool has_reaped(PathId id) const;
     void begin_turn();
-    void run_timers(Time now);
+    void run_timers(Time now) {
+        if (now >= deadlines_.next() || now >= search_deadline_) run_due_timers(now);
+    }
+    void run_due_timers(Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
@@ -262,10 +265,11 @@ private:
     Staging staging_;
     std::array<Outgoing, 64> burst_;
     std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
-    bool blocked_ = false;                  ///< the port took less than all
-    bool asleep_ = false;                   ///< nobody looks by itself
-    std::uint32_t hands_over_ = 0;          ///< calls of notify() since the last look
-    std::uint32_t hands_over_before_ = 0;   ///< between the two looks before, if any came
+    Trouble trouble_;  ///< the last one; a new one each look is the dearest part of a look in vain
+    bool blocked_ = false;                 ///< the port took less than all
+    bool asleep_ = false;                  ///< nobody looks by itself
+    std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
+    std::uint32_t hands_over_before_ = 0;  ///< between the two looks before, if any came
 };
 
 }  // namespace via::device::datagram

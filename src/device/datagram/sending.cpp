@@ -129,7 +129,12 @@ bool DatagramDevice::may_hold() {
 
 std::uint32_t DatagramDevice::notify() {
     if (staging_.empty() && ack_owed_.empty()) return 0;
-    if (!may_hold()) flush(port_->now());
+    if (!may_hold()) {
+        flush(port_->now());
+    } else if (staging_.end() - staging_.begin() > 1) {
+        send_before(staging_.end() - 1, port_->now());  // full ones
+        staging_.take_in();
+    }
     return 0;  // nobody is woken: a packet wakes its receiver by itself
 }
 

@@ -35,7 +35,7 @@ bool Staging::has_room(std::uint32_t room) const {
 }
 
 bool Staging::is_filling(std::uint32_t length) const {
-    if (packets_.size() != begin_ + 1) return false;
+    if (empty()) return false;
     const StagedPacket& last = packets_.back();
     return last.takes_more() && last.length < length && last.transmitted == last.length &&
            last.body.bytes == nullptr;

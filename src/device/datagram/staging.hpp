@@ -52,7 +52,7 @@ public:
     /// The last one, if it is of `path` and open for more; else nullptr.
     StagedPacket* open(PathId path);
     bool has_room(std::uint32_t room) const;
-    /// Nothing is here but one packet, open, transmitted as far as it goes, and shorter than that.
+    /// The last packet is open, transmitted as far as it goes, and shorter than that.
     bool is_filling(std::uint32_t length) const;
     /// To how many bytes the packet may grow, with what stands behind it.
     std::uint32_t limit(const StagedPacket& packet) const;
