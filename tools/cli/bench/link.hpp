@@ -60,13 +60,13 @@ inline constexpr const char* called_off = "called off";
 std::size_t arena_bytes_for(const Question& question);
 inline constexpr std::size_t descriptor_bytes = 1u << 20;
 
-// The buffers of one direction. Message i uses buffer i modulo count.
+// The buffers of one direction. Message i uses buffer i modulo count, a power of two.
 struct Pool {
     std::byte* base = nullptr;
     std::uint64_t stride = 64;
     std::uint32_t count = 1;
 
-    std::byte* at(std::uint64_t message) const { return base + message % count * stride; }
+    std::byte* at(std::uint64_t message) const { return base + (message & (count - 1)) * stride; }
 };
 
 struct Pools {

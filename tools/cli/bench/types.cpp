@@ -1,6 +1,7 @@
 #include "bench/types.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -67,9 +68,10 @@ std::string_view unit_of(Bench bench) {
 std::uint32_t buffers_for(const Question& question) {
     if (question.bench == Bench::latency || question.bench == Bench::verify) return 2;
     constexpr std::uint64_t pool_bytes = 16ull << 20;
-    const std::uint64_t most = std::max<std::uint64_t>(256, question.depth);
+    const std::uint64_t least = std::bit_ceil(std::max(question.depth, 1u));
+    const std::uint64_t most = std::max<std::uint64_t>(256, least);
     const std::uint64_t fits = pool_bytes / std::max<std::uint64_t>(question.size, 64);
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fits, question.depth, most));
+    return static_cast<std::uint32_t>(std::clamp(std::bit_floor(fits), least, most));
 }
 
 std::uint64_t stride_for(const Question& question) {

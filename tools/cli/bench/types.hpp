@@ -92,7 +92,8 @@ std::string_view name_of(Mode mode);
 std::string_view unit_of(Bench bench);
 
 // How many user buffers each side rotates over: two for a ping-pong, about 16 MB for a stream, so
-// that no channel lives off a buffer that never leaves the cache.
+// that no channel lives off a buffer that never leaves the cache. A power of two: a division for
+// each message would be paid by all channels, and most by the fastest.
 std::uint32_t buffers_for(const Question& question);
 
 // Distance between two of those buffers in bytes, a multiple of a cache line.

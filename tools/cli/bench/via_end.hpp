@@ -1,6 +1,6 @@
-// One side of a device's channel. Data goes from buffer i % count to buffer i % count; the window
-// of messages that may be under way is the number of buffers, and in a stream the receiver returns
-// credits, empty messages on the first VI, as VIA programs do.
+// One side of a device's channel. Data goes from buffer i modulo count to buffer i modulo count;
+// the window of messages that may be under way is the number of buffers, and in a stream the
+// receiver returns credits, empty messages on the first VI, as VIA programs do.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,19 @@ namespace via::bench {
 inline constexpr std::uint64_t control_receives = 8;
 inline constexpr std::uint64_t control_sends = 4;
 inline constexpr std::uint64_t credits_per_window = 4;
+
+// 0, 1, ... count - 1 and again, without a division.
+class Turn {
+public:
+    explicit Turn(std::uint32_t count = 1, std::uint64_t first = 0)
+        : count_(count), now_(static_cast<std::uint32_t>(first % count)) {}
+    std::uint32_t now() const { return now_; }
+    void pass() { now_ = now_ + 1 == count_ ? 0 : now_ + 1; }
+
+private:
+    std::uint32_t count_;
+    std::uint32_t now_;
+};
 
 class ViaEnd : public End {
 public:
@@ -33,13 +46,16 @@ public:
         posted_ = reaped_ = 0;
         control_expected_ = control_posted_ = control_taken_ = control_out_ = 0;
         arrived_.assign(count_, 0);
+        const std::uint32_t vis = question.rotate_vis ? port_.vi_count() : 1;
+        vi_to_post_ = vi_to_reap_ = vi_to_take_ = Turn(vis);
+        vi_to_refill_ = Turn(vis, count_);
         lay_out_descriptors();
         return post_first_receives();
     }
 
     bool send(std::uint64_t i) {
         while (posted_ - reaped_ >= question_.depth) {
-            if (!take(false, vi_of(reaped_))) return false;
+            if (!take(false, vi_to_reap_.now())) return false;
         }
         while (is_stream() && i - control_taken_ * credit_step_ >= count_) {
             if (!take(true, 0)) return false;
@@ -50,30 +66,32 @@ public:
 
     bool receive(std::uint64_t i) {
         if (notified_) {
-            while (arrived_[i % count_] == 0) {
-                if (!take(true, vi_of(i))) return false;
+            std::uint8_t& arrived = arrived_[slot_of(i)];
+            while (arrived == 0) {
+                if (!take(true, vi_to_take_.now())) return false;
             }
-            arrived_[i % count_] = 0;
+            arrived = 0;
+            vi_to_take_.pass();
         } else {
             const Pool& pool = pools_.receive;
             // The NIC needs this processor to place what comes by frames, the peer's stores do not.
             const int looks = port_.exported() ? 1000 : 1;
-            for (int n = 1; !tail_arrived(pool.at(i), question_.size, i, pool.count); ++n) {
-                if (n % looks == 0 && !take(true, 0)) return false;
+            int left = looks;
+            while (!tail_arrived(pool.at(i), question_.size, i, pool.count)) {
+                if (--left > 0) continue;
+                if (!take(true, 0)) return false;
+                left = looks;
             }
         }
         if (!check(i)) return false;
-        if (notified_ && i + count_ < messages_ &&
-            !posted(port_.post_receive(vi_of(i + count_), &receives_[i % count_]))) {
-            return false;
-        }
-        return !is_stream() || (i + 1) % credit_step_ != 0 || send_control();
+        if (notified_ && i + count_ < messages_ && !refill(i)) return false;
+        return !is_stream() || ((i + 1) & (credit_step_ - 1)) != 0 || send_control();
     }
 
     // All that was posted is taken back, on both sides.
     bool finish() {
         while (posted_ != reaped_) {
-            if (!take(false, vi_of(reaped_))) return false;
+            if (!take(false, vi_to_reap_.now())) return false;
         }
         if (says_goodbye() && !send_control()) return false;
         while (control_taken_ < control_expected_) {
@@ -92,17 +110,16 @@ public:
         return post(i);
     }
     bool end_read(std::uint64_t i) {
-        while (arrived_[i % count_] == 0) {
-            if (!take(false, vi_of(i))) return false;
+        std::uint8_t& arrived = arrived_[slot_of(i)];
+        while (arrived == 0) {
+            if (!take(false, vi_to_reap_.now())) return false;
         }
-        arrived_[i % count_] = 0;
-        return check(i % count_);  // the target's buffers were filled once
+        arrived = 0;
+        return check(slot_of(i));  // the target's buffers were filled once
     }
 
 private:
-    std::uint32_t vi_of(std::uint64_t i) const {
-        return question_.rotate_vis ? static_cast<std::uint32_t>(i % port_.vi_count()) : 0;
-    }
+    std::size_t slot_of(std::uint64_t i) const { return i & (count_ - 1); }
     bool is_sender() const { return link_.is_first() || !is_stream(); }
     bool is_receiver() const { return !link_.is_first() || !is_stream(); }
 
@@ -114,11 +131,19 @@ private:
     bool posted(bool good) { return good || give_up("{}", port_.trouble()); }
 
     bool post(std::uint64_t i) {
-        VIP_DESCRIPTOR& descriptor = sends_[i % count_];
+        VIP_DESCRIPTOR& descriptor = sends_[slot_of(i)];
         if (is_verifying()) descriptor.CS.ImmediateData = static_cast<VIP_UINT32>(i);
-        if (!posted(port_.post_send(vi_of(i), &descriptor))) return false;
+        if (!posted(port_.post_send(vi_to_post_.now(), &descriptor))) return false;
+        vi_to_post_.pass();
         ++posted_;
         return true;
+    }
+
+    // Posts the receive of message i again, for message i + count_.
+    bool refill(std::uint64_t i) {
+        const bool good = posted(port_.post_receive(vi_to_refill_.now(), &receives_[slot_of(i)]));
+        vi_to_refill_.pass();
+        return good;
     }
 
     bool send_control() {
@@ -142,8 +167,10 @@ private:
 
     bool post_first_receives() {
         if (is_receiver() && notified_ && question_.op != Op::read) {
+            Turn vi = vi_to_take_;
             for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count_, messages_); ++i) {
-                if (!posted(port_.post_receive(vi_of(i), &receives_[i]))) return false;
+                if (!posted(port_.post_receive(vi.now(), &receives_[i]))) return false;
+                vi.pass();
             }
         }
         if (is_stream() && link_.is_first() && question_.op != Op::read) {
@@ -173,6 +200,7 @@ private:
     bool took_send(const VIP_DESCRIPTOR* descriptor) {
         if (descriptor >= sends_ && descriptor < sends_ + count_) {
             ++reaped_;
+            vi_to_reap_.pass();
             if (question_.op == Op::read)
                 arrived_[static_cast<std::size_t>(descriptor - sends_)] = 1;
         } else {
@@ -258,6 +286,7 @@ private:
     std::uint64_t control_out_ = 0;  // sent and not reaped
     std::uint64_t controls_sent_ = 0;
     std::uint64_t verified_ = 0;
+    Turn vi_to_post_, vi_to_reap_, vi_to_take_, vi_to_refill_;
     std::vector<std::uint8_t> arrived_;  // by buffer; of a read: completed
     VIP_DESCRIPTOR* sends_ = nullptr;
     VIP_DESCRIPTOR* receives_ = nullptr;
