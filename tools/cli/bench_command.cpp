@@ -225,6 +225,10 @@ std::string bench_footer() {
         "  rate       10^6 messages a second at the receiver; p99 of both is what 99 % of the\n"
         "             rounds reach\n"
         "  ratio      ours to the channel's median, of one run and mode\n"
+        "  operations us of single calls of one process, all calls of all good rounds: NICs, VIs\n"
+        "             and queues made and ended, memory registered (pages in memory; --size),\n"
+        "             connecting from request to answer, posts, looks in vain and not, a handler\n"
+        "             until it runs; null: in null system calls; cpu us where a call may sleep\n"
         "  register   VipRegisterMem and VipDeregisterMem of pages never touched, beside mlock "
         "and\n"
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
@@ -242,6 +246,7 @@ std::string bench_footer() {
         "      --against libfabric-tcp\n"
         "  via bench serve --address 192.0.2.8          (there)\n"
         "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
+        "  via bench operations --device udp --netns left,right\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }
@@ -252,6 +257,7 @@ int run_bench(const BenchOptions& options) {
         complain("--address is for 'via bench serve'");
         return exit_usage;
     }
+    if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {

@@ -31,7 +31,7 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate, register, serve
+    std::string bench;  // latency, bandwidth, rate, operations, register, serve
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
@@ -60,6 +60,7 @@ int run_info(const InfoOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_bench(const BenchOptions& options);
+int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
 int run_bench_serve(const BenchOptions& options);
 

@@ -33,10 +33,12 @@ void add_demo(CLI::App& app, DemoOptions& options) {
 
 void add_bench(CLI::App& app, BenchOptions& options) {
     auto* bench =
-        app.add_subcommand("bench", "Measure latency, bandwidth, rate or registering, and compare");
-    bench->add_option("bench", options.bench, "latency, bandwidth, rate, register or serve")
+        app.add_subcommand("bench", "Measure messages, operations or registering, and compare");
+    bench
+        ->add_option("bench", options.bench,
+                     "latency, bandwidth, rate, operations, register or serve")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "register", "serve"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "serve"}));
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")

@@ -3,43 +3,20 @@
 #include <via/via.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
-#include "bench/clock.hpp"
-#include "bench/via_names.hpp"
+#include "bench/via_connect.hpp"
 
 namespace via::bench {
 
 namespace {
 
-constexpr std::int64_t connect_timeout_ns = 20'000'000'000;
-constexpr VIP_ULONG connect_timeout_ms = 20'000;
 constexpr VIP_ULONG wait_ms = 1'000;
 constexpr int waits_allowed = 10;
 constexpr std::uint32_t cq_entries_besides_vis = 4096;
 // The idle VIs' receive descriptors lie at the far end of the arena, away from the busy ones.
 constexpr std::size_t idle_bytes = sizeof(VIP_DESCRIPTOR);
-
-// Host bytes, then the discriminator, as VIPL 1.4 lays them out.
-struct NetAddress {
-    NetAddress(const std::uint8_t* host, std::size_t host_bytes, const std::string& discriminator) {
-        auto* address = get();
-        address->HostAddressLen = static_cast<VIP_UINT16>(host_bytes);
-        address->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
-        std::uint8_t* to = std::copy_n(host, host_bytes, bytes.data() + 4);
-        std::copy(discriminator.begin(), discriminator.end(), to);
-    }
-    VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes.data()); }
-
-    alignas(VIP_NET_ADDRESS) std::array<std::uint8_t, 4 + 64 + 64> bytes{};
-};
-
-std::unexpected<Failure> fail_call(const char* call, VIP_RETURN code) {
-    return fail("{} returned {}", call, name_of_return(code));
-}
 
 }  // namespace
 
@@ -59,26 +36,14 @@ Status ViaPort::open(bool rotating) {
 }
 
 Status ViaPort::open_nic() {
-    // Each side has its own address; the name is the same for both.
-    const bool apart =
-        options_.places.apart() &&
-        (options_.device == "udp" || (options_.device == "auto" && options_.places.remote()));
-    const std::string name =
-        options_.device + (apart ? ":" + options_.places.address_text(link_.own()) : "");
-    const char* device = name.c_str();
-    if (const VIP_RETURN code = VipOpenNic(device, &nic_); code != VIP_SUCCESS) {
-        return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are",
-                    device, name_of_return(code));
-    }
+    auto opened = via::bench::open_nic(options_.device, options_.places, link_);
+    if (!opened) return std::unexpected(opened.error());
+    nic_ = *opened;
     VipErrorCallback(nic_, this, on_error);
     if (const VIP_RETURN code = VipQueryNic(nic_, &nic_attributes_); code != VIP_SUCCESS) {
         return fail_call("VipQueryNic", code);
     }
     Published& mine = link_.mine();
-    if (nic_attributes_.NicAddressLen > mine.host.size()) return fail("NIC address too long");
-    mine.host_bytes = nic_attributes_.NicAddressLen;
-    std::memcpy(mine.host.data(), nic_attributes_.LocalNicAddress, mine.host_bytes);
-
     if (const VIP_RETURN code = VipCreatePtag(nic_, &tag_); code != VIP_SUCCESS) {
         return fail_call("VipCreatePtag", code);
     }
@@ -160,44 +125,11 @@ Status ViaPort::post_idle_receives() {
 // In order and one at a time, so that number i meets number i.
 Status ViaPort::connect_all() {
     for (VIP_VI_HANDLE vi : vis_) {
-        auto connected = link_.is_first() ? request_one(vi) : accept_one(vi);
+        auto connected = link_.is_first() ? request_one(vi, link_, discriminator_)
+                                          : accept_one(nic_, vi, link_, discriminator_);
         if (!connected) return connected;
     }
     return {};
-}
-
-Status ViaPort::accept_one(VIP_VI_HANDLE vi) {
-    const Published& mine = link_.mine();
-    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
-    NetAddress there(mine.host.data(), 0, {});
-    VIP_VI_ATTRIBUTES attributes{};
-    VIP_CONN_HANDLE request = nullptr;
-    VIP_RETURN code =
-        VipConnectWait(nic_, here.get(), connect_timeout_ms, there.get(), &attributes, &request);
-    if (code != VIP_SUCCESS) return fail_call("VipConnectWait", code);
-    code = VipConnectAccept(request, vi);
-    if (code != VIP_SUCCESS) return fail_call("VipConnectAccept", code);
-    return {};
-}
-
-Status ViaPort::request_one(VIP_VI_HANDLE vi) {
-    const Published& mine = link_.mine();
-    const Published& theirs = link_.theirs();
-    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
-    NetAddress there(theirs.host.data(), theirs.host_bytes, discriminator_);
-    VIP_VI_ATTRIBUTES attributes{};
-    const std::int64_t deadline_ns = now_ns() + connect_timeout_ns;
-    for (;;) {
-        const VIP_RETURN code =
-            VipConnectRequest(vi, here.get(), there.get(), connect_timeout_ms, &attributes);
-        if (code == VIP_SUCCESS) return {};
-        // The other process is not waiting yet.
-        if (code != VIP_NO_MATCH || now_ns() > deadline_ns) {
-            return fail_call("VipConnectRequest", code);
-        }
-        const timespec pause{0, 50'000};
-        ::nanosleep(&pause, nullptr);
-    }
 }
 
 void ViaPort::close() {

@@ -54,8 +54,6 @@ private:
     Status connect_all();
     Status make_segment(VIP_MEM_ATTRIBUTES& attributes);
     Status import_segment();
-    Status accept_one(VIP_VI_HANDLE vi);
-    Status request_one(VIP_VI_HANDLE vi);
     Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);
     static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
 
