@@ -119,14 +119,10 @@ std::string json_lines(const OperationResult& result, const std::string& device)
         } else {
             line.null("size");
         }
-        line.text("unit", "us").number("median", row.median_us).number("min", row.min_us);
-        line.number("max", row.max_us).number("p99", row.p99_us).number("p999", row.p999_us);
-        if (row.cpu_us > 0) {
-            line.number("cpu_us", row.cpu_us);
-        } else {
-            line.null("cpu_us");
-        }
-        line.number("null_calls", row.null_calls).number("calls", row.calls);
+        line.text("unit", "us").figure("median", row.median_us).figure("min", row.min_us);
+        line.figure("max", row.max_us).figure("p99", row.p99_us).figure("p999", row.p999_us);
+        line.figure_if_any("cpu_us", row.cpu_us).figure("null_calls", row.null_calls);
+        line.number("calls", row.calls);
         line.number("rounds", result.rounds).number("dropped", result.dropped);
         text += line.line();
     }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
+
+#include "json.hpp"
 
 namespace via::bench {
 
@@ -10,10 +13,11 @@ namespace {
 
 constexpr std::array modes{Mode::near, Mode::between, Mode::far, Mode::remote};
 
-std::vector<double> collect(const Series& series, Mode mode, double Sample::* what) {
+template <class What>
+std::vector<double> collect(const Series& series, Mode mode, What&& what) {
     std::vector<double> values;
     for (const Sample& sample : series.samples) {
-        if (sample.verdict.mode == mode) values.push_back(sample.*what);
+        if (sample.verdict.mode == mode) values.push_back(std::invoke(what, sample));
     }
     return values;
 }
@@ -29,7 +33,12 @@ Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
         row.summary.p99 = median(collect(series, mode, &Sample::p99_us));
         row.p999_us = median(collect(series, mode, &Sample::p999_us));
     }
-    row.cpu_us = median(collect(series, mode, &Sample::cpu_us));
+    row.cpu_us =
+        median(collect(series, mode, [](const Sample& of) { return of.cpu_us[0] + of.cpu_us[1]; }));
+    for (std::size_t side = 0; side < 2; ++side) {
+        row.cpu_us_each[side] =
+            median(collect(series, mode, [&](const Sample& of) { return of.cpu_us[side]; }));
+    }
     row.probe_ns = median(collect(series, mode, &Sample::probe_ns));
     row.rounds = static_cast<std::uint32_t>(kept_in(series, mode));
     row.dropped = static_cast<std::uint32_t>(
@@ -50,8 +59,8 @@ std::string figure(double value) {
 std::string figure_if_any(double value) { return value > 0 ? figure(value) : "-"; }
 
 // Between machines there is none.
-std::string probe_of(const Row& row, const char* none, int digits) {
-    return row.mode == Mode::remote ? none : fmt::format("{:.{}f}", row.probe_ns, digits);
+std::string probe_of(const Row& row) {
+    return row.mode == Mode::remote ? "-" : fmt::format("{:.0f}", row.probe_ns);
 }
 
 std::string heading(const Row& row) {
@@ -71,37 +80,30 @@ std::string heading(const Row& row) {
            (is_stream(question) ? "; up to 256 buffers or 16 MB in turn" : "; two buffers in turn");
 }
 
-// A device's name is the user's; no other string needs it.
-std::string escaped(const std::string& text) {
-    std::string safe;
-    for (const char c : text) {
-        if (c == '"' || c == '\\') safe += '\\';
-        if (static_cast<unsigned char>(c) < 0x20) {
-            safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-            safe += c;
-        }
-    }
-    return safe;
-}
-
 std::string json_line(const Row& row, std::optional<double> ratio, const std::string& against) {
     const Question& question = row.question;
-    std::string line = fmt::format(
-        R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
-        name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
-        name_of(question.wait));
-    line += fmt::format(
-        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
-        R"("p99":{},)",
-        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
-        row.summary.max, row.summary.p99 > 0 ? fmt::format("{:.6g}", row.summary.p99) : "null");
-    line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{},"mode":"{}",)", row.rounds,
-                        row.dropped, probe_of(row, "null", 1), name_of(row.mode));
-    line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
-    line += against.empty() ? R"("against":null})"
-                            : fmt::format(R"("against":"{}"}})", escaped(against));
-    return line + "\n";
+    cli::JsonLine line("via-bench-1");
+    line.text("bench", name_of(question.bench)).text("device", row.device);
+    line.text("op", name_of(question.op)).number("size", question.size);
+    line.text("wait", name_of(question.wait)).number("depth", question.depth);
+    line.number("vis", question.vis).text("unit", unit_of(question.bench));
+    line.figure("median", row.summary.median).figure("min", row.summary.min);
+    line.figure("max", row.summary.max).figure_if_any("p99", row.summary.p99);
+    line.figure_if_any("p999", row.p999_us).figure_if_any("cpu_us", row.cpu_us);
+    line.figures("cpu_us_each", row.cpu_us_each[0], row.cpu_us_each[1]);
+    line.number("rounds", row.rounds).number("dropped", row.dropped);
+    if (row.mode == Mode::remote) {
+        line.null("probe_ns");
+    } else {
+        line.figure("probe_ns", row.probe_ns);
+    }
+    line.text("mode", name_of(row.mode));
+    if (ratio) {
+        line.figure("ratio", *ratio);
+    } else {
+        line.null("ratio");
+    }
+    return (against.empty() ? line.null("against") : line.text("against", against)).line();
 }
 
 std::string kept_text(const Series& series) {
@@ -221,7 +223,7 @@ std::string table(const std::vector<Row>& rows) {
             size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
             figure(row.summary.min), figure(row.summary.max), figure_if_any(row.summary.p99),
             row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
-            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row, "-", 0),
+            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row),
             row.ratio ? figure(*row.ratio) : "-");
     }
     return text;

@@ -12,6 +12,8 @@ Sample kept(double value, Mode mode) {
     sample.verdict = {Drop::none, mode};
     sample.value = value;
     sample.p99_us = value * 2;
+    sample.p999_us = value * 3;
+    sample.cpu_us = {value, value * 4};
     sample.probe_ns = mode == Mode::near ? 52 : 240;
     return sample;
 }
@@ -137,7 +139,8 @@ TEST(Json, ExactlyTheseFieldsInThisOrder) {
     EXPECT_EQ(line,
               R"({"schema":"via-bench-1","bench":"latency","device":"shm","op":"send","size":8,)"
               R"("wait":"poll","depth":1,"vis":0,"unit":"us","median":0.1,"min":0.1,"max":0.1,)"
-              R"("p99":0.2,"rounds":3,"dropped":0,"probe_ns":52.0,"mode":"near","ratio":0.05,)"
+              R"("p99":0.2,"p999":0.3,"cpu_us":0.5,"cpu_us_each":[0.1,0.4],"rounds":3,)"
+              R"("dropped":0,"probe_ns":52,"mode":"near","ratio":0.05,)"
               R"("against":"pipe"})");
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);

@@ -242,7 +242,9 @@ Sample to_sample(const Question& question, const RawSample& raw, const ModeLimit
     sample.p50_us = first.p50_ns / 1000;
     sample.p99_us = first.p99_ns / 1000;
     sample.p999_us = first.p999_ns / 1000;
-    sample.cpu_us = static_cast<double>(first.cpu_ns + raw.readings[1].cpu_ns) / legs / 1000;
+    for (std::size_t side = 0; side < 2; ++side) {
+        sample.cpu_us[side] = static_cast<double>(raw.readings[side].cpu_ns) / legs / 1000;
+    }
     return sample;
 }
 

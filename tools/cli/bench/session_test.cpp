@@ -14,7 +14,7 @@ RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) 
     sample.readings[0].messages = messages;
     sample.readings[0].legs = legs;
     sample.readings[0].cpu_ns = took_ns;
-    sample.readings[1].cpu_ns = took_ns;
+    sample.readings[1].cpu_ns = 2 * took_ns;
     for (Disturbance& side : sample.disturbances) side.runnable = side.processors = 2;
     sample.probe_before_ns = 50;
     sample.probe_after_ns = 54;
@@ -24,7 +24,8 @@ RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) 
 TEST(ToSample, LatencyIsHalfARoundTrip) {
     const Sample sample = to_sample(Question{}, raw(1000, 4'000'000, 2));
     EXPECT_DOUBLE_EQ(sample.value, 2.0);
-    EXPECT_DOUBLE_EQ(sample.cpu_us, 4.0);
+    EXPECT_DOUBLE_EQ(sample.cpu_us[0], 2.0);
+    EXPECT_DOUBLE_EQ(sample.cpu_us[1], 4.0);
     EXPECT_DOUBLE_EQ(sample.probe_ns, 52);
     EXPECT_EQ(sample.verdict.mode, Mode::near);
 }
