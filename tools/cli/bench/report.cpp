@@ -24,7 +24,8 @@ Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
     row.ours = series.channel == 0;
     row.question = series.asked;
     row.mode = mode;
-    row.summary = summarise(collect(series, mode, &Sample::value));
+    row.values = collect(series, mode, &Sample::value);
+    row.summary = summarise(row.values);
     if (series.asked.bench == Bench::latency) {
         row.summary.p99 = median(collect(series, mode, &Sample::p99_us));
         row.p999_us = median(collect(series, mode, &Sample::p999_us));
@@ -85,17 +86,34 @@ std::string escaped(const std::string& text) {
     return safe;
 }
 
+std::string joined(const std::vector<double>& values) {
+    std::string text;
+    for (const double value : values) {
+        text += fmt::format("{}{:.6g}", text.empty() ? "" : ",", value);
+    }
+    return text;
+}
+
+// A program of others tells no more than its mean.
+std::string number_or_null(double value) {
+    return value > 0 ? fmt::format("{:.6g}", value) : "null";
+}
+
 std::string json_line(const Row& row, std::optional<double> ratio, const std::string& against) {
     const Question& question = row.question;
     std::string line = fmt::format(
-        R"({{"schema":"via-bench-1","bench":"{}","device":"{}","op":"{}","size":{},"wait":"{}",)",
-        name_of(question.bench), escaped(row.device), name_of(question.op), question.size,
-        name_of(question.wait));
-    line += fmt::format(
-        R"("depth":{},"vis":{},"unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},)"
-        R"("p99":{},)",
-        question.depth, question.vis, unit_of(question.bench), row.summary.median, row.summary.min,
-        row.summary.max, row.summary.p99 > 0 ? fmt::format("{:.6g}", row.summary.p99) : "null");
+        R"({{"schema":"via-bench-1","bench":"{}","device":"{}","ours":{},"op":"{}","size":{},)",
+        name_of(question.bench), escaped(row.device), row.ours, name_of(question.op),
+        question.size);
+    line += fmt::format(R"("wait":"{}","cq":{},"depth":{},"vis":{},"rotate_vis":{},)",
+                        name_of(question.wait), question.cq, question.depth, question.vis,
+                        question.rotate_vis);
+    line +=
+        fmt::format(R"("unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},"p99":{},"p999":{},)",
+                    unit_of(question.bench), row.summary.median, row.summary.min, row.summary.max,
+                    number_or_null(row.summary.p99), number_or_null(row.p999_us));
+    line += fmt::format(R"("cpu_us":{},"values":[{}],)", number_or_null(row.cpu_us),
+                        joined(row.values));
     line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{},"mode":"{}",)", row.rounds,
                         row.dropped, probe_of(row, "null", 1), name_of(row.mode));
     line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";

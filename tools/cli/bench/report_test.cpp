@@ -12,6 +12,8 @@ Sample kept(double value, Mode mode) {
     sample.verdict = {Drop::none, mode};
     sample.value = value;
     sample.p99_us = value * 2;
+    sample.p999_us = value * 3;
+    sample.cpu_us = value * 2;
     sample.probe_ns = mode == Mode::near ? 52 : 240;
     return sample;
 }
@@ -134,11 +136,11 @@ TEST(Json, ExactlyTheseFieldsInThisOrder) {
     std::istringstream lines(json_lines(make_rows(outcome, 3)));
     std::string line;
     ASSERT_TRUE(std::getline(lines, line));
-    EXPECT_EQ(line,
-              R"({"schema":"via-bench-1","bench":"latency","device":"shm","op":"send","size":8,)"
-              R"("wait":"poll","depth":1,"vis":0,"unit":"us","median":0.1,"min":0.1,"max":0.1,)"
-              R"("p99":0.2,"rounds":3,"dropped":0,"probe_ns":52.0,"mode":"near","ratio":0.05,)"
-              R"("against":"pipe"})");
+    EXPECT_EQ(line, R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
+                    R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
+                    R"("rotate_vis":false,"unit":"us","median":0.1,"min":0.1,"max":0.1,"p99":0.2,)"
+                    R"("p999":0.3,"cpu_us":0.2,"values":[0.1,0.1,0.1],"rounds":3,"dropped":0,)"
+                    R"("probe_ns":52.0,"mode":"near","ratio":0.05,"against":"pipe"})");
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);
     EXPECT_NE(line.find(R"("ratio":0.05,"against":"shm"})"), std::string::npos);
