@@ -28,7 +28,8 @@ Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
     row.ours = series.channel == 0;
     row.question = series.asked;
     row.mode = mode;
-    row.summary = summarise(collect(series, mode, &Sample::value));
+    row.values = collect(series, mode, &Sample::value);
+    row.summary = summarise(row.values);
     if (series.asked.bench == Bench::latency) {
         row.summary.p99 = median(collect(series, mode, &Sample::p99_us));
         row.p999_us = median(collect(series, mode, &Sample::p999_us));
@@ -84,13 +85,15 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
     const Question& question = row.question;
     cli::JsonLine line("via-bench-1");
     line.text("bench", name_of(question.bench)).text("device", row.device);
-    line.text("op", name_of(question.op)).number("size", question.size);
-    line.text("wait", name_of(question.wait)).number("depth", question.depth);
-    line.number("vis", question.vis).text("unit", unit_of(question.bench));
+    line.boolean("ours", row.ours).text("op", name_of(question.op)).number("size", question.size);
+    line.text("wait", name_of(question.wait)).boolean("cq", question.cq);
+    line.number("depth", question.depth).number("vis", question.vis);
+    line.boolean("rotate_vis", question.rotate_vis).text("unit", unit_of(question.bench));
     line.figure("median", row.summary.median).figure("min", row.summary.min);
     line.figure("max", row.summary.max).figure_if_any("p99", row.summary.p99);
+    // A program of others tells no more than its mean.
     line.figure_if_any("p999", row.p999_us).figure_if_any("cpu_us", row.cpu_us);
-    line.figures("cpu_us_each", row.cpu_us_each[0], row.cpu_us_each[1]);
+    line.figures("cpu_us_each", row.cpu_us_each).figures("values", row.values);
     line.number("rounds", row.rounds).number("dropped", row.dropped);
     if (row.mode == Mode::remote) {
         line.null("probe_ns");

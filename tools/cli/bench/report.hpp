@@ -17,9 +17,10 @@ struct Row {
     bool ours = false;
     Question question;
     Mode mode = Mode::near;
-    Summary summary;     // over rounds; a latency's p99 is the median of the rounds' own
-    double p999_us = 0;  // latency only
-    double cpu_us = 0;   // processor time per message, both processes together,
+    Summary summary;             // over rounds; a latency's p99 is the median of the rounds' own
+    std::vector<double> values;  // of the rounds, in their order
+    double p999_us = 0;          // latency only
+    double cpu_us = 0;           // processor time per message, both processes together,
     std::array<double, 2> cpu_us_each{};  // and each, the first one first
     std::uint32_t rounds = 0;
     std::uint32_t dropped = 0;    // of this channel and question, in whatever mode
