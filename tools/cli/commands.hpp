@@ -35,6 +35,7 @@ struct BenchOptions {
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
+    std::string reliability = "delivery";
     std::string mode = "any";  // near, far, both
     double near_below_ns = 100;
     double far_above_ns = 150;
@@ -49,9 +50,15 @@ struct BenchOptions {
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;
+    bool immediate = false;
+    bool both_ways = false;
     bool json = false;
+    int reuse = -1;  // percent; less than 0: buffers in turn
     std::uint32_t depth = 16;
     std::uint32_t vis = 0;
+    std::uint32_t active_vis = 1;
+    std::uint32_t segments = 1;
+    std::uint32_t senders = 1;
     std::uint32_t rounds = 10;
     int max_seconds = 300;
 };

@@ -67,12 +67,13 @@ inline bool read_and_check(const std::byte* buffer, std::uint64_t size, std::uin
 
 // Removes old proofs from a pool.
 inline void wipe(const Pool& pool, std::uint64_t size) {
-    for (std::uint32_t i = 0; i < pool.count; ++i) {
+    for (std::uint32_t i = 0; i < pool.total(); ++i) {
+        std::byte* const buffer = pool.buffer(i);
         if (size >= 8) {
-            store_word(pool.at(i), 0);
-            store_word(pool.at(i) + size - 8, 0);
+            store_word(buffer, 0);
+            store_word(buffer + size - 8, 0);
         } else if (size > 0) {
-            pool.at(i)[size - 1] = std::byte{0};
+            buffer[size - 1] = std::byte{0};
         }
     }
 }

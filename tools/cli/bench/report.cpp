@@ -40,6 +40,11 @@ Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
         row.cpu_us_each[side] =
             median(collect(series, mode, [&](const Sample& of) { return of.cpu_us[side]; }));
     }
+    for (std::size_t from = 0; from < 2; ++from) {
+        row.each[from] =
+            median(collect(series, mode, [&](const Sample& of) { return of.each[from]; }));
+    }
+    row.fairness = median(collect(series, mode, &Sample::fairness));
     row.probe_ns = median(collect(series, mode, &Sample::probe_ns));
     row.rounds = static_cast<std::uint32_t>(kept_in(series, mode));
     row.dropped = static_cast<std::uint32_t>(
@@ -72,11 +77,21 @@ std::string heading(const Row& row) {
     text += fmt::format("; {} by {}, wait {}, depth {}", row.device, name_of(question.op),
                         name_of(question.wait), question.depth);
     if (question.cq) text += ", one completion queue";
-    if (question.vis > 0) {
-        text +=
-            fmt::format(", {} more VIs {}", question.vis, question.rotate_vis ? "in turn" : "idle");
+    if (question.active_vis > 1) text += fmt::format(", {} VIs in turn", question.active_vis);
+    const std::uint32_t idle = question.vis + 1 - question.active_vis;
+    if (idle > 0) text += fmt::format(", {} more VIs idle", idle);
+    if (question.reliability != Reliability::delivery) {
+        text += fmt::format(", reliability {}", name_of(question.reliability));
     }
+    if (question.immediate) text += ", immediate data";
+    if (question.segments > 1) text += fmt::format(", {} segments", question.segments);
+    if (question.both_ways) text += "; both ways at once, their sum";
+    if (question.senders > 1) text += fmt::format("; {} senders to one", question.senders);
     if (row.mode == Mode::remote) text += "; two machines, neither near nor far";
+    if (question.reuse) {
+        return text + fmt::format("; {} % of messages in the same {} buffers", *question.reuse,
+                                  buffers_to_reuse(question));
+    }
     return text +
            (is_stream(question) ? "; up to 256 buffers or 16 MB in turn" : "; two buffers in turn");
 }
@@ -88,12 +103,24 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
     line.boolean("ours", row.ours).text("op", name_of(question.op)).number("size", question.size);
     line.text("wait", name_of(question.wait)).boolean("cq", question.cq);
     line.number("depth", question.depth).number("vis", question.vis);
-    line.boolean("rotate_vis", question.rotate_vis).text("unit", unit_of(question.bench));
+    line.number("active_vis", question.active_vis);
+    line.text("reliability", name_of(question.reliability));
+    line.number("segments", question.segments).boolean("immediate", question.immediate);
+    if (question.reuse) {
+        line.number("reuse", *question.reuse);
+    } else {
+        line.null("reuse");
+    }
+    line.boolean("both_ways", question.both_ways).number("senders", question.senders);
+    line.text("unit", unit_of(question.bench));
     line.figure("median", row.summary.median).figure("min", row.summary.min);
     line.figure("max", row.summary.max).figure_if_any("p99", row.summary.p99);
     // A program of others tells no more than its mean.
     line.figure_if_any("p999", row.p999_us).figure_if_any("cpu_us", row.cpu_us);
-    line.figures("cpu_us_each", row.cpu_us_each).figures("values", row.values);
+    line.figures("cpu_us_each", row.cpu_us_each);
+    if (question.both_ways) line.figures("median_each", row.each);
+    if (question.senders > 1) line.figure("fairness", row.fairness);
+    line.figures("values", row.values);
     line.number("rounds", row.rounds).number("dropped", row.dropped);
     if (row.mode == Mode::remote) {
         line.null("probe_ns");
@@ -107,6 +134,22 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         line.null("ratio");
     }
     return (against.empty() ? line.null("against") : line.text("against", against)).line();
+}
+
+// Columns that only some questions have: their headings, and a row's figures.
+std::string more_headings(const Question& question) {
+    std::string text;
+    if (question.both_ways) text += fmt::format(" {:>9} {:>9}", "there", "back");
+    if (question.senders > 1) text += fmt::format(" {:>8}", "fairness");
+    return text;
+}
+std::string more_figures(const Row& row) {
+    std::string text;
+    if (row.question.both_ways) {
+        text += fmt::format(" {:>9} {:>9}", figure(row.each[0]), figure(row.each[1]));
+    }
+    if (row.question.senders > 1) text += fmt::format(" {:>8.3f}", row.fairness);
+    return text;
 }
 
 std::string kept_text(const Series& series) {
@@ -206,28 +249,27 @@ std::string drop_text(const Outcome& outcome) {
 }
 
 std::string table(const std::vector<Row>& rows) {
+    constexpr auto line =
+        "{:>6}  {:<12} {:<7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7} {:>6} {:>8}{}\n";
     std::string text;
     const Row* above = nullptr;
     for (const Row& row : rows) {
         if (above == nullptr) {
             text += heading(row) + "\n";
-            text += fmt::format(
-                "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-                "{:>7} {:>6} {:>8}\n",
-                "size", "channel", "mode", "median", "min", "max", "p99", "p99.9", "cpu us",
-                "rounds", "dropped", "probe", "ratio");
+            text += fmt::format(line, "size", "channel", "mode", "median", "min", "max", "p99",
+                                "p99.9", "cpu us", "(second)", "rounds", "dropped", "probe",
+                                "ratio", more_headings(row.question));
         } else if (!same_cell(*above, row)) {
             text += "\n";
         }
         above = &row;
-        text += fmt::format(
-            "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-            "{:>7} {:>6} {:>8}\n",
-            size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
-            figure(row.summary.min), figure(row.summary.max), figure_if_any(row.summary.p99),
-            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
-            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row),
-            row.ratio ? figure(*row.ratio) : "-");
+        text += fmt::format(line, size_text(row.question.size), row.device, name_of(row.mode),
+                            figure(row.summary.median), figure(row.summary.min),
+                            figure(row.summary.max), figure_if_any(row.summary.p99),
+                            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
+                            figure_if_any(row.cpu_us), figure_if_any(row.cpu_us_each[1]),
+                            row.rounds, row.dropped, probe_of(row),
+                            row.ratio ? figure(*row.ratio) : "-", more_figures(row));
     }
     return text;
 }

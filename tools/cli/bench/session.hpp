@@ -25,6 +25,8 @@ struct Sample {
     double p99_us = 0;
     double p999_us = 0;
     std::array<double, 2> cpu_us{};  // processor time of each process per message
+    std::array<double, 2> each{};    // both ways: the first side's stream and the second's
+    double fairness = 0;             // many senders: Jain's index
     double probe_ns = 0;             // mean of the probe before and after
 };
 

@@ -56,6 +56,20 @@ TEST(ToSample, StreamsRunFromFirstPostToLastReceive) {
     EXPECT_DOUBLE_EQ(to_sample(question, sample).value, 1.0);
 }
 
+TEST(ToSample, BothWaysAreSummedAndTold) {
+    Question question;
+    question.bench = Bench::rate;
+    question.both_ways = true;
+    RawSample sample = raw(1000, 1'000'000, 1);
+    sample.readings[1].first_ns = 501'000;
+    sample.readings[1].last_ns = 2'001'000;
+    const Sample told = to_sample(question, sample);
+    EXPECT_DOUBLE_EQ(told.value, 1.0) << "2000 messages from the first post of all to the last one";
+    EXPECT_DOUBLE_EQ(told.each[0], 0.5);
+    EXPECT_DOUBLE_EQ(told.each[1], 2.0);
+    EXPECT_DOUBLE_EQ(told.cpu_us[1], 1.0) << "of a message, of which there are twice as many";
+}
+
 Series with(std::size_t near, std::size_t far) {
     Series series;
     for (std::size_t i = 0; i < near; ++i) series.samples.push_back({{Drop::none, Mode::near}});

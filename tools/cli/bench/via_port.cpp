@@ -15,17 +15,19 @@ namespace {
 constexpr VIP_ULONG wait_ms = 1'000;
 constexpr int waits_allowed = 10;
 constexpr std::uint32_t cq_entries_besides_vis = 4096;
-// The idle VIs' receive descriptors lie at the far end of the arena, away from the busy ones.
-constexpr std::size_t idle_bytes = sizeof(VIP_DESCRIPTOR);
+
+VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
+    if (reliability == Reliability::unreliable) return VIP_SERVICE_UNRELIABLE;
+    return reliability == Reliability::reception ? VIP_SERVICE_RELIABLE_RECEPTION
+                                                 : VIP_SERVICE_RELIABLE_DELIVERY;
+}
 
 }  // namespace
 
-Status ViaPort::open(bool rotating) {
+Status ViaPort::open() {
     if (auto opened = open_nic(); !opened) return opened;
     if (auto made = make_vis(); !made) return made;
-    if (!rotating) {
-        if (auto posted = post_idle_receives(); !posted) return posted;
-    }
+    if (auto posted = post_idle_receives(); !posted) return posted;
     if (!link_.meet()) return fail("{}", called_off);
     if (auto connected = connect_all(); !connected) return connected;
     if (options_.exported) {
@@ -86,11 +88,11 @@ Status ViaPort::import_segment() {
 }
 
 Status ViaPort::make_vis() {
-    const std::uint64_t count = std::uint64_t{options_.vis} + 1;
+    const std::uint64_t count = std::uint64_t{std::max(vi_count(), control_vi() + 1)};
     if (count > nic_attributes_.MaxVI) {
         return fail("{} VIs wanted, the NIC has {}", count, nic_attributes_.MaxVI);
     }
-    if (options_.cq) {
+    if (options_.like.cq) {
         const VIP_ULONG entries =
             std::min<VIP_ULONG>(nic_attributes_.MaxCQEntries, 2 * count + cq_entries_besides_vis);
         if (const VIP_RETURN code = VipCreateCQ(nic_, entries, &cq_); code != VIP_SUCCESS) {
@@ -98,11 +100,12 @@ Status ViaPort::make_vis() {
         }
     }
     VIP_VI_ATTRIBUTES attributes{};
-    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    attributes.ReliabilityLevel = level_of(options_.like.reliability);
     attributes.MaxTransferSize = nic_attributes_.MaxTransferSize;
     attributes.Ptag = tag_;
     attributes.EnableRdmaWrite = VIP_TRUE;
-    attributes.EnableRdmaRead = VIP_TRUE;
+    attributes.EnableRdmaRead =
+        options_.like.reliability == Reliability::unreliable ? VIP_FALSE : VIP_TRUE;
     for (std::uint64_t i = 0; i < count; ++i) {
         VIP_VI_HANDLE vi = nullptr;
         const VIP_RETURN code = VipCreateVi(nic_, &attributes, cq_, cq_, &vi);
@@ -113,9 +116,10 @@ Status ViaPort::make_vis() {
 }
 
 Status ViaPort::post_idle_receives() {
+    // At the far end of the arena, away from the busy ones.
     std::byte* end = link_.arena.base + link_.arena.bytes;
-    for (std::uint32_t i = 1; i < vi_count(); ++i) {
-        auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * idle_bytes);
+    for (std::uint32_t i = options_.like.active_vis; i < vi_count(); ++i) {
+        auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * sizeof(VIP_DESCRIPTOR));
         std::memset(static_cast<void*>(descriptor), 0, sizeof *descriptor);
         if (!post_receive(i, descriptor)) return fail("{}", trouble_);
     }
@@ -156,9 +160,9 @@ bool ViaPort::post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
 }
 
 Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor) {
-    const bool block = options_.wait == Wait::block;
+    const bool block = options_.like.wait == Wait::block;
     VIP_VI_HANDLE handle = vis_[vi];
-    if (options_.cq) {
+    if (options_.like.cq) {
         VIP_BOOLEAN is_receive = VIP_FALSE;
         const VIP_RETURN code = block ? VipCQWait(cq_, wait_ms, &handle, &is_receive)
                                       : VipCQDone(cq_, &handle, &is_receive);
@@ -167,7 +171,7 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
     }
     descriptor = nullptr;
     VIP_RETURN code = VIP_SUCCESS;
-    if (block && !options_.cq) {
+    if (block && !options_.like.cq) {
         code = receive ? VipRecvWait(handle, wait_ms, &descriptor)
                        : VipSendWait(handle, wait_ms, &descriptor);
     } else {
@@ -177,7 +181,7 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
         waits_without_result_ = 0;
         return Took::one;
     }
-    if (options_.cq && code == VIP_NOT_DONE) {
+    if (options_.like.cq && code == VIP_NOT_DONE) {
         trouble_ = "an entry of the completion queue without a completed descriptor";
         return Took::failed;
     }
