@@ -46,6 +46,11 @@ void add_bench_message(CLI::App& bench, BenchOptions& options) {
         ->capture_default_str();
     bench.add_flag("--both-ways", options.both_ways,
                    "Both directions at once: their sum, and each (bandwidth, rate)");
+    bench
+        .add_option("--senders", options.senders,
+                    "Processes that send to one, through its completion queue (bandwidth, rate)")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
