@@ -204,6 +204,8 @@ std::string bench_footer() {
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
         "             locked: of a region that is registered already, in us and in calls, null\n"
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
+        "  suite      all the papers' questions, one after the other: DIR/NAME.jsonl of each, and\n"
+        "             DIR/machine.json; --against is of its first ones\n"
         "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
         "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
         "\nExamples:\n"
@@ -219,6 +221,7 @@ std::string bench_footer() {
         "  via bench latency --size netpipe:64K --against unix-socket,tcp-socket\n"
         "  via bench rate --active-vis 100 --vis 900 --cq --both-ways\n"
         "  via bench operations --device udp --netns left,right\n"
+        "  via bench suite --quick -o results\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }
@@ -229,6 +232,7 @@ int run_bench(const BenchOptions& options) {
         complain("--address is for 'via bench serve'");
         return exit_usage;
     }
+    if (options.bench == "suite") return run_bench_suite(options);
     if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);

@@ -58,9 +58,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         app.add_subcommand("bench", "Measure messages, operations or registering, and compare");
     bench
         ->add_option("bench", options.bench,
-                     "latency, bandwidth, rate, operations, register or serve")
+                     "latency, bandwidth, rate, operations, register, suite or serve")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "serve"}));
+        ->check(CLI::IsMember(
+            {"latency", "bandwidth", "rate", "operations", "register", "suite", "serve"}));
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")
@@ -118,6 +119,9 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
     bench->add_flag("--json", options.json, "One JSON object a line on standard output");
+    bench->add_flag("--quick", options.quick, "suite: few sizes, 3 rounds");
+    bench->add_option("-o,--output", options.output, "suite: the folder that results go to")
+        ->capture_default_str();
     bench->footer([] { return bench_footer(); });
 }
 

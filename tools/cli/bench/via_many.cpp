@@ -65,6 +65,7 @@ public:
             SendersBoard& board)
         : link_(link), options_(options), discriminator_(std::move(discriminator)), board_(board) {}
     ~Senders() override {
+        link_.shared().closing.value.store(1);
         give_order(0);
         for (const pid_t child : children_) ::waitpid(child, nullptr, 0);
     }
