@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "bench/stopwatch.hpp"
+
 namespace via::bench {
 namespace {
 
@@ -70,6 +72,30 @@ TEST(Operations, OneJsonObjectALineWithNullForWhatThereIsNot) {
     const std::string text = table(result);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
     EXPECT_NE(text.find("7 rounds, 2 more were dropped"), std::string::npos);
+}
+
+TEST(Stopwatch, TimesEachCallInNanosecondsAndForgetsWhatWasTakenBack) {
+    const std::vector<Timed> all = all_timed({4096});
+    std::vector<CallTimes> board(all.size());
+    Stopwatch watch(board, all);
+    watch.start();
+    const auto work = [] {
+        const std::int64_t until_ns = now_ns() + 50'000;
+        while (now_ns() < until_ns) {
+        }
+        return 7;
+    };
+    EXPECT_EQ(watch.slow(all[1], work), 7);
+    EXPECT_EQ(watch.slow(all[1], work), 7);
+    watch.take_back_slow(all[1]);
+    EXPECT_EQ(watch.fast(all[2], [] { return 8; }), 8);
+    watch.stop();
+    EXPECT_EQ(board[0].calls, 0u);
+    ASSERT_EQ(board[1].calls, 1u);
+    EXPECT_GT(board[1].ns[0], 40'000);
+    EXPECT_GT(board[1].cpu_ns, 0);
+    ASSERT_EQ(board[2].calls, 1u);
+    EXPECT_LT(board[2].ns[0], board[1].ns[0]);
 }
 
 }  // namespace
