@@ -233,6 +233,12 @@ int run_bench(const BenchOptions& options) {
         return exit_usage;
     }
     if (options.bench == "suite") return run_bench_suite(options);
+    const bool to_folder =
+        std::find(options.given.begin(), options.given.end(), "--output") != options.given.end();
+    if (options.quick || to_folder) {
+        complain("--quick and --output are for 'via bench suite'");
+        return exit_usage;
+    }
     if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);

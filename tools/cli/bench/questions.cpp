@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench/link.hpp"
 #include "bench/sweep.hpp"
 
 namespace via::bench {
@@ -51,6 +52,13 @@ Question kind_of(const cli::BenchOptions& options) {
 }
 
 std::string nonsense_of_senders(const Question& question) {
+    constexpr std::size_t most_memory = 512u << 20;
+    if (arena_bytes_for(question) > most_memory) {
+        return fmt::format(
+            "--senders {}: with messages of {} bytes and this --depth they take "
+            "more than {} MB",
+            question.senders, question.size, most_memory >> 20);
+    }
     if (question.bench == Bench::latency) return "--senders: of bandwidth and rate only";
     if (question.op != Op::send) return "--senders: they send, --op is not for them";
     if (question.wait == Wait::block) return "--senders: their receiver polls its completion queue";

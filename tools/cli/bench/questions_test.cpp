@@ -71,6 +71,7 @@ TEST(Questions, NonsenseIsSaid) {
         {"rate", [](Options& o) { o.senders = 2, o.active_vis = 2; }},
         {"rate", [](Options& o) { o.senders = 2, o.op = "write"; }},
         {"rate", [](Options& o) { o.senders = 2, o.reuse = 1; }},
+        {"rate", [](Options& o) { o.senders = 64, o.sizes = {"1M"}; }},
     };
     std::set<std::string> said;
     for (const auto& [bench, change] : all) said.insert(trouble_with(bench, change));
@@ -78,6 +79,7 @@ TEST(Questions, NonsenseIsSaid) {
     EXPECT_EQ(said.count(""), 0u);
     EXPECT_EQ(trouble_with("rate", [](Options& o) { o.both_ways = o.cq = true, o.wait = "block"; }),
               "");
+    EXPECT_EQ(trouble_with("rate", [](Options& o) { o.senders = 64, o.sizes = {"64K"}; }), "");
     EXPECT_EQ(trouble_with("latency", [](Options& o) { o.sizes = {"0"}, o.segments = 1; }), "");
 }
 

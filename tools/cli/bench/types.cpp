@@ -103,7 +103,9 @@ std::uint32_t buffers_for(const Question& question) {
     }
     if (!is_stream(question)) return 2;
     const std::uint64_t least = least_buffers(question);
-    return pow2_buffers(question, pool_bytes, least, std::max<std::uint64_t>(256, least));
+    // The receiver of many senders has such a pool for each of them.
+    return pow2_buffers(question, pool_bytes / question.senders, least,
+                        std::max<std::uint64_t>(256, least));
 }
 
 std::uint32_t buffers_to_reuse(const Question& question) {

@@ -26,6 +26,10 @@ std::string name_of_sender(const std::string& discriminator, std::uint32_t numbe
     return fmt::format("{}-{}", discriminator, number);
 }
 
+std::size_t share_of(const Arena& arena, std::uint32_t senders) {
+    return arena.bytes / senders / 4096 * 4096;
+}
+
 // A NIC, a VI and the end of a stream.
 class Sender {
 public:
@@ -71,6 +75,8 @@ public:
     }
 
     Status open() override {
+        // The receiver needs it all, a sender its share.
+        link_.arena.bytes = share_of(link_.arena, options_.like.senders);
         // Forked before this process has a NIC, and so threads.
         for (std::uint32_t n = 1; n < options_.like.senders; ++n) {
             const pid_t parent = ::getpid();
@@ -116,21 +122,30 @@ private:
         ::syscall(SYS_futex, &board_.order, FUTEX_WAKE, most_senders, nullptr, nullptr, 0);
     }
 
+    // Until all have carried out the order, or one of them cannot: others may wait for that one.
     Status wait_for_others(std::int64_t& more_cpu_ns) {
-        const std::uint32_t order = board_.order.load();
-        for (std::uint32_t n = 1; n < options_.like.senders; ++n) {
-            SendersBoard::Sender& other = board_.senders[n];
-            while (other.done.load(std::memory_order_acquire) != order) {
-                int status = 0;
-                if (::waitpid(children_[n - 1], &status, WNOHANG) != 0) {
-                    return fail("sender {} ended", n);
-                }
-                ::sched_yield();
+        for (bool all = false; !all; ::sched_yield()) {
+            all = true;
+            for (std::uint32_t n = 1; n < options_.like.senders; ++n) {
+                const auto done = has_done(n);
+                if (!done) return std::unexpected(done.error());
+                all = all && *done;
             }
-            if (other.trouble[0] != 0) return fail("sender {}: {}", n, other.trouble.data());
-            more_cpu_ns += other.cpu_ns;
+        }
+        for (std::uint32_t n = 1; n < options_.like.senders; ++n) {
+            more_cpu_ns += board_.senders[n].cpu_ns;
         }
         return {};
+    }
+
+    Result<bool> has_done(std::uint32_t n) {
+        const SendersBoard::Sender& other = board_.senders[n];
+        if (other.done.load(std::memory_order_acquire) == board_.order.load()) {
+            if (other.trouble[0] == 0) return true;
+            return fail("sender {}: {}", n, other.trouble.data());
+        }
+        if (::waitpid(children_[n - 1], nullptr, WNOHANG) == 0) return false;
+        return fail("sender {} ended", n);
     }
 
     std::uint32_t next_order(std::uint32_t last) {
@@ -241,7 +256,7 @@ private:
 
     bool begin() {
         lanes_.assign(count_of_lanes_, {});
-        const std::size_t bytes = link_.arena.bytes / count_of_lanes_ / 4096 * 4096;
+        const std::size_t bytes = share_of(link_.arena, count_of_lanes_);
         for (std::uint32_t n = 0; n < count_of_lanes_; ++n) {
             Lane& lane = lanes_[n];
             const Pools pools = pools_of({link_.arena.base + n * bytes, bytes}, question_);
