@@ -7,8 +7,10 @@
 #include "bench/channel.hpp"
 #include "bench/cpus.hpp"
 #include "bench/progress.hpp"
+#include "bench/questions.hpp"
 #include "bench/report.hpp"
 #include "bench/session.hpp"
+#include "bench/sweep.hpp"
 #include "commands.hpp"
 
 namespace via::cli {
@@ -16,8 +18,6 @@ namespace via::cli {
 namespace {
 
 using namespace via::bench;
-
-constexpr std::uint64_t largest_size = 64u << 20;
 
 // "all", "kernel" and "limits" stand for several; programs of others are asked for by name.
 std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
@@ -40,46 +40,6 @@ std::vector<std::string> expand(const std::vector<std::string>& asked, const std
         }
     }
     return names;
-}
-
-// A ping-pong has one message under way. Very large messages are given fewer than asked, so that
-// the buffers of all channels fit into memory; the figures state the depth used.
-std::uint32_t depth_for(std::uint32_t asked, const Question& question) {
-    if (question.bench == Bench::latency) return 1;
-    constexpr std::uint64_t under_way_bytes = 64u << 20;
-    const std::uint64_t fits = under_way_bytes / std::max<std::uint64_t>(question.size, 64);
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(asked, std::max<std::uint64_t>(fits, 2)));
-}
-
-Result<std::vector<Question>> questions_of(const BenchOptions& options) {
-    Question question;
-    question.bench = options.bench == "bandwidth" ? Bench::bandwidth
-                     : options.bench == "rate"    ? Bench::rate
-                                                  : Bench::latency;
-    question.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
-    question.wait = options.wait == "block" ? Wait::block : Wait::poll;
-    question.cq = options.cq;
-    question.rotate_vis = options.rotate_vis;
-    question.vis = options.vis;
-
-    std::vector<std::string> sizes = options.sizes;
-    if (sizes.empty() && question.bench == Bench::latency) sizes = {"8", "64", "4096"};
-    if (sizes.empty() && question.bench == Bench::bandwidth) sizes = {"4096", "64K", "1M"};
-    if (sizes.empty()) sizes = {"8"};
-    std::vector<Question> questions;
-    for (const std::string& text : sizes) {
-        const auto size = parse_size(text);
-        if (!size || *size > largest_size) {
-            return fail("--size {}: want bytes up to 64M, for instance 8,64,4096 or 64K,1M", text);
-        }
-        question.size = *size;
-        question.depth = depth_for(options.depth, question);
-        if (std::find(questions.begin(), questions.end(), question) == questions.end()) {
-            questions.push_back(question);
-        }
-    }
-    return questions;
 }
 
 Wanted wanted_of(const std::string& mode) {
@@ -111,6 +71,9 @@ Status fits_between_machines(const BenchOptions& options) {
             options.device);
     }
     if (options.exported) return fail("--export: machines do not share segments");
+    if (options.both_ways || options.senders > 1) {
+        return fail("--both-ways and --senders: measured on one machine, without --peer");
+    }
     if (options.mode != "any") {
         return fail("--mode {}: two machines are neither near nor far", options.mode);
     }
@@ -140,9 +103,8 @@ void add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
-        const Question& any = plan.questions.front();
-        plan.channels.push_back(make_via_device({options.device, plan.places, any.wait, any.cq,
-                                                 any.rotate_vis, any.vis, options.exported}));
+        plan.channels.push_back(make_via_device(
+            {options.device, plan.places, plan.questions.front(), options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
         plan.channels.push_back(make_comparison(name, plan.places));
@@ -184,9 +146,8 @@ Status reach_peer(const BenchOptions& options, Plan& plan) {
     if (!peer) return std::unexpected(peer.error());
     auto places = Places::between_machines(0, (*peer)->own_address(), (*peer)->address());
     if (!places) return std::unexpected(places.error());
-    const Question& any = plan.questions.front();
     plan.places = *places;
-    plan.like = {0, {}, any.wait, any.cq, any.rotate_vis, any.vis, 0, 0};
+    plan.like = {0, {}, plan.questions.front(), 0, 0};
     plan.peer = std::move(*peer);
     return {};
 }
@@ -225,11 +186,26 @@ std::string bench_footer() {
         "  rate       10^6 messages a second at the receiver; p99 of both is what 99 % of the\n"
         "             rounds reach\n"
         "  ratio      ours to the channel's median, of one run and mode\n"
+        "  cpu us     processor time per message of both processes, and of the second one\n"
+        "  reuse      messages take the same buffer (a stream: those under way), P % of them; the\n"
+        "             others buffers of up to 32 MB in turn. Without it, two or up to 256 in turn\n"
+        "  senders    processes on the processors that the receiver does not have; fairness is "
+        "Jain's\n"
+        "             index of what came from each when the first one had sent everything\n"
+        "  netpipe    powers of two and three times those, each with 3 bytes less and more, to "
+        "MAX\n"
+        "             (4M); of four sizes or more, the size that reaches half of the bandwidth\n"
+        "  operations us of single calls of one process, all calls of all good rounds: NICs, VIs\n"
+        "             and queues made and ended, memory registered (pages in memory; --size),\n"
+        "             connecting from request to answer, posts, looks in vain and not, a handler\n"
+        "             until it runs; null: in null system calls; cpu us where a call may sleep\n"
         "  register   VipRegisterMem and VipDeregisterMem of pages never touched, beside mlock "
         "and\n"
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
         "             locked: of a region that is registered already, in us and in calls, null\n"
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
+        "  suite      all the papers' questions, one after the other: DIR/NAME.jsonl of each, and\n"
+        "             DIR/machine.json; --against is of its first ones\n"
         "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
         "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
         "\nExamples:\n"
@@ -242,6 +218,10 @@ std::string bench_footer() {
         "      --against libfabric-tcp\n"
         "  via bench serve --address 192.0.2.8          (there)\n"
         "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
+        "  via bench latency --size netpipe:64K --against unix-socket,tcp-socket\n"
+        "  via bench rate --active-vis 100 --vis 900 --cq --both-ways\n"
+        "  via bench operations --device udp --netns left,right\n"
+        "  via bench suite --quick -o results\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n";
     return text;
 }
@@ -252,6 +232,14 @@ int run_bench(const BenchOptions& options) {
         complain("--address is for 'via bench serve'");
         return exit_usage;
     }
+    if (options.bench == "suite") return run_bench_suite(options);
+    const bool to_folder =
+        std::find(options.given.begin(), options.given.end(), "--output") != options.given.end();
+    if (options.quick || to_folder) {
+        complain("--quick and --output are for 'via bench suite'");
+        return exit_usage;
+    }
+    if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {
@@ -274,7 +262,9 @@ int run_bench(const BenchOptions& options) {
         return exit_failed;
     }
     const std::vector<Row> rows = make_rows(*outcome, rounds);
-    fmt::print("{}", options.json ? json_lines(rows) : table(rows));
+    const std::vector<HalfPoint> halves = half_points(rows);
+    fmt::print("{}{}", options.json ? json_lines(rows) : table(rows),
+               options.json ? half_json(halves) : half_text(halves));
     std::fflush(stdout);
     for (const std::string& note : outcome->notes) complain(note);
     if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);

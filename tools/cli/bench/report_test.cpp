@@ -12,6 +12,8 @@ Sample kept(double value, Mode mode) {
     sample.verdict = {Drop::none, mode};
     sample.value = value;
     sample.p99_us = value * 2;
+    sample.p999_us = value * 3;
+    sample.cpu_us = {value, value * 4};
     sample.probe_ns = mode == Mode::near ? 52 : 240;
     return sample;
 }
@@ -135,14 +137,39 @@ TEST(Json, ExactlyTheseFieldsInThisOrder) {
     std::string line;
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_EQ(line,
-              R"({"schema":"via-bench-1","bench":"latency","device":"shm","op":"send","size":8,)"
-              R"("wait":"poll","depth":1,"vis":0,"unit":"us","median":0.1,"min":0.1,"max":0.1,)"
-              R"("p99":0.2,"rounds":3,"dropped":0,"probe_ns":52.0,"mode":"near","ratio":0.05,)"
+              R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
+              R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
+              R"("active_vis":1,"reliability":"delivery","segments":1,"immediate":false,)"
+              R"("reuse":null,"both_ways":false,"senders":1,"unit":"us","median":0.1,"min":0.1,)"
+              R"("max":0.1,"p99":0.2,"p999":0.3,"cpu_us":0.5,"cpu_us_each":[0.1,0.4],)"
+              R"("values":[0.1,0.1,0.1],)"
+              R"("rounds":3,"dropped":0,"probe_ns":52,"mode":"near","ratio":0.05,)"
               R"("against":"pipe"})");
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);
     EXPECT_NE(line.find(R"("ratio":0.05,"against":"shm"})"), std::string::npos);
     EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(Json, BothWaysAndManySendersTellMore) {
+    Outcome outcome = two_channels();
+    Question& asked = outcome.series[0].asked;
+    asked.bench = Bench::rate;
+    asked.both_ways = true;
+    asked.senders = 3;
+    asked.reuse = 25;
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    for (Sample& sample : outcome.series[0].samples) {
+        sample.each = {0.25, 0.75};
+        sample.fairness = 0.9;
+    }
+    const auto rows = make_rows(outcome, 3);
+    const std::string text = json_lines(rows);
+    EXPECT_NE(text.find(R"("reuse":25,"both_ways":true,"senders":3)"), std::string::npos) << text;
+    EXPECT_NE(text.find(R"("median_each":[0.25,0.75],"fairness":0.9)"), std::string::npos) << text;
+    const std::string printed = table(rows);
+    EXPECT_NE(printed.find("there"), std::string::npos) << printed;
+    EXPECT_NE(printed.find("fairness"), std::string::npos) << printed;
 }
 
 TEST(Json, AloneThereIsNothingToCompareWith) {

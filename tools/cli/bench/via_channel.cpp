@@ -1,8 +1,11 @@
 // Our own device as a channel.
 #include <unistd.h>
 
+#include <new>
+
 #include "bench/loops.hpp"
 #include "bench/via_end.hpp"
+#include "bench/via_many.hpp"
 #include "bench/via_port.hpp"
 
 namespace via::bench {
@@ -12,12 +15,9 @@ namespace {
 class ViaEndpoint final : public Endpoint {
 public:
     ViaEndpoint(Link& link, const DeviceOptions& options, const std::string& discriminator)
-        : link_(link),
-          rotating_(options.rotate_vis),
-          port_(link, options, discriminator),
-          end_(link, port_) {}
+        : link_(link), port_(link, options, discriminator), end_(link, port_) {}
 
-    Status open() override { return port_.open(rotating_); }
+    Status open() override { return port_.open(); }
 
     Result<Reading> measure(const Question& question, const Effort& effort) override {
         if (question.op == Op::read) return run_reads(question, effort);
@@ -28,10 +28,23 @@ private:
     Result<Reading> run_reads(const Question& question, const Effort& effort) {
         Reading reading;
         const bool good = link_.meet() && end_.begin(question, effort.total()) && link_.meet() &&
-                          read_all(question, effort, reading) && end_.finish() && link_.meet();
+                          read_all(question, effort, reading) && finish(effort, reading) &&
+                          link_.meet();
         if (good) return reading;
         if (!end_.trouble().empty()) return fail("{}", end_.trouble());
         return fail("{}", called_off);
+    }
+
+    // The target's processor time is of all reads together: it does not know which are timed.
+    bool finish(const Effort& effort, Reading& reading) {
+        const std::int64_t cpu_start_ns = cpu_ns();
+        if (!end_.finish()) return false;
+        if (link_.is_first()) return true;
+        reading.messages = effort.messages;
+        reading.cpu_ns = static_cast<std::int64_t>(static_cast<double>(cpu_ns() - cpu_start_ns) *
+                                                   static_cast<double>(effort.messages) /
+                                                   static_cast<double>(effort.total()));
+        return true;
     }
 
     // The target only lends its processor, in finish(), until it hears goodbye.
@@ -73,7 +86,6 @@ private:
     }
 
     Link& link_;
-    bool rotating_;
     ViaPort port_;
     ViaEnd end_;
 };
@@ -94,7 +106,14 @@ public:
         return {};
     }
 
+    bool goes_many_ways() const override { return true; }
+
     Status prepare(std::uint64_t) override {
+        if (options_.like.senders > 1) {
+            if (auto made = board_.create(sizeof(SendersBoard)); !made) return made;
+            auto* board = new (board_.base()) SendersBoard;
+            ::sched_getaffinity(0, sizeof board->allowed, &board->allowed);
+        }
         static int number = 0;
         discriminator_ = fmt::format("via-bench-{}-{}", ::getpid(), ++number);
         return {};
@@ -103,12 +122,17 @@ public:
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
         // Between machines the pair has a name that nobody guesses.
         if (link.is_remote()) discriminator_ = fmt::format("via-bench-{:016x}", link.word);
+        if (options_.like.senders > 1) {
+            return make_many_to_one(link, options_, discriminator_,
+                                    *reinterpret_cast<SendersBoard*>(board_.base()));
+        }
         return std::make_unique<ViaEndpoint>(link, options_, discriminator_);
     }
 
 private:
     DeviceOptions options_;
     std::string discriminator_;
+    SharedMap board_;  // of many senders
 };
 
 }  // namespace
