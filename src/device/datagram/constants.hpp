@@ -53,6 +53,9 @@ constexpr std::uint32_t loss_packets_counted = 256;
 constexpr std::uint32_t timeouts_to_collapse = 3;
 /// A small datagram takes this much of the peer's receive room: a socket counts memory, not bytes.
 constexpr std::uint32_t room_taken_least = 512;
+constexpr std::uint32_t room_of(std::uint32_t length) {
+    return length < room_taken_least ? room_taken_least : length;
+}
 
 // Filling a packet
 /// Bytes of a payload that is worth being sent from where it lies.

@@ -9,8 +9,7 @@ bool Path::window_allows(std::uint32_t packet_length) const {
     const std::uint64_t taken = sent.in_flight() + staged_bytes;
     if (taken == 0) return true;
     return taken + packet_length <= window.bytes() &&
-           sent.room_taken() + staged_room + std::max(packet_length, room_taken_least) <=
-               offer.receive_room;
+           sent.room_taken() + staged_room + room_of(packet_length) <= offer.receive_room;
 }
 
 Duration Path::probe_timeout() const {
