@@ -38,6 +38,14 @@ constexpr std::uint32_t payload_of_the_shortest = 400;
 /// A hint that a port is unreachable ends a path that is silent for this long at least.
 constexpr Duration hint_patience = milliseconds(3);
 
+/// What is said of no path, such as "close, I know no such path" to one who was told lies in its
+/// peer's name, does not tell that the peer has the path yet.
+bool belongs_to_a_path(std::span<const std::byte> bytes) {
+    wire::PacketPrefix prefix;
+    return wire::parse_prefix(bytes, prefix) == wire::PacketError::none &&
+           prefix.kind == wire::PacketKind::data;
+}
+
 std::uint16_t port_of(const HostAddress& address) {
     const std::uint8_t* at = address.bytes.data() + address.length - 2;
     return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
@@ -52,6 +60,7 @@ DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::Virtua
       weather_(random_.next(), parameters.datagram.weather),
       network_(clock, weather_) {
     network_.watch_gaps(datagram_.silence);
+    network_.set_tells_life(belongs_to_a_path);
     network_.remember(datagram_.strangers_see);
 }
 

@@ -288,6 +288,7 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     if (!datagram.genuine || datagram.to_host_port) return;
     // What a process answers for its host is no word of its own.
     if (datagram.from != sockets_[datagram.sender].data) return;
+    if (tells_life_ && !tells_life_(datagram.bytes)) return;
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();

@@ -90,6 +90,9 @@ public:
                        std::uint64_t& instance) const;
 
     // For those who watch -------------------------------------------------------------------------
+    /// Only such datagrams tell that their sender lives; unset, all do.
+    using TellsLife = std::function<bool(std::span<const std::byte> bytes)>;
+    void set_tells_life(TellsLife tells_life) { tells_life_ = std::move(tells_life); }
     void note_heard(SocketId by, const Datagram& datagram);
     /// It was taken by the program, or dropped for want of room.
     void note_gone(SocketId by, const Datagram& datagram) {
@@ -97,7 +100,8 @@ public:
         waiting_[{datagram.sender, datagram.to_host_port ? socket.nic_end : socket.data_end}] -=
             datagram.bytes.size();
     }
-    /// When `by` took a genuine datagram of `of` last, a question to its host apart.
+    /// When `by` took a genuine datagram of `of` last that tells of life, a question to its host
+    /// apart.
     Time last_heard(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
@@ -160,6 +164,7 @@ private:
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
+    TellsLife tells_life_;
     Watch watch_;
     std::uint64_t sent_ = 0;
     std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes

@@ -337,6 +337,21 @@ TEST(SimPort, storms_do_to_datagrams_what_they_may) {
     EXPECT_LT(whole - again, count - 100);  // lost or damaged
 }
 
+TEST(SimPort, who_watches_says_what_tells_of_life) {
+    Net net;
+    const auto a = net.open(1);
+    const auto b = net.open(2);
+    net.network.set_tells_life([](auto bytes) { return bytes.size() > 1; });
+    send(*a, b->data_address(), "x");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"x"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{});
+    send(*a, b->data_address(), "life");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"life"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{20'000});
+}
+
 TEST(SimPort, who_watches_knows_who_heard_whom_when) {
     Net net;
     const auto a = net.open(1);
