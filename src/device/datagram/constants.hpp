@@ -83,6 +83,8 @@ constexpr std::uint32_t looks_left_out_max = 16;
 // Silence
 constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them
 constexpr Duration suspicion_least = milliseconds(3);
+/// Timers that ran later than that: nobody ran us, and no peer could be asked.
+constexpr Duration stood_still_least = milliseconds(3);
 /// How long a path that is over may wait for a look at what was received while nobody looked.
 constexpr Duration last_look_max = milliseconds(100);
 constexpr std::int64_t suspicion_timeouts = 3;

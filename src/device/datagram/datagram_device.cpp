@@ -193,6 +193,10 @@ void DatagramDevice::begin_turn() {
 }
 
 void DatagramDevice::run_timers(Time now) {
+    const Time due = std::max(earlier(deadlines_.next(), search_deadline_), timers_ran_);
+    timers_ran_ = now;
+    if (now > due && now - due >= stood_still_least && !mutated(Mutation::give_up_unasked))
+        forgive(now - due, now);
     if (now >= search_deadline_) run_searches(now);
     PathId id;
     // Each once: what cannot be done now is not tried again before the next turn.
@@ -200,6 +204,20 @@ void DatagramDevice::run_timers(Time now) {
         on_deadline(*paths_[id], now);
         if (Path* path = path_at(id)) reschedule(*path, now);
     }
+}
+
+/// While nobody ran us nobody was asked: that is no part of anybody's silence. What came meanwhile
+/// may have been taken already, and counts from now.
+void DatagramDevice::forgive(Duration stood_still, Time now) {
+    for (const auto& path : paths_) {
+        if (!path) continue;
+        path->give_up = path->give_up + stood_still;
+        path->last_heard = earlier(path->last_heard + stood_still, now);
+        if (!path->suspected_until.is_never())
+            path->suspected_until =
+                earlier(path->suspected_until + stood_still, now + path->doubt_timeout());
+    }
+    for (Search& search : searches_) search.give_up = search.give_up + stood_still;
 }
 
 void DatagramDevice::on_deadline(Path& path, Time now) {
@@ -261,8 +279,7 @@ void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) 
 /// Asks it for a sign of life; unless one comes soon, it is down.
 void DatagramDevice::doubt(Path& path, Time now) {
     if (!path.suspected_until.is_never()) return;
-    path.suspected_until =
-        now + std::max(path.probe_timeout() * suspicion_timeouts, suspicion_least);
+    path.suspected_until = now + path.doubt_timeout();
     stage_ping(path, 0, now);
     reschedule(path, now);
 }

@@ -127,6 +127,7 @@ private:
     bool has_reaped(PathId id) const;
     void begin_turn();
     void run_timers(Time now);
+    void forgive(Duration stood_still, Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
@@ -215,6 +216,7 @@ private:
     std::vector<std::unique_ptr<Path>> paths_;
     std::vector<PathId> free_ids_;
     IdentifierTable identifiers_;
+    Time timers_ran_{};
     Deadlines deadlines_;
     std::deque<PathEvent> events_;
     List<Path, AckLink> ack_owed_;

@@ -23,8 +23,9 @@ enum class Mutation : std::uint8_t {
     ignore_window,                ///< neither window nor receive room bounds what is sent
     skip_address_check,           ///< a path's packet is taken from anywhere
     double_report,                ///< an acknowledged frame is reported again
+    give_up_unasked,              ///< who stood still counts that as its peers' silence
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::double_report);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::give_up_unasked);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)

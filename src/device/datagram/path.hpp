@@ -80,7 +80,7 @@ struct Path : AckLink, WaitLink {
     // Receiving
     ReceivedNumbers received;
     FrameOrder order;
-    Time last_heard{};
+    Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
     std::uint64_t ack_look = 0;  ///< that brought the oldest which was not answered
     Time ack_since{};            ///< when that was
@@ -123,6 +123,10 @@ struct Path : AckLink, WaitLink {
     bool window_allows(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
+    /// How long a sign of life may take once there are doubts.
+    Duration doubt_timeout() const {
+        return std::max(probe_timeout() * suspicion_timeouts, suspicion_least);
+    }
     /// When it wants to be looked at next.
     Time deadline(Time now, Duration silence) const;
     PathStatistics statistics() const;

@@ -154,6 +154,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const Fate fate =
         weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
     if (watch_) watch_(from, outgoing, fate);
+    if (meaning(outgoing.whole()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
@@ -288,7 +289,8 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     if (!datagram.genuine || datagram.to_host_port) return;
     // What a process answers for its host is no word of its own.
     if (datagram.from != sockets_[datagram.sender].data) return;
-    if (tells_life_ && !tells_life_(datagram.bytes)) return;
+    if (!meaning(datagram.bytes).tells_of_life) return;
+    asked_.erase({by, sockets_[datagram.sender].data_end});
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();
@@ -315,6 +317,11 @@ Time DatagramNetwork::last_gap_end(SocketId by, SocketId of) const {
 Time DatagramNetwork::last_heard(SocketId by, SocketId of) const {
     const auto found = heard_.find({by, of});
     return found == heard_.end() ? Time{} : found->second;
+}
+
+Time DatagramNetwork::first_asked(SocketId by, SocketId of) const {
+    const auto found = asked_.find({by, sockets_[of].data_end});
+    return found == asked_.end() ? Time::never() : found->second;
 }
 
 Time DatagramNetwork::last_told_unreachable(SocketId by, SocketId of) const {

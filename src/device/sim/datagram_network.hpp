@@ -90,9 +90,13 @@ public:
                        std::uint64_t& instance) const;
 
     // For those who watch -------------------------------------------------------------------------
-    /// Only such datagrams tell that their sender lives; unset, all do.
-    using TellsLife = std::function<bool(std::span<const std::byte> bytes)>;
-    void set_tells_life(TellsLife tells_life) { tells_life_ = std::move(tells_life); }
+    /// What a datagram means to those who talk; without a reader each means both.
+    struct Meaning {
+        bool tells_of_life = true;
+        bool asks_for_answer = true;
+    };
+    using Reader = std::function<Meaning(std::span<const std::byte> bytes)>;
+    void set_reader(Reader reader) { reader_ = std::move(reader); }
     void note_heard(SocketId by, const Datagram& datagram);
     /// It was taken by the program, or dropped for want of room.
     void note_gone(SocketId by, const Datagram& datagram) {
@@ -103,6 +107,8 @@ public:
     /// When `by` took a genuine datagram of `of` last that tells of life, a question to its host
     /// apart.
     Time last_heard(SocketId by, SocketId of) const;
+    /// Since `by` heard `of` last: when it asked first for an answer; never(): it did not.
+    Time first_asked(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
     Time last_gap_end(SocketId by, SocketId of) const;
@@ -139,6 +145,9 @@ private:
         std::vector<Listening> listening;
     };
 
+    Meaning meaning(std::span<const std::byte> bytes) const {
+        return reader_ ? reader_(bytes) : Meaning{};
+    }
     NodeId host_of(const HostAddress& address);
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
@@ -156,6 +165,7 @@ private:
     std::vector<Socket> sockets_;
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
+    std::map<std::pair<SocketId, Endpoint>, Time> asked_;
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
     /// The same of processes that talk to themselves, for each identifier of a connection.
     std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
@@ -164,7 +174,7 @@ private:
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
-    TellsLife tells_life_;
+    Reader reader_;
     Watch watch_;
     std::uint64_t sent_ = 0;
     std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes

@@ -337,11 +337,13 @@ TEST(SimPort, storms_do_to_datagrams_what_they_may) {
     EXPECT_LT(whole - again, count - 100);  // lost or damaged
 }
 
-TEST(SimPort, who_watches_says_what_tells_of_life) {
+TEST(SimPort, who_watches_says_what_tells_of_life_and_what_asks) {
     Net net;
     const auto a = net.open(1);
     const auto b = net.open(2);
-    net.network.set_tells_life([](auto bytes) { return bytes.size() > 1; });
+    net.network.set_reader([](auto bytes) {
+        return DatagramNetwork::Meaning{bytes.size() > 1, bytes.back() == std::byte{'?'}};
+    });
     send(*a, b->data_address(), "x");
     net.pass(microseconds(10));
     EXPECT_EQ(texts(*b), Texts{"x"});
@@ -350,6 +352,17 @@ TEST(SimPort, who_watches_says_what_tells_of_life) {
     net.pass(microseconds(10));
     EXPECT_EQ(texts(*b), Texts{"life"});
     EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{20'000});
+    const auto asked = [&] { return net.network.first_asked(b->socket(), a->socket()); };
+    EXPECT_TRUE(asked().is_never());
+    for (int n = 0; n < 2; ++n) {
+        send(*b, a->data_address(), "still there?");
+        net.pass(microseconds(10));
+    }
+    EXPECT_EQ(asked(), Time{20'000});
+    send(*a, b->data_address(), "life");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"life"});
+    EXPECT_TRUE(asked().is_never()) << "answered";
 }
 
 TEST(SimPort, who_watches_knows_who_heard_whom_when) {
