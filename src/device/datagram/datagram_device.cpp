@@ -233,11 +233,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
     }
     if (now >= path.loss_time) detect_losses(path, now);
-    if (path.sent.packets_in_flight() != 0) {
-        const bool due = now >= path.probe_base + path.probe_timeout();
-        if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
-    } else if (path.staged_packets == 0 &&
-               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+    if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
+        !mutated(Mutation::forget_probe_timeout)) {
+        on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 && now >= path.next_question(options_.silence)) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }

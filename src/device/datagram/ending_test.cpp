@@ -54,6 +54,17 @@ TEST_F(Carrying, a_true_hint_while_standing_still_ends_it_soon) {
     EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
 }
 
+TEST_F(Carrying, who_answers_late_is_asked_more_than_once_before_it_is_given_up) {
+    network.weather = [](const Datagram&) { return Fate{milliseconds(1400)}; };
+    a.send("late");
+    ASSERT_TRUE(run(seconds(4), [&] { return a.arrived.size() == 1; }));
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("lost");  // the probe timeout is of some seconds now
+    network.log.clear();
+    ASSERT_TRUE(run(seconds(10), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_GE(network.sent_by(1), 2U) << since();
+}
+
 TEST_F(Carrying, an_idle_path_says_little) {
     run(seconds(60));
     EXPECT_TRUE(a.is_up && b.is_up);

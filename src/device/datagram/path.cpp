@@ -25,16 +25,19 @@ Duration Path::loss_delay() const {
     return std::max(Duration{longer.ns / 8 * 9}, loss_delay_least);
 }
 
+Time Path::next_question(Duration silence) const {
+    if (mutated(Mutation::forget_probe_timeout) && sent.packets_in_flight() != 0)
+        return Time::never();
+    return std::max(last_heard, probe_base) + Duration{silence.ns / silence_parts};
+}
+
 Time Path::deadline(Time now, Duration silence) const {
     if (stage == Stage::asking) return earlier(next_try, give_up);
     if (stage != Stage::up) return Time::never();
     Time next = earlier(loss_time, suspected_until);
-    if (sent.packets_in_flight() != 0) {
-        if (!mutated(Mutation::forget_probe_timeout))
-            next = earlier(next, probe_base + probe_timeout());
-    } else if (staged_packets == 0) {
-        next = earlier(next, last_heard + Duration{silence.ns / silence_parts});
-    }
+    if (sent.packets_in_flight() != 0 && !mutated(Mutation::forget_probe_timeout))
+        next = earlier(next, probe_base + probe_timeout());
+    if (staged_packets == 0) next = earlier(next, next_question(silence));
     if (owes_ack()) next = earlier(next, ack_since + ack_delay_max);
     if (waited_for() && window_allows(wanted.length) && pacer.next_burst() > now)
         next = earlier(next, pacer.next_burst());

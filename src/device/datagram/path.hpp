@@ -127,6 +127,9 @@ struct Path : AckLink, WaitLink {
     Duration doubt_timeout() const {
         return std::max(probe_timeout() * suspicion_timeouts, suspicion_least);
     }
+    /// When to ask for a sign of life: some time after the last one, and the last question. The
+    /// probe timeout of a peer that was late once may be longer than all patience.
+    Time next_question(Duration silence) const;
     /// When it wants to be looked at next.
     Time deadline(Time now, Duration silence) const;
     PathStatistics statistics() const;
