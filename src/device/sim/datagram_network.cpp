@@ -32,6 +32,15 @@ std::uint64_t connection_of(const std::vector<std::byte>& bytes) {
     return connection;
 }
 
+/// Where it says to be from, and its first bytes: of a packet checksum, connection and number.
+std::string head_of(const Datagram& datagram) {
+    constexpr std::size_t head = 24;
+    std::string text(reinterpret_cast<const char*>(datagram.bytes.data()),
+                     std::min(datagram.bytes.size(), head));
+    text.append(reinterpret_cast<const char*>(datagram.from.bytes.data()), datagram.from.length);
+    return text;
+}
+
 /// A few bits flipped, or the end missing.
 void damage(std::vector<std::byte>& bytes, std::uint64_t seed) {
     if (bytes.empty()) return;
@@ -286,10 +295,11 @@ bool DatagramNetwork::find_listener(SocketId asker, const Discriminator& discrim
 // For those who watch -----------------------------------------------------------------------------
 
 void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
-    if (!datagram.genuine || datagram.to_host_port) return;
+    if (datagram.to_host_port || !meaning(datagram.bytes).tells_of_life) return;
+    // Where a double, or what a stranger repeated, was faster, this one is old.
+    if (!taken_.insert({by, head_of(datagram)}).second || !datagram.genuine) return;
     // What a process answers for its host is no word of its own.
     if (datagram.from != sockets_[datagram.sender].data) return;
-    if (!meaning(datagram.bytes).tells_of_life) return;
     asked_.erase({by, sockets_[datagram.sender].data_end});
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();

@@ -10,7 +10,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -104,8 +106,8 @@ public:
         waiting_[{datagram.sender, datagram.to_host_port ? socket.nic_end : socket.data_end}] -=
             datagram.bytes.size();
     }
-    /// When `by` took a genuine datagram of `of` last that tells of life, a question to its host
-    /// apart.
+    /// When `by` took a genuine datagram of `of` last that tells of life and was new to it, a
+    /// question to its host apart.
     Time last_heard(SocketId by, SocketId of) const;
     /// Since `by` heard `of` last: when it asked first for an answer; never(): it did not.
     Time first_asked(SocketId by, SocketId of) const;
@@ -166,6 +168,7 @@ private:
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
     std::map<std::pair<SocketId, Endpoint>, Time> asked_;
+    std::set<std::pair<SocketId, std::string>> taken_;  ///< head of each that tells of life
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
     /// The same of processes that talk to themselves, for each identifier of a connection.
     std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
