@@ -22,6 +22,8 @@ constexpr std::uint32_t stranger_answers_max = 100;
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);
 constexpr std::uint32_t ack_room_divisor = 8;
+/// Packets in which who leaves says what arrived: any may be lost, and nobody says it again.
+constexpr int last_acks = 3;
 
 // Loss: RFC 9002, 6.1 and 6.2
 constexpr std::uint32_t reordering_least = 3;

@@ -35,9 +35,11 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
 DatagramDevice::~DatagramDevice() {
     // What is left to say: peers learn what arrived before they learn that we left.
     const Time now = port_->now();
-    for (const auto& path : paths_)
-        if (path && path->stage == Path::Stage::up && (path->owes_ack() || path->ack_unsure != 0))
-            stage_ack(*path, now);
+    for (const auto& path : paths_) {
+        if (!path || path->stage != Path::Stage::up) continue;
+        if (!path->owes_ack() && path->ack_unsure == 0) continue;
+        for (int n = 0; n < last_acks; ++n) stage_ack(*path, now);
+    }
     flush(now);
     for (const auto& path : paths_) {
         if (!path || path->stage != Path::Stage::up) continue;
@@ -275,9 +277,10 @@ void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) 
     if (up) doubt(path, now);
 }
 
-/// Asks it for a sign of life; unless one comes soon, it is down.
+/// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
 void DatagramDevice::doubt(Path& path, Time now) {
     if (!path.suspected_until.is_never()) return;
+    path.timeouts = 0;
     path.suspected_until = now + path.doubt_timeout();
     stage_ping(path, 0, now);
     reschedule(path, now);

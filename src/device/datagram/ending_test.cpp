@@ -45,6 +45,17 @@ TEST_F(Carrying, a_hint_before_standing_still_ends_nothing) {
     EXPECT_TRUE(a.is_up && b.is_up);
 }
 
+TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("lost");
+    run(seconds(2));
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    const Time begin = network.now;
+    a.turn();
+    ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
+}
+
 TEST_F(Carrying, a_true_hint_while_standing_still_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     stand_still(*this, seconds(20));
