@@ -80,7 +80,8 @@ constexpr Option table[] = {
      "faster; where it is allowed; not",
      set_word<&NicOptions::one_copy, one_copies>, show_word<&NicOptions::one_copy, one_copies>},
     {"silence", "100 to 3600000",
-     "milliseconds until a peer between hosts that says nothing counts as gone",
+     "milliseconds until a peer between hosts that says nothing counts as gone, or as not "
+     "reachable",
      set_number<&NicOptions::silence, 100, 3'600'000>, show_number<&NicOptions::silence>},
     {"table_entries", "0 to 1048576",
      "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",

@@ -38,6 +38,21 @@ constexpr std::uint32_t payload_of_the_shortest = 400;
 /// A hint that a port is unreachable ends a path that is silent for this long at least.
 constexpr Duration hint_patience = milliseconds(3);
 
+/// What is said of no path, such as "close, I know no such path" to one who was told lies in its
+/// peer's name, does not tell that the peer has the path yet.
+device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> bytes) {
+    wire::PacketPrefix prefix;
+    if (wire::parse_prefix(bytes, prefix) != wire::PacketError::none ||
+        prefix.kind != wire::PacketKind::data)
+        return {false, false};
+    wire::ChunkReader reader(bytes);
+    wire::Chunk chunk;
+    bool asks = false;
+    while (reader.next(chunk))
+        asks = asks || chunk.kind == wire::ChunkKind::frame || chunk.kind == wire::ChunkKind::ping;
+    return {true, asks};
+}
+
 std::uint16_t port_of(const HostAddress& address) {
     const std::uint8_t* at = address.bytes.data() + address.length - 2;
     return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
@@ -52,6 +67,7 @@ DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::Virtua
       weather_(random_.next(), parameters.datagram.weather),
       network_(clock, weather_) {
     network_.watch_gaps(datagram_.silence);
+    network_.set_reader(meaning_of);
     network_.remember(datagram_.strangers_see);
 }
 
@@ -154,11 +170,21 @@ void DatagramMedium::close(Node& node) {
 
 void DatagramMedium::heal() { weather_.heal(clock_.now()); }
 
-/// It was silent for the whole patience, or since a hint that nobody is there.
+/// Could it have answered? Who stood still from before there was a doubt asks when that is over.
+bool DatagramMedium::was_asked(const Node& here, const Node& there) const {
+    if (here.socket == there.socket) return true;  // two ends, of which either may have asked
+    const Time latest{(clock_.now() - (Time{} + one_way_max() + one_way_max())).ns};
+    if (network_.first_asked(here.socket, there.socket) > latest) return false;
+    const Time heard = network_.last_heard(here.socket, there.socket);
+    const Time doubt = heard + nanoseconds(datagram_.silence.ns / 3);
+    return here.stood_still_from > doubt || here.stood_still_until <= std::max(latest, heard);
+}
+
+/// It was silent for the whole patience, though asked, or since a hint that nobody is there.
 bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
     const Time now = clock_.now();
     const Time heard = network_.last_heard(here.socket, there.socket);
-    if (now - heard >= datagram_.silence) return true;
+    if (now - heard >= datagram_.silence && was_asked(here, there)) return true;
     // Who talks to itself has two ends, which hear each other at different times.
     if (here.socket == there.socket &&
         (now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence ||
@@ -172,7 +198,9 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
 }
 
 bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {
-    return may_give_up(here, there) || network_.last_gap_end(here.socket, there.socket) > since ||
+    return may_give_up(here, there) ||
+           clock_.now() - network_.last_heard(here.socket, there.socket) >= datagram_.silence ||
+           network_.last_gap_end(here.socket, there.socket) > since ||
            network_.last_told_unreachable(here.socket, there.socket) > since;
 }
 

@@ -90,6 +90,7 @@ public:
 private:
     void disturb_by_strangers(const Node& node);
     void forge(std::uint64_t pick);
+    bool was_asked(const Node& here, const Node& there) const;
     bool gave_up_since(const Node& here, const Node& there, Time since) const;
 
     const DatagramWorld& datagram_;

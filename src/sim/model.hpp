@@ -181,6 +181,8 @@ struct Node final : nic::Attendant {
     bool alive = true;
     const char* refusal = nullptr;  ///< why a frame of a peer was refused last
     // Of worlds of datagrams
+    Time stood_still_from{};  ///< last; until:
+    Time stood_still_until{};
     device::sim::SimPort* port = nullptr;  ///< the device's, while that lives
     std::uint64_t instance = 0;
     device::sim::SocketId socket = 0;  ///< by which the network knows it, for ever

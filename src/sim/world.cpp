@@ -143,6 +143,8 @@ void World::take_step(Node& node) {
     if (pause == Duration{}) return;
     trace_.line(clock_.now(), "node=%u stands still for %lld ns", node.number,
                 static_cast<long long>(pause.ns));
+    node.stood_still_from = clock_.now();
+    node.stood_still_until = clock_.now() + pause;
     node.not_before = std::max(node.not_before, clock_.now() + pause);
     node.next_step = std::max(node.next_step, clock_.now() + pause);
 }

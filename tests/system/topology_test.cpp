@@ -28,6 +28,7 @@ public:
         theirs_ = pattern(theirs, ours);
     }
     bool over() const { return done_ == messages && taken_ == messages; }
+    std::uint64_t taken() const { return taken_; }
     void step() {
         // What of theirs came says how much of ours they had taken: so there always is a receive.
         const std::uint64_t end = std::min({messages, taken_ + ahead, done_ + end_.wants().sends});
@@ -59,6 +60,23 @@ private:
 
 std::string door_of(int member) { return "door of " + std::to_string(member); }
 
+/// How much of the slowest had come when the first was over, in percent.
+class Shares {
+public:
+    void look(const std::vector<std::unique_ptr<Talk>>& talks) {
+        if (known_ ||
+            std::none_of(talks.begin(), talks.end(), [](const auto& talk) { return talk->over(); }))
+            return;
+        known_ = true;
+        for (const auto& talk : talks) least_ = std::min(least_, talk->taken() * 100 / messages);
+    }
+    std::uint64_t least() const { return least_; }
+
+private:
+    bool known_ = false;
+    std::uint64_t least_ = 100;
+};
+
 /// Arguments: network, our number, how many there are, how many of them everybody is connected to.
 /// Each asks those before it, and is asked by those behind it.
 void be_member(Parent& parent) {
@@ -80,24 +98,25 @@ void be_member(Parent& parent) {
     }
     for (int other = self + 1; other < count && self < centres; ++other)
         add(other).accept(door_of(other));
+    Shares shares;
     until("all is said", [&] {
         bool over = true;
         for (const auto& talk : talks) {
             talk->step();
             over = over && talk->over();
         }
+        shares.look(talks);
         return over;
     });
     parent.say("over");
+    parent.say(std::to_string(shares.least()));
     parent.expect("end");
 }
 const Role member_role("member", be_member);
 
 /// `centres`: hosts that everybody is connected to.
-void talk(int hosts, int centres) {
+void talk(const Networks& networks, int hosts, int centres, int least_share = 0) {
     const Host host;
-    const Networks networks(Joined::by_switch, hosts);
-    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
     std::vector<std::unique_ptr<Child>> members;
     for (int member = 0; member < hosts; ++member)
         members.push_back(std::make_unique<Child>(
@@ -105,16 +124,35 @@ void talk(int hosts, int centres) {
             Child::Options{.arguments = {networks.name(member), std::to_string(member),
                                          std::to_string(hosts), std::to_string(centres)}}));
     for (const auto& member : members) member->expect("over");
+    for (int member = 0; member < hosts; ++member) {
+        const std::string share = members[static_cast<std::size_t>(member)]->hear();
+        if (member != 0 || least_share == 0) continue;
+        std::printf("the slowest had %s %% when the first was over\n", share.c_str());
+        EXPECT_GE(std::stoi(share), least_share);
+    }
     for (const auto& member : members) {
         member->say("end");
         member->join();
     }
 }
 
+void talk(int hosts, int centres) {
+    const Networks networks(Joined::by_switch, hosts);
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    talk(networks, hosts, centres);
+}
+
 TEST(OnASwitch, TwoHostsTalkToOneAtOnce) { talk(3, 1); }
 TEST(OnASwitch, ThreeHostsTalkToOneAtOnce) { talk(4, 1); }
 TEST(OnASwitch, ThreeHostsTalkToEachOther) { talk(3, 3); }
 TEST(OnASwitch, FourHostsTalkToEachOther) { talk(4, 4); }
+
+TEST(OnASwitch, ThreeHostsTalkToOneBehindANarrowPort) {
+    const Networks networks(Joined::by_switch, 4);
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    networks.shape_port(0, 80, 64 * 1024);
+    talk(networks, 4, 1, 10);
+}
 
 TEST(OnANarrowLink, EverythingArrivesAtNearlyItsRate) {
     constexpr int megabits = 80;

@@ -74,6 +74,30 @@ TEST_P(Weather, IsNoBetterForIpv6) {
     carry(wants, 300);
 }
 
+/// kill -9 of either side: the other one's sends come back, it hears that the connection is lost,
+/// in its patience; the next two find a host without remains.
+TEST(InBadWeather, WhoIsKilledIsMissedAndLeavesNothingBehind) {
+    const Host host;
+    const Networks networks(Joined::not_yet);
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    const BadWeather wire(networks, {"--loss", "10"});
+    const StreamWants wants{.nic = "udp:via0,silence=2000", .host = BadWeather::address(1)};
+    for (const bool is_target : {true, false}) {
+        Stream stream(networks, wants);
+        stream.flows();
+        Child& killed = is_target ? stream.target : stream.initiator;
+        Child& survivor = is_target ? stream.initiator : stream.target;
+        const double start = now_ms();
+        killed.kill();
+        survivor.expect("over");
+        EXPECT_LT(now_ms() - start, 10'000) << "much more than its patience";
+        survivor.say("end");
+        survivor.join();
+        Stream(networks, wants).leave();
+        EXPECT_EQ(host.entries(), std::vector<std::string>{});
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(That, Weather, testing::ValuesIn(skies),
                          [](const auto& sky) { return std::string(sky.param.name); });
 

@@ -93,6 +93,19 @@ TEST_F(Carrying, who_leaves_says_what_arrived) {
     EXPECT_EQ(a.arrived.size(), 1U);
 }
 
+TEST_F(Carrying, who_leaves_says_so_more_than_once) {
+    network.weather = [&](const Datagram& datagram) {
+        const std::string text = datagram.print();
+        const bool lost = text == "data #0 ack 0" || text == "data #1 ack 0";
+        return lost ? Fate{} : Fate{network.delay};
+    };
+    a.send("taken");
+    run(microseconds(30));
+    b.device.reset();
+    run(microseconds(30));
+    EXPECT_EQ(a.arrived.size(), 1U) << "nobody is there to say it again";
+}
+
 TEST_F(Carrying, a_payload_is_sent_from_where_it_lies) {
     a.lends = true;
     const std::string payload(1000, 'x');

@@ -22,6 +22,8 @@ constexpr std::uint32_t stranger_answers_max = 100;
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);
 constexpr std::uint32_t ack_room_divisor = 8;
+/// Packets in which who leaves says what arrived: any may be lost, and nobody says it again.
+constexpr int last_acks = 3;
 
 // Loss: RFC 9002, 6.1 and 6.2
 constexpr std::uint32_t reordering_least = 3;
@@ -53,6 +55,9 @@ constexpr std::uint32_t loss_packets_counted = 256;
 constexpr std::uint32_t timeouts_to_collapse = 3;
 /// A small datagram takes this much of the peer's receive room: a socket counts memory, not bytes.
 constexpr std::uint32_t room_taken_least = 512;
+constexpr std::uint32_t room_of(std::uint32_t length) {
+    return length < room_taken_least ? room_taken_least : length;
+}
 
 // Filling a packet
 /// Bytes of a payload that is worth being sent from where it lies.
@@ -84,6 +89,8 @@ constexpr std::uint32_t looks_left_out_max = 16;
 // Silence
 constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them
 constexpr Duration suspicion_least = milliseconds(3);
+/// Timers that ran later than that: nobody ran us, and no peer could be asked.
+constexpr Duration stood_still_least = milliseconds(3);
 /// How long a path that is over may wait for a look at what was received while nobody looked.
 constexpr Duration last_look_max = milliseconds(100);
 constexpr std::int64_t suspicion_timeouts = 3;

@@ -35,9 +35,11 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
 DatagramDevice::~DatagramDevice() {
     // What is left to say: peers learn what arrived before they learn that we left.
     const Time now = port_->now();
-    for (const auto& path : paths_)
-        if (path && path->stage == Path::Stage::up && (path->owes_ack() || path->ack_unsure != 0))
-            stage_ack(*path, now);
+    for (const auto& path : paths_) {
+        if (!path || path->stage != Path::Stage::up) continue;
+        if (!path->owes_ack() && path->ack_unsure == 0) continue;
+        for (int n = 0; n < last_acks; ++n) stage_ack(*path, now);
+    }
     flush(now);
     for (const auto& path : paths_) {
         if (!path || path->stage != Path::Stage::up) continue;
@@ -192,7 +194,10 @@ void DatagramDevice::begin_turn() {
     flush(now);
 }
 
-void DatagramDevice::run_due_timers(Time now) {
+void DatagramDevice::run_due_timers(Time before, Time now) {
+    const Time due = std::max(earlier(deadlines_.next(), search_deadline_), before);
+    if (now - due >= stood_still_least && !mutated(Mutation::give_up_unasked))
+        forgive(now - due, now);
     if (now >= search_deadline_) run_searches(now);
     PathId id;
     // Each once: what cannot be done now is not tried again before the next turn.
@@ -200,6 +205,20 @@ void DatagramDevice::run_due_timers(Time now) {
         on_deadline(*paths_[id], now);
         if (Path* path = path_at(id)) reschedule(*path, now);
     }
+}
+
+/// While nobody ran us nobody was asked: that is no part of anybody's silence. What came meanwhile
+/// may have been taken already, and counts from now.
+void DatagramDevice::forgive(Duration stood_still, Time now) {
+    for (const auto& path : paths_) {
+        if (!path) continue;
+        path->give_up = path->give_up + stood_still;
+        path->last_heard = earlier(path->last_heard + stood_still, now);
+        if (!path->suspected_until.is_never())
+            path->suspected_until =
+                earlier(path->suspected_until + stood_still, now + path->doubt_timeout());
+    }
+    for (Search& search : searches_) search.give_up = search.give_up + stood_still;
 }
 
 void DatagramDevice::on_deadline(Path& path, Time now) {
@@ -215,11 +234,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
     }
     if (now >= path.loss_time) detect_losses(path, now);
-    if (path.sent.packets_in_flight() != 0) {
-        const bool due = now >= path.probe_base + path.probe_timeout();
-        if (due && !mutated(Mutation::forget_probe_timeout)) on_probe_timeout(path, now);
-    } else if (path.staged_packets == 0 &&
-               now >= path.last_heard + Duration{options_.silence.ns / silence_parts}) {
+    if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
+        !mutated(Mutation::forget_probe_timeout)) {
+        on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 && now >= path.next_question(options_.silence)) {
         path.probe_base = now;
         stage_ping(path, 0, now);
     }
@@ -258,11 +276,11 @@ void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) 
     if (up) doubt(path, now);
 }
 
-/// Asks it for a sign of life; unless one comes soon, it is down.
+/// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
 void DatagramDevice::doubt(Path& path, Time now) {
     if (!path.suspected_until.is_never()) return;
-    path.suspected_until =
-        now + std::max(path.probe_timeout() * suspicion_timeouts, suspicion_least);
+    path.timeouts = 0;
+    path.suspected_until = now + path.doubt_timeout();
     stage_ping(path, 0, now);
     reschedule(path, now);
 }

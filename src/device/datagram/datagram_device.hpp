@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/list.hpp"
@@ -127,9 +128,12 @@ private:
     bool has_reaped(PathId id) const;
     void begin_turn();
     void run_timers(Time now) {
-        if (now >= deadlines_.next() || now >= search_deadline_) run_due_timers(now);
+        const Time before = std::exchange(timers_ran_, now);
+        if (now >= deadlines_.next() || now >= search_deadline_) run_due_timers(before, now);
     }
-    void run_due_timers(Time now);
+    /// `before`: when they ran the last time.
+    void run_due_timers(Time before, Time now);
+    void forgive(Duration stood_still, Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
@@ -222,6 +226,7 @@ private:
     std::vector<std::unique_ptr<Path>> paths_;
     std::vector<PathId> free_ids_;
     IdentifierTable identifiers_;
+    Time timers_ran_{};
     Deadlines deadlines_;
     std::deque<PathEvent> events_;
     List<Path, AckLink> ack_owed_;

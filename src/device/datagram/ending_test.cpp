@@ -13,6 +13,69 @@ TEST_F(Carrying, silence_ends_a_path) {
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
 }
 
+/// Nobody runs a, nor does anything arrive there; b, too, has said nothing.
+void stand_still(Scene& scene, Duration span) { scene.network.now = scene.network.now + span; }
+
+TEST_F(Carrying, who_stood_still_asks_before_giving_up) {
+    for (const std::int64_t span : {2, 5, 20}) {
+        stand_still(*this, seconds(span));
+        run(seconds(10));
+        EXPECT_TRUE(a.is_up && b.is_up) << span;
+    }
+}
+
+TEST_F(Carrying, who_stood_still_gives_the_rest_of_its_patience) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    run(milliseconds(2500));
+    network.log.clear();
+    stand_still(*this, seconds(60));
+    const Time begin = network.now;
+    ASSERT_TRUE(run(seconds(6), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_GE((network.now - begin).ns, seconds(2).ns);
+    EXPECT_LE((network.now - begin).ns, seconds(4).ns);
+    EXPECT_GE(network.sent_by(1), 3U) << "asked, not once";
+}
+
+TEST_F(Carrying, a_hint_before_standing_still_ends_nothing) {
+    lose({0});
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.turn();
+    stand_still(*this, seconds(1));
+    run(seconds(1));
+    EXPECT_TRUE(a.is_up && b.is_up);
+}
+
+TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("lost");
+    run(seconds(2));
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    const Time begin = network.now;
+    a.turn();
+    ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
+}
+
+TEST_F(Carrying, a_true_hint_while_standing_still_ends_it_soon) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    stand_still(*this, seconds(20));
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    const Time begin = network.now;
+    ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
+}
+
+TEST_F(Carrying, who_answers_late_is_asked_more_than_once_before_it_is_given_up) {
+    network.weather = [](const Datagram&) { return Fate{milliseconds(1400)}; };
+    a.send("late");
+    ASSERT_TRUE(run(seconds(4), [&] { return a.arrived.size() == 1; }));
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("lost");  // the probe timeout is of some seconds now
+    network.log.clear();
+    ASSERT_TRUE(run(seconds(10), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_GE(network.sent_by(1), 2U) << since();
+}
+
 TEST_F(Carrying, an_idle_path_says_little) {
     run(seconds(60));
     EXPECT_TRUE(a.is_up && b.is_up);

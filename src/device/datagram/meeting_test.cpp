@@ -65,6 +65,30 @@ TEST_F(Meeting, nobody_answers) {
 )");
 }
 
+TEST_F(Meeting, who_stood_still_asks_again) {
+    b.device->listen(named("b"));
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    run(milliseconds(30));
+    network.weather = nullptr;
+    network.now = network.now + seconds(10);
+    EXPECT_TRUE(run(seconds(1), [&] { return a.is_up && b.is_up; })) << "while looking for it";
+    EXPECT_EQ(count(a, PathEventKind::unresolved), 0U);
+}
+
+TEST_F(Meeting, who_stood_still_says_hello_again) {
+    b.device->listen(named("b"));
+    network.weather = [this](const Datagram& datagram) {
+        return datagram.kind() == wire::PacketKind::hello ? Fate{} : Fate{network.delay};
+    };
+    ask_b();
+    run(milliseconds(30));
+    network.weather = nullptr;
+    network.now = network.now + seconds(10);
+    EXPECT_TRUE(run(seconds(1), [&] { return a.is_up && b.is_up; }));
+    EXPECT_EQ(count(a, PathEventKind::unresolved), 0U);
+}
+
 TEST_F(Meeting, port_unreachable_to_a_few_queries_in_a_row_ends_a_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();

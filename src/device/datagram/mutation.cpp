@@ -22,7 +22,8 @@ const char* to_string(Mutation mutation) {
                                      "forget_probe_timeout",
                                      "ignore_window",
                                      "skip_address_check",
-                                     "double_report"};
+                                     "double_report",
+                                     "give_up_unasked"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

@@ -19,12 +19,13 @@ enum class Mutation : std::uint8_t {
     skip_attempt_check,           ///< an old hello makes a path again
     skip_cookie_check,            ///< a hello needs no proof of its address
     accept_any_connection,        ///< a packet for an unknown path is taken by one of its address
-    forget_probe_timeout,         ///< a lost tail is never noticed
+    forget_probe_timeout,         ///< nothing is asked while something is under way
     ignore_window,                ///< neither window nor receive room bounds what is sent
     skip_address_check,           ///< a path's packet is taken from anywhere
     double_report,                ///< an acknowledged frame is reported again
+    give_up_unasked,              ///< who stood still counts that as its peers' silence
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::double_report);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::give_up_unasked);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)

@@ -9,8 +9,7 @@ bool Path::window_allows(std::uint32_t packet_length) const {
     const std::uint64_t taken = sent.in_flight() + staged_bytes;
     if (taken == 0) return true;
     return taken + packet_length <= window.bytes() &&
-           sent.room_taken() + staged_room + std::max(packet_length, room_taken_least) <=
-               offer.receive_room;
+           sent.room_taken() + staged_room + room_of(packet_length) <= offer.receive_room;
 }
 
 Duration Path::probe_timeout() const {
@@ -26,16 +25,19 @@ Duration Path::loss_delay() const {
     return std::max(Duration{longer.ns / 8 * 9}, loss_delay_least);
 }
 
+Time Path::next_question(Duration silence) const {
+    if (mutated(Mutation::forget_probe_timeout) && sent.packets_in_flight() != 0)
+        return Time::never();
+    return std::max(last_heard, probe_base) + Duration{silence.ns / silence_parts};
+}
+
 Time Path::deadline(Time now, Duration silence) const {
     if (stage == Stage::asking) return earlier(next_try, give_up);
     if (stage != Stage::up) return Time::never();
     Time next = earlier(loss_time, suspected_until);
-    if (sent.packets_in_flight() != 0) {
-        if (!mutated(Mutation::forget_probe_timeout))
-            next = earlier(next, probe_base + probe_timeout());
-    } else if (staged_packets == 0) {
-        next = earlier(next, last_heard + Duration{silence.ns / silence_parts});
-    }
+    if (sent.packets_in_flight() != 0 && !mutated(Mutation::forget_probe_timeout))
+        next = earlier(next, probe_base + probe_timeout());
+    if (staged_packets == 0) next = earlier(next, next_question(silence));
     if (owes_ack()) next = earlier(next, ack_since + ack_delay_max);
     if (waited_for() && window_allows(wanted.length) && pacer.next_burst() > now)
         next = earlier(next, pacer.next_burst());

@@ -1,6 +1,7 @@
 // A path: what this end knows of one peer instance, and how both stand with each other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/address.hpp"
@@ -60,7 +61,7 @@ struct Path : AckLink, WaitLink {
     LengthSearch length;
     std::uint32_t staged_packets = 0;  ///< filled, not sealed
     std::uint64_t staged_bytes = 0;
-    std::uint64_t staged_room = 0;
+    std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
@@ -79,7 +80,7 @@ struct Path : AckLink, WaitLink {
     // Receiving
     ReceivedNumbers received;
     FrameOrder order;
-    Time last_heard{};
+    Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
     std::uint64_t ack_look = 0;  ///< that brought the oldest which was not answered
     Time ack_since{};            ///< when that was
@@ -97,6 +98,18 @@ struct Path : AckLink, WaitLink {
 
     PathStatistics counts;
 
+    /// A packet that wants an acknowledgement is there, with so many bytes.
+    void begin_packet(std::uint32_t bytes) {
+        ++staged_packets;
+        staged_bytes += bytes;
+        staged_room += room_of(bytes);
+    }
+    /// It has grown to `bytes` by `more`.
+    void grow_packet(std::uint32_t bytes, std::uint32_t more) {
+        staged_bytes += more;
+        if (bytes > room_taken_least) staged_room += std::min(more, bytes - room_taken_least);
+    }
+
     bool owes_ack() const { return AckLink::linked(); }
     bool waited_for() const { return WaitLink::linked(); }
     std::uint32_t datagram_max() const { return length.good(); }
@@ -110,6 +123,13 @@ struct Path : AckLink, WaitLink {
     bool window_allows(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
+    /// How long a sign of life may take once there are doubts.
+    Duration doubt_timeout() const {
+        return std::max(probe_timeout() * suspicion_timeouts, suspicion_least);
+    }
+    /// When to ask for a sign of life: some time after the last one, and the last question. The
+    /// probe timeout of a peer that was late once may be longer than all patience.
+    Time next_question(Duration silence) const;
     /// When it wants to be looked at next.
     Time deadline(Time now, Duration silence) const;
     PathStatistics statistics() const;

@@ -42,9 +42,7 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
     packet->length = wire::data_header_length;
     packet->wants_ack = true;
     packet->alone = packet->may_be_cut = long_one;
-    ++path.staged_packets;
-    path.staged_bytes += packet->length;
-    path.staged_room += room_taken_least;
+    path.begin_packet(packet->length);
     return packet;
 }
 
@@ -76,7 +74,7 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
         slot.reference = &packet->body.bytes;
     }
     packet->length += wire::frame_chunk_overhead + length;
-    path->staged_bytes += wire::frame_chunk_overhead + length;
+    path->grow_packet(packet->length, wire::frame_chunk_overhead + length);
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
     ++path->counts.frames_sent;
     if (slot.again) ++path->counts.frames_again;
@@ -112,10 +110,11 @@ void DatagramDevice::abandon(PathId id) {
     for (std::size_t n = staging_.begin(); n < staging_.end(); ++n) {
         const StagedPacket& packet = staging_[n];
         if (packet.path != id || packet.sealed || packet.dropped) continue;
-        ++path->staged_packets;
-        if (!packet.wants_ack) continue;
-        path->staged_bytes += packet.length;
-        path->staged_room += room_taken_least;
+        if (packet.wants_ack) {
+            path->begin_packet(packet.length);
+        } else {
+            ++path->staged_packets;
+        }
     }
 }
 
@@ -166,7 +165,7 @@ bool DatagramDevice::append_ack(Path& path, StagedPacket& packet, std::uint32_t 
     packet.length += length;
     packet.transmitted = packet.length;
     packet.named_below = ack.largest + 1;
-    if (packet.wants_ack) path.staged_bytes += length;
+    if (packet.wants_ack) path.grow_packet(packet.length, length);
     return true;
 }
 
@@ -211,9 +210,7 @@ void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*
     }
     packet->asks_only = !packet->length_probe;
     packet->transmitted = packet->length;
-    ++path.staged_packets;
-    path.staged_bytes += packet->length;
-    path.staged_room += room_taken_least;
+    path.begin_packet(packet->length);
 }
 
 void DatagramDevice::stage_length_probe(Path& path, Time now) {
@@ -281,7 +278,7 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     ++path.counts.packets_sent;
     if (!packet.wants_ack) return;
     path.staged_bytes -= packet.length;
-    path.staged_room -= room_taken_least;
+    path.staged_room -= room_of(packet.length);
     path.pacer.sent(packet.length, now);
     path.probe_base = now;
 }

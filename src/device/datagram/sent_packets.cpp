@@ -4,14 +4,6 @@
 
 namespace via::device::datagram {
 
-namespace {
-
-std::uint64_t room_of(const SentPacket& packet) {
-    return std::max(packet.length, room_taken_least);
-}
-
-}  // namespace
-
 void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
                        bool length_probe, bool asks_only) {
     SentPacket packet;
@@ -28,13 +20,13 @@ void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint
     packets_.push_back(packet);
     if (!wants_ack) return;
     in_flight_ += length;
-    room_taken_ += room_of(packet);
+    room_taken_ += room_of(packet.length);
     ++packets_in_flight_;
 }
 
 void SentPackets::leave_flight(const SentPacket& packet) {
     in_flight_ -= packet.length;
-    room_taken_ -= room_of(packet);
+    room_taken_ -= room_of(packet.length);
     --packets_in_flight_;
 }
 

@@ -32,6 +32,15 @@ std::uint64_t connection_of(const std::vector<std::byte>& bytes) {
     return connection;
 }
 
+/// Where it says to be from, and its first bytes: of a packet checksum, connection and number.
+std::string head_of(const Datagram& datagram) {
+    constexpr std::size_t head = 24;
+    std::string text(reinterpret_cast<const char*>(datagram.bytes.data()),
+                     std::min(datagram.bytes.size(), head));
+    text.append(reinterpret_cast<const char*>(datagram.from.bytes.data()), datagram.from.length);
+    return text;
+}
+
 /// A few bits flipped, or the end missing.
 void damage(std::vector<std::byte>& bytes, std::uint64_t seed) {
     if (bytes.empty()) return;
@@ -154,6 +163,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const Fate fate =
         weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
     if (watch_) watch_(from, outgoing, fate);
+    if (meaning(outgoing.whole()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
@@ -285,9 +295,12 @@ bool DatagramNetwork::find_listener(SocketId asker, const Discriminator& discrim
 // For those who watch -----------------------------------------------------------------------------
 
 void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
-    if (!datagram.genuine || datagram.to_host_port) return;
+    if (datagram.to_host_port || !meaning(datagram.bytes).tells_of_life) return;
+    // Where a double, or what a stranger repeated, was faster, this one is old.
+    if (!taken_.insert({by, head_of(datagram)}).second || !datagram.genuine) return;
     // What a process answers for its host is no word of its own.
     if (datagram.from != sockets_[datagram.sender].data) return;
+    asked_.erase({by, sockets_[datagram.sender].data_end});
     Time& heard = heard_[{by, datagram.sender}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
     heard = clock_.now();
@@ -314,6 +327,11 @@ Time DatagramNetwork::last_gap_end(SocketId by, SocketId of) const {
 Time DatagramNetwork::last_heard(SocketId by, SocketId of) const {
     const auto found = heard_.find({by, of});
     return found == heard_.end() ? Time{} : found->second;
+}
+
+Time DatagramNetwork::first_asked(SocketId by, SocketId of) const {
+    const auto found = asked_.find({by, sockets_[of].data_end});
+    return found == asked_.end() ? Time::never() : found->second;
 }
 
 Time DatagramNetwork::last_told_unreachable(SocketId by, SocketId of) const {

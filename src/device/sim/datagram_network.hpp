@@ -10,7 +10,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -90,6 +92,13 @@ public:
                        std::uint64_t& instance) const;
 
     // For those who watch -------------------------------------------------------------------------
+    /// What a datagram means to those who talk; without a reader each means both.
+    struct Meaning {
+        bool tells_of_life = true;
+        bool asks_for_answer = true;
+    };
+    using Reader = std::function<Meaning(std::span<const std::byte> bytes)>;
+    void set_reader(Reader reader) { reader_ = std::move(reader); }
     void note_heard(SocketId by, const Datagram& datagram);
     /// It was taken by the program, or dropped for want of room.
     void note_gone(SocketId by, const Datagram& datagram) {
@@ -97,8 +106,11 @@ public:
         waiting_[{datagram.sender, datagram.to_host_port ? socket.nic_end : socket.data_end}] -=
             datagram.bytes.size();
     }
-    /// When `by` took a genuine datagram of `of` last, a question to its host apart.
+    /// When `by` took a genuine datagram of `of` last that tells of life and was new to it, a
+    /// question to its host apart.
     Time last_heard(SocketId by, SocketId of) const;
+    /// Since `by` heard `of` last: when it asked first for an answer; never(): it did not.
+    Time first_asked(SocketId by, SocketId of) const;
     /// When a silence of at least that length, of `of` at `by`, ended last; 0: none did.
     void watch_gaps(Duration length) { gap_ = length; }
     Time last_gap_end(SocketId by, SocketId of) const;
@@ -135,6 +147,9 @@ private:
         std::vector<Listening> listening;
     };
 
+    Meaning meaning(std::span<const std::byte> bytes) const {
+        return reader_ ? reader_(bytes) : Meaning{};
+    }
     NodeId host_of(const HostAddress& address);
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
@@ -152,6 +167,8 @@ private:
     std::vector<Socket> sockets_;
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
+    std::map<std::pair<SocketId, Endpoint>, Time> asked_;
+    std::set<std::pair<SocketId, std::string>> taken_;  ///< head of each that tells of life
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
     /// The same of processes that talk to themselves, for each identifier of a connection.
     std::map<std::pair<SocketId, std::uint64_t>, Time> heard_by_itself_;
@@ -160,6 +177,7 @@ private:
     std::deque<Remembered> remembered_;
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
+    Reader reader_;
     Watch watch_;
     std::uint64_t sent_ = 0;
     std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes

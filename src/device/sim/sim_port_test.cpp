@@ -337,6 +337,53 @@ TEST(SimPort, storms_do_to_datagrams_what_they_may) {
     EXPECT_LT(whole - again, count - 100);  // lost or damaged
 }
 
+TEST(SimPort, who_watches_says_what_tells_of_life_and_what_asks) {
+    Net net;
+    const auto a = net.open(1);
+    const auto b = net.open(2);
+    net.network.set_reader([](auto bytes) {
+        return DatagramNetwork::Meaning{bytes.size() > 1, bytes.back() == std::byte{'?'}};
+    });
+    send(*a, b->data_address(), "x");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"x"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{});
+    send(*a, b->data_address(), "life");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"life"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{20'000});
+    const auto asked = [&] { return net.network.first_asked(b->socket(), a->socket()); };
+    EXPECT_TRUE(asked().is_never());
+    for (int n = 0; n < 2; ++n) {
+        send(*b, a->data_address(), "still there?");
+        net.pass(microseconds(10));
+    }
+    EXPECT_EQ(asked(), Time{20'000});
+    send(*a, b->data_address(), "more life");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"more life"});
+    EXPECT_TRUE(asked().is_never()) << "answered";
+}
+
+TEST(SimPort, what_a_copy_has_overtaken_tells_of_nothing) {
+    Net net;
+    net.network.remember(1);
+    const auto a = net.open(1);
+    const auto b = net.open(2);
+    net.pass(microseconds(1));
+    send(*a, b->data_address(), "x");
+    net.network.replay(0, nullptr);
+    net.pass(microseconds(1));
+    EXPECT_EQ(texts(*b), Texts{"x"});
+    net.pass(microseconds(9));
+    EXPECT_EQ(texts(*b), Texts{"x"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{});
+    send(*a, b->data_address(), "y");
+    net.pass(microseconds(10));
+    EXPECT_EQ(texts(*b), Texts{"y"});
+    EXPECT_EQ(net.network.last_heard(b->socket(), a->socket()), Time{21'000});
+}
+
 TEST(SimPort, who_watches_knows_who_heard_whom_when) {
     Net net;
     const auto a = net.open(1);

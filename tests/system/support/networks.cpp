@@ -103,11 +103,24 @@ void Networks::give_ipv6_address(int host) const {
     ip(host, {"address", "replace", address_ipv6(host) + "/64", "dev", "via0", "nodad"});
 }
 
-void Networks::shape(int host, int megabits, int queue_bytes) const {
-    require(run({"tc", "-n", name(host), "qdisc", "add", "dev", "via0", "root", "tbf", "rate",
+namespace {
+
+void make_narrow(const std::string& network, const std::string& interface, int megabits,
+                 int queue_bytes) {
+    require(run({"tc", "-n", network, "qdisc", "add", "dev", interface, "root", "tbf", "rate",
                  std::to_string(megabits) + "mbit", "burst", "16kb", "limit",
                  std::to_string(queue_bytes)}),
             "tc does as it is told");
+}
+
+}  // namespace
+
+void Networks::shape(int host, int megabits, int queue_bytes) const {
+    make_narrow(name(host), "via0", megabits, queue_bytes);
+}
+
+void Networks::shape_port(int host, int megabits, int queue_bytes) const {
+    make_narrow(names_.back(), "port" + std::to_string(host), megabits, queue_bytes);
 }
 
 void Networks::remove(int host) const { try_to_run({"ip", "netns", "delete", name(host)}); }
