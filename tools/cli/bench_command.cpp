@@ -230,8 +230,16 @@ std::string bench_footer() {
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
         "             locked: of a region that is registered already, in us and in calls, null\n"
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
+        "\n'via bench report DIR' reads DIR/*.jsonl (what --json printed, a run in each file) and\n"
+        "DIR/machine.json and writes DIR/index.html: tables, and pictures that gnuplot draws; "
+        "with\n"
+        "--markdown FILE.md that file and the folder FILE of pictures.\n"
+        "'via bench compare A B' shows what changed between two files or folders. More than noise\n"
+        "is what the rounds' ranks show (Mann-Whitney, 1 %) if the medians differ by more than\n"
+        "--tolerance.\n"
         "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
-        "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
+        "3 inconclusive: the mode wanted never came often enough, what came is printed;\n"
+        "4 compare: a figure of ours is slower.\n"
         "\nExamples:\n"
         "  via bench latency --size 8,64,4096 --against unix-socket,tcp-socket,line\n"
         "  via bench bandwidth --size 64K,1M --against ring,cma --mode near\n"
@@ -242,12 +250,21 @@ std::string bench_footer() {
         "      --against libfabric-tcp\n"
         "  via bench serve --address 192.0.2.8          (there)\n"
         "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
-        "  via bench register --size 4K,1M,64M --rounds 21\n";
+        "  via bench register --size 4K,1M,64M --rounds 21\n"
+        "  via bench latency --against all --json >results/latency.jsonl\n"
+        "  via bench report results\n"
+        "  via bench compare yesterday/latency.jsonl results/latency.jsonl\n";
     return text;
 }
 
 int run_bench(const BenchOptions& options) {
     if (options.bench == "serve") return run_bench_serve(options);
+    if (options.bench == "report") return run_bench_report(options);
+    if (options.bench == "compare") return run_bench_compare(options);
+    if (!options.places.empty() || !options.markdown.empty()) {
+        complain("folders, files and --markdown are for 'via bench report' and 'compare'");
+        return exit_usage;
+    }
     if (!options.address.empty()) {
         complain("--address is for 'via bench serve'");
         return exit_usage;

@@ -34,9 +34,22 @@ void add_demo(CLI::App& app, DemoOptions& options) {
 void add_bench(CLI::App& app, BenchOptions& options) {
     auto* bench =
         app.add_subcommand("bench", "Measure latency, bandwidth, rate or registering, and compare");
-    bench->add_option("bench", options.bench, "latency, bandwidth, rate, register or serve")
+    bench
+        ->add_option("bench", options.bench,
+                     "latency, bandwidth, rate, register, serve, report or compare")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "register", "serve"}));
+        ->check(CLI::IsMember(
+            {"latency", "bandwidth", "rate", "register", "serve", "report", "compare"}));
+    bench->add_option("places", options.places,
+                      "report: a folder of results; compare: two files or folders of them");
+    bench->add_option("--markdown", options.markdown,
+                      "report: write this file and pictures beside it, not the folder's "
+                      "index.html");
+    bench
+        ->add_option("--tolerance", options.tolerance_percent,
+                     "compare: a smaller change is noise, %")
+        ->check(CLI::Range(0.0, 1000.0))
+        ->capture_default_str();
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")
@@ -99,7 +112,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     app.footer(
         "Exit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
-        "3 inconclusive (bench). 'via COMMAND --help' tells more.");
+        "3 inconclusive (bench); 4 slower (bench compare). 'via COMMAND --help' tells more.");
     InfoOptions info;
     StatOptions stat;
     DemoOptions demo;

@@ -1,0 +1,170 @@
+#include "report/page.hpp"
+
+#include <algorithm>
+
+#include "bench/stats.hpp"
+#include "report/gnuplot.hpp"
+
+namespace via::report {
+
+namespace {
+
+constexpr std::string_view reading_hint =
+    "Medians over rounds in which all channels were asked in turn; the spread is of the middle "
+    "half of the rounds. p99 and p99.9 of a latency are of single messages within a round. cpu is "
+    "processor time of both processes per message. dropped: samples that other load disturbed or "
+    "during which the mode changed. near and far say how long a cache line takes between the two "
+    "processors: figures of different modes are never mixed. ratio is ours to the channel's "
+    "median.";
+
+std::string figure(double value) {
+    if (value >= 1000) return fmt::format("{:.0f}", value);
+    if (value >= 100) return fmt::format("{:.1f}", value);
+    if (value >= 1) return fmt::format("{:.2f}", value);
+    return fmt::format("{:.4f}", value);
+}
+
+std::string figure(const std::optional<double>& value) { return value ? figure(*value) : "-"; }
+
+// What is the same in all figures of the group need not stand in its table.
+std::string common_words(const Group& group) {
+    std::string words;
+    const Figure& first = *group.figures.front();
+    for (const auto& [name, value] : first.question) {
+        const bool same = std::all_of(
+            group.figures.begin(), group.figures.end(),
+            [&](const Figure* other) { return !other->ours || other->asked(name) == value; });
+        if (!same || value == "false") continue;
+        words += words.empty() ? "" : ", ";
+        words += value == "true" ? name : fmt::format("{} {}", name, value);
+    }
+    return words;
+}
+
+Table table_of(const Group& group) {
+    Table table;
+    table.summary = fmt::format("All figures: {}, {}", group.bench, group.mode);
+    table.head = {"size",   "channel", group.unit, "spread",  "p99",  "p99.9",
+                  "cpu us", "rounds",  "dropped",  "line ns", "ratio"};
+    std::vector<const Figure*> figures = group.figures;
+    std::stable_sort(figures.begin(), figures.end(),
+                     [](const Figure* a, const Figure* b) { return a->size < b->size; });
+    for (const Figure* one : figures) {
+        table.rows.push_back(
+            {bench::size_text(one->size), label_of(*one, group), figure(one->median),
+             fmt::format("{} to {}", figure(bench::percentile(one->values, 25)),
+                         figure(bench::percentile(one->values, 75))),
+             figure(one->p99), figure(one->p999), figure(one->cpu_us),
+             fmt::format("{}", one->values.size()), fmt::format("{}", one->dropped),
+             figure(one->probe_ns), figure(one->ratio)});
+        table.ours.push_back(one->ours);
+    }
+    return table;
+}
+
+// Notes of one schema in one table; its columns are the first one's fields.
+Table table_of(const std::vector<const Note*>& notes) {
+    Table table;
+    table.summary = "All figures: " + notes.front()->schema;
+    for (const auto& [name, value] : notes.front()->fields) table.head.push_back(name);
+    for (const Note* note : notes) {
+        std::vector<std::string> row;
+        for (const std::string& name : table.head) {
+            const auto at = std::find_if(note->fields.begin(), note->fields.end(),
+                                         [&](const auto& field) { return field.first == name; });
+            row.push_back(at == note->fields.end() ? "" : at->second);
+        }
+        table.rows.push_back(std::move(row));
+        table.ours.push_back(false);
+    }
+    return table;
+}
+
+template <class Drawn>
+Status add_picture(Page& page, const std::optional<Drawn>& drawn, Draw draw) {
+    if (!drawn) return {};
+    auto svg = draw(drawn->name, script_of(*drawn));
+    if (!svg) return std::unexpected(svg.error());
+    page.blocks.push_back(Picture{drawn->name, drawn->title, std::move(*svg)});
+    return {};
+}
+
+Status add_group(Page& page, const Run& run, const Group& group, Draw draw) {
+    page.blocks.push_back(
+        Heading{3, fmt::format("{}, {}: {}", group.bench, group.unit, group.mode)});
+    page.blocks.push_back(Paragraph{common_words(group)});
+    if (auto added = add_picture(page, chart_over_size(run, group), draw); !added) return added;
+    if (auto added = add_picture(page, saturation_chart(run, group), draw); !added) return added;
+    if (auto added = add_picture(page, ratio_bars(run, group), draw); !added) return added;
+    page.blocks.push_back(table_of(group));
+    return {};
+}
+
+void add_notes(Page& page, const Run& run) {
+    std::vector<std::string> schemas;
+    for (const Note& note : run.notes) {
+        if (std::find(schemas.begin(), schemas.end(), note.schema) == schemas.end()) {
+            schemas.push_back(note.schema);
+        }
+    }
+    for (const std::string& schema : schemas) {
+        std::vector<const Note*> notes;
+        for (const Note& note : run.notes) {
+            if (note.schema == schema) notes.push_back(&note);
+        }
+        page.blocks.push_back(Heading{3, schema});
+        page.blocks.push_back(table_of(notes));
+    }
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+    std::vector<std::string> lines;
+    while (!text.empty()) {
+        const std::size_t length = std::min(text.find('\n'), text.size());
+        lines.emplace_back(text.substr(0, length));
+        text.remove_prefix(std::min(length + 1, text.size()));
+    }
+    return lines;
+}
+
+// Commands are what somebody will want to copy.
+void add_machine(Page& page, const Fields& machine) {
+    if (machine.empty()) return;
+    page.blocks.push_back(Heading{2, "Machine"});
+    Table table{"The machine", {"what", "is"}, {}, {}};
+    Commands commands;
+    for (const auto& [name, value] : machine) {
+        if (name.find("command") != std::string::npos) {
+            for (std::string& line : lines_of(value)) commands.lines.push_back(std::move(line));
+            continue;
+        }
+        std::string text = value;
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        table.rows.push_back({name, text});
+        table.ours.push_back(false);
+    }
+    if (!table.rows.empty()) page.blocks.push_back(std::move(table));
+    if (!commands.lines.empty()) page.blocks.push_back(std::move(commands));
+}
+
+}  // namespace
+
+Result<Page> page_of(const std::vector<Run>& runs, const Fields& machine, Draw draw) {
+    Page page{"Benchmarks", {Paragraph{std::string(reading_hint)}}};
+    add_machine(page, machine);
+    for (const Run& run : runs) {
+        page.blocks.push_back(Heading{2, run.name});
+        if (run.figures.empty() && run.notes.empty()) {
+            page.blocks.push_back(Paragraph{"Nothing was conclusive."});
+        }
+        for (const Group& group : groups_of(run)) {
+            if (auto added = add_group(page, run, group, draw); !added) {
+                return std::unexpected(added.error());
+            }
+        }
+        add_notes(page, run);
+    }
+    return page;
+}
+
+}  // namespace via::report
