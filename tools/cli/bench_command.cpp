@@ -7,8 +7,10 @@
 #include "bench/channel.hpp"
 #include "bench/cpus.hpp"
 #include "bench/progress.hpp"
+#include "bench/questions.hpp"
 #include "bench/report.hpp"
 #include "bench/session.hpp"
+#include "bench/sweep.hpp"
 #include "commands.hpp"
 
 namespace via::cli {
@@ -17,9 +19,8 @@ namespace {
 
 using namespace via::bench;
 
-constexpr std::uint64_t largest_size = 64u << 20;
-
-// "all", "kernel" and "limits" stand for several; programs of others are asked for by name.
+// "all", "kernel", "limits" and "peers" stand for several; all leaves out programs of others, which
+// need not be installed.
 std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
                                 bool remote) {
     std::vector<std::string> names;
@@ -29,57 +30,19 @@ std::vector<std::string> expand(const std::vector<std::string>& asked, const std
     };
     for (const std::string& name : asked) {
         const bool all = name == "all";
-        if (!all && name != "kernel" && name != "limits") {
+        if (!all && name != "kernel" && name != "limits" && name != "peers") {
             add(name);
             continue;
         }
         for (const ChannelInfo& info : known_channels()) {
-            const Sort wanted = name == "limits" ? Sort::limit : Sort::kernel;
-            if (info.sort == Sort::peer || (remote && !info.between_machines)) continue;
-            if (all || info.sort == wanted) add(info.name);
+            const Sort wanted = name == "limits"  ? Sort::limit
+                                : name == "peers" ? Sort::peer
+                                                  : Sort::kernel;
+            if (remote && !info.between_machines) continue;
+            if (info.sort == wanted || (all && info.sort != Sort::peer)) add(info.name);
         }
     }
     return names;
-}
-
-// A ping-pong has one message under way. Very large messages are given fewer than asked, so that
-// the buffers of all channels fit into memory; the figures state the depth used.
-std::uint32_t depth_for(std::uint32_t asked, const Question& question) {
-    if (question.bench == Bench::latency) return 1;
-    constexpr std::uint64_t under_way_bytes = 64u << 20;
-    const std::uint64_t fits = under_way_bytes / std::max<std::uint64_t>(question.size, 64);
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(asked, std::max<std::uint64_t>(fits, 2)));
-}
-
-Result<std::vector<Question>> questions_of(const BenchOptions& options) {
-    Question question;
-    question.bench = options.bench == "bandwidth" ? Bench::bandwidth
-                     : options.bench == "rate"    ? Bench::rate
-                                                  : Bench::latency;
-    question.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
-    question.wait = options.wait == "block" ? Wait::block : Wait::poll;
-    question.cq = options.cq;
-    question.rotate_vis = options.rotate_vis;
-    question.vis = options.vis;
-
-    std::vector<std::string> sizes = options.sizes;
-    if (sizes.empty() && question.bench == Bench::latency) sizes = {"8", "64", "4096"};
-    if (sizes.empty() && question.bench == Bench::bandwidth) sizes = {"4096", "64K", "1M"};
-    if (sizes.empty()) sizes = {"8"};
-    std::vector<Question> questions;
-    for (const std::string& text : sizes) {
-        const auto size = parse_size(text);
-        if (!size || *size > largest_size) {
-            return fail("--size {}: want bytes up to 64M, for instance 8,64,4096 or 64K,1M", text);
-        }
-        question.size = *size;
-        question.depth = depth_for(options.depth, question);
-        if (std::find(questions.begin(), questions.end(), question) == questions.end()) {
-            questions.push_back(question);
-        }
-    }
-    return questions;
 }
 
 Wanted wanted_of(const std::string& mode) {
@@ -111,6 +74,9 @@ Status fits_between_machines(const BenchOptions& options) {
             options.device);
     }
     if (options.exported) return fail("--export: machines do not share segments");
+    if (options.both_ways || options.senders > 1) {
+        return fail("--both-ways and --senders: measured on one machine, without --peer");
+    }
     if (options.mode != "any") {
         return fail("--mode {}: two machines are neither near nor far", options.mode);
     }
@@ -140,9 +106,8 @@ void add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
-        const Question& any = plan.questions.front();
-        plan.channels.push_back(make_via_device({options.device, plan.places, any.wait, any.cq,
-                                                 any.rotate_vis, any.vis, options.exported}));
+        plan.channels.push_back(make_via_device(
+            {options.device, plan.places, plan.questions.front(), options.exported}));
     }
     for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
         plan.channels.push_back(make_comparison(name, plan.places));
@@ -184,9 +149,8 @@ Status reach_peer(const BenchOptions& options, Plan& plan) {
     if (!peer) return std::unexpected(peer.error());
     auto places = Places::between_machines(0, (*peer)->own_address(), (*peer)->address());
     if (!places) return std::unexpected(places.error());
-    const Question& any = plan.questions.front();
     plan.places = *places;
-    plan.like = {0, {}, any.wait, any.cq, any.rotate_vis, any.vis, 0, 0};
+    plan.like = {0, {}, plan.questions.front(), 0, 0};
     plan.peer = std::move(*peer);
     return {};
 }
@@ -196,14 +160,19 @@ void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", w
 }  // namespace
 
 std::string bench_footer() {
-    std::string text = "Channels for --against (or kernel, limits, all: both):\n";
+    std::string text =
+        "Channels for --against (or kernel, limits, all: both; peers: programs of others):\n";
     for (const ChannelInfo& info : known_channels()) {
         text += fmt::format("  {:<13} {}\n", info.name, info.what);
     }
     text +=
-        "libfabric-tcp runs fi_pingpong (Debian's package libfabric-bin), twice in each sample, "
-        "with\n"
-        "endpoints of type msg and of type rdm; the faster run counts.\n";
+        "Programs of others are those of Debian ('./dev setup --peers' installs them), or small\n"
+        "ones of ours on their libraries, which are built where those are installed. They run "
+        "anew\n"
+        "in each sample and tell a mean alone; libfabric-tcp runs twice, with endpoints of type\n"
+        "msg and of type rdm, and the faster run counts. ucx_perftest and fi_pingpong have one\n"
+        "buffer, and their receivers do not read what came. Load that disturbs them alone is not\n"
+        "seen: compare with them on a quiet machine.\n";
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
@@ -225,6 +194,16 @@ std::string bench_footer() {
         "  rate       10^6 messages a second at the receiver; p99 of both is what 99 % of the\n"
         "             rounds reach\n"
         "  ratio      ours to the channel's median, of one run and mode\n"
+        "  cpu us     processor time per message of both processes, and of the second one\n"
+        "  reuse      messages take the same buffer (a stream: those under way), P % of them; the\n"
+        "             others buffers of up to 32 MB in turn. Without it, two or up to 256 in turn\n"
+        "  netpipe    powers of two and three times those, each with 3 bytes less and more, to "
+        "MAX\n"
+        "             (4M); of four sizes or more, the size that reaches half of the bandwidth\n"
+        "  operations us of single calls of one process, all calls of all good rounds: NICs, VIs\n"
+        "             and queues made and ended, memory registered (pages in memory; --size),\n"
+        "             connecting from request to answer, posts, looks in vain and not, a handler\n"
+        "             until it runs; null: in null system calls; cpu us where a call may sleep\n"
         "  register   VipRegisterMem and VipDeregisterMem of pages never touched, beside mlock "
         "and\n"
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
@@ -250,6 +229,10 @@ std::string bench_footer() {
         "      --against libfabric-tcp\n"
         "  via bench serve --address 192.0.2.8          (there)\n"
         "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
+        "  via bench latency --size 8,4K,64K --against ucx-tag,openmpi,mpich,line\n"
+        "  via bench latency --size netpipe:64K --against unix-socket,tcp-socket\n"
+        "  via bench rate --active-vis 100 --vis 900 --cq --both-ways\n"
+        "  via bench operations --device udp --netns left,right\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n"
         "  via bench latency --against all --json >results/latency.jsonl\n"
         "  via bench report results\n"
@@ -269,6 +252,7 @@ int run_bench(const BenchOptions& options) {
         complain("--address is for 'via bench serve'");
         return exit_usage;
     }
+    if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);
     if (!plan) {
@@ -291,7 +275,9 @@ int run_bench(const BenchOptions& options) {
         return exit_failed;
     }
     const std::vector<Row> rows = make_rows(*outcome, rounds);
-    fmt::print("{}", options.json ? json_lines(rows) : table(rows));
+    const std::vector<HalfPoint> halves = half_points(rows);
+    fmt::print("{}{}", options.json ? json_lines(rows) : table(rows),
+               options.json ? half_json(halves) : half_text(halves));
     std::fflush(stdout);
     for (const std::string& note : outcome->notes) complain(note);
     if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);

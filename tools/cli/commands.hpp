@@ -32,10 +32,11 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate, register, serve, report, compare
+    std::string bench;  // latency, bandwidth, rate, operations, register, serve, report, compare
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
+    std::string reliability = "delivery";
     std::string mode = "any";  // near, far, both
     double near_below_ns = 100;
     double far_above_ns = 150;
@@ -53,9 +54,15 @@ struct BenchOptions {
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;
+    bool immediate = false;
+    bool both_ways = false;
     bool json = false;
+    int reuse = -1;  // percent; less than 0: buffers in turn
     std::uint32_t depth = 16;
     std::uint32_t vis = 0;
+    std::uint32_t active_vis = 1;
+    std::uint32_t segments = 1;
+    std::uint32_t senders = 1;
     std::uint32_t rounds = 10;
     int max_seconds = 300;
 };
@@ -64,6 +71,7 @@ int run_info(const InfoOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_bench(const BenchOptions& options);
+int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
 int run_bench_serve(const BenchOptions& options);
 int run_bench_report(const BenchOptions& options);

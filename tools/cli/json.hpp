@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,21 @@ public:
     }
     JsonLine& boolean(std::string_view name, bool value) {
         return raw(name, value ? "true" : "false");
+    }
+    /// Six digits: measured figures deserve no more.
+    JsonLine& figure(std::string_view name, double value) {
+        return raw(name, fmt::format("{:.6g}", value));
+    }
+    /// The same, or null for what is not more than 0.
+    JsonLine& figure_if_any(std::string_view name, double value) {
+        return value > 0 ? figure(name, value) : null(name);
+    }
+    JsonLine& figures(std::string_view name, std::span<const double> values) {
+        std::string list;
+        for (const double value : values) {
+            list += fmt::format("{}{:.6g}", list.empty() ? "" : ",", value);
+        }
+        return raw(name, '[' + list + ']');
     }
     JsonLine& null(std::string_view name) { return raw(name, "null"); }
     /// Members until close() belong to an object called `name`.

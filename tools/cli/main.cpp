@@ -31,15 +31,32 @@ void add_demo(CLI::App& app, DemoOptions& options) {
     demo->add_option("--device", options.device, "NIC to open")->capture_default_str();
 }
 
+// What a message of latency, bandwidth and rate is like.
+void add_bench_message(CLI::App& bench, BenchOptions& options) {
+    bench.add_option("--segments", options.segments, "Data segments of a descriptor")
+        ->check(CLI::Range(1, 252))
+        ->capture_default_str();
+    bench.add_flag("--immediate", options.immediate, "With immediate data (write: and a receive)");
+    bench
+        .add_option("--reuse", options.reuse,
+                    "Percentage of messages in the same buffers, the rest in ever others")
+        ->check(CLI::Range(0, 100));
+    bench.add_option("--reliability", options.reliability, "unreliable, delivery or reception")
+        ->check(CLI::IsMember({"unreliable", "delivery", "reception"}))
+        ->capture_default_str();
+    bench.add_flag("--both-ways", options.both_ways,
+                   "Both directions at once: their sum, and each (bandwidth, rate)");
+}
+
 void add_bench(CLI::App& app, BenchOptions& options) {
     auto* bench =
-        app.add_subcommand("bench", "Measure latency, bandwidth, rate or registering, and compare");
+        app.add_subcommand("bench", "Measure messages, operations or registering, and compare");
     bench
         ->add_option("bench", options.bench,
-                     "latency, bandwidth, rate, register, serve, report or compare")
+                     "latency, bandwidth, rate, operations, register, serve, report or compare")
         ->required()
-        ->check(CLI::IsMember(
-            {"latency", "bandwidth", "rate", "register", "serve", "report", "compare"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "serve",
+                               "report", "compare"}));
     bench->add_option("places", options.places,
                       "report: a folder of results; compare: two files or folders of them");
     bench->add_option("--markdown", options.markdown,
@@ -58,16 +75,22 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->add_option("--wait", options.wait, "poll or block")
         ->check(CLI::IsMember({"poll", "block"}))
         ->capture_default_str();
-    bench->add_option("--size", options.sizes, "Bytes of a message, a list: 8,64,4K,1M")
+    bench
+        ->add_option("--size", options.sizes,
+                     "Bytes of a message, a list: 8,64,4K,1M; or NetPIPE's: netpipe[:MAX]")
         ->delimiter(',');
     bench->add_flag("--cq", options.cq, "Take completions from one completion queue");
     bench->add_option("--depth", options.depth, "Descriptors in flight (bandwidth, rate)")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    bench->add_option("--vis", options.vis, "Connected VIs besides the first, idle")
+    bench->add_option("--vis", options.vis, "Connected VIs more, idle")
         ->check(CLI::Range(0, 65535))
         ->capture_default_str();
-    bench->add_flag("--rotate-vis", options.rotate_vis, "Send each message on another of the VIs");
+    bench->add_option("--active-vis", options.active_vis, "VIs that messages go over in turn")
+        ->check(CLI::Range(1, 65535))
+        ->capture_default_str();
+    bench->add_flag("--rotate-vis", options.rotate_vis, "None of --vis is idle: all in turn");
+    add_bench_message(*bench, options);
     bench->add_flag("--export", options.exported,
                     "Message memory in shared segments; RDMA goes straight into them");
     bench->add_option("--netns", options.netns, "Two network namespaces, a process in each: A,B")

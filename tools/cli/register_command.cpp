@@ -29,20 +29,21 @@ Result<std::vector<std::uint64_t>> sizes_of(const BenchOptions& options) {
 }
 
 std::string table_of(const std::vector<RegisterRow>& rows) {
-    std::string text =
-        fmt::format("{:>6} {:>10} {:>10} {:>9} {:>9} {:>10} {:>10} {:>6} {:>8} {:>9} {:>6} {:>9}\n",
-                    "size", "register", "deregister", "per page", "per page", "mlock", "munlock",
-                    "ratio", "present", "locked", "calls", "cached");
-    text +=
-        fmt::format("{:>6} {:>10} {:>10} {:>9} {:>9} {:>10} {:>10} {:>6} {:>8} {:>9} {:>6} {:>9}\n",
-                    "", "us", "us", "ns", "ns", "us", "us", "", "ratio", "us", "", "us");
+    std::string text = fmt::format(
+        "{:>6} {:>10} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>6} {:>8} {:>9} {:>6} {:>9}\n",
+        "size", "register", "deregister", "per page", "per page", "cpu", "mlock", "munlock",
+        "ratio", "present", "locked", "calls", "cached");
+    text += fmt::format(
+        "{:>6} {:>10} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>6} {:>8} {:>9} {:>6} {:>9}\n", "",
+        "us", "us", "ns", "ns", "us", "us", "us", "", "ratio", "us", "", "us");
     for (const RegisterRow& row : rows) {
         const auto pages = static_cast<double>(row.pages());
         text += fmt::format(
-            "{:>6} {:>10.2f} {:>10.2f} {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>6.2f} {:>8.2f} "
+            "{:>6} {:>10.2f} {:>10.2f} {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>10.2f} {:>6.2f} "
+            "{:>8.2f} "
             "{:>9.3f} {:>6.2f} {:>9.3f}\n",
             size_text(row.size), row.fresh_register_ns / 1e3, row.fresh_deregister_ns / 1e3,
-            row.fresh_register_ns / pages, row.fresh_deregister_ns / pages,
+            row.fresh_register_ns / pages, row.fresh_deregister_ns / pages, row.fresh_cpu_ns / 1e3,
             row.fresh_mlock_ns / 1e3, row.fresh_munlock_ns / 1e3, row.fresh_ratio(),
             row.present_ratio(), row.locked_ns / 1e3, row.locked_calls(), row.cached_ns / 1e3);
     }
@@ -53,10 +54,14 @@ std::string json_of(const std::vector<RegisterRow>& rows, const BenchOptions& op
     std::string text;
     for (const RegisterRow& row : rows) {
         JsonLine line("via-bench-register-1");
-        line.text("device", options.device).number("size", row.size).boolean("locks", row.locks);
+        line.text("bench", "register")
+            .text("device", options.device)
+            .number("size", row.size)
+            .boolean("locks", row.locks);
         line.number("rounds", options.rounds);
         line.open("fresh_ns").number("register", row.fresh_register_ns);
-        line.number("deregister", row.fresh_deregister_ns).number("mlock", row.fresh_mlock_ns);
+        line.number("deregister", row.fresh_deregister_ns).number("cpu", row.fresh_cpu_ns);
+        line.number("mlock", row.fresh_mlock_ns);
         line.number("munlock", row.fresh_munlock_ns).number("ratio", row.fresh_ratio()).close();
         line.open("present_ns").number("register", row.present_register_ns);
         line.number("deregister", row.present_deregister_ns).number("mlock", row.present_mlock_ns);

@@ -46,6 +46,9 @@ public:
     // Why this channel has no answer to the adapted question; empty when it has.
     virtual std::string refuses(const Question& question) const = 0;
 
+    // Whether it has streams in both directions at once, or from many senders.
+    virtual bool goes_many_ways() const { return false; }
+
     // Makes sockets and shared memory for messages of up to max_size bytes, before the fork.
     virtual Status prepare(std::uint64_t max_size) = 0;
 
@@ -59,14 +62,11 @@ private:
     std::string name_;
 };
 
-// How our own device is to be used; the same for all questions of a run.
+// How our own device is to be used; the same for all questions of a run, of which `like` is any.
 struct DeviceOptions {
     std::string device = "shm";
     Places places;
-    Wait wait = Wait::poll;
-    bool cq = false;
-    bool rotate_vis = false;
-    std::uint32_t vis = 0;
+    Question like;
     bool exported = false;  // the arenas are segments that the other side attaches to
 };
 

@@ -35,7 +35,7 @@ public:
     }
     bool send(std::uint64_t i) {
         while (is_stream() &&
-               i - out_.taken.value.load(std::memory_order_acquire) >= pools_.send.count) {
+               i - out_.taken.value.load(std::memory_order_acquire) >= pools_.send.window()) {
         }
         stamped(i);
         out_.full.value.store(i + 1, std::memory_order_release);

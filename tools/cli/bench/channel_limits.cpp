@@ -212,6 +212,7 @@ public:
     static constexpr Wait wait = Wait::poll;
     static constexpr Op op = Op::write;
     static std::string refuses(const Question& question) {
+        if (question.reuse) return "has its buffers in turn";
         return question.size > 0 ? "" : "leaves nothing to poll for at 0 bytes";
     }
     static std::size_t area_bytes(std::uint64_t max_size) {
@@ -231,7 +232,7 @@ public:
 
     bool begin(const Question& question, std::uint64_t messages) {
         if (!End::begin(question, messages)) return false;
-        const std::size_t bytes = pools_.receive.stride * pools_.receive.count;
+        const std::size_t bytes = pools_.receive.bytes();
         target_ = pools_.receive;
         target_.base = area_ + bytes * link_.other();
         pools_.receive.base = area_ + bytes * link_.own();

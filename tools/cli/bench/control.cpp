@@ -8,6 +8,7 @@
 
 #include "bench/bytes.hpp"
 #include "bench/clock.hpp"
+#include "bench/questions.hpp"
 
 namespace via::bench {
 
@@ -15,15 +16,20 @@ namespace {
 
 constexpr std::uint32_t magic = 0x62616976;  // "viab"
 constexpr std::size_t name_bytes = 16;
+constexpr std::uint8_t in_turn = 255;  // in place of a percentage of buffers reused
 
 void put(Writer& writer, const Question& question) {
     writer.number(static_cast<std::uint8_t>(question.bench));
     writer.number(static_cast<std::uint8_t>(question.op));
     writer.number(static_cast<std::uint8_t>(question.wait));
+    writer.number(static_cast<std::uint8_t>(question.reliability));
     writer.number(std::uint8_t{question.cq});
-    writer.number(std::uint8_t{question.rotate_vis});
+    writer.number(std::uint8_t{question.immediate});
     writer.number(question.depth);
     writer.number(question.vis);
+    writer.number(question.active_vis);
+    writer.number(question.segments);
+    writer.number(question.reuse ? static_cast<std::uint8_t>(*question.reuse) : in_turn);
     writer.number(question.size);
 }
 
@@ -32,10 +38,15 @@ Question get_question(Reader& reader) {
     question.bench = reader.one_of(Bench::verify);
     question.op = reader.one_of(Op::read);
     question.wait = reader.one_of(Wait::block);
+    question.reliability = reader.one_of(Reliability::reception);
     question.cq = reader.flag();
-    question.rotate_vis = reader.flag();
+    question.immediate = reader.flag();
     question.depth = reader.number<std::uint32_t>();
     question.vis = reader.number<std::uint32_t>();
+    question.active_vis = reader.number<std::uint32_t>();
+    question.segments = reader.number<std::uint32_t>();
+    const auto reuse = reader.number<std::uint8_t>();
+    if (reuse != in_turn) question.reuse = reuse;
     question.size = reader.number<std::uint64_t>();
     return question;
 }
@@ -108,10 +119,7 @@ std::vector<std::byte> to_bytes(const Open& open) {
     Writer writer;
     writer.number(open.channel);
     writer.text(open.name, name_bytes);
-    writer.number(static_cast<std::uint8_t>(open.wait));
-    writer.number(std::uint8_t{open.cq});
-    writer.number(std::uint8_t{open.rotate_vis});
-    writer.number(open.vis);
+    put(writer, open.like);
     writer.number(open.arena_bytes);
     writer.number(open.max_size);
     return to_bytes(Kind::open, writer.bytes());
@@ -122,10 +130,7 @@ std::optional<Open> parse_open(std::span<const std::byte> body) {
     Open open;
     open.channel = reader.number<std::uint16_t>();
     open.name = reader.text(name_bytes);
-    open.wait = reader.one_of(Wait::block);
-    open.cq = reader.flag();
-    open.rotate_vis = reader.flag();
-    open.vis = reader.number<std::uint32_t>();
+    open.like = get_question(reader);
     open.arena_bytes = reader.number<std::uint64_t>();
     open.max_size = reader.number<std::uint64_t>();
     return if_done(reader, open);
@@ -221,9 +226,10 @@ std::string objection_to(const Open& open, std::uint64_t memory_bytes) {
         return fmt::format("messages of {} bytes are more than the {} that it takes", open.max_size,
                            most_message_bytes);
     }
-    if (open.vis > most_vis) {
-        return fmt::format("{} VIs are more than the {} that it makes", open.vis, most_vis);
+    if (open.like.vis > most_vis) {
+        return fmt::format("{} VIs are more than the {} that it makes", open.like.vis, most_vis);
     }
+    if (const auto why = nonsense_of(open.like); !why.empty()) return why;
     if (open.arena_bytes > most_memory_bytes - std::min(memory_bytes, most_memory_bytes)) {
         return fmt::format("buffers of {} bytes, besides {} in use, are more than the {} it gives",
                            open.arena_bytes, memory_bytes, most_memory_bytes);
@@ -233,9 +239,11 @@ std::string objection_to(const Open& open, std::uint64_t memory_bytes) {
 
 std::string objection_to(const Question& question, const Effort& effort, const Open& open) {
     if (question.size > open.max_size || question.depth < 1 || question.depth > most_depth ||
-        question.vis > open.vis || arena_bytes_for(question) > open.arena_bytes) {
+        question.vis > open.like.vis) {
         return "asks for more than it opened";
     }
+    if (const auto why = nonsense_of(question); !why.empty()) return why;
+    if (arena_bytes_for(question) > open.arena_bytes) return "asks for more than it opened";
     // Summed up one by one, or they could wrap.
     for (const std::uint64_t messages : {effort.warmup, effort.messages, effort.timed}) {
         if (messages > most_messages) {

@@ -20,7 +20,7 @@
 
 namespace via::bench {
 
-inline constexpr std::uint16_t control_version = 1;
+inline constexpr std::uint16_t control_version = 2;
 inline constexpr std::uint16_t default_control_port = 9742;
 inline constexpr std::size_t control_header_bytes = 12;
 inline constexpr std::size_t most_control_bytes = 1024;  // of a body
@@ -51,10 +51,7 @@ struct Hello {
 struct Open {
     std::uint16_t channel = 0;
     std::string name;  // udp, auto, udp-socket, tcp-socket
-    Wait wait = Wait::poll;
-    bool cq = false;
-    bool rotate_vis = false;
-    std::uint32_t vis = 0;
+    Question like;     // any question of the run; what concerns NIC and VIs is the same in all
     std::uint64_t arena_bytes = 0;
     std::uint64_t max_size = 0;
 };

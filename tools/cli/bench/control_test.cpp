@@ -17,12 +17,28 @@ std::span<const std::byte> body_of(const Bytes& bytes) {
     return std::span(bytes).subspan(control_header_bytes);
 }
 
-Open some_open() { return {2, "tcp-socket", Wait::block, true, false, 7, 1 << 24, 1 << 20}; }
+Question some_question() {
+    Question question;
+    question.bench = Bench::rate;
+    question.op = Op::write;
+    question.wait = Wait::block;
+    question.reliability = Reliability::reception;
+    question.cq = question.immediate = true;
+    question.depth = 16;
+    question.vis = 7;
+    question.active_vis = 3;
+    question.segments = 2;
+    question.reuse = 40;
+    question.size = 4096;
+    return question;
+}
+
+Open some_open() { return {2, "tcp-socket", some_question(), 1 << 24, 1 << 20}; }
 
 RemoteOrder some_order() {
     RemoteOrder order;
     order.channel = 3;
-    order.question = {Bench::rate, Op::write, Wait::block, false, true, 16, 5, 4096};
+    order.question = some_question();
     order.effort = {10, 200, 30};
     return order;
 }
@@ -43,9 +59,7 @@ TEST(Control, WhatIsSaidIsUnderstood) {
     const auto open = parse_open(body_of(to_bytes(some_open())));
     ASSERT_TRUE(open.has_value());
     EXPECT_EQ(open->name, "tcp-socket");
-    EXPECT_EQ(open->wait, Wait::block);
-    EXPECT_TRUE(open->cq);
-    EXPECT_EQ(open->vis, 7u);
+    EXPECT_EQ(open->like, some_question());
     EXPECT_EQ(open->max_size, 1u << 20);
 
     const auto order = parse_order(body_of(to_bytes(some_order())));
@@ -127,6 +141,7 @@ TEST(Control, NoiseIsRefusedOrHarmless) {
             EXPECT_LE(parsed->question.bench, Bench::verify);
             EXPECT_LE(parsed->question.op, Op::read);
             EXPECT_LE(parsed->question.wait, Wait::block);
+            EXPECT_LE(parsed->question.reliability, Reliability::reception);
         }
         if (const auto parsed = parse_answer(body_of(answer))) {
             ++understood;
@@ -146,7 +161,7 @@ TEST(Control, AServerHasLimits) {
     open.arena_bytes = ~0ull;
     EXPECT_NE(objection_to(open, 1), "");
     open = some_open();
-    open.vis = most_vis + 1;
+    open.like.vis = most_vis + 1;
     EXPECT_NE(objection_to(open, 0), "");
     open = some_open();
     open.max_size = most_message_bytes + 1;
@@ -163,7 +178,10 @@ TEST(Control, AnOrderKeepsToWhatWasOpened) {
     for (const auto& change : std::vector<void (*)(Question&)>{
              [](Question& q) { q.size = 4097; }, [](Question& q) { q.size = ~0ull; },
              [](Question& q) { q.depth = 0; }, [](Question& q) { q.depth = most_depth + 1; },
-             [](Question& q) { q.vis = 8; }}) {
+             [](Question& q) { q.vis = 8; }, [](Question& q) { q.active_vis = 9; },
+             [](Question& q) { q.active_vis = 0; }, [](Question& q) { q.segments = 0; },
+             [](Question& q) { q.segments = ~0u; }, [](Question& q) { q.reuse = 101; },
+             [](Question& q) { q.segments = 252; }}) {
         Question other = question;
         change(other);
         EXPECT_NE(objection_to(other, effort, open), "");

@@ -24,7 +24,7 @@ public:
         pools_ = pools_of(link_.arena, question);
         if (is_verifying()) {
             std::memset(pools_.receive.base, std::to_integer<int>(untouched_byte),
-                        pools_.receive.stride * pools_.receive.count);
+                        pools_.receive.bytes());
         } else {
             wipe(pools_.receive, question.size);
         }
@@ -43,24 +43,27 @@ protected:
         return give_up("{}: {}", call, std::strerror(code));
     }
 
-    std::byte* stamped(std::uint64_t i) {
-        std::byte* buffer = pools_.send.at(i);
+    // Message i's buffer, with proof number `proof` in it. Small messages prove their number by how
+    // often their buffer came round, so there the two are the same.
+    std::byte* stamped(std::uint64_t i) { return stamped(pools_.send.at(i), i); }
+    std::byte* stamped(std::byte* buffer, std::uint64_t proof) {
         if (is_verifying()) {
-            fill(buffer, question_.size, i, link_.own());
+            fill(buffer, question_.size, proof, link_.own());
         } else {
-            stamp(buffer, question_.size, i, pools_.send.count);
+            stamp(buffer, question_.size, proof, pools_.send.count);
         }
         return buffer;
     }
-    bool check(std::uint64_t i) {
+    bool check(std::uint64_t i) { return check(i, i); }
+    bool check(std::uint64_t i, std::uint64_t proof) {
         const Pool& pool = pools_.receive;
         if (is_verifying()) {
             const std::uint64_t wrong =
-                first_wrong_byte(pool.at(i), question_.size, pool.stride, i, link_.other());
+                first_wrong_byte(pool.at(i), question_.size, pool.stride, proof, link_.other());
             if (wrong == pool.stride) return true;
             return give_up("byte {} of message {} of {} bytes is wrong", wrong, i, question_.size);
         }
-        if (read_and_check(pool.at(i), question_.size, i, pool.count)) return true;
+        if (read_and_check(pool.at(i), question_.size, proof, pool.count)) return true;
         return give_up("message {} of {} bytes arrived with wrong bytes", i, question_.size);
     }
     bool is_stream() const { return via::bench::is_stream(question_); }

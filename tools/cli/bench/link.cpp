@@ -1,6 +1,7 @@
 #include "bench/link.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "bench/clock.hpp"
@@ -13,10 +14,13 @@ namespace {
 constexpr int probe_batches = 9;
 constexpr int trips_per_batch = 200;
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t descriptor_size = 64;  // of one for each idle VI
 
-std::size_t pool_bytes(const Question& question) {
-    const std::size_t bytes = stride_for(question) * buffers_for(question);
+Pool pool_of(const Question& question) {
+    return {nullptr, stride_for(question), buffers_for(question), buffers_to_reuse(question),
+            question.reuse.value_or(0)};
+}
+
+std::size_t whole_pages(std::size_t bytes) {
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
@@ -38,17 +42,26 @@ const char* name_of(Step step) {
     return "?";
 }
 
+std::size_t descriptor_stride(std::uint32_t segments) {
+    return std::bit_ceil(std::max<std::size_t>(32 + 16 * (std::size_t{segments} + 1), 64));
+}
+
 std::size_t arena_bytes_for(const Question& question) {
-    const std::size_t idle = (question.vis * descriptor_size + page_bytes - 1) / page_bytes;
-    return 2 * pool_bytes(question) + descriptor_bytes + idle * page_bytes;
+    const Pool pool = pool_of(question);
+    const std::size_t descriptors =
+        2 * std::size_t{pool.window()} * descriptor_stride(question.segments) +
+        (control_sends + control_receives + question.vis) * descriptor_stride(1);
+    return 2 * whole_pages(pool.bytes()) + whole_pages(descriptors);
 }
 
 Pools pools_of(const Arena& arena, const Question& question) {
     Pools pools;
-    pools.send = {arena.base, stride_for(question), buffers_for(question)};
+    pools.send = pool_of(question);
+    const std::size_t bytes = whole_pages(pools.send.bytes());
+    pools.send.base = arena.base;
     pools.receive = pools.send;
-    pools.receive.base += pool_bytes(question);
-    pools.rest = pools.receive.base + pool_bytes(question);
+    pools.receive.base += bytes;
+    pools.rest = pools.receive.base + bytes;
     return pools;
 }
 

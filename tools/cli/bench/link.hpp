@@ -59,21 +59,43 @@ inline constexpr const char* called_off = "called off";
 
 // Bytes that `question` needs of an arena: two pools of buffers and room for descriptors.
 std::size_t arena_bytes_for(const Question& question);
-inline constexpr std::size_t descriptor_bytes = 1u << 20;
 
-// The buffers of one direction. Message i uses buffer i modulo count.
+// From one descriptor to the next: 32 bytes, then 16 for an address and for each segment of data,
+// up to a power of two from 64 on (VIPL 1.2, 4.9).
+std::size_t descriptor_stride(std::uint32_t segments);
+
+// Receives and sends besides those of messages: credits and other empty messages.
+inline constexpr std::uint64_t control_receives = 8;
+inline constexpr std::uint64_t control_sends = 4;
+
+// The buffers of one direction. They come in turn: message i uses buffer i modulo count, a power of
+// two. Or `reuse` percent of the messages, evenly spread, take those of `again` buffers in turn,
+// and the others the `count` buffers behind them.
 struct Pool {
     std::byte* base = nullptr;
     std::uint64_t stride = 64;
     std::uint32_t count = 1;
+    std::uint32_t again = 0;
+    std::uint32_t reuse = 0;
 
-    std::byte* at(std::uint64_t message) const { return base + message % count * stride; }
+    std::uint64_t index(std::uint64_t message) const {
+        if (again == 0) return message & (count - 1);
+        const std::uint64_t reused = message * reuse / 100;
+        const bool reuses = (message + 1) * reuse / 100 != reused;
+        return reuses ? reused & (again - 1) : again + ((message - reused) & (count - 1));
+    }
+    std::byte* buffer(std::uint64_t number) const { return base + number * stride; }
+    std::byte* at(std::uint64_t message) const { return buffer(index(message)); }
+    std::uint32_t total() const { return again + count; }
+    std::size_t bytes() const { return total() * stride; }
+    // Messages that may be under way: no two of them share a buffer.
+    std::uint32_t window() const { return again == 0 ? count : again; }
 };
 
 struct Pools {
     Pool send;
     Pool receive;
-    std::byte* rest = nullptr;  // descriptor_bytes behind the pools
+    std::byte* rest = nullptr;  // descriptors behind the pools
 };
 
 // Both sides lay out their arenas alike, so an offset names the same buffer in both.

@@ -107,7 +107,48 @@ bool stream(End& end, Link& link, std::uint64_t messages, Reading& reading) {
     return true;
 }
 
-// A whole sample of a message channel, either kind.
+// Ends that can stream in both directions at once can tell what they can do without waiting:
+// bool can_send(i), bool has_arrived(i); and look for more to do: bool look().
+template <class End>
+concept TwoWay = requires(End& end) {
+    end.can_send(0);
+    end.has_arrived(0);
+    end.look();
+};
+
+// Both sides send all they can and take what comes. Each from its own first post to its own last
+// receive.
+template <TwoWay End>
+bool stream_both_ways(End& end, std::uint64_t messages, Reading& reading) {
+    const std::int64_t cpu_start_ns = cpu_ns();
+    reading.first_ns = now_ns();
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    while (sent < messages || received < messages) {
+        const bool sending = sent < messages && end.can_send(sent);
+        const bool receiving = received < messages && end.has_arrived(received);
+        if (sending && !end.send(sent++)) return false;
+        if (receiving) {
+            if (!end.receive(received++)) return false;
+            if (received == messages) reading.last_ns = now_ns();
+        }
+        if (!sending && !receiving && !end.look()) return false;
+    }
+    reading.messages = messages;
+    reading.cpu_ns = cpu_ns() - cpu_start_ns;
+    return true;
+}
+
+template <class End>
+bool any_stream(End& end, Link& link, const Question& question, std::uint64_t messages,
+                Reading& reading) {
+    if constexpr (TwoWay<End>) {
+        if (question.both_ways) return stream_both_ways(end, messages, reading);
+    }
+    return stream(end, link, messages, reading);
+}
+
+// A whole sample of a message channel, any kind.
 template <class End>
 Result<Reading> run_messages(End& end, Link& link, const Question& question, const Effort& effort) {
     const auto phase = [&](std::uint64_t messages, auto&& body) {
@@ -120,8 +161,10 @@ Result<Reading> run_messages(End& end, Link& link, const Question& question, con
         good = phase(effort.total(), [&] { return ping_pong(end, link, effort, reading); });
     } else {
         Reading unused;
-        good = phase(effort.warmup, [&] { return stream(end, link, effort.warmup, unused); }) &&
-               phase(effort.messages, [&] { return stream(end, link, effort.messages, reading); });
+        const auto streamed = [&](std::uint64_t messages, Reading& into) {
+            return phase(messages, [&] { return any_stream(end, link, question, messages, into); });
+        };
+        good = streamed(effort.warmup, unused) && streamed(effort.messages, reading);
     }
     if (good) return reading;
     if (!end.trouble().empty()) return fail("{}", end.trouble());

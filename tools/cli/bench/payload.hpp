@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,9 +15,10 @@ namespace via::bench {
 // Word that message `i` carries; never 0.
 inline std::uint64_t word_of(std::uint64_t i) { return i + 1; }
 
-// Last byte of a message under eight bytes: differs from what its buffer held before; never 0.
+// Last byte of a message under eight bytes: differs from what its buffer, one of `count` (a power
+// of two), held before; never 0.
 inline std::uint8_t byte_of(std::uint64_t i, std::uint32_t count) {
-    return static_cast<std::uint8_t>(1 + i / count % 255);
+    return static_cast<std::uint8_t>(1 + (i >> std::countr_zero(count)) % 255);
 }
 
 inline void store_word(std::byte* to, std::uint64_t word) { std::memcpy(to, &word, sizeof word); }
@@ -65,12 +67,13 @@ inline bool read_and_check(const std::byte* buffer, std::uint64_t size, std::uin
 
 // Removes old proofs from a pool.
 inline void wipe(const Pool& pool, std::uint64_t size) {
-    for (std::uint32_t i = 0; i < pool.count; ++i) {
+    for (std::uint32_t i = 0; i < pool.total(); ++i) {
+        std::byte* const buffer = pool.buffer(i);
         if (size >= 8) {
-            store_word(pool.at(i), 0);
-            store_word(pool.at(i) + size - 8, 0);
+            store_word(buffer, 0);
+            store_word(buffer + size - 8, 0);
         } else if (size > 0) {
-            pool.at(i)[size - 1] = std::byte{0};
+            buffer[size - 1] = std::byte{0};
         }
     }
 }

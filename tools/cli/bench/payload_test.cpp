@@ -109,6 +109,14 @@ TEST(Sizes, StreamsRotateOverSixteenMegabytesAndAtLeastTheDepth) {
     EXPECT_EQ(buffers_for(question), 256u);
     question.depth = 1024;
     EXPECT_EQ(buffers_for(question), 1024u);
+    question.depth = 1000;
+    EXPECT_EQ(buffers_for(question), 1024u) << "a power of two";
+    question.size = 100'000;
+    question.depth = 16;
+    EXPECT_EQ(buffers_for(question), 128u);
+    question.size = 64 << 20;
+    question.depth = 3;
+    EXPECT_EQ(buffers_for(question), 4u);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
+
+#include "json.hpp"
 
 namespace via::bench {
 
@@ -10,10 +13,11 @@ namespace {
 
 constexpr std::array modes{Mode::near, Mode::between, Mode::far, Mode::remote};
 
-std::vector<double> collect(const Series& series, Mode mode, double Sample::* what) {
+template <class What>
+std::vector<double> collect(const Series& series, Mode mode, What&& what) {
     std::vector<double> values;
     for (const Sample& sample : series.samples) {
-        if (sample.verdict.mode == mode) values.push_back(sample.*what);
+        if (sample.verdict.mode == mode) values.push_back(std::invoke(what, sample));
     }
     return values;
 }
@@ -21,6 +25,7 @@ std::vector<double> collect(const Series& series, Mode mode, double Sample::* wh
 Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
     Row row;
     row.device = outcome.channels[series.channel];
+    if (series.channel < outcome.versions.size()) row.version = outcome.versions[series.channel];
     row.ours = series.channel == 0;
     row.question = series.asked;
     row.mode = mode;
@@ -30,7 +35,17 @@ Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
         row.summary.p99 = median(collect(series, mode, &Sample::p99_us));
         row.p999_us = median(collect(series, mode, &Sample::p999_us));
     }
-    row.cpu_us = median(collect(series, mode, &Sample::cpu_us));
+    row.cpu_us =
+        median(collect(series, mode, [](const Sample& of) { return of.cpu_us[0] + of.cpu_us[1]; }));
+    for (std::size_t side = 0; side < 2; ++side) {
+        row.cpu_us_each[side] =
+            median(collect(series, mode, [&](const Sample& of) { return of.cpu_us[side]; }));
+    }
+    for (std::size_t from = 0; from < 2; ++from) {
+        row.each[from] =
+            median(collect(series, mode, [&](const Sample& of) { return of.each[from]; }));
+    }
+    row.fairness = median(collect(series, mode, &Sample::fairness));
     row.probe_ns = median(collect(series, mode, &Sample::probe_ns));
     row.rounds = static_cast<std::uint32_t>(kept_in(series, mode));
     row.dropped = static_cast<std::uint32_t>(
@@ -51,8 +66,8 @@ std::string figure(double value) {
 std::string figure_if_any(double value) { return value > 0 ? figure(value) : "-"; }
 
 // Between machines there is none.
-std::string probe_of(const Row& row, const char* none, int digits) {
-    return row.mode == Mode::remote ? none : fmt::format("{:.{}f}", row.probe_ns, digits);
+std::string probe_of(const Row& row) {
+    return row.mode == Mode::remote ? "-" : fmt::format("{:.0f}", row.probe_ns);
 }
 
 std::string heading(const Row& row) {
@@ -63,63 +78,80 @@ std::string heading(const Row& row) {
     text += fmt::format("; {} by {}, wait {}, depth {}", row.device, name_of(question.op),
                         name_of(question.wait), question.depth);
     if (question.cq) text += ", one completion queue";
-    if (question.vis > 0) {
-        text +=
-            fmt::format(", {} more VIs {}", question.vis, question.rotate_vis ? "in turn" : "idle");
+    if (question.active_vis > 1) text += fmt::format(", {} VIs in turn", question.active_vis);
+    const std::uint32_t idle = question.vis + 1 - question.active_vis;
+    if (idle > 0) text += fmt::format(", {} more VIs idle", idle);
+    if (question.reliability != Reliability::delivery) {
+        text += fmt::format(", reliability {}", name_of(question.reliability));
     }
+    if (question.immediate) text += ", immediate data";
+    if (question.segments > 1) text += fmt::format(", {} segments", question.segments);
+    if (question.both_ways) text += "; both ways at once, their sum";
+    if (question.senders > 1) text += fmt::format("; {} senders to one", question.senders);
     if (row.mode == Mode::remote) text += "; two machines, neither near nor far";
+    if (question.reuse) {
+        return text + fmt::format("; {} % of messages in the same {} buffers", *question.reuse,
+                                  buffers_to_reuse(question));
+    }
     return text +
            (is_stream(question) ? "; up to 256 buffers or 16 MB in turn" : "; two buffers in turn");
 }
 
-// A device's name is the user's; no other string needs it.
-std::string escaped(const std::string& text) {
-    std::string safe;
-    for (const char c : text) {
-        if (c == '"' || c == '\\') safe += '\\';
-        if (static_cast<unsigned char>(c) < 0x20) {
-            safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-            safe += c;
-        }
-    }
-    return safe;
-}
-
-std::string joined(const std::vector<double>& values) {
-    std::string text;
-    for (const double value : values) {
-        text += fmt::format("{}{:.6g}", text.empty() ? "" : ",", value);
-    }
-    return text;
-}
-
-// A program of others tells no more than its mean.
-std::string number_or_null(double value) {
-    return value > 0 ? fmt::format("{:.6g}", value) : "null";
-}
-
 std::string json_line(const Row& row, std::optional<double> ratio, const std::string& against) {
     const Question& question = row.question;
-    std::string line = fmt::format(
-        R"({{"schema":"via-bench-1","bench":"{}","device":"{}","ours":{},"op":"{}","size":{},)",
-        name_of(question.bench), escaped(row.device), row.ours, name_of(question.op),
-        question.size);
-    line += fmt::format(R"("wait":"{}","cq":{},"depth":{},"vis":{},"rotate_vis":{},)",
-                        name_of(question.wait), question.cq, question.depth, question.vis,
-                        question.rotate_vis);
-    line +=
-        fmt::format(R"("unit":"{}","median":{:.6g},"min":{:.6g},"max":{:.6g},"p99":{},"p999":{},)",
-                    unit_of(question.bench), row.summary.median, row.summary.min, row.summary.max,
-                    number_or_null(row.summary.p99), number_or_null(row.p999_us));
-    line += fmt::format(R"("cpu_us":{},"values":[{}],)", number_or_null(row.cpu_us),
-                        joined(row.values));
-    line += fmt::format(R"("rounds":{},"dropped":{},"probe_ns":{},"mode":"{}",)", row.rounds,
-                        row.dropped, probe_of(row, "null", 1), name_of(row.mode));
-    line += ratio ? fmt::format(R"("ratio":{:.6g},)", *ratio) : R"("ratio":null,)";
-    line += against.empty() ? R"("against":null})"
-                            : fmt::format(R"("against":"{}"}})", escaped(against));
-    return line + "\n";
+    cli::JsonLine line("via-bench-1");
+    line.text("bench", name_of(question.bench)).text("device", row.device);
+    line.boolean("ours", row.ours).text("op", name_of(question.op)).number("size", question.size);
+    line.text("wait", name_of(question.wait)).boolean("cq", question.cq);
+    line.number("depth", question.depth).number("vis", question.vis);
+    line.number("active_vis", question.active_vis);
+    line.text("reliability", name_of(question.reliability));
+    line.number("segments", question.segments).boolean("immediate", question.immediate);
+    if (question.reuse) {
+        line.number("reuse", *question.reuse);
+    } else {
+        line.null("reuse");
+    }
+    line.boolean("both_ways", question.both_ways).number("senders", question.senders);
+    if (!row.version.empty()) line.text("version", row.version);
+    line.text("unit", unit_of(question.bench));
+    line.figure("median", row.summary.median).figure("min", row.summary.min);
+    line.figure("max", row.summary.max).figure_if_any("p99", row.summary.p99);
+    // A program of others tells no more than its mean.
+    line.figure_if_any("p999", row.p999_us).figure_if_any("cpu_us", row.cpu_us);
+    line.figures("cpu_us_each", row.cpu_us_each);
+    if (question.both_ways) line.figures("median_each", row.each);
+    if (question.senders > 1) line.figure("fairness", row.fairness);
+    line.figures("values", row.values);
+    line.number("rounds", row.rounds).number("dropped", row.dropped);
+    if (row.mode == Mode::remote) {
+        line.null("probe_ns");
+    } else {
+        line.figure("probe_ns", row.probe_ns);
+    }
+    line.text("mode", name_of(row.mode));
+    if (ratio) {
+        line.figure("ratio", *ratio);
+    } else {
+        line.null("ratio");
+    }
+    return (against.empty() ? line.null("against") : line.text("against", against)).line();
+}
+
+// Columns that only some questions have: their headings, and a row's figures.
+std::string more_headings(const Question& question) {
+    std::string text;
+    if (question.both_ways) text += fmt::format(" {:>9} {:>9}", "there", "back");
+    if (question.senders > 1) text += fmt::format(" {:>8}", "fairness");
+    return text;
+}
+std::string more_figures(const Row& row) {
+    std::string text;
+    if (row.question.both_ways) {
+        text += fmt::format(" {:>9} {:>9}", figure(row.each[0]), figure(row.each[1]));
+    }
+    if (row.question.senders > 1) text += fmt::format(" {:>8.3f}", row.fairness);
+    return text;
 }
 
 std::string kept_text(const Series& series) {
@@ -219,28 +251,27 @@ std::string drop_text(const Outcome& outcome) {
 }
 
 std::string table(const std::vector<Row>& rows) {
+    constexpr auto line =
+        "{:>6}  {:<12} {:<7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7} {:>6} {:>8}{}\n";
     std::string text;
     const Row* above = nullptr;
     for (const Row& row : rows) {
         if (above == nullptr) {
             text += heading(row) + "\n";
-            text += fmt::format(
-                "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-                "{:>7} {:>6} {:>8}\n",
-                "size", "channel", "mode", "median", "min", "max", "p99", "p99.9", "cpu us",
-                "rounds", "dropped", "probe", "ratio");
+            text += fmt::format(line, "size", "channel", "mode", "median", "min", "max", "p99",
+                                "p99.9", "cpu us", "(second)", "rounds", "dropped", "probe",
+                                "ratio", more_headings(row.question));
         } else if (!same_cell(*above, row)) {
             text += "\n";
         }
         above = &row;
-        text += fmt::format(
-            "{:>6}  {:<12} {:<5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} "
-            "{:>7} {:>6} {:>8}\n",
-            size_text(row.question.size), row.device, name_of(row.mode), figure(row.summary.median),
-            figure(row.summary.min), figure(row.summary.max), figure_if_any(row.summary.p99),
-            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
-            figure_if_any(row.cpu_us), row.rounds, row.dropped, probe_of(row, "-", 0),
-            row.ratio ? figure(*row.ratio) : "-");
+        text += fmt::format(line, size_text(row.question.size), row.device, name_of(row.mode),
+                            figure(row.summary.median), figure(row.summary.min),
+                            figure(row.summary.max), figure_if_any(row.summary.p99),
+                            row.question.bench == Bench::latency ? figure_if_any(row.p999_us) : "-",
+                            figure_if_any(row.cpu_us), figure_if_any(row.cpu_us_each[1]),
+                            row.rounds, row.dropped, probe_of(row),
+                            row.ratio ? figure(*row.ratio) : "-", more_figures(row));
     }
     return text;
 }

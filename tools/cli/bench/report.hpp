@@ -1,6 +1,7 @@
 // From samples to rows, a table and JSON lines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,13 +14,17 @@ namespace via::bench {
 // One channel, one question, one mode.
 struct Row {
     std::string device;
+    std::string version;  // of a program of others
     bool ours = false;
     Question question;
     Mode mode = Mode::near;
     Summary summary;             // over rounds; a latency's p99 is the median of the rounds' own
     std::vector<double> values;  // of the rounds, in their order
     double p999_us = 0;          // latency only
-    double cpu_us = 0;           // processor time per message, both processes
+    double cpu_us = 0;           // processor time per message, both processes together,
+    std::array<double, 2> cpu_us_each{};  // and each, the first one first
+    std::array<double, 2> each{};         // both ways: medians of the two directions
+    double fairness = 0;                  // many senders: median of Jain's index
     std::uint32_t rounds = 0;
     std::uint32_t dropped = 0;    // of this channel and question, in whatever mode
     double probe_ns = 0;          // median

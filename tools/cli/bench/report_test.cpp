@@ -13,7 +13,7 @@ Sample kept(double value, Mode mode) {
     sample.value = value;
     sample.p99_us = value * 2;
     sample.p999_us = value * 3;
-    sample.cpu_us = value * 2;
+    sample.cpu_us = {value, value * 4};
     sample.probe_ns = mode == Mode::near ? 52 : 240;
     return sample;
 }
@@ -136,15 +136,51 @@ TEST(Json, ExactlyTheseFieldsInThisOrder) {
     std::istringstream lines(json_lines(make_rows(outcome, 3)));
     std::string line;
     ASSERT_TRUE(std::getline(lines, line));
-    EXPECT_EQ(line, R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
-                    R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
-                    R"("rotate_vis":false,"unit":"us","median":0.1,"min":0.1,"max":0.1,"p99":0.2,)"
-                    R"("p999":0.3,"cpu_us":0.2,"values":[0.1,0.1,0.1],"rounds":3,"dropped":0,)"
-                    R"("probe_ns":52.0,"mode":"near","ratio":0.05,"against":"pipe"})");
+    EXPECT_EQ(
+        line,
+        R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
+        R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
+        R"("active_vis":1,"reliability":"delivery","segments":1,"immediate":false,)"
+        R"("reuse":null,"both_ways":false,"senders":1,"unit":"us","median":0.1,"min":0.1,"max":0.1,"p99":0.2,)"
+        R"("p999":0.3,"cpu_us":0.5,"cpu_us_each":[0.1,0.4],"values":[0.1,0.1,0.1],)"
+        R"("rounds":3,"dropped":0,"probe_ns":52,"mode":"near","ratio":0.05,)"
+        R"("against":"pipe"})");
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);
     EXPECT_NE(line.find(R"("ratio":0.05,"against":"shm"})"), std::string::npos);
     EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(Json, BothWaysAndManySendersTellMore) {
+    Outcome outcome = two_channels();
+    Question& asked = outcome.series[0].asked;
+    asked.bench = Bench::rate;
+    asked.both_ways = true;
+    asked.senders = 3;
+    asked.reuse = 25;
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    for (Sample& sample : outcome.series[0].samples) {
+        sample.each = {0.25, 0.75};
+        sample.fairness = 0.9;
+    }
+    const auto rows = make_rows(outcome, 3);
+    const std::string text = json_lines(rows);
+    EXPECT_NE(text.find(R"("reuse":25,"both_ways":true,"senders":3)"), std::string::npos) << text;
+    EXPECT_NE(text.find(R"("median_each":[0.25,0.75],"fairness":0.9)"), std::string::npos) << text;
+    const std::string printed = table(rows);
+    EXPECT_NE(printed.find("there"), std::string::npos) << printed;
+    EXPECT_NE(printed.find("fairness"), std::string::npos) << printed;
+}
+
+TEST(Json, AProgramOfOthersTellsItsVersion) {
+    Outcome outcome = two_channels();
+    outcome.versions = {"", "Pipes 2.0"};
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    add(outcome.series[1], {1, 1, 1}, Mode::near);
+    const std::string text = json_lines(make_rows(outcome, 3));
+    const std::size_t at = text.find(R"("version":"Pipes 2.0","unit")");
+    EXPECT_GT(at, text.find('\n')) << text;
+    EXPECT_NE(at, std::string::npos) << text;
 }
 
 TEST(Json, AloneThereIsNothingToCompareWith) {

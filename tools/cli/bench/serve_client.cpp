@@ -126,8 +126,7 @@ Status Client::answer(const Message& message) {
 // The channel of that name, from our side.
 std::unique_ptr<Channel> make_served(const Open& open, const Places& places) {
     if (open.name == "udp" || open.name == "auto") {
-        return make_via_device(
-            {open.name, places, open.wait, open.cq, open.rotate_vis, open.vis, false});
+        return make_via_device({open.name, places, open.like, false});
     }
     return goes_between_machines(open.name) ? make_comparison(open.name, places) : nullptr;
 }
@@ -174,7 +173,7 @@ Status Client::start(Served& served) {
     served.channel->drop_files();
     if (!started) return started;
     wire->reset();
-    return pass_on_answer(served, sample_timeout_ms + static_cast<int>(served.open.vis) * 50);
+    return pass_on_answer(served, sample_timeout_ms + static_cast<int>(served.open.like.vis) * 50);
 }
 
 Result<FileHandle> Client::listen_for_process(std::uint16_t& port) {

@@ -14,11 +14,22 @@ constexpr int ask_timeout_ms = 30'000;
 constexpr int tuning_turns = 6;
 constexpr std::uint64_t small_bytes = 4096;
 
-// From the readings of both sides: first post by the one that has it, last receive likewise.
-double elapsed_ns(const RawSample& raw) {
+// From the readings of both sides: first post by the one that has it, last receive likewise; both
+// ways, from the first of all to the last of all.
+double elapsed_ns(const Question& question, const RawSample& raw) {
     const auto& [first, second] = raw.readings;
+    if (question.both_ways) {
+        return static_cast<double>(std::max(first.last_ns, second.last_ns) -
+                                   std::min(first.first_ns, second.first_ns));
+    }
     const std::int64_t last_ns = second.last_ns != 0 ? second.last_ns : first.last_ns;
     return static_cast<double>(last_ns - first.first_ns);
+}
+
+std::string why_not(const Channel& channel, const Question& asked) {
+    if (!channel.goes_many_ways() && asked.both_ways) return "goes one way at a time";
+    if (!channel.goes_many_ways() && asked.senders > 1) return "has one sender";
+    return channel.refuses(asked);
 }
 
 class Session {
@@ -31,6 +42,7 @@ public:
         for (const auto& channel : plan_.channels) outcome_.channels.push_back(channel->name());
         deadline_ns_ = now_ns() + std::int64_t{plan_.max_seconds} * 1'000'000'000;
         if (auto started = start_pairs(); !started) return std::unexpected(started.error());
+        tell_versions();
         if (auto fits = line_up(); !fits) return std::unexpected(fits.error());
         if (auto measured = measure_rounds(); !measured) return std::unexpected(measured.error());
         return std::move(outcome_);
@@ -67,6 +79,15 @@ private:
         return {};
     }
 
+    void tell_versions() {
+        for (const auto& pair : pairs_) {
+            const std::string version = pair->channel().version();
+            outcome_.versions.push_back(version);
+            if (version.empty()) continue;
+            outcome_.notes.push_back(fmt::format("{} is {}", pair->channel().name(), version));
+        }
+    }
+
     Status start_pair(std::unique_ptr<Channel> channel, const PairSetup& setup) {
         const auto keep = [&](auto pair) -> Status {
             if (!pair) return std::unexpected(pair.error());
@@ -83,7 +104,7 @@ private:
             for (std::size_t c = 0; c < pairs_.size(); ++c) {
                 const Channel& channel = pairs_[c]->channel();
                 const Question asked = channel.adapt(plan_.questions[q]);
-                const std::string why = channel.refuses(asked);
+                const std::string why = why_not(channel, asked);
                 if (!why.empty() && c == 0) {
                     return fail("{}: {} at {} bytes {}", channel.name(), name_of(asked.bench),
                                 asked.size, why);
@@ -112,7 +133,7 @@ private:
         for (int turn = 0; turn < tuning_turns; ++turn) {
             auto raw = ask(series, effort);
             if (!raw) return std::unexpected(raw.error());
-            const double took_ns = std::max(elapsed_ns(*raw), 1.0);
+            const double took_ns = std::max(elapsed_ns(series.asked, *raw), 1.0);
             message_ns = took_ns / static_cast<double>(effort.messages);
             const double short_by = static_cast<double>(wanted_ns) / took_ns;
             if (short_by < 4) break;
@@ -138,6 +159,10 @@ private:
         AnyPair& pair = *pairs_[series.channel];
         for (int turn = 0; turn < tuning_turns; ++turn) {
             auto raw = pair.ask(series.asked, effort, ask_timeout_ms);
+            if (!raw && series.asked.reliability == Reliability::unreliable) {
+                return fail("{} (an unreliable VI may lose messages, and a lost one ends a run)",
+                            raw.error().what);
+            }
             if (!raw || !raw->readings[0].retry) return raw;
         }
         return fail("{}: did not come to an end with tuning itself", pair.channel().name());
@@ -226,23 +251,27 @@ Sample to_sample(const Question& question, const RawSample& raw, const ModeLimit
     sample.probe_ns = (raw.probe_before_ns + raw.probe_after_ns) / 2;
     const Reading& first = raw.readings[0];
     const auto messages = static_cast<double>(std::max<std::uint64_t>(first.messages, 1));
-    const double took_ns = std::max(elapsed_ns(raw), 1.0);
-    const double legs = messages * first.legs;
-    switch (question.bench) {
-        case Bench::bandwidth:
-            sample.value = messages * static_cast<double>(question.size) * 1000 / took_ns;
-            break;
-        case Bench::rate:
-            sample.value = messages * 1000 / took_ns;
-            break;
-        default:
-            sample.value = took_ns / legs / 1000;
-            break;
+    const double took_ns = std::max(elapsed_ns(question, raw), 1.0);
+    const double ways = question.both_ways ? 2 : 1;
+    const double legs = messages * first.legs * ways;
+    const auto in_unit = [&](double count, double ns) {
+        if (question.bench == Bench::rate) return count * 1000 / ns;
+        return count * static_cast<double>(question.size) * 1000 / ns;
+    };
+    sample.value = is_stream(question) ? in_unit(messages * ways, took_ns) : took_ns / legs / 1000;
+    if (question.both_ways) {
+        for (std::size_t from = 0; from < 2; ++from) {
+            const std::int64_t took = raw.readings[1 - from].last_ns - raw.readings[from].first_ns;
+            sample.each[from] = in_unit(messages, std::max(static_cast<double>(took), 1.0));
+        }
     }
+    sample.fairness = raw.readings[1].fairness;
     sample.p50_us = first.p50_ns / 1000;
     sample.p99_us = first.p99_ns / 1000;
     sample.p999_us = first.p999_ns / 1000;
-    sample.cpu_us = static_cast<double>(first.cpu_ns + raw.readings[1].cpu_ns) / legs / 1000;
+    for (std::size_t side = 0; side < 2; ++side) {
+        sample.cpu_us[side] = static_cast<double>(raw.readings[side].cpu_ns) / legs / 1000;
+    }
     return sample;
 }
 

@@ -24,8 +24,10 @@ struct Sample {
     double p50_us = 0;  // within the round; latency only
     double p99_us = 0;
     double p999_us = 0;
-    double cpu_us = 0;    // processor time per message, both processes together
-    double probe_ns = 0;  // mean of the probe before and after
+    std::array<double, 2> cpu_us{};  // processor time of each process per message
+    std::array<double, 2> each{};    // both ways: the first side's stream and the second's
+    double fairness = 0;             // many senders: Jain's index
+    double probe_ns = 0;             // mean of the probe before and after
 };
 
 // All samples of one channel for one question, dropped ones included.
@@ -39,6 +41,7 @@ struct Series {
 struct Outcome {
     std::vector<Question> questions;
     std::vector<std::string> channels;
+    std::vector<std::string> versions;  // of each channel that is a program of others, else empty
     std::vector<Series> series;
     std::vector<std::string> notes;  // what was left out and why
     bool out_of_time = false;

@@ -14,7 +14,7 @@ RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) 
     sample.readings[0].messages = messages;
     sample.readings[0].legs = legs;
     sample.readings[0].cpu_ns = took_ns;
-    sample.readings[1].cpu_ns = took_ns;
+    sample.readings[1].cpu_ns = 2 * took_ns;
     for (Disturbance& side : sample.disturbances) side.runnable = side.processors = 2;
     sample.probe_before_ns = 50;
     sample.probe_after_ns = 54;
@@ -24,7 +24,8 @@ RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) 
 TEST(ToSample, LatencyIsHalfARoundTrip) {
     const Sample sample = to_sample(Question{}, raw(1000, 4'000'000, 2));
     EXPECT_DOUBLE_EQ(sample.value, 2.0);
-    EXPECT_DOUBLE_EQ(sample.cpu_us, 4.0);
+    EXPECT_DOUBLE_EQ(sample.cpu_us[0], 2.0);
+    EXPECT_DOUBLE_EQ(sample.cpu_us[1], 4.0);
     EXPECT_DOUBLE_EQ(sample.probe_ns, 52);
     EXPECT_EQ(sample.verdict.mode, Mode::near);
 }
@@ -53,6 +54,20 @@ TEST(ToSample, StreamsRunFromFirstPostToLastReceive) {
     EXPECT_DOUBLE_EQ(to_sample(question, sample).value, 4096.0);
     question.bench = Bench::rate;
     EXPECT_DOUBLE_EQ(to_sample(question, sample).value, 1.0);
+}
+
+TEST(ToSample, BothWaysAreSummedAndTold) {
+    Question question;
+    question.bench = Bench::rate;
+    question.both_ways = true;
+    RawSample sample = raw(1000, 1'000'000, 1);
+    sample.readings[1].first_ns = 501'000;
+    sample.readings[1].last_ns = 2'001'000;
+    const Sample told = to_sample(question, sample);
+    EXPECT_DOUBLE_EQ(told.value, 1.0) << "2000 messages from the first post of all to the last one";
+    EXPECT_DOUBLE_EQ(told.each[0], 0.5);
+    EXPECT_DOUBLE_EQ(told.each[1], 2.0);
+    EXPECT_DOUBLE_EQ(told.cpu_us[1], 1.0) << "of a message, of which there are twice as many";
 }
 
 Series with(std::size_t near, std::size_t far) {

@@ -1,6 +1,7 @@
 #include "bench/types.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -10,6 +11,23 @@ namespace via::bench {
 std::unexpected<Failure> fail_errno(std::string_view what) {
     return fail("{}: {}", what, std::strerror(errno));
 }
+
+namespace {
+
+constexpr std::uint64_t pool_bytes = 16ull << 20;
+
+std::uint64_t least_buffers(const Question& question) {
+    return std::bit_ceil(std::max(question.depth, 1u));
+}
+
+// As many as fit into `bytes`, down to a power of two, from `least` to `most`.
+std::uint32_t pow2_buffers(const Question& question, std::uint64_t bytes, std::uint64_t least,
+                           std::uint64_t most) {
+    const std::uint64_t fits = std::bit_floor(bytes / std::max<std::uint64_t>(question.size, 64));
+    return static_cast<std::uint32_t>(std::clamp(fits, least, std::max(least, most)));
+}
+
+}  // namespace
 
 std::string_view name_of(Bench bench) {
     switch (bench) {
@@ -53,6 +71,18 @@ std::string_view name_of(Mode mode) {
     return "remote";
 }
 
+std::string_view name_of(Reliability reliability) {
+    switch (reliability) {
+        case Reliability::unreliable:
+            return "unreliable";
+        case Reliability::delivery:
+            return "delivery";
+        case Reliability::reception:
+            break;
+    }
+    return "reception";
+}
+
 std::string_view unit_of(Bench bench) {
     switch (bench) {
         case Bench::bandwidth:
@@ -65,11 +95,22 @@ std::string_view unit_of(Bench bench) {
 }
 
 std::uint32_t buffers_for(const Question& question) {
-    if (question.bench == Bench::latency || question.bench == Bench::verify) return 2;
-    constexpr std::uint64_t pool_bytes = 16ull << 20;
-    const std::uint64_t most = std::max<std::uint64_t>(256, question.depth);
-    const std::uint64_t fits = pool_bytes / std::max<std::uint64_t>(question.size, 64);
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fits, question.depth, most));
+    if (question.reuse) {
+        // So many that the caches have forgotten a buffer when its turn comes again.
+        constexpr std::uint64_t cold_bytes = 32ull << 20;
+        constexpr std::uint64_t most_cold = 16384;
+        return pow2_buffers(question, cold_bytes, buffers_to_reuse(question), most_cold);
+    }
+    if (!is_stream(question)) return 2;
+    const std::uint64_t least = least_buffers(question);
+    return pow2_buffers(question, pool_bytes, least, std::max<std::uint64_t>(256, least));
+}
+
+std::uint32_t buffers_to_reuse(const Question& question) {
+    if (!question.reuse) return 0;
+    if (!is_stream(question)) return 1;
+    const std::uint64_t least = least_buffers(question);
+    return pow2_buffers(question, pool_bytes, least, 4 * least);
 }
 
 std::uint64_t stride_for(const Question& question) {

@@ -15,6 +15,7 @@ namespace via::bench {
 enum class Bench : std::uint8_t { latency, bandwidth, rate, verify };
 enum class Op : std::uint8_t { send, write, read };
 enum class Wait : std::uint8_t { poll, block };
+enum class Reliability : std::uint8_t { unreliable, delivery, reception };
 
 // How close the two processors are to each other while a sample runs. It changes within seconds
 // on a virtual machine, and shared-memory figures of different modes must never be compared.
@@ -45,11 +46,17 @@ struct Question {
     Bench bench = Bench::latency;
     Op op = Op::send;
     Wait wait = Wait::poll;
-    bool cq = false;          // completions through one completion queue
-    bool rotate_vis = false;  // each message on another VI
-    std::uint32_t depth = 1;  // descriptors in flight at the sender
-    std::uint32_t vis = 0;    // connected VIs besides the first
-    std::uint64_t size = 0;   // bytes of payload
+    Reliability reliability = Reliability::delivery;
+    bool cq = false;                     // completions through one completion queue
+    bool immediate = false;              // with immediate data, which is checked
+    bool both_ways = false;              // a stream in each direction at once
+    std::uint32_t depth = 1;             // descriptors in flight at the sender
+    std::uint32_t vis = 0;               // connected VIs besides the first
+    std::uint32_t active_vis = 1;        // messages go over so many of them all in turn
+    std::uint32_t segments = 1;          // data segments of a descriptor
+    std::uint32_t senders = 1;           // processes that stream to one
+    std::optional<std::uint32_t> reuse;  // percentage of messages in a buffer that was just used
+    std::uint64_t size = 0;              // bytes of payload
 
     bool operator==(const Question&) const = default;
 };
@@ -57,9 +64,10 @@ struct Question {
 // What is left of a question for a channel that only sends and receives, and knows no VIs.
 inline Question without_vis(Question question) {
     question.op = Op::send;
-    question.cq = false;
-    question.rotate_vis = false;
+    question.reliability = Reliability::delivery;
+    question.cq = question.immediate = false;
     question.vis = 0;
+    question.active_vis = question.segments = 1;
     return question;
 }
 
@@ -83,17 +91,24 @@ struct Reading {
     double p99_ns = 0;
     double p999_ns = 0;
     std::int64_t cpu_ns = 0;  // processor time of this process from first to last
+    double fairness = 0;      // of many senders: Jain's index, 1 is fair
 };
 
 std::string_view name_of(Bench bench);
 std::string_view name_of(Op op);
 std::string_view name_of(Wait wait);
 std::string_view name_of(Mode mode);
+std::string_view name_of(Reliability reliability);
 std::string_view unit_of(Bench bench);
 
 // How many user buffers each side rotates over: two for a ping-pong, about 16 MB for a stream, so
-// that no channel lives off a buffer that never leaves the cache.
+// that no channel lives off a buffer that never leaves the cache. A power of two: a division for
+// each message would be paid by all channels, and most by the fastest.
 std::uint32_t buffers_for(const Question& question);
+
+// Further ones for messages that reuse a buffer, a power of two: one for a ping-pong; a stream has
+// more than one under way. 0: all buffers in turn.
+std::uint32_t buffers_to_reuse(const Question& question);
 
 // Distance between two of those buffers in bytes, a multiple of a cache line.
 std::uint64_t stride_for(const Question& question);

@@ -12,12 +12,9 @@ namespace {
 class ViaEndpoint final : public Endpoint {
 public:
     ViaEndpoint(Link& link, const DeviceOptions& options, const std::string& discriminator)
-        : link_(link),
-          rotating_(options.rotate_vis),
-          port_(link, options, discriminator),
-          end_(link, port_) {}
+        : link_(link), port_(link, options, discriminator), end_(link, port_) {}
 
-    Status open() override { return port_.open(rotating_); }
+    Status open() override { return port_.open(); }
 
     Result<Reading> measure(const Question& question, const Effort& effort) override {
         if (question.op == Op::read) return run_reads(question, effort);
@@ -28,10 +25,23 @@ private:
     Result<Reading> run_reads(const Question& question, const Effort& effort) {
         Reading reading;
         const bool good = link_.meet() && end_.begin(question, effort.total()) && link_.meet() &&
-                          read_all(question, effort, reading) && end_.finish() && link_.meet();
+                          read_all(question, effort, reading) && finish(effort, reading) &&
+                          link_.meet();
         if (good) return reading;
         if (!end_.trouble().empty()) return fail("{}", end_.trouble());
         return fail("{}", called_off);
+    }
+
+    // The target's processor time is of all reads together: it does not know which are timed.
+    bool finish(const Effort& effort, Reading& reading) {
+        const std::int64_t cpu_start_ns = cpu_ns();
+        if (!end_.finish()) return false;
+        if (link_.is_first()) return true;
+        reading.messages = effort.messages;
+        reading.cpu_ns = static_cast<std::int64_t>(static_cast<double>(cpu_ns() - cpu_start_ns) *
+                                                   static_cast<double>(effort.messages) /
+                                                   static_cast<double>(effort.total()));
+        return true;
     }
 
     // The target only lends its processor, in finish(), until it hears goodbye.
@@ -73,7 +83,6 @@ private:
     }
 
     Link& link_;
-    bool rotating_;
     ViaPort port_;
     ViaEnd end_;
 };
@@ -93,6 +102,8 @@ public:
         }
         return {};
     }
+
+    bool goes_many_ways() const override { return true; }
 
     Status prepare(std::uint64_t) override {
         static int number = 0;

@@ -1,6 +1,6 @@
-// One side of a device's channel. Data goes from buffer i % count to buffer i % count; the window
-// of messages that may be under way is the number of buffers, and in a stream the receiver returns
-// credits, empty messages on the first VI, as VIA programs do.
+// One side of a device's channel. Data goes from buffer i modulo count to buffer i modulo count;
+// the window of messages that may be under way is the number of buffers, and in a stream the
+// receiver returns credits, empty messages on the first VI, as VIA programs do.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "bench/end.hpp"
+#include "bench/via_descriptors.hpp"
 #include "bench/via_port.hpp"
 
 namespace via::bench {
 
-inline constexpr std::uint64_t control_receives = 8;
-inline constexpr std::uint64_t control_sends = 4;
 inline constexpr std::uint64_t credits_per_window = 4;
 
 class ViaEnd : public End {
@@ -26,23 +25,27 @@ public:
                            question.size, port_.max_transfer_bytes());
         }
         if (!End::begin(question, messages)) return false;
-        count_ = pools_.send.count;
+        count_ = pools_.send.window();
         credit_step_ = std::max<std::uint64_t>(count_ / credits_per_window, 1);
         // Without a completion at the target, an RDMA write is seen by looking at memory.
-        notified_ = question.op != Op::write || question.wait == Wait::block || is_verifying();
+        notified_ = question.op != Op::write || question.wait == Wait::block ||
+                    question.immediate || is_verifying();
         posted_ = reaped_ = 0;
         control_expected_ = control_posted_ = control_taken_ = control_out_ = 0;
         arrived_.assign(count_, 0);
+        const std::uint32_t vis = question.active_vis;
+        vi_to_post_ = vi_to_reap_ = vi_to_take_ = Turn(vis);
+        vi_to_refill_ = Turn(vis, count_);
         lay_out_descriptors();
         return post_first_receives();
     }
 
     bool send(std::uint64_t i) {
         while (posted_ - reaped_ >= question_.depth) {
-            if (!take(false, vi_of(reaped_))) return false;
+            if (!take(false, vi_to_reap_.now())) return false;
         }
-        while (is_stream() && i - control_taken_ * credit_step_ >= count_) {
-            if (!take(true, 0)) return false;
+        while (!has_credit(i)) {
+            if (!take(true, port_.control_vi())) return false;
         }
         stamped(i);
         return post(i);
@@ -50,39 +53,57 @@ public:
 
     bool receive(std::uint64_t i) {
         if (notified_) {
-            while (arrived_[i % count_] == 0) {
-                if (!take(true, vi_of(i))) return false;
+            std::uint8_t& arrived = arrived_[slot_of(i)];
+            while (arrived == 0) {
+                if (!take(true, vi_to_take_.now())) return false;
             }
-            arrived_[i % count_] = 0;
+            arrived = 0;
+            vi_to_take_.pass();
         } else {
             const Pool& pool = pools_.receive;
             // The NIC needs this processor to place what comes by frames, the peer's stores do not.
             const int looks = port_.exported() ? 1000 : 1;
-            for (int n = 1; !tail_arrived(pool.at(i), question_.size, i, pool.count); ++n) {
-                if (n % looks == 0 && !take(true, 0)) return false;
+            int left = looks;
+            while (!tail_arrived(pool.at(i), question_.size, i, pool.count)) {
+                if (--left > 0) continue;
+                if (!take(true, port_.control_vi())) return false;
+                left = looks;
             }
         }
         if (!check(i)) return false;
-        if (notified_ && i + count_ < messages_ &&
-            !posted(port_.post_receive(vi_of(i + count_), &receives_[i % count_]))) {
-            return false;
-        }
-        return !is_stream() || (i + 1) % credit_step_ != 0 || send_control();
+        if (notified_ && i + count_ < messages_ && !refill(i)) return false;
+        return !is_stream() || ((i + 1) & (credit_step_ - 1)) != 0 || send_control();
     }
 
     // All that was posted is taken back, on both sides.
     bool finish() {
         while (posted_ != reaped_) {
-            if (!take(false, vi_of(reaped_))) return false;
+            if (!take(false, vi_to_reap_.now())) return false;
         }
         if (says_goodbye() && !send_control()) return false;
         while (control_taken_ < control_expected_) {
-            if (!take(true, 0)) return false;
+            if (!take(true, port_.control_vi())) return false;
         }
         while (control_out_ > 0) {
-            if (!take(false, 0)) return false;
+            if (!take(false, port_.control_vi())) return false;
         }
         return true;
+    }
+
+    // For streams in both directions at once.
+    bool can_send(std::uint64_t i) const {
+        return posted_ - reaped_ < question_.depth && has_credit(i);
+    }
+    bool has_arrived(std::uint64_t i) const {
+        const Pool& pool = pools_.receive;
+        return notified_ ? arrived_[slot_of(i)] != 0
+                         : tail_arrived(pool.at(i), question_.size, i, pool.count);
+    }
+    bool look() {
+        if (port_.has_one_queue()) return take(true, 0);
+        if (posted_ != reaped_ && !take(false, vi_to_reap_.now())) return false;
+        if (control_taken_ < control_expected_ && !take(true, port_.control_vi())) return false;
+        return !notified_ || take(true, vi_to_take_.now());
     }
 
     // RDMA read: the first side posts `messages`, depth at a time, and looks at what came.
@@ -92,19 +113,23 @@ public:
         return post(i);
     }
     bool end_read(std::uint64_t i) {
-        while (arrived_[i % count_] == 0) {
-            if (!take(false, vi_of(i))) return false;
+        std::uint8_t& arrived = arrived_[slot_of(i)];
+        while (arrived == 0) {
+            if (!take(false, vi_to_reap_.now())) return false;
         }
-        arrived_[i % count_] = 0;
-        return check(i % count_);  // the target's buffers were filled once
+        arrived = 0;
+        return check(i, pools_.send.index(i));  // the target's buffers were filled once
     }
 
 private:
-    std::uint32_t vi_of(std::uint64_t i) const {
-        return question_.rotate_vis ? static_cast<std::uint32_t>(i % port_.vi_count()) : 0;
+    std::size_t slot_of(std::uint64_t i) const { return i & (count_ - 1); }
+    // In a stream only one side sends, unless both do.
+    bool goes_one_way() const { return is_stream() && !question_.both_ways; }
+    bool is_sender() const { return link_.is_first() || !goes_one_way(); }
+    bool is_receiver() const { return !link_.is_first() || !goes_one_way(); }
+    bool has_credit(std::uint64_t i) const {
+        return !is_stream() || i - control_taken_ * credit_step_ < count_;
     }
-    bool is_sender() const { return link_.is_first() || !is_stream(); }
-    bool is_receiver() const { return !link_.is_first() || !is_stream(); }
 
     // Where nothing else keeps the target's program in its calls to the end, an empty message
     // tells that the other side has what it wanted.
@@ -114,19 +139,30 @@ private:
     bool posted(bool good) { return good || give_up("{}", port_.trouble()); }
 
     bool post(std::uint64_t i) {
-        VIP_DESCRIPTOR& descriptor = sends_[i % count_];
-        if (is_verifying()) descriptor.CS.ImmediateData = static_cast<VIP_UINT32>(i);
-        if (!posted(port_.post_send(vi_of(i), &descriptor))) return false;
+        VIP_DESCRIPTOR& descriptor = *sends_.at(slot_of(i));
+        if (pools_.send.again != 0) aim_send(descriptor, i);
+        if (numbers_) descriptor.CS.ImmediateData = static_cast<VIP_UINT32>(i);
+        if (!posted(port_.post_send(vi_to_post_.now(), &descriptor))) return false;
+        vi_to_post_.pass();
         ++posted_;
         return true;
     }
 
+    // Posts the receive of message i again, for message i + count_.
+    bool refill(std::uint64_t i) {
+        VIP_DESCRIPTOR& descriptor = *receives_.at(slot_of(i));
+        if (pools_.receive.again != 0) aim_receive(descriptor, i + count_);
+        const bool good = posted(port_.post_receive(vi_to_refill_.now(), &descriptor));
+        vi_to_refill_.pass();
+        return good;
+    }
+
     bool send_control() {
         while (control_out_ >= control_sends) {
-            if (!take(false, 0)) return false;
+            if (!take(false, port_.control_vi())) return false;
         }
-        if (!posted(
-                port_.post_send(0, &control_out_descriptors_[controls_sent_ % control_sends]))) {
+        if (!posted(port_.post_send(port_.control_vi(),
+                                    controls_out_.at(controls_sent_ % control_sends)))) {
             return false;
         }
         ++controls_sent_;
@@ -135,18 +171,20 @@ private:
     }
 
     bool post_control_receive() {
-        VIP_DESCRIPTOR& descriptor = control_in_descriptors_[control_posted_ % control_receives];
+        VIP_DESCRIPTOR* descriptor = controls_in_.at(control_posted_ % control_receives);
         ++control_posted_;
-        return posted(port_.post_receive(0, &descriptor));
+        return posted(port_.post_receive(port_.control_vi(), descriptor));
     }
 
     bool post_first_receives() {
         if (is_receiver() && notified_ && question_.op != Op::read) {
+            Turn vi = vi_to_take_;
             for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count_, messages_); ++i) {
-                if (!posted(port_.post_receive(vi_of(i), &receives_[i]))) return false;
+                if (!posted(port_.post_receive(vi.now(), receives_.at(i)))) return false;
+                vi.pass();
             }
         }
-        if (is_stream() && link_.is_first() && question_.op != Op::read) {
+        if (is_stream() && is_sender() && question_.op != Op::read) {
             control_expected_ = messages_ / credit_step_;
         }
         if (hears_goodbye()) ++control_expected_;
@@ -171,10 +209,10 @@ private:
     }
 
     bool took_send(const VIP_DESCRIPTOR* descriptor) {
-        if (descriptor >= sends_ && descriptor < sends_ + count_) {
+        if (sends_.has(descriptor)) {
             ++reaped_;
-            if (question_.op == Op::read)
-                arrived_[static_cast<std::size_t>(descriptor - sends_)] = 1;
+            vi_to_reap_.pass();
+            if (question_.op == Op::read) arrived_[sends_.slot_of(descriptor)] = 1;
         } else {
             --control_out_;
         }
@@ -182,68 +220,69 @@ private:
     }
 
     bool took_receive(const VIP_DESCRIPTOR* descriptor) {
-        if (descriptor < receives_ || descriptor >= receives_ + count_) {
+        if (!receives_.has(descriptor)) {
             ++control_taken_;
             return control_posted_ >= control_expected_ || post_control_receive();
         }
-        const auto slot = static_cast<std::size_t>(descriptor - receives_);
+        const std::uint64_t slot = receives_.slot_of(descriptor);
         if (question_.op == Op::send && descriptor->CS.Length != question_.size) {
             return give_up("a message of {} bytes arrived with Length {}", question_.size,
                            static_cast<VIP_UINT32>(descriptor->CS.Length));
         }
-        if (is_verifying() && !immediate_is_right(*descriptor)) return false;
+        if (numbers_ && !immediate_is_right(*descriptor, slot)) return false;
         arrived_[slot] = 1;
         return true;
     }
 
-    bool immediate_is_right(const VIP_DESCRIPTOR& descriptor) {
+    // The message's number: of one VI the next, of several the one that comes to this slot.
+    bool immediate_is_right(const VIP_DESCRIPTOR& descriptor, std::uint64_t slot) {
         const VIP_UINT32 value = descriptor.CS.ImmediateData;
         const auto wanted = static_cast<VIP_UINT32>(verified_++);
-        if ((descriptor.CS.Status & VIP_STATUS_IMMEDIATE) != 0 && value == wanted) return true;
+        const bool right = question_.active_vis == 1 ? value == wanted : slot_of(value) == slot;
+        if ((descriptor.CS.Status & VIP_STATUS_IMMEDIATE) != 0 && right) return true;
         return give_up("immediate data {} arrived where {} was sent", value, wanted);
     }
 
     void lay_out_descriptors() {
-        sends_ = reinterpret_cast<VIP_DESCRIPTOR*>(pools_.rest);
-        receives_ = sends_ + count_;
-        control_out_descriptors_ = receives_ + count_;
-        control_in_descriptors_ = control_out_descriptors_ + control_sends;
-        const std::size_t all = 2 * count_ + control_sends + control_receives;
-        std::memset(static_cast<void*>(sends_), 0, all * sizeof(VIP_DESCRIPTOR));
+        sends_ = DescriptorRing(pools_.rest, count_, question_.segments);
+        receives_ = DescriptorRing(sends_.end(), count_, question_.segments);
+        controls_out_ = DescriptorRing(receives_.end(), control_sends, 1);
+        controls_in_ = DescriptorRing(controls_out_.end(), control_receives, 1);
         verified_ = 0;
-        for (std::uint64_t b = 0; b < count_; ++b) {
-            lay_out_send(sends_[b], b);
-            if (question_.op != Op::send || question_.size == 0) continue;
-            receives_[b].CS.SegCount = 1;
-            receives_[b].CS.Length = static_cast<VIP_UINT32>(question_.size);
-            receives_[b].DS[0].Local = port_.local(pools_.receive.at(b), question_.size);
+        numbers_ = is_verifying() || question_.immediate;
+        for (std::uint64_t slot = 0; slot < count_; ++slot) {
+            set_control(sends_.at(slot)->CS.Control);
+            aim_send(*sends_.at(slot), slot);
+            if (question_.op == Op::send) aim_receive(*receives_.at(slot), slot);
         }
         if (question_.op != Op::read || link_.is_first()) return;
-        for (std::uint64_t b = 0; b < count_; ++b) stamped(b);
+        for (std::uint64_t n = 0; n < pools_.send.total(); ++n) stamped(pools_.send.buffer(n), n);
     }
 
-    void lay_out_send(VIP_DESCRIPTOR& descriptor, std::uint64_t b) {
-        descriptor.CS.Length = static_cast<VIP_UINT32>(question_.size);
-        VIP_UINT16 segments = 0;
-        std::byte* here = pools_.send.at(b);
-        if (question_.op == Op::write) {
-            descriptor.CS.Control = VIP_CONTROL_OP_RDMAWRITE;
-            descriptor.DS[segments++].Remote = port_.remote(pools_.receive.at(b));
-        } else if (question_.op == Op::read) {
-            descriptor.CS.Control = VIP_CONTROL_OP_RDMAREAD;
-            descriptor.DS[segments++].Remote = port_.remote(pools_.send.at(b));
-            here = pools_.receive.at(b);
+    void set_control(VIP_UINT16& control) const {
+        control = question_.op == Op::write  ? VIP_CONTROL_OP_RDMAWRITE
+                  : question_.op == Op::read ? VIP_CONTROL_OP_RDMAREAD
+                                             : VIP_CONTROL_OP_SENDRECV;
+        const bool with_immediate =
+            question_.op != Op::read && (numbers_ || (question_.op == Op::write && notified_));
+        if (with_immediate) control = static_cast<VIP_UINT16>(control | VIP_CONTROL_IMMEDIATE);
+    }
+
+    // From, or to, the buffers of message i.
+    void aim_send(VIP_DESCRIPTOR& descriptor, std::uint64_t i) const {
+        if (question_.op == Op::send) {
+            return set_pieces(port_, descriptor, 0, pools_.send.at(i), question_);
         }
-        const bool with_immediate = question_.op != Op::read &&
-                                    (is_verifying() || (question_.op == Op::write && notified_));
-        if (with_immediate) {
-            descriptor.CS.Control =
-                static_cast<VIP_UINT16>(descriptor.CS.Control | VIP_CONTROL_IMMEDIATE);
+        const bool reads = question_.op == Op::read;
+        segment_of<VIP_ADDRESS_SEGMENT>(descriptor, 0) =
+            port_.remote(reads ? pools_.send.at(i) : pools_.receive.at(i));
+        set_pieces(port_, descriptor, 1, reads ? pools_.receive.at(i) : pools_.send.at(i),
+                   question_);
+    }
+    void aim_receive(VIP_DESCRIPTOR& descriptor, std::uint64_t i) const {
+        if (question_.op == Op::send) {
+            set_pieces(port_, descriptor, 0, pools_.receive.at(i), question_);
         }
-        if (question_.size > 0) {
-            descriptor.DS[segments++].Local = port_.local(here, question_.size);
-        }
-        descriptor.CS.SegCount = segments;
     }
 
     ViaPort& port_;
@@ -258,11 +297,10 @@ private:
     std::uint64_t control_out_ = 0;  // sent and not reaped
     std::uint64_t controls_sent_ = 0;
     std::uint64_t verified_ = 0;
+    Turn vi_to_post_, vi_to_reap_, vi_to_take_, vi_to_refill_;
     std::vector<std::uint8_t> arrived_;  // by buffer; of a read: completed
-    VIP_DESCRIPTOR* sends_ = nullptr;
-    VIP_DESCRIPTOR* receives_ = nullptr;
-    VIP_DESCRIPTOR* control_out_descriptors_ = nullptr;
-    VIP_DESCRIPTOR* control_in_descriptors_ = nullptr;
+    bool numbers_ = false;               // every message carries its number as immediate data
+    DescriptorRing sends_, receives_, controls_out_, controls_in_;
 };
 
 }  // namespace via::bench

@@ -3,52 +3,31 @@
 #include <via/via.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
-#include "bench/clock.hpp"
-#include "bench/via_names.hpp"
+#include "bench/via_connect.hpp"
 
 namespace via::bench {
 
 namespace {
 
-constexpr std::int64_t connect_timeout_ns = 20'000'000'000;
-constexpr VIP_ULONG connect_timeout_ms = 20'000;
 constexpr VIP_ULONG wait_ms = 1'000;
 constexpr int waits_allowed = 10;
 constexpr std::uint32_t cq_entries_besides_vis = 4096;
-// The idle VIs' receive descriptors lie at the far end of the arena, away from the busy ones.
-constexpr std::size_t idle_bytes = sizeof(VIP_DESCRIPTOR);
 
-// Host bytes, then the discriminator, as VIPL 1.4 lays them out.
-struct NetAddress {
-    NetAddress(const std::uint8_t* host, std::size_t host_bytes, const std::string& discriminator) {
-        auto* address = get();
-        address->HostAddressLen = static_cast<VIP_UINT16>(host_bytes);
-        address->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
-        std::uint8_t* to = std::copy_n(host, host_bytes, bytes.data() + 4);
-        std::copy(discriminator.begin(), discriminator.end(), to);
-    }
-    VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes.data()); }
-
-    alignas(VIP_NET_ADDRESS) std::array<std::uint8_t, 4 + 64 + 64> bytes{};
-};
-
-std::unexpected<Failure> fail_call(const char* call, VIP_RETURN code) {
-    return fail("{} returned {}", call, name_of_return(code));
+VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
+    if (reliability == Reliability::unreliable) return VIP_SERVICE_UNRELIABLE;
+    return reliability == Reliability::reception ? VIP_SERVICE_RELIABLE_RECEPTION
+                                                 : VIP_SERVICE_RELIABLE_DELIVERY;
 }
 
 }  // namespace
 
-Status ViaPort::open(bool rotating) {
+Status ViaPort::open() {
     if (auto opened = open_nic(); !opened) return opened;
     if (auto made = make_vis(); !made) return made;
-    if (!rotating) {
-        if (auto posted = post_idle_receives(); !posted) return posted;
-    }
+    if (auto posted = post_idle_receives(); !posted) return posted;
     if (!link_.meet()) return fail("{}", called_off);
     if (auto connected = connect_all(); !connected) return connected;
     if (options_.exported) {
@@ -59,26 +38,14 @@ Status ViaPort::open(bool rotating) {
 }
 
 Status ViaPort::open_nic() {
-    // Each side has its own address; the name is the same for both.
-    const bool apart =
-        options_.places.apart() &&
-        (options_.device == "udp" || (options_.device == "auto" && options_.places.remote()));
-    const std::string name =
-        options_.device + (apart ? ":" + options_.places.address_text(link_.own()) : "");
-    const char* device = name.c_str();
-    if (const VIP_RETURN code = VipOpenNic(device, &nic_); code != VIP_SUCCESS) {
-        return fail("VipOpenNic(\"{}\") returned {}; 'via info' shows the devices there are",
-                    device, name_of_return(code));
-    }
+    auto opened = via::bench::open_nic(options_.device, options_.places, link_);
+    if (!opened) return std::unexpected(opened.error());
+    nic_ = *opened;
     VipErrorCallback(nic_, this, on_error);
     if (const VIP_RETURN code = VipQueryNic(nic_, &nic_attributes_); code != VIP_SUCCESS) {
         return fail_call("VipQueryNic", code);
     }
     Published& mine = link_.mine();
-    if (nic_attributes_.NicAddressLen > mine.host.size()) return fail("NIC address too long");
-    mine.host_bytes = nic_attributes_.NicAddressLen;
-    std::memcpy(mine.host.data(), nic_attributes_.LocalNicAddress, mine.host_bytes);
-
     if (const VIP_RETURN code = VipCreatePtag(nic_, &tag_); code != VIP_SUCCESS) {
         return fail_call("VipCreatePtag", code);
     }
@@ -121,11 +88,11 @@ Status ViaPort::import_segment() {
 }
 
 Status ViaPort::make_vis() {
-    const std::uint64_t count = std::uint64_t{options_.vis} + 1;
+    const std::uint64_t count = std::uint64_t{std::max(vi_count(), control_vi() + 1)};
     if (count > nic_attributes_.MaxVI) {
         return fail("{} VIs wanted, the NIC has {}", count, nic_attributes_.MaxVI);
     }
-    if (options_.cq) {
+    if (options_.like.cq) {
         const VIP_ULONG entries =
             std::min<VIP_ULONG>(nic_attributes_.MaxCQEntries, 2 * count + cq_entries_besides_vis);
         if (const VIP_RETURN code = VipCreateCQ(nic_, entries, &cq_); code != VIP_SUCCESS) {
@@ -133,11 +100,12 @@ Status ViaPort::make_vis() {
         }
     }
     VIP_VI_ATTRIBUTES attributes{};
-    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    attributes.ReliabilityLevel = level_of(options_.like.reliability);
     attributes.MaxTransferSize = nic_attributes_.MaxTransferSize;
     attributes.Ptag = tag_;
     attributes.EnableRdmaWrite = VIP_TRUE;
-    attributes.EnableRdmaRead = VIP_TRUE;
+    attributes.EnableRdmaRead =
+        options_.like.reliability == Reliability::unreliable ? VIP_FALSE : VIP_TRUE;
     for (std::uint64_t i = 0; i < count; ++i) {
         VIP_VI_HANDLE vi = nullptr;
         const VIP_RETURN code = VipCreateVi(nic_, &attributes, cq_, cq_, &vi);
@@ -148,9 +116,10 @@ Status ViaPort::make_vis() {
 }
 
 Status ViaPort::post_idle_receives() {
+    // At the far end of the arena, away from the busy ones.
     std::byte* end = link_.arena.base + link_.arena.bytes;
-    for (std::uint32_t i = 1; i < vi_count(); ++i) {
-        auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * idle_bytes);
+    for (std::uint32_t i = options_.like.active_vis; i < vi_count(); ++i) {
+        auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * sizeof(VIP_DESCRIPTOR));
         std::memset(static_cast<void*>(descriptor), 0, sizeof *descriptor);
         if (!post_receive(i, descriptor)) return fail("{}", trouble_);
     }
@@ -160,44 +129,11 @@ Status ViaPort::post_idle_receives() {
 // In order and one at a time, so that number i meets number i.
 Status ViaPort::connect_all() {
     for (VIP_VI_HANDLE vi : vis_) {
-        auto connected = link_.is_first() ? request_one(vi) : accept_one(vi);
+        auto connected = link_.is_first() ? request_one(vi, link_, discriminator_)
+                                          : accept_one(nic_, vi, link_, discriminator_);
         if (!connected) return connected;
     }
     return {};
-}
-
-Status ViaPort::accept_one(VIP_VI_HANDLE vi) {
-    const Published& mine = link_.mine();
-    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
-    NetAddress there(mine.host.data(), 0, {});
-    VIP_VI_ATTRIBUTES attributes{};
-    VIP_CONN_HANDLE request = nullptr;
-    VIP_RETURN code =
-        VipConnectWait(nic_, here.get(), connect_timeout_ms, there.get(), &attributes, &request);
-    if (code != VIP_SUCCESS) return fail_call("VipConnectWait", code);
-    code = VipConnectAccept(request, vi);
-    if (code != VIP_SUCCESS) return fail_call("VipConnectAccept", code);
-    return {};
-}
-
-Status ViaPort::request_one(VIP_VI_HANDLE vi) {
-    const Published& mine = link_.mine();
-    const Published& theirs = link_.theirs();
-    NetAddress here(mine.host.data(), mine.host_bytes, discriminator_);
-    NetAddress there(theirs.host.data(), theirs.host_bytes, discriminator_);
-    VIP_VI_ATTRIBUTES attributes{};
-    const std::int64_t deadline_ns = now_ns() + connect_timeout_ns;
-    for (;;) {
-        const VIP_RETURN code =
-            VipConnectRequest(vi, here.get(), there.get(), connect_timeout_ms, &attributes);
-        if (code == VIP_SUCCESS) return {};
-        // The other process is not waiting yet.
-        if (code != VIP_NO_MATCH || now_ns() > deadline_ns) {
-            return fail_call("VipConnectRequest", code);
-        }
-        const timespec pause{0, 50'000};
-        ::nanosleep(&pause, nullptr);
-    }
 }
 
 void ViaPort::close() {
@@ -224,9 +160,9 @@ bool ViaPort::post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
 }
 
 Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor) {
-    const bool block = options_.wait == Wait::block;
+    const bool block = options_.like.wait == Wait::block;
     VIP_VI_HANDLE handle = vis_[vi];
-    if (options_.cq) {
+    if (options_.like.cq) {
         VIP_BOOLEAN is_receive = VIP_FALSE;
         const VIP_RETURN code = block ? VipCQWait(cq_, wait_ms, &handle, &is_receive)
                                       : VipCQDone(cq_, &handle, &is_receive);
@@ -235,7 +171,7 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
     }
     descriptor = nullptr;
     VIP_RETURN code = VIP_SUCCESS;
-    if (block && !options_.cq) {
+    if (block && !options_.like.cq) {
         code = receive ? VipRecvWait(handle, wait_ms, &descriptor)
                        : VipSendWait(handle, wait_ms, &descriptor);
     } else {
@@ -245,7 +181,7 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
         waits_without_result_ = 0;
         return Took::one;
     }
-    if (options_.cq && code == VIP_NOT_DONE) {
+    if (options_.like.cq && code == VIP_NOT_DONE) {
         trouble_ = "an entry of the completion queue without a completed descriptor";
         return Took::failed;
     }

@@ -26,12 +26,16 @@ public:
     ViaPort& operator=(const ViaPort&) = delete;
 
     // Both sides at once. Afterwards VI number i here is connected to number i there. Idle VIs
-    // have a receive posted unless `rotating`, when the caller posts to all of them.
-    Status open(bool rotating);
+    // have a receive posted; to the active ones the caller posts.
+    Status open();
     void close();
 
+    bool has_one_queue() const { return options_.like.cq; }
     bool exported() const { return options_.exported; }
-    std::uint32_t vi_count() const { return static_cast<std::uint32_t>(vis_.size()); }
+    std::uint32_t vi_count() const { return options_.like.vis + 1; }
+    // Of credits and other empty messages: the first one, but where data comes to it that goes the
+    // other way, one more, or credits would take the receives of data.
+    std::uint32_t control_vi() const { return options_.like.both_ways ? vi_count() : 0; }
     std::uint64_t max_transfer_bytes() const { return nic_attributes_.MaxTransferSize; }
     const std::string& trouble() const { return trouble_; }
 
@@ -54,8 +58,6 @@ private:
     Status connect_all();
     Status make_segment(VIP_MEM_ATTRIBUTES& attributes);
     Status import_segment();
-    Status accept_one(VIP_VI_HANDLE vi);
-    Status request_one(VIP_VI_HANDLE vi);
     Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);
     static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
 

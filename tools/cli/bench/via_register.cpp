@@ -54,7 +54,7 @@ std::uint64_t locked_kib() {
 }
 
 struct Times {
-    std::vector<double> first, second;
+    std::vector<double> first, second, cpu;
     void add(std::int64_t begin, std::int64_t middle, std::int64_t end) {
         first.push_back(static_cast<double>(middle - begin));
         second.push_back(static_cast<double>(end - middle));
@@ -64,16 +64,21 @@ struct Times {
 // Registers and deregisters. True: it locked the pages meanwhile.
 Result<bool> register_once(const Nic& nic, std::span<std::byte> bytes, Times& times) {
     const std::uint64_t before = locked_kib();
+    const std::int64_t cpu_begin = cpu_ns();
     const std::int64_t begin = now_ns();
     auto region = MemoryRegion::of(nic, bytes);
     const std::int64_t middle = now_ns();
+    const std::int64_t cpu_middle = cpu_ns();
     if (!region) return fail("{}", region.error().message());
     const bool locks = locked_kib() >= before + bytes.size() / 1024;
+    const std::int64_t cpu_again = cpu_ns();
     const std::int64_t again = now_ns();
     const auto gone = region->deregister();
     const std::int64_t end = now_ns();
+    const std::int64_t cpu_end = cpu_ns();
     if (!gone) return fail("{}", gone.error().message());
     times.add(begin, middle, middle + (end - again));
+    times.cpu.push_back(static_cast<double>(cpu_middle - cpu_begin + cpu_end - cpu_again));
     return locks;
 }
 
@@ -134,6 +139,7 @@ public:
         row_.locked_ns = median(locked_);
         row_.null_call_ns = median(null_calls_);
         row_.cached_ns = median(cached_);
+        row_.fresh_cpu_ns = median(fresh_[0].cpu);
         return row_;
     }
 

@@ -19,6 +19,7 @@ struct RegisterRow {
     double locked_ns = 0;     // register and deregister
     double null_call_ns = 0;  // a system call that does nothing
     double cached_ns = 0;     // a lease of via::RegistrationCache, and its end
+    double fresh_cpu_ns = 0;  // processor time of registering and deregistering fresh pages
     bool locks = false;       // registering did lock the pages; else the ratios mean little
 
     std::uint64_t pages() const { return (size + 4095) / 4096; }

@@ -1,6 +1,7 @@
 #include "report/page.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "bench/stats.hpp"
 #include "report/gnuplot.hpp"
@@ -39,6 +40,17 @@ std::string common_words(const Group& group) {
         words += value == "true" ? name : fmt::format("{} {}", name, value);
     }
     return words;
+}
+
+// "ucx-tag: UCX 1.13.1; mpich: MPICH 4.0.2", or nothing.
+std::string versions_in(const Run& run) {
+    std::string text;
+    std::set<std::string> told;
+    for (const Figure& figure : run.figures) {
+        if (figure.version.empty() || !told.insert(figure.device).second) continue;
+        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", figure.device, figure.version);
+    }
+    return text;
 }
 
 Table table_of(const Group& group) {
@@ -156,6 +168,9 @@ Result<Page> page_of(const std::vector<Run>& runs, const Fields& machine, Draw d
         page.blocks.push_back(Heading{2, run.name});
         if (run.figures.empty() && run.notes.empty()) {
             page.blocks.push_back(Paragraph{"Nothing was conclusive."});
+        }
+        if (const std::string versions = versions_in(run); !versions.empty()) {
+            page.blocks.push_back(Paragraph{versions});
         }
         for (const Group& group : groups_of(run)) {
             if (auto added = add_group(page, run, group, draw); !added) {

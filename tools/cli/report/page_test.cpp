@@ -108,6 +108,7 @@ TEST(Gnuplot, BlackFollowsThePageAndNothingIsDropped) {
 
 TEST(Page, HoldsPicturesTablesAndTheMachine) {
     report::Run run = two_sizes();
+    run.figures[1].version = "Pipes 2.0";
     run.notes.push_back({"via-bench-register-1", {{"size", "4096"}}});
     const Fields machine{{"kernel", "6.1 <x>"}, {"commands", "via bench latency"}};
     const auto page = page_of({run}, machine, drawn);
@@ -115,7 +116,8 @@ TEST(Page, HoldsPicturesTablesAndTheMachine) {
     const std::string html = html_of(*page);
     for (const char* text :
          {"<svg>run-latency-near</svg>", "<svg>run-saturation-near</svg>",
-          "<svg>run-latency-ratio-near</svg>", "6.1 &lt;x&gt;", "<pre>via bench latency\n</pre>",
+          "<svg>run-latency-ratio-near</svg>", "6.1 &lt;x&gt;", "pi|pe: Pipes 2.0",
+          "<pre>via bench latency\n</pre>",
           "<tr class=\"ours\"><td>8</td><td>shm</td><td>0.1000</td>", "via-bench-register-1"}) {
         EXPECT_NE(html.find(text), std::string::npos) << text;
     }

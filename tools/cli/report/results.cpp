@@ -18,9 +18,10 @@ constexpr std::string_view figure_schema = "via-bench-1";
 constexpr std::string_view our_schemas = "via-bench-";
 
 // Members of a figure that tell its answer, as lists do; every other one belongs to the question.
-constexpr std::array answer_members{"schema", "bench", "device",   "ours",  "size",    "unit",
-                                    "median", "min",   "max",      "p99",   "p999",    "cpu_us",
-                                    "rounds", "mode",  "probe_ns", "ratio", "dropped", "against"};
+constexpr std::array answer_members{"schema", "bench",    "device", "ours",     "size",
+                                    "unit",   "median",   "min",    "max",      "p99",
+                                    "p999",   "cpu_us",   "rounds", "fairness", "version",
+                                    "mode",   "probe_ns", "ratio",  "dropped",  "against"};
 
 std::string text_of(const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
@@ -113,6 +114,7 @@ Result<Figure> figure_of(const Json& object) {
     Figure figure;
     figure.bench = reader.text("bench");
     figure.device = reader.text("device");
+    if (object.contains("version")) figure.version = reader.text("version");
     figure.mode = reader.text("mode");
     figure.unit = reader.text("unit");
     figure.ours = reader.boolean("ours");
@@ -130,7 +132,8 @@ Result<Figure> figure_of(const Json& object) {
     for (const auto& [name, value] : object.items()) {
         const bool answers =
             std::find(answer_members.begin(), answer_members.end(), name) != answer_members.end();
-        if (!answers && !value.is_structured()) figure.question.emplace_back(name, text_of(value));
+        if (!answers && !value.is_structured() && !value.is_null())
+            figure.question.emplace_back(name, text_of(value));
     }
     return figure;
 }

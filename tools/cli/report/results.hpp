@@ -25,6 +25,7 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 struct Figure {
     std::string bench;
     std::string device;
+    std::string version;  // of a program of others, else empty
     std::string mode;
     std::string unit;
     bool ours = false;

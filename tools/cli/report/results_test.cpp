@@ -72,7 +72,8 @@ TEST(Results, WhatIsNoLineOfOursNamesFileAndLine) {
           with("\"near\"", "\"sideways\""), with("[0.09,0.1,0.2]", "[]"),
           with("[0.09,0.1,0.2]", "[0.09,null]"), with("\"size\":8", "\"size\":8.5"),
           with("\"shm\"", "\"\""), with("\"ours\":true", "\"ours\":1"),
-          with("\"unit\":\"us\",", ""), with("}", "")}) {
+          with("\"ours\":true", "\"ours\":true,\"version\":1"), with("\"unit\":\"us\",", ""),
+          with("}", "")}) {
         EXPECT_TRUE(trouble_with(first + bad).starts_with("folder/run.jsonl:2: ")) << bad;
     }
     EXPECT_NE(trouble_with(with("[0.09,0.1,0.2]", "3")).find("values"), std::string::npos);

@@ -36,6 +36,11 @@ public:
         }
         return makes_no_sense("fi_info", *printed);
     }
+    Question adapt(const Question& asked) const override {
+        Question question = ToolPeer::adapt(asked);
+        question.reuse = 100;  // it has one buffer
+        return question;
+    }
     std::string refuses(const Question& question) const override {
         if (question.bench != Bench::latency) return "has no stream, only a ping-pong";
         if (question.size == 0) return "has no empty message";

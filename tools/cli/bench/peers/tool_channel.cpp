@@ -193,6 +193,7 @@ private:
 Question ToolPeer::adapt(const Question& asked) const {
     Question question = without_vis(asked);
     question.wait = Wait::poll;
+    question.reuse.reset();
     return question;
 }
 

@@ -63,6 +63,7 @@ public:
     Question adapt(const Question& asked) const override {
         Question question = ToolPeer::adapt(asked);
         if (test_ == UcxTest::put) question.op = Op::write;
+        question.reuse = 100;  // it has one buffer
         return question;
     }
     std::string refuses(const Question& question) const override {
