@@ -197,6 +197,9 @@ std::string bench_footer() {
         "  cpu us     processor time per message of both processes, and of the second one\n"
         "  reuse      messages take the same buffer (a stream: those under way), P % of them; the\n"
         "             others buffers of up to 32 MB in turn. Without it, two or up to 256 in turn\n"
+        "  senders    processes on the processors that the receiver does not have; fairness is "
+        "Jain's\n"
+        "             index of what came from each when the first one had sent everything\n"
         "  netpipe    powers of two and three times those, each with 3 bytes less and more, to "
         "MAX\n"
         "             (4M); of four sizes or more, the size that reaches half of the bandwidth\n"
@@ -209,6 +212,8 @@ std::string bench_footer() {
         "             munlock of such (ratio of the sums; present: of pages that are in memory);\n"
         "             locked: of a region that is registered already, in us and in calls, null\n"
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
+        "  suite      all the papers' questions, one after the other: DIR/NAME.jsonl of each, and\n"
+        "             DIR/machine.json; --against is of its first ones\n"
         "\n'via bench report DIR' reads DIR/*.jsonl (what --json printed, a run in each file) and\n"
         "DIR/machine.json and writes DIR/index.html: tables, and pictures that gnuplot draws; "
         "with\n"
@@ -235,6 +240,7 @@ std::string bench_footer() {
         "  via bench operations --device udp --netns left,right\n"
         "  via bench register --size 4K,1M,64M --rounds 21\n"
         "  via bench latency --against all --json >results/latency.jsonl\n"
+        "  via bench suite --quick -o results\n"
         "  via bench report results\n"
         "  via bench compare yesterday/latency.jsonl results/latency.jsonl\n";
     return text;
@@ -252,6 +258,7 @@ int run_bench(const BenchOptions& options) {
         complain("--address is for 'via bench serve'");
         return exit_usage;
     }
+    if (options.bench == "suite") return run_bench_suite(options);
     if (options.bench == "operations") return run_bench_operations(options);
     if (options.bench == "register") return run_bench_register(options);
     auto plan = plan_of(options);

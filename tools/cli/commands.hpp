@@ -32,7 +32,7 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate, operations, register, serve, report, compare
+    std::string bench;  // the word behind `via bench`
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
@@ -54,6 +54,8 @@ struct BenchOptions {
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;
+    bool quick = false;                    // suite
+    std::string output = "bench-results";  // suite: the folder
     bool immediate = false;
     bool both_ways = false;
     bool json = false;
@@ -73,6 +75,7 @@ int run_demo(const DemoOptions& options);
 int run_bench(const BenchOptions& options);
 int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
+int run_bench_suite(const BenchOptions& options);
 int run_bench_serve(const BenchOptions& options);
 int run_bench_report(const BenchOptions& options);
 int run_bench_compare(const BenchOptions& options);

@@ -46,6 +46,11 @@ void add_bench_message(CLI::App& bench, BenchOptions& options) {
         ->capture_default_str();
     bench.add_flag("--both-ways", options.both_ways,
                    "Both directions at once: their sum, and each (bandwidth, rate)");
+    bench
+        .add_option("--senders", options.senders,
+                    "Processes that send to one, through its completion queue (bandwidth, rate)")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
@@ -53,10 +58,11 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         app.add_subcommand("bench", "Measure messages, operations or registering, and compare");
     bench
         ->add_option("bench", options.bench,
-                     "latency, bandwidth, rate, operations, register, serve, report or compare")
+                     "latency, bandwidth, rate, operations, register, suite, serve, "
+                     "report or compare")
         ->required()
-        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "serve",
-                               "report", "compare"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "suite",
+                               "serve", "report", "compare"}));
     bench->add_option("places", options.places,
                       "report: a folder of results; compare: two files or folders of them");
     bench->add_option("--markdown", options.markdown,
@@ -124,6 +130,9 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         ->check(CLI::Range(1, 86400))
         ->capture_default_str();
     bench->add_flag("--json", options.json, "One JSON object a line on standard output");
+    bench->add_flag("--quick", options.quick, "suite: few sizes, 3 rounds");
+    bench->add_option("-o,--output", options.output, "suite: the folder that results go to")
+        ->capture_default_str();
     bench->footer([] { return bench_footer(); });
 }
 

@@ -47,6 +47,12 @@ std::size_t descriptor_stride(std::uint32_t segments) {
 }
 
 std::size_t arena_bytes_for(const Question& question) {
+    // The receiver of many senders has as much for each of them.
+    if (question.senders > 1) {
+        Question of_one = question;
+        of_one.senders = 1;
+        return question.senders * arena_bytes_for(of_one);
+    }
     const Pool pool = pool_of(question);
     const std::size_t descriptors =
         2 * std::size_t{pool.window()} * descriptor_stride(question.segments) +

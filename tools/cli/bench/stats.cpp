@@ -93,6 +93,16 @@ double median(const std::vector<double>& values) {
     return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+double jain_index(const std::vector<double>& shares) {
+    double sum = 0;
+    double squares = 0;
+    for (const double share : shares) {
+        sum += share;
+        squares += share * share;
+    }
+    return squares > 0 ? sum * sum / (squares * static_cast<double>(shares.size())) : 0;
+}
+
 Summary summarise(const std::vector<double>& values) {
     if (values.empty()) return {};
     const auto [low, high] = std::minmax_element(values.begin(), values.end());

@@ -66,6 +66,9 @@ Verdict judge_remote(const std::array<Disturbance, 2>& sides, Wait wait,
 double percentile(std::vector<double> values, double percent);
 double median(const std::vector<double>& values);  // mean of the middle two when even
 
+// Jain's index of what each of several had: 1 when all had the same, 1 / n when one had all.
+double jain_index(const std::vector<double>& shares);
+
 struct Summary {
     double median = 0;
     double min = 0;

@@ -175,5 +175,13 @@ TEST(Cpus, RefusesWhatCannotBePinned) {
     EXPECT_FALSE(choose_cpus("0,1023").has_value());
 }
 
+TEST(Jain, OneIsFairAndAnNthIsNot) {
+    EXPECT_DOUBLE_EQ(jain_index({5, 5, 5, 5}), 1);
+    EXPECT_DOUBLE_EQ(jain_index({8, 0, 0, 0}), 0.25);
+    EXPECT_DOUBLE_EQ(jain_index({2, 1}), 0.9);
+    EXPECT_DOUBLE_EQ(jain_index({0, 0}), 0);
+    EXPECT_DOUBLE_EQ(jain_index({}), 0);
+}
+
 }  // namespace
 }  // namespace via::bench

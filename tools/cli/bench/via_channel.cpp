@@ -1,8 +1,11 @@
 // Our own device as a channel.
 #include <unistd.h>
 
+#include <new>
+
 #include "bench/loops.hpp"
 #include "bench/via_end.hpp"
+#include "bench/via_many.hpp"
 #include "bench/via_port.hpp"
 
 namespace via::bench {
@@ -106,6 +109,11 @@ public:
     bool goes_many_ways() const override { return true; }
 
     Status prepare(std::uint64_t) override {
+        if (options_.like.senders > 1) {
+            if (auto made = board_.create(sizeof(SendersBoard)); !made) return made;
+            auto* board = new (board_.base()) SendersBoard;
+            ::sched_getaffinity(0, sizeof board->allowed, &board->allowed);
+        }
         static int number = 0;
         discriminator_ = fmt::format("via-bench-{}-{}", ::getpid(), ++number);
         return {};
@@ -114,12 +122,17 @@ public:
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
         // Between machines the pair has a name that nobody guesses.
         if (link.is_remote()) discriminator_ = fmt::format("via-bench-{:016x}", link.word);
+        if (options_.like.senders > 1) {
+            return make_many_to_one(link, options_, discriminator_,
+                                    *reinterpret_cast<SendersBoard*>(board_.base()));
+        }
         return std::make_unique<ViaEndpoint>(link, options_, discriminator_);
     }
 
 private:
     DeviceOptions options_;
     std::string discriminator_;
+    SharedMap board_;  // of many senders
 };
 
 }  // namespace

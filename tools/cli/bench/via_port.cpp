@@ -1,5 +1,6 @@
 #include "bench/via_port.hpp"
 
+#include <sched.h>
 #include <via/via.h>
 
 #include <algorithm>
@@ -24,10 +25,22 @@ VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
 
 }  // namespace
 
-Status ViaPort::open() {
+Status ViaPort::open_alone() {
     if (auto opened = open_nic(); !opened) return opened;
     if (auto made = make_vis(); !made) return made;
-    if (auto posted = post_idle_receives(); !posted) return posted;
+    return post_idle_receives();
+}
+
+Status ViaPort::accept(std::uint32_t vi, const std::string& discriminator) {
+    return accept_one(nic_, vis_[vi], link_, discriminator);
+}
+
+Status ViaPort::request(std::uint32_t vi, const std::string& discriminator) {
+    return request_one(vis_[vi], link_, discriminator);
+}
+
+Status ViaPort::open() {
+    if (auto opened = open_alone(); !opened) return opened;
     if (!link_.meet()) return fail("{}", called_off);
     if (auto connected = connect_all(); !connected) return connected;
     if (options_.exported) {
@@ -128,9 +141,9 @@ Status ViaPort::post_idle_receives() {
 
 // In order and one at a time, so that number i meets number i.
 Status ViaPort::connect_all() {
-    for (VIP_VI_HANDLE vi : vis_) {
-        auto connected = link_.is_first() ? request_one(vi, link_, discriminator_)
-                                          : accept_one(nic_, vi, link_, discriminator_);
+    for (std::uint32_t vi = 0; vi < vis_.size(); ++vi) {
+        auto connected =
+            link_.is_first() ? request(vi, discriminator_) : accept(vi, discriminator_);
         if (!connected) return connected;
     }
     return {};
@@ -190,6 +203,8 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
 
 // What is not success: nothing there yet, or failed.
 Took ViaPort::took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor) {
+    // Many senders may have few processors.
+    if (code == VIP_NOT_DONE && options_.like.senders > 1) ::sched_yield();
     if (code == VIP_NOT_DONE) return Took::nothing;
     if (code == VIP_TIMEOUT) {
         if (++waits_without_result_ < waits_allowed) return Took::nothing;

@@ -30,6 +30,11 @@ public:
     Status open();
     void close();
 
+    // The same by steps, where it is not two sides that meet: NIC and VIs, then each connection.
+    Status open_alone();
+    Status accept(std::uint32_t vi, const std::string& discriminator);
+    Status request(std::uint32_t vi, const std::string& discriminator);
+
     bool has_one_queue() const { return options_.like.cq; }
     bool exported() const { return options_.exported; }
     std::uint32_t vi_count() const { return options_.like.vis + 1; }

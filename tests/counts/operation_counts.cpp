@@ -1,0 +1,207 @@
+// What further operations of vipl.h cost a program: looks in vain, messages of other kinds, RDMA,
+// things made and ended. Run under callgrind by counts.py.
+#include "measured.hpp"
+#include "vipl_world.hpp"
+
+namespace {
+
+/// A descriptor posted and done at the sender, and its message taken at the receiver.
+bool exchange(World& world, VIP_DESCRIPTOR& send, VIP_DESCRIPTOR& receive) {
+    VIP_DESCRIPTOR* done = nullptr;
+    return VipPostRecv(world.receiver, &receive, world.handle) == VIP_SUCCESS &&
+           VipPostSend(world.sender, &send, world.handle) == VIP_SUCCESS &&
+           succeeds([&] { return VipSendDone(world.sender, &done); }) &&
+           succeeds([&] { return VipRecvDone(world.receiver, &done); });
+}
+
+/// RDMA that consumes no receive. The target's program looks once, as one that polls would.
+bool remote(World& world, VIP_DESCRIPTOR& descriptor) {
+    VIP_DESCRIPTOR* done = nullptr;
+    const bool posted = VipPostSend(world.sender, &descriptor, world.handle) == VIP_SUCCESS;
+    VipRecvDone(world.receiver, &done);
+    return posted && succeeds([&] { return VipSendDone(world.sender, &done); });
+}
+
+}  // namespace
+
+VIA_MEASURED VIP_RETURN measured_vipl_send_done_in_vain(World& world) {
+    VIP_DESCRIPTOR* done = nullptr;
+    return VipSendDone(world.sender, &done);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_receive_done_in_vain(World& world) {
+    VIP_DESCRIPTOR* done = nullptr;
+    return VipRecvDone(world.receiver, &done);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_cq_done_in_vain(World& world) {
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_BOOLEAN receive = VIP_FALSE;
+    return VipCQDone(world.completions, &vi, &receive);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_cq_done(World& world, VIP_VI_HANDLE* vi,
+                                              VIP_BOOLEAN* receive) {
+    return VipCQDone(world.completions, vi, receive);
+}
+
+VIA_MEASURED bool measured_vipl_message_4k(World& world) {
+    return exchange(world, world.room.send, world.room.receive);
+}
+VIA_MEASURED bool measured_vipl_message_8_segments(World& world) {
+    return exchange(world, world.room.long_send.first, world.room.long_receive.first);
+}
+VIA_MEASURED bool measured_vipl_message_immediate(World& world) {
+    return exchange(world, world.room.send, world.room.receive);
+}
+VIA_MEASURED bool measured_vipl_message_unreliable(World& world) {
+    return exchange(world, world.room.send, world.room.receive);
+}
+VIA_MEASURED bool measured_vipl_message_reception(World& world) {
+    return exchange(world, world.room.send, world.room.receive);
+}
+VIA_MEASURED bool measured_vipl_rdma_write(World& world) { return remote(world, world.room.write); }
+VIA_MEASURED bool measured_vipl_rdma_read(World& world) { return remote(world, world.room.write); }
+VIA_MEASURED bool measured_vipl_rdma_write_immediate(World& world) {
+    return exchange(world, world.room.write, world.room.receive);
+}
+
+VIA_MEASURED VIP_RETURN measured_vipl_create_vi(World& world, VIP_VI_ATTRIBUTES* attributes,
+                                                VIP_VI_HANDLE* vi) {
+    return VipCreateVi(world.nic, attributes, nullptr, nullptr, vi);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_destroy_vi(VIP_VI_HANDLE vi) { return VipDestroyVi(vi); }
+VIA_MEASURED VIP_RETURN measured_vipl_create_cq(World& world, VIP_CQ_HANDLE* queue) {
+    return VipCreateCQ(world.nic, 64, queue);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_destroy_cq(VIP_CQ_HANDLE queue) {
+    return VipDestroyCQ(queue);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_register_4k(World& world, VIP_MEM_HANDLE* handle) {
+    return VipRegisterMem(world.nic, world.room.page_out, page, nullptr, handle);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_deregister_4k(World& world, VIP_MEM_HANDLE handle) {
+    return VipDeregisterMem(world.nic, world.room.page_out, handle);
+}
+
+namespace {
+
+using Pass = void (*)(World&, std::uint64_t);
+
+void look_in_vain(World& world, std::uint64_t) {
+    VIP_DESCRIPTOR* done = nullptr;
+    require(measured_vipl_send_done_in_vain(world) == VIP_DESCRIPTOR_ERROR, "nothing is posted");
+    OK(VipPostRecv(world.receiver, &world.room.receive, world.handle));
+    require(measured_vipl_receive_done_in_vain(world) == VIP_NOT_DONE, "nothing came");
+    OK(VipPostSend(world.sender, &world.room.send, world.handle));
+    require(succeeds([&] { return VipSendDone(world.sender, &done); }), "it is sent");
+    require(succeeds([&] { return VipRecvDone(world.receiver, &done); }), "it is received");
+}
+
+void look_at_queue(World& world, std::uint64_t) {
+    require(measured_vipl_cq_done_in_vain(world) == VIP_NOT_DONE, "nothing is done");
+    OK(VipPostRecv(world.receiver, &world.room.receive, world.handle));
+    OK(VipPostSend(world.sender, &world.room.send, world.handle));
+    for (int entries = 0; entries < 2; ++entries) {
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        VIP_DESCRIPTOR* done = nullptr;
+        require(succeeds([&] { return measured_vipl_cq_done(world, &vi, &receive); }),
+                "it is done");
+        OK(receive == VIP_TRUE ? VipRecvDone(vi, &done) : VipSendDone(vi, &done));
+    }
+}
+
+template <bool (*Measured)(World&)>
+void pass(World& world, std::uint64_t) {
+    require(Measured(world), "the message passes");
+}
+
+void make_and_end(World& world, std::uint64_t) {
+    VIP_VI_ATTRIBUTES attributes{};
+    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    attributes.MaxTransferSize = 65536;
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_CQ_HANDLE queue = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+    OK(measured_vipl_create_vi(world, &attributes, &vi));
+    OK(measured_vipl_destroy_vi(vi));
+    OK(measured_vipl_create_cq(world, &queue));
+    OK(measured_vipl_destroy_cq(queue));
+    OK(measured_vipl_register_4k(world, &handle));
+    OK(measured_vipl_deregister_4k(world, handle));
+}
+
+VIP_DATA_SEGMENT segment(const World& world, void* at, VIP_UINT32 bytes) {
+    VIP_DATA_SEGMENT of{};
+    of.Data.Address = at;
+    of.Handle = world.handle;
+    of.Length = bytes;
+    return of;
+}
+
+void set_size(World& world, VIP_UINT32 bytes) {
+    world.room.send.CS.Length = bytes;
+    world.room.receive.CS.Length = bytes;
+    world.room.send.DS[0].Local = segment(world, world.room.page_out, bytes);
+    world.room.receive.DS[0].Local = segment(world, world.room.page_in, bytes);
+}
+
+/// The page in pieces of as many bytes.
+void set_pieces(World& world) {
+    const auto fill = [&](LongDescriptor& descriptor, unsigned char* at) {
+        descriptor.first.CS.SegCount = pieces;
+        descriptor.first.CS.Length = page;
+        auto* segments =
+            reinterpret_cast<unsigned char*>(&descriptor) + offsetof(VIP_DESCRIPTOR, DS);
+        for (std::size_t n = 0; n < pieces; ++n) {
+            const auto piece = segment(world, at + n * page / pieces, page / pieces);
+            std::memcpy(segments + n * sizeof piece, &piece, sizeof piece);
+        }
+    };
+    fill(world.room.long_send, world.room.page_out);
+    fill(world.room.long_receive, world.room.page_in);
+}
+
+/// RDMA between two places of the room.
+void set_remote(World& world, VIP_UINT16 control) {
+    VIP_DESCRIPTOR& descriptor = world.room.write;
+    descriptor.CS.Control = control;
+    descriptor.CS.SegCount = 2;
+    descriptor.CS.Length = length;
+    descriptor.DS[0].Remote.Data.Address = world.room.in;
+    descriptor.DS[0].Remote.Handle = world.handle;
+    descriptor.DS[1].Local = segment(world, world.room.out, length);
+}
+
+}  // namespace
+
+/// callgrind counts only within this function.
+VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
+    for (unsigned n = 0; n < messages_counted; ++n) pass(world, from + n);
+}
+
+int main() {
+    static World plain(false);
+    static World with_queue(true);
+    static World unreliable(false, VIP_SERVICE_UNRELIABLE);
+    static World reception(false, VIP_SERVICE_RELIABLE_RECEPTION);
+    const auto count = [](World& world, Pass pass) { warm_and_count(world, pass, counted_phase); };
+
+    count(plain, look_in_vain);
+    count(with_queue, look_at_queue);
+    count(plain, make_and_end);
+    count(unreliable, pass<measured_vipl_message_unreliable>);
+    count(reception, pass<measured_vipl_message_reception>);
+    set_size(plain, page);
+    count(plain, pass<measured_vipl_message_4k>);
+    set_pieces(plain);
+    count(plain, pass<measured_vipl_message_8_segments>);
+    set_size(plain, length);
+    plain.room.send.CS.Control = VIP_CONTROL_IMMEDIATE;
+    count(plain, pass<measured_vipl_message_immediate>);
+    set_remote(plain, VIP_CONTROL_OP_RDMAWRITE);
+    count(plain, pass<measured_vipl_rdma_write>);
+    set_remote(plain, VIP_CONTROL_OP_RDMAREAD);
+    count(plain, pass<measured_vipl_rdma_read>);
+    set_remote(plain, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE);
+    count(plain, pass<measured_vipl_rdma_write_immediate>);
+    return 0;
+}
