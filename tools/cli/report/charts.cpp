@@ -85,9 +85,9 @@ void put_in_order(Chart& chart) {
     }
 }
 
-bool is_line(const Chart& chart) {
+bool is_line(const Chart& chart, std::size_t least_points = 2) {
     return std::any_of(chart.curves.begin(), chart.curves.end(),
-                       [](const Curve& curve) { return curve.points.size() > 1; });
+                       [&](const Curve& curve) { return curve.points.size() >= least_points; });
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ std::optional<Chart> saturation_chart(const Run& run, const Group& group) {
             .points.push_back({figure->median, rate, rate, rate});
     }
     // By size, as the figures come: time may fall where size grows, and that is to be seen.
-    if (!is_line(chart)) return std::nullopt;
+    if (!is_line(chart, 3)) return std::nullopt;
     return chart;
 }
 

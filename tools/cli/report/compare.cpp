@@ -63,7 +63,7 @@ std::string quartiles(const Figure& figure) {
 std::string question_of(const Figure& figure) {
     std::string text;
     for (const auto& [name, value] : figure.question) {
-        if (value == "false" || value == "0" || (name == "depth" && value == "1")) continue;
+        if (value == "false" || value == "0" || value == "1") continue;
         text += text.empty() ? "" : ", ";
         const bool number = value.find_first_not_of("0123456789.") == std::string::npos;
         text += value == "true" ? name : number ? fmt::format("{} {}", name, value) : value;

@@ -35,7 +35,8 @@ std::string common_words(const Group& group) {
         const bool same = std::all_of(
             group.figures.begin(), group.figures.end(),
             [&](const Figure* other) { return !other->ours || other->asked(name) == value; });
-        if (!same || value == "false") continue;
+        if (!same || value == "false" || value == "0" || (value == "1" && name != "depth"))
+            continue;
         words += words.empty() ? "" : ", ";
         words += value == "true" ? name : fmt::format("{} {}", name, value);
     }
@@ -104,7 +105,9 @@ Status add_picture(Page& page, const std::optional<Drawn>& drawn, Draw draw) {
 Status add_group(Page& page, const Run& run, const Group& group, Draw draw) {
     page.blocks.push_back(
         Heading{3, fmt::format("{}, {}: {}", group.bench, group.unit, group.mode)});
-    page.blocks.push_back(Paragraph{common_words(group)});
+    if (const std::string words = common_words(group); !words.empty()) {
+        page.blocks.push_back(Paragraph{words});
+    }
     if (auto added = add_picture(page, chart_over_size(run, group), draw); !added) return added;
     if (auto added = add_picture(page, saturation_chart(run, group), draw); !added) return added;
     if (auto added = add_picture(page, ratio_bars(run, group), draw); !added) return added;
@@ -129,34 +132,79 @@ void add_notes(Page& page, const Run& run) {
     }
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
-    std::vector<std::string> lines;
+// The parts of a text, without the blanks before them.
+std::vector<std::string> parts_of(std::string_view text, char at) {
+    std::vector<std::string> parts;
     while (!text.empty()) {
-        const std::size_t length = std::min(text.find('\n'), text.size());
-        lines.emplace_back(text.substr(0, length));
+        const std::size_t length = std::min(text.find(at), text.size());
+        parts.emplace_back(text.substr(0, length));
         text.remove_prefix(std::min(length + 1, text.size()));
+        text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     }
-    return lines;
+    return parts;
 }
 
-// Commands are what somebody will want to copy.
+// What somebody will want to copy: the commands of the run of this name, or what belongs to none.
+void add_commands(Page& page, const Fields& machine, std::string_view run) {
+    Commands commands;
+    for (const auto& [name, value] : machine) {
+        const bool wanted =
+            run.empty() ? name == "commands" : name == fmt::format("{}.command", run);
+        if (!wanted) continue;
+        for (std::string& line : parts_of(value, run.empty() ? '\n' : ';')) {
+            commands.lines.push_back(std::move(line));
+        }
+    }
+    if (!commands.lines.empty()) page.blocks.push_back(std::move(commands));
+}
+
 void add_machine(Page& page, const Fields& machine) {
     if (machine.empty()) return;
     page.blocks.push_back(Heading{2, "Machine"});
     Table table{"The machine", {"what", "is"}, {}, {}};
-    Commands commands;
     for (const auto& [name, value] : machine) {
-        if (name.find("command") != std::string::npos) {
-            for (std::string& line : lines_of(value)) commands.lines.push_back(std::move(line));
-            continue;
-        }
+        // The suite tells of each run its command, its exit code and how long it took.
+        const bool of_run = name.ends_with(".command") || name.ends_with(".seconds") ||
+                            (name.ends_with(".code") && value == "0");
+        if (value.empty() || of_run || name == "commands" || name == "schema") continue;
         std::string text = value;
         std::replace(text.begin(), text.end(), '\n', ' ');
         table.rows.push_back({name, text});
         table.ours.push_back(false);
     }
     if (!table.rows.empty()) page.blocks.push_back(std::move(table));
-    if (!commands.lines.empty()) page.blocks.push_back(std::move(commands));
+    add_commands(page, machine, "");
+}
+
+// As the machine's description names them, the others behind, as they come.
+std::vector<const Run*> in_order(const std::vector<Run>& runs, const Fields& machine) {
+    const auto place = [&](const Run* run) {
+        const auto at = std::find_if(machine.begin(), machine.end(), [&](const auto& field) {
+            return field.first == run->name + ".command";
+        });
+        return at - machine.begin();
+    };
+    std::vector<const Run*> order;
+    for (const Run& run : runs) order.push_back(&run);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Run* a, const Run* b) { return place(a) < place(b); });
+    return order;
+}
+
+Status add_run(Page& page, const Run& run, const Fields& machine, Draw draw) {
+    page.blocks.push_back(Heading{2, run.name});
+    add_commands(page, machine, run.name);
+    if (run.figures.empty() && run.notes.empty()) {
+        page.blocks.push_back(Paragraph{"Nothing was conclusive."});
+    }
+    if (const std::string versions = versions_in(run); !versions.empty()) {
+        page.blocks.push_back(Paragraph{versions});
+    }
+    for (const Group& group : groups_of(run)) {
+        if (auto added = add_group(page, run, group, draw); !added) return added;
+    }
+    add_notes(page, run);
+    return {};
 }
 
 }  // namespace
@@ -164,20 +212,10 @@ void add_machine(Page& page, const Fields& machine) {
 Result<Page> page_of(const std::vector<Run>& runs, const Fields& machine, Draw draw) {
     Page page{"Benchmarks", {Paragraph{std::string(reading_hint)}}};
     add_machine(page, machine);
-    for (const Run& run : runs) {
-        page.blocks.push_back(Heading{2, run.name});
-        if (run.figures.empty() && run.notes.empty()) {
-            page.blocks.push_back(Paragraph{"Nothing was conclusive."});
+    for (const Run* run : in_order(runs, machine)) {
+        if (auto added = add_run(page, *run, machine, draw); !added) {
+            return std::unexpected(added.error());
         }
-        if (const std::string versions = versions_in(run); !versions.empty()) {
-            page.blocks.push_back(Paragraph{versions});
-        }
-        for (const Group& group : groups_of(run)) {
-            if (auto added = add_group(page, run, group, draw); !added) {
-                return std::unexpected(added.error());
-            }
-        }
-        add_notes(page, run);
     }
     return page;
 }

@@ -21,9 +21,9 @@ Figure figure(std::string device, std::uint64_t size, double median, std::string
     return made;
 }
 
-report::Run two_sizes() {
+report::Run three_sizes() {
     report::Run run{"run", {}, {}};
-    for (const std::uint64_t size : {8, 4096}) {
+    for (const std::uint64_t size : {8, 64, 4096}) {
         run.figures.push_back(figure("shm", size, 0.1));
         run.figures.push_back(figure("pi|pe", size, 2));
         run.figures.back().ratio = 0.05;
@@ -37,26 +37,26 @@ Result<std::string> drawn(const std::string& name, const std::string&) {
 }
 
 TEST(Charts, ModesAreNeverMixed) {
-    const report::Run run = two_sizes();
+    const report::Run run = three_sizes();
     const auto groups = groups_of(run);
     ASSERT_EQ(groups.size(), 2u);
-    EXPECT_EQ(groups[0].figures.size(), 4u);
+    EXPECT_EQ(groups[0].figures.size(), 6u);
     EXPECT_EQ(groups[1].mode, "far");
     EXPECT_FALSE(chart_over_size(run, groups[1]).has_value()) << "one point is no line";
 }
 
 TEST(Charts, LatencyOverSizeAndItsSaturation) {
-    const report::Run run = two_sizes();
+    const report::Run run = three_sizes();
     const auto groups = groups_of(run);
     const auto over_size = chart_over_size(run, groups[0]);
     ASSERT_TRUE(over_size.has_value());
     ASSERT_EQ(over_size->curves.size(), 2u);
     EXPECT_TRUE(over_size->curves[0].ours);
-    EXPECT_DOUBLE_EQ(over_size->curves[0].points[1].x, 4096);
+    EXPECT_DOUBLE_EQ(over_size->curves[0].points[2].x, 4096);
     const auto saturation = saturation_chart(run, groups[0]);
     ASSERT_TRUE(saturation.has_value());
-    EXPECT_DOUBLE_EQ(saturation->curves[1].points[1].x, 2);
-    EXPECT_DOUBLE_EQ(saturation->curves[1].points[1].y, 2048);
+    EXPECT_DOUBLE_EQ(saturation->curves[1].points[2].x, 2);
+    EXPECT_DOUBLE_EQ(saturation->curves[1].points[2].y, 2048);
 }
 
 TEST(Charts, WhereNoSizeVariesAnotherNumberMakesTheAxis) {
@@ -72,7 +72,7 @@ TEST(Charts, WhereNoSizeVariesAnotherNumberMakesTheAxis) {
 }
 
 TEST(Charts, BarsTellHowManyTimesAsGoodOursIs) {
-    report::Run run = two_sizes();
+    report::Run run = three_sizes();
     run.figures[3].unit = run.figures[2].unit = "MB/s";
     const auto groups = groups_of(run);
     const auto times = ratio_bars(run, groups[0]);
@@ -107,17 +107,18 @@ TEST(Gnuplot, BlackFollowsThePageAndNothingIsDropped) {
 }
 
 TEST(Page, HoldsPicturesTablesAndTheMachine) {
-    report::Run run = two_sizes();
+    report::Run run = three_sizes();
     run.figures[1].version = "Pipes 2.0";
     run.notes.push_back({"via-bench-register-1", {{"size", "4096"}}});
-    const Fields machine{{"kernel", "6.1 <x>"}, {"commands", "via bench latency"}};
+    const Fields machine{{"kernel", "6.1 <x>"},
+                         {"run.command", "via bench latency; via bench rate"}};
     const auto page = page_of({run}, machine, drawn);
     ASSERT_TRUE(page.has_value()) << page.error().what;
     const std::string html = html_of(*page);
     for (const char* text :
          {"<svg>run-latency-near</svg>", "<svg>run-saturation-near</svg>",
           "<svg>run-latency-ratio-near</svg>", "6.1 &lt;x&gt;", "pi|pe: Pipes 2.0",
-          "<pre>via bench latency\n</pre>",
+          "<pre>via bench latency\nvia bench rate\n</pre>",
           "<tr class=\"ours\"><td>8</td><td>shm</td><td>0.1000</td>", "via-bench-register-1"}) {
         EXPECT_NE(html.find(text), std::string::npos) << text;
     }
@@ -130,7 +131,7 @@ TEST(Page, HoldsPicturesTablesAndTheMachine) {
 }
 
 TEST(Page, FailsAsItsPicturesDo) {
-    const auto page = page_of({two_sizes()}, {}, [](const std::string&, const std::string&) {
+    const auto page = page_of({three_sizes()}, {}, [](const std::string&, const std::string&) {
         return Result<std::string>(fail("no gnuplot"));
     });
     ASSERT_FALSE(page.has_value());

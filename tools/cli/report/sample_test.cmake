@@ -42,7 +42,7 @@ expect("${said}" "Of ours 0 slower, 1 faster")
 
 file(APPEND ${FOLDER}/latency.jsonl "{\"schema\":\"of others\"}\n")
 run_via(1 report .)
-expect("${said}" "latency.jsonl:9: its schema of others is not of via bench")
+expect("${said}" "latency.jsonl:13: its schema of others is not of via bench")
 run_via(1 report slower/latency.jsonl)
 run_via(2 report)
 run_via(2 compare latency.jsonl)
