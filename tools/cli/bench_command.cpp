@@ -171,8 +171,7 @@ std::string bench_footer() {
         "anew\n"
         "in each sample and tell a mean alone; libfabric-tcp runs twice, with endpoints of type\n"
         "msg and of type rdm, and the faster run counts. ucx_perftest and fi_pingpong have one\n"
-        "buffer, and their receivers do not read what came. Load that disturbs them alone is not\n"
-        "seen: compare with them on a quiet machine.\n";
+        "buffer, and their receivers do not read what came.\n";
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
