@@ -1,7 +1,8 @@
 // CRC32C, the checksum of iSCSI, SCTP and ext4 (polynomial 0x1EDC6F41, bits reflected). Debian has
 // no library of it, and processors have an instruction for 8 bytes in each step. A step waits for
 // the one before it, so three thirds of the bytes are summed beside each other: a sum that L zero
-// bytes were to follow is the sum times x^8L modulo the polynomial.
+// bytes were to follow is the sum times x^8L modulo the polynomial. By the same rule processors
+// that multiply in vectors fold 256 bytes into the next 256, which is faster still.
 #include <array>
 
 #include "wire/bytes.hpp"
@@ -21,6 +22,13 @@ constexpr std::uint32_t polynomial = 0x82F63B78;
 
 constexpr std::uint32_t times_x(std::uint32_t value) {
     return (value >> 1) ^ ((value & 1) != 0 ? polynomial : 0);
+}
+
+/// x^places.
+constexpr std::uint32_t power_of_x(int places) {
+    std::uint32_t power = 0x80000000;
+    for (; places != 0; --places) power = times_x(power);
+    return power;
 }
 
 /// What one byte makes of the sum.
@@ -48,8 +56,7 @@ constexpr std::size_t third_least = 4;
 /// x^(64n - 33) for n words: what the product's own 33 places complete.
 constexpr std::array<std::uint32_t, 2 * third_max + 1> powers = [] {
     std::array<std::uint32_t, 2 * third_max + 1> table{};
-    std::uint32_t power = 0x80000000;  // x^0
-    for (int place = 0; place < 31; ++place) power = times_x(power);
+    std::uint32_t power = power_of_x(31);
     for (std::size_t words = 1; words < table.size(); ++words) {
         table[words] = power;
         for (int place = 0; place < 64; ++place) power = times_x(power);
@@ -98,6 +105,63 @@ bool has_instruction() {
     return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
 }
 
+#define VIA_WITH_VECTORS __attribute__((target("avx512f,vpclmulqdq,sse4.2,pclmul")))
+
+constexpr std::size_t vector_bytes = 64;
+constexpr std::size_t vectors = 4;  ///< beside each other
+
+/// For each 16 bytes, their halves' factors when the fold ends `bytes` further on; the product of
+/// two reflected values is x times what it should be.
+VIA_WITH_VECTORS inline __m512i factors(const std::array<std::uint32_t, 2>& powers_of_x) {
+    const auto first = static_cast<std::int64_t>(std::uint64_t{powers_of_x[0]} << 32);
+    const auto second = static_cast<std::int64_t>(std::uint64_t{powers_of_x[1]} << 32);
+    return _mm512_set_epi64(second, first, second, first, second, first, second, first);
+}
+template <std::size_t bytes>
+constexpr std::array<std::uint32_t, 2> fold_powers{power_of_x(8 * int{bytes} + 63),
+                                                   power_of_x(8 * int{bytes} - 1)};
+
+VIA_WITH_VECTORS inline __m512i fold(__m512i sum, __m512i by, __m512i onto) {
+    constexpr int xor_of_three = 0x96;
+    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, by, 0x00),
+                                     _mm512_clmulepi64_epi128(sum, by, 0x11), onto, xor_of_three);
+}
+
+VIA_WITH_VECTORS inline __m512i load(const std::byte* at, std::size_t n) {
+    return _mm512_loadu_si512(at + n * vector_bytes);
+}
+
+VIA_WITH_VECTORS std::uint32_t extend_by_vectors(std::uint32_t sum, const std::byte* at,
+                                                 std::size_t length) {
+    constexpr std::size_t step = vectors * vector_bytes;
+    if (length < step) return extend_by_instruction(sum, at, length);
+    const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(sum)));
+    __m512i a = _mm512_xor_si512(load(at, 0), before);
+    __m512i b = load(at, 1);
+    __m512i c = load(at, 2);
+    __m512i d = load(at, 3);
+    const __m512i far = factors(fold_powers<step>);
+    for (at += step, length -= step; length >= step; at += step, length -= step) {
+        a = fold(a, far, load(at, 0));
+        b = fold(b, far, load(at, 1));
+        c = fold(c, far, load(at, 2));
+        d = fold(d, far, load(at, 3));
+    }
+    const __m512i near = factors(fold_powers<vector_bytes>);
+    a = fold(fold(fold(a, near, b), near, c), near, d);
+    for (; length >= vector_bytes; at += vector_bytes, length -= vector_bytes)
+        a = fold(a, near, load(at, 0));
+    // What is left is as long as a vector and has the same sum as all that was folded.
+    std::byte rest[vector_bytes];
+    _mm512_storeu_si512(rest, a);
+    _mm256_zeroupper();  // else what follows, in this program, goes on slowly; compilers forget it
+    return extend_by_instruction(extend_by_instruction(0, rest, vector_bytes), at, length);
+}
+
+bool has_vectors() {
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+}
+
 #elif defined(__aarch64__)
 
 __attribute__((target("+crc"))) std::uint32_t extend_by_instruction(std::uint32_t sum,
@@ -122,7 +186,13 @@ bool has_instruction() { return false; }
 
 #endif
 
-const auto extend = has_instruction() ? extend_by_instruction : extend_by_table;
+using Extend = std::uint32_t (*)(std::uint32_t sum, const std::byte* at, std::size_t length);
+const Extend extend = [] {
+#if defined(__x86_64__)
+    if (has_instruction() && has_vectors()) return Extend{extend_by_vectors};
+#endif
+    return has_instruction() ? Extend{extend_by_instruction} : Extend{extend_by_table};
+}();
 
 }  // namespace
 

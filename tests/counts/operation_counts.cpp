@@ -5,13 +5,37 @@
 
 namespace {
 
+constexpr VIP_UINT32 page = 4096;
+constexpr VIP_UINT16 pieces = 8;
+
+/// Room for a descriptor of so many segments.
+struct alignas(64) LongDescriptor {
+    VIP_DESCRIPTOR first;
+    VIP_DATA_SEGMENT more[pieces - 2];
+};
+
+/// What larger and other messages need, beside the World's room. RDMA may go there.
+struct alignas(page) Pages {
+    unsigned char out[page];
+    unsigned char in[page];
+    unsigned char more[page];
+    LongDescriptor send;
+    LongDescriptor receive;
+};
+Pages pages{};
+VIP_MEM_HANDLE handle_of_pages = 0;
+
 /// A descriptor posted and done at the sender, and its message taken at the receiver.
-bool exchange(World& world, VIP_DESCRIPTOR& send, VIP_DESCRIPTOR& receive) {
+bool exchange(World& world, VIP_DESCRIPTOR& send, VIP_DESCRIPTOR& receive, VIP_MEM_HANDLE handle) {
     VIP_DESCRIPTOR* done = nullptr;
-    return VipPostRecv(world.receiver, &receive, world.handle) == VIP_SUCCESS &&
-           VipPostSend(world.sender, &send, world.handle) == VIP_SUCCESS &&
+    return VipPostRecv(world.receiver, &receive, handle) == VIP_SUCCESS &&
+           VipPostSend(world.sender, &send, handle) == VIP_SUCCESS &&
            succeeds([&] { return VipSendDone(world.sender, &done); }) &&
            succeeds([&] { return VipRecvDone(world.receiver, &done); });
+}
+
+bool exchange(World& world) {
+    return exchange(world, world.room.send, world.room.receive, world.handle);
 }
 
 /// RDMA that consumes no receive. The target's program looks once, as one that polls would.
@@ -42,32 +66,19 @@ VIA_MEASURED VIP_RETURN measured_vipl_cq_done(World& world, VIP_VI_HANDLE* vi,
     return VipCQDone(world.completions, vi, receive);
 }
 
-VIA_MEASURED bool measured_vipl_message_4k(World& world) {
-    return exchange(world, world.room.send, world.room.receive);
-}
+VIA_MEASURED bool measured_vipl_message_4k(World& world) { return exchange(world); }
 VIA_MEASURED bool measured_vipl_message_8_segments(World& world) {
-    return exchange(world, world.room.long_send.first, world.room.long_receive.first);
+    return exchange(world, pages.send.first, pages.receive.first, handle_of_pages);
 }
-VIA_MEASURED bool measured_vipl_message_immediate(World& world) {
-    return exchange(world, world.room.send, world.room.receive);
-}
-VIA_MEASURED bool measured_vipl_message_unreliable(World& world) {
-    return exchange(world, world.room.send, world.room.receive);
-}
-VIA_MEASURED bool measured_vipl_message_reception(World& world) {
-    return exchange(world, world.room.send, world.room.receive);
-}
+VIA_MEASURED bool measured_vipl_message_immediate(World& world) { return exchange(world); }
+VIA_MEASURED bool measured_vipl_message_unreliable(World& world) { return exchange(world); }
+VIA_MEASURED bool measured_vipl_message_reception(World& world) { return exchange(world); }
 VIA_MEASURED bool measured_vipl_rdma_write(World& world) { return remote(world, world.room.write); }
 VIA_MEASURED bool measured_vipl_rdma_read(World& world) { return remote(world, world.room.write); }
 VIA_MEASURED bool measured_vipl_rdma_write_immediate(World& world) {
-    return exchange(world, world.room.write, world.room.receive);
+    return exchange(world, world.room.write, world.room.receive, world.handle);
 }
 
-VIA_MEASURED VIP_RETURN measured_vipl_create_vi(World& world, VIP_VI_ATTRIBUTES* attributes,
-                                                VIP_VI_HANDLE* vi) {
-    return VipCreateVi(world.nic, attributes, nullptr, nullptr, vi);
-}
-VIA_MEASURED VIP_RETURN measured_vipl_destroy_vi(VIP_VI_HANDLE vi) { return VipDestroyVi(vi); }
 VIA_MEASURED VIP_RETURN measured_vipl_create_cq(World& world, VIP_CQ_HANDLE* queue) {
     return VipCreateCQ(world.nic, 64, queue);
 }
@@ -75,10 +86,10 @@ VIA_MEASURED VIP_RETURN measured_vipl_destroy_cq(VIP_CQ_HANDLE queue) {
     return VipDestroyCQ(queue);
 }
 VIA_MEASURED VIP_RETURN measured_vipl_register_4k(World& world, VIP_MEM_HANDLE* handle) {
-    return VipRegisterMem(world.nic, world.room.page_out, page, nullptr, handle);
+    return VipRegisterMem(world.nic, pages.more, page, nullptr, handle);
 }
 VIA_MEASURED VIP_RETURN measured_vipl_deregister_4k(World& world, VIP_MEM_HANDLE handle) {
-    return VipDeregisterMem(world.nic, world.room.page_out, handle);
+    return VipDeregisterMem(world.nic, pages.more, handle);
 }
 
 namespace {
@@ -115,24 +126,18 @@ void pass(World& world, std::uint64_t) {
 }
 
 void make_and_end(World& world, std::uint64_t) {
-    VIP_VI_ATTRIBUTES attributes{};
-    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-    attributes.MaxTransferSize = 65536;
-    VIP_VI_HANDLE vi = nullptr;
     VIP_CQ_HANDLE queue = nullptr;
     VIP_MEM_HANDLE handle = 0;
-    OK(measured_vipl_create_vi(world, &attributes, &vi));
-    OK(measured_vipl_destroy_vi(vi));
     OK(measured_vipl_create_cq(world, &queue));
     OK(measured_vipl_destroy_cq(queue));
     OK(measured_vipl_register_4k(world, &handle));
     OK(measured_vipl_deregister_4k(world, handle));
 }
 
-VIP_DATA_SEGMENT segment(const World& world, void* at, VIP_UINT32 bytes) {
+VIP_DATA_SEGMENT segment(VIP_MEM_HANDLE handle, void* at, VIP_UINT32 bytes) {
     VIP_DATA_SEGMENT of{};
     of.Data.Address = at;
-    of.Handle = world.handle;
+    of.Handle = handle;
     of.Length = bytes;
     return of;
 }
@@ -140,35 +145,30 @@ VIP_DATA_SEGMENT segment(const World& world, void* at, VIP_UINT32 bytes) {
 void set_size(World& world, VIP_UINT32 bytes) {
     world.room.send.CS.Length = bytes;
     world.room.receive.CS.Length = bytes;
-    world.room.send.DS[0].Local = segment(world, world.room.page_out, bytes);
-    world.room.receive.DS[0].Local = segment(world, world.room.page_in, bytes);
+    world.room.send.DS[0].Local = segment(handle_of_pages, pages.out, bytes);
+    world.room.receive.DS[0].Local = segment(handle_of_pages, pages.in, bytes);
 }
 
-/// The page in pieces of as many bytes.
-void set_pieces(World& world) {
-    const auto fill = [&](LongDescriptor& descriptor, unsigned char* at) {
-        descriptor.first.CS.SegCount = pieces;
-        descriptor.first.CS.Length = page;
-        auto* segments =
-            reinterpret_cast<unsigned char*>(&descriptor) + offsetof(VIP_DESCRIPTOR, DS);
-        for (std::size_t n = 0; n < pieces; ++n) {
-            const auto piece = segment(world, at + n * page / pieces, page / pieces);
-            std::memcpy(segments + n * sizeof piece, &piece, sizeof piece);
-        }
-    };
-    fill(world.room.long_send, world.room.page_out);
-    fill(world.room.long_receive, world.room.page_in);
+/// A page in pieces of as many bytes.
+void set_pieces(LongDescriptor& descriptor, unsigned char* at) {
+    descriptor.first.CS.SegCount = pieces;
+    descriptor.first.CS.Length = page;
+    auto* segments = reinterpret_cast<unsigned char*>(&descriptor) + offsetof(VIP_DESCRIPTOR, DS);
+    for (std::size_t n = 0; n < pieces; ++n) {
+        const auto piece = segment(handle_of_pages, at + n * page / pieces, page / pieces);
+        std::memcpy(segments + n * sizeof piece, &piece, sizeof piece);
+    }
 }
 
-/// RDMA between two places of the room.
+/// RDMA from one page to another, or back.
 void set_remote(World& world, VIP_UINT16 control) {
     VIP_DESCRIPTOR& descriptor = world.room.write;
     descriptor.CS.Control = control;
     descriptor.CS.SegCount = 2;
     descriptor.CS.Length = length;
-    descriptor.DS[0].Remote.Data.Address = world.room.in;
-    descriptor.DS[0].Remote.Handle = world.handle;
-    descriptor.DS[1].Local = segment(world, world.room.out, length);
+    descriptor.DS[0].Remote.Data.Address = pages.in;
+    descriptor.DS[0].Remote.Handle = handle_of_pages;
+    descriptor.DS[1].Local = segment(handle_of_pages, pages.out, length);
 }
 
 }  // namespace
@@ -190,9 +190,12 @@ int main() {
     count(plain, make_and_end);
     count(unreliable, pass<measured_vipl_message_unreliable>);
     count(reception, pass<measured_vipl_message_reception>);
+    VIP_MEM_ATTRIBUTES rights{nullptr, VIP_TRUE, VIP_TRUE};
+    OK(VipRegisterMem(plain.nic, &pages, sizeof pages, &rights, &handle_of_pages));
     set_size(plain, page);
     count(plain, pass<measured_vipl_message_4k>);
-    set_pieces(plain);
+    set_pieces(pages.send, pages.out);
+    set_pieces(pages.receive, pages.in);
     count(plain, pass<measured_vipl_message_8_segments>);
     set_size(plain, length);
     plain.room.send.CS.Control = VIP_CONTROL_IMMEDIATE;

@@ -19,25 +19,12 @@ inline void must(VIP_RETURN code, const char* call) { require(code == VIP_SUCCES
 #define OK(call) must((call), #call)
 
 constexpr VIP_UINT32 length = 8;
-constexpr VIP_UINT32 page = 4096;
-constexpr VIP_UINT16 pieces = 8;
-
-/// Room for a descriptor of so many segments.
-struct alignas(64) LongDescriptor {
-    VIP_DESCRIPTOR first;
-    VIP_DATA_SEGMENT more[pieces - 2];
-};
-
 struct alignas(64) Room {
     VIP_DESCRIPTOR send;
     VIP_DESCRIPTOR receive;
     VIP_DESCRIPTOR write;
-    LongDescriptor long_send;
-    LongDescriptor long_receive;
     unsigned char out[64];
     unsigned char in[64];
-    alignas(page) unsigned char page_out[page];
-    alignas(page) unsigned char page_in[page];
 };
 
 union Address {
@@ -51,8 +38,7 @@ public:
                    VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY)
         : level_(level) {
         OK(VipOpenNic("loopback", &nic));
-        VIP_MEM_ATTRIBUTES rights{nullptr, VIP_TRUE, VIP_TRUE};
-        OK(VipRegisterMem(nic, &room, sizeof room, &rights, &handle));
+        OK(VipRegisterMem(nic, &room, sizeof room, nullptr, &handle));
         if (with_completion_queue) OK(VipCreateCQ(nic, 64, &completions));
         sender = make_vi();
         receiver = make_vi();

@@ -57,14 +57,18 @@ constexpr std::uint32_t room_taken_least = 512;
 // Filling a packet
 /// Bytes of a payload that is worth being sent from where it lies.
 constexpr std::uint32_t reference_least = 512;
-/// Bytes staged that leave before the turn ends; of the first ones fewer.
-constexpr std::uint32_t burst_bytes = 36 * 1024;
+/// Bytes that leave before the turn ends: as many as one call of the kernel takes. Of the first
+/// ones fewer.
+constexpr std::uint32_t burst_bytes = 65000;
 constexpr std::uint32_t first_burst_bytes = 16 * 1024;
 constexpr std::uint32_t hands_over_least = 4;  ///< between two looks, of one who posts many
 constexpr std::uint32_t held_bytes_max = 700;
 
 // Pace
 constexpr std::uint64_t burst_bytes_max = 64 * 1024;
+/// Where more than that leaves in so short a time, so much may leave at once.
+constexpr Duration burst_time = microseconds(20);
+constexpr std::uint64_t burst_of_fast_way_max = 256 * 1024;
 
 // Length
 constexpr std::uint32_t datagram_length_first = 1472;  ///< Ethernet's 1500 without IPv4's headers

@@ -205,7 +205,11 @@ private:
     void on_probe_timeout(Path& path, Time now);
     void seal(StagedPacket& packet, Time now);
     bool may_hold();
-    void flush(Time now);
+    void flush(Time now) {
+        if (!staging_.empty() || !ack_owed_.empty()) flush_all(now);
+    }
+    void flush_all(Time now);
+    void send_before(std::size_t end, Time now);
 
     std::unique_ptr<Port> port_;
     DatagramOptions options_;

@@ -15,8 +15,11 @@ public:
     void set_pace(std::uint64_t window, Duration round_trip, std::uint32_t datagram_max) {
         window_ = window;
         round_trip_ = round_trip;
-        burst_ = static_cast<std::int64_t>(
-            std::max(std::min(window, burst_bytes_max), std::uint64_t{2} * datagram_max));
+        const std::uint64_t while_busy = std::min(
+            std::uint64_t{burst_of_fast_way_max},
+            window / 4 * 5 / static_cast<std::uint64_t>(round_trip.ns / burst_time.ns + 1));
+        burst_ = static_cast<std::int64_t>(std::max(
+            {std::min(window, burst_bytes_max), while_busy, std::uint64_t{2} * datagram_max}));
     }
     /// `staged`: bytes that are to leave before. False: ask may_send(), which wants the time.
     bool has_tokens(std::uint64_t staged) const {

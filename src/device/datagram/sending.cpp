@@ -88,9 +88,16 @@ void DatagramDevice::transmit(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr) return;
     path->reserved_new = 0;
-    // The peer works on the first packets while we fill the others.
-    const bool first = path->sent.packets_in_flight() == 0;
-    if (staging_.used() > (first ? first_burst_bytes : burst_bytes)) flush(port_->now());
+    const std::size_t staged = staging_.end() - staging_.begin();
+    if (path->sent.packets_in_flight() == 0) {
+        // The peer works on the first packets while we fill the others.
+        if (staging_.used() > first_burst_bytes) flush(port_->now());
+        return;
+    }
+    // A call of the kernel costs as much as twenty packets in it: whole bursts.
+    const std::size_t burst =
+        std::clamp<std::size_t>(burst_bytes / path->datagram_max(), 1, burst_.size());
+    if (staged >= burst) send_before(staging_.begin() + staged / burst * burst, port_->now());
 }
 
 void DatagramDevice::abandon(PathId id) {
@@ -272,19 +279,24 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     path.staged_room -= room_taken_least;
     path.pacer.sent(packet.length, now);
     path.probe_base = now;
-    reschedule(path, now);
 }
 
-void DatagramDevice::flush(Time now) {
-    if (!ack_owed_.empty()) stage_acks(now);
-    while (!blocked_ && !staging_.empty()) {
+/// Those staged before `end`.
+void DatagramDevice::send_before(std::size_t end, Time now) {
+    PathId sealed = StagedPacket::no_path;  // the last path that had one
+    while (!blocked_ && staging_.begin() < end && !staging_.empty()) {
         std::size_t count = 0;
         std::size_t n = staging_.begin();
-        for (; n < staging_.end() && count < burst_.size(); ++n) {
+        for (; n < end && count < burst_.size(); ++n) {
             StagedPacket& packet = staging_[n];
             if (packet.dropped) continue;
             if (packet.transmitted != packet.length) break;
-            if (!packet.sealed) seal(packet, now);
+            if (!packet.sealed) {
+                seal(packet, now);
+                if (sealed != packet.path && sealed != StagedPacket::no_path)
+                    reschedule(*paths_[sealed], now);
+                sealed = packet.path;
+            }
             behind_[count] = n + 1;
             burst_[count++] = {packet.to,         staging_.bytes(packet),
                                packet.length,     packet.from_host_port,
@@ -299,6 +311,12 @@ void DatagramDevice::flush(Time now) {
         if (taken != 0) staging_.sent_before(taken == count ? n : behind_[taken - 1]);
         blocked_ = taken < count;
     }
+    if (sealed != StagedPacket::no_path) reschedule(*paths_[sealed], now);
+}
+
+void DatagramDevice::flush_all(Time now) {
+    if (!ack_owed_.empty()) stage_acks(now);
+    send_before(staging_.end(), now);
     staging_.take_in();  // of what is left: the turn ends
 }
 

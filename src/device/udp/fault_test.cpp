@@ -18,6 +18,7 @@ std::vector<int> errors_of(const std::string& call) {
         {"getsockopt", {ENOPROTOOPT}},
         {"sendto", {EAGAIN, EINTR, ENOBUFS, ENOMEM, ECONNREFUSED, ENETUNREACH, EMSGSIZE, EPERM}},
         {"sendmmsg", {EAGAIN, EINTR, ENOBUFS, EIO, EINVAL, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE}},
+        {"recvfrom", {EAGAIN, EINTR, ENOMEM, ECONNREFUSED}},
         {"recvmsg", {EAGAIN, EINTR, ENOMEM, ECONNREFUSED}},
         {"recvmmsg", {EAGAIN, EINTR, ENOMEM, EHOSTUNREACH}},
         {"poll", {EINTR, ENOMEM}},
@@ -61,6 +62,8 @@ public:
                (int f, const void* b, std::size_t l, const sockaddr* a, socklen_t n),
                (f, b, l, a, n))
     VIA_FAULTY(int, sendmmsg, (int f, mmsghdr* m, unsigned c), (f, m, c))
+    VIA_FAULTY(ssize_t, recvfrom, (int f, void* b, std::size_t l, sockaddr* a, socklen_t* n),
+               (f, b, l, a, n))
     VIA_FAULTY(ssize_t, recvmsg, (int f, msghdr* m, int g), (f, m, g))
     VIA_FAULTY(int, recvmmsg, (int f, mmsghdr* m, unsigned c), (f, m, c))
     VIA_FAULTY(int, poll, (pollfd * e, nfds_t c), (e, c))
@@ -140,6 +143,12 @@ Sequel story(Faulty& system) {
         node->has_work();
         node.take_all();
     }
+    for (int n = 0; n < 10; ++n) {  // so long that joining is switched off
+        send(*friendly, node->data_address(), "alone");
+        node.take_all();
+    }
+    send_patiently(*friendly, std::vector(3, outgoing(node->data_address(), part)));
+    node.take_all();
     node->service(node->now() + seconds(2));
     friendly.reset();  // it had the host's port
     for (int tries = 0; tries < 5 && !node->has_host_port(); ++tries)
@@ -164,7 +173,8 @@ TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {
     EXPECT_EQ(sequel.error, "");
     EXPECT_TRUE(sequel.works);
     EXPECT_EQ(count_descriptors(), descriptors);
-    for (const char* call : {"sendmmsg", "recvmmsg", "read", "inotify_add_watch", "kill"})
+    for (const char* call :
+         {"sendmmsg", "recvfrom", "recvmmsg", "read", "inotify_add_watch", "kill"})
         EXPECT_GT(system.counts[call], 0U) << call << " has no part in the story";
 }
 

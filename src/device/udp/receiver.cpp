@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace via::device::udp {
 
@@ -85,22 +86,61 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
     message.is_host_port = is_host_port;
 }
 
+unsigned Receiver::read_lone(int socket) {
+    Slot& slot = slots_[0];
+    msghdr& header = headers_[0].msg_hdr;
+    header.msg_namelen = sizeof slot.from.ipv6;
+    const ssize_t length = system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
+                                            &slot.from.any, &header.msg_namelen);
+    if (length < 0) return 0;
+    headers_[0].msg_len = static_cast<unsigned>(length);
+    header.msg_controllen = 0;
+    return 1;
+}
+
+unsigned Receiver::read_messages(int socket, unsigned wanted) {
+    if (wanted != 1)
+        return static_cast<unsigned>(
+            std::max(0, system_.recvmmsg(socket, headers_.data(), wanted)));
+    const ssize_t length = system_.recvmsg(socket, &headers_[0].msg_hdr, 0);
+    if (length < 0) return 0;
+    headers_[0].msg_len = static_cast<unsigned>(length);
+    return 1;
+}
+
+/// After a look at the data socket. Nothing is joined any more once it was found empty.
+void Receiver::judge_joining(int socket, unsigned count, bool empty) {
+    const bool came_before = std::exchange(came_before_, count != 0);
+    if (count == 0) {
+        if (empty && joining_ == Joining::ending) joining_ = Joining::off;
+        return;
+    }
+    if (!came_before && count == 1 && headers_[0].msg_len <= lone_bytes) {
+        if (joining_ != Joining::on || ++lone_ < lone_looks) return;
+        lone_ = 0;
+        if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) joining_ = Joining::ending;
+        return;
+    }
+    lone_ = 0;
+    if (joining_ == Joining::on) return;
+    // Where that fails it is tried again with the next one that is not alone.
+    if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) == 0) joining_ = Joining::on;
+}
+
 int Receiver::read(int socket, bool is_host_port) {
     // A lone datagram is the one that somebody waits for. Behind one there may be more.
-    const unsigned wanted = prepare(more_expected_ && !is_host_port ? burst_max : 1);
+    const bool lone = !is_host_port && joining_ == Joining::off;
+    const unsigned wanted = prepare(more_expected_ && !is_host_port && !lone ? burst_max : 1);
     if (wanted == 0) return 0;
-    unsigned count = 0;
-    if (wanted == 1) {
-        const ssize_t length = system_.recvmsg(socket, &headers_[0].msg_hdr, 0);
-        if (length >= 0) headers_[0].msg_len = static_cast<unsigned>(length);
-        count = length >= 0 ? 1 : 0;
-    } else {
-        count =
-            static_cast<unsigned>(std::max(0, system_.recvmmsg(socket, headers_.data(), wanted)));
+    const unsigned count = lone ? read_lone(socket) : read_messages(socket, wanted);
+    const int error = count == 0 ? errno : 0;
+    const bool empty = error == EAGAIN || error == EWOULDBLOCK;
+    if (!is_host_port) {
+        // Large ones are taken one by one: the cache still has a buffer that is used again at once.
+        more_expected_ = count == wanted && headers_[0].msg_len <= small_bytes;
+        judge_joining(socket, count, empty);
     }
-    // Large ones are taken one by one: the cache still has a buffer that is used again at once.
-    if (!is_host_port) more_expected_ = count == wanted && headers_[0].msg_len <= small_bytes;
-    if (count == 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
+    if (count == 0) return empty || error == EINTR ? 0 : error;
     first_ = last_ = 0;
     for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, is_host_port);
     last_ = count;

@@ -1,5 +1,6 @@
-// Takes datagrams off a socket: a lone one by recvmsg, more by recvmmsg, several that the kernel
-// has joined (UDP_GRO) split again.
+// Takes datagrams off a socket: several small ones by recvmmsg, those that the kernel has joined
+// (UDP_GRO) split again. Where small ones come one by one for a while, joining is switched off, and
+// they are taken by recvfrom, the shortest way through the kernel.
 #pragma once
 
 #include <array>
@@ -33,6 +34,16 @@ private:
     static constexpr unsigned burst_max = 8;
     static constexpr unsigned small_bytes = 4096;
 
+    /// Looks in a row that found one small datagram, until the kernel is told not to join.
+    static constexpr unsigned lone_looks = 8;
+    static constexpr std::uint32_t lone_bytes = 1024;
+
+    enum class Joining : std::uint8_t {
+        on,
+        ending,  ///< off; what is joined may still wait in the socket
+        off,
+    };
+
     /// A message of the kernel: one datagram, or several of the same length, the last one shorter.
     struct Message {
         std::uint32_t buffer = Buffers::none;
@@ -51,6 +62,9 @@ private:
 
     unsigned prepare(unsigned count);
     void renew(unsigned index);
+    unsigned read_lone(int socket);
+    unsigned read_messages(int socket, unsigned wanted);
+    void judge_joining(int socket, unsigned count, bool empty);
     void accept(unsigned index, std::uint32_t length, bool is_host_port);
 
     System& system_;
@@ -63,6 +77,9 @@ private:
     std::array<std::uint32_t, burst_max> prepared_{};  ///< buffers of slots
     unsigned prepared_count_ = 0;
     bool more_expected_ = false;
+    Joining joining_ = Joining::on;       ///< at the data socket
+    unsigned lone_ = 0;                   ///< looks in a row
+    bool came_before_ = false;            ///< the look before found something
     std::vector<std::uint32_t> in_hand_;  ///< until release()
 };
 

@@ -32,18 +32,24 @@ int System::getsockopt(int fd, int level, int option, int* value) {
     socklen_t length = sizeof *value;
     return ::getsockopt(fd, level, option, value, &length);
 }
+// Of the data path, not by libc's functions: those are cancellation points, which costs a process
+// with threads two locked operations a call.
 ssize_t System::sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
                        socklen_t address_length) {
-    return ::sendto(fd, bytes, length, MSG_DONTWAIT, address, address_length);
+    return ::syscall(SYS_sendto, fd, bytes, length, MSG_DONTWAIT, address, address_length);
 }
 int System::sendmmsg(int fd, mmsghdr* messages, unsigned count) {
-    return ::sendmmsg(fd, messages, count, MSG_DONTWAIT);
+    return static_cast<int>(::syscall(SYS_sendmmsg, fd, messages, count, MSG_DONTWAIT));
+}
+ssize_t System::recvfrom(int fd, void* buffer, std::size_t length, sockaddr* address,
+                         socklen_t* address_length) {
+    return ::syscall(SYS_recvfrom, fd, buffer, length, MSG_DONTWAIT, address, address_length);
 }
 ssize_t System::recvmsg(int fd, msghdr* message, int flags) {
-    return ::recvmsg(fd, message, flags | MSG_DONTWAIT);
+    return ::syscall(SYS_recvmsg, fd, message, flags | MSG_DONTWAIT);
 }
 int System::recvmmsg(int fd, mmsghdr* messages, unsigned count) {
-    return ::recvmmsg(fd, messages, count, MSG_DONTWAIT, nullptr);
+    return static_cast<int>(::syscall(SYS_recvmmsg, fd, messages, count, MSG_DONTWAIT, nullptr));
 }
 int System::poll(pollfd* entries, nfds_t count) { return ::poll(entries, count, 0); }
 int System::epoll_create() { return ::epoll_create1(EPOLL_CLOEXEC); }

@@ -27,6 +27,8 @@ public:
     virtual ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
                            socklen_t address_length);
     virtual int sendmmsg(int fd, mmsghdr* messages, unsigned count);
+    virtual ssize_t recvfrom(int fd, void* buffer, std::size_t length, sockaddr* address,
+                             socklen_t* address_length);
     virtual ssize_t recvmsg(int fd, msghdr* message, int flags);
     virtual int recvmmsg(int fd, mmsghdr* messages, unsigned count);
     virtual int poll(pollfd* entries, nfds_t count);

@@ -26,6 +26,11 @@ public:
         errno = refusal;
         return -1;
     }
+    ssize_t recvfrom(int fd, void* buffer, std::size_t length, sockaddr* address,
+                     socklen_t* address_length) override {
+        ++plain_receives;
+        return System::recvfrom(fd, buffer, length, address, address_length);
+    }
     ssize_t recvmsg(int fd, msghdr* message, int flags) override {
         ++(flags == 0 ? receives : error_reads);
         return System::recvmsg(fd, message, flags);
@@ -40,6 +45,7 @@ public:
     }
 
     int single = 0, bursts = 0, receives = 0, error_reads = 0, burst_receives = 0;
+    int plain_receives = 0;
     int refusal = 0;
     bool no_room = false;
     int buffer_max = 1 << 30;
@@ -94,6 +100,41 @@ TEST(UdpPort, ABurstIsOneMessageAndComesSplit) {
     EXPECT_EQ(calls.single, 0);
     ASSERT_TRUE(b.hear(40));
     for (std::size_t n = 0; n < 40; ++n) EXPECT_EQ(b.came[n].bytes, texts[n]) << n;
+}
+
+TEST(UdpPort, WhereSmallOnesComeAloneTheyTakeTheShortestWayUntilABurstComes) {
+    Directory directory, other;
+    Watched calls;
+    Node a(directory, test_address(), 1), b(other, test_address(1), 2, calls);
+    std::array<datagram::Incoming, 16> incoming;
+    const auto look = [&] {
+        const std::size_t count = b->receive(incoming);
+        b->release();
+        return count;
+    };
+    for (int n = 0; n < 40; ++n) {
+        calls = {};
+        send(a, b->data_address(), text(50, static_cast<std::size_t>(n)));
+        ASSERT_EQ(look(), 1U) << n;
+        ASSERT_EQ(std::string(reinterpret_cast<const char*>(incoming[0].bytes), incoming[0].length),
+                  text(50, static_cast<std::size_t>(n)));
+        EXPECT_EQ(incoming[0].from, a->data_address());
+        ASSERT_EQ(look(), 0U) << n;
+    }
+    EXPECT_EQ(calls.plain_receives, 2) << "each look is a recvfrom";
+    EXPECT_EQ(calls.receives + calls.burst_receives, 0);
+    std::vector<std::string> texts;
+    for (std::size_t n = 0; n < 20; ++n) texts.push_back(text(1400, n));
+    std::vector<datagram::Outgoing> burst;
+    for (const std::string& one : texts) burst.push_back(outgoing(b->data_address(), one));
+    for (int twice = 0; twice < 2; ++twice) {
+        calls = {};
+        b.came.clear();
+        EXPECT_EQ(a->send(burst), burst.size());
+        ASSERT_TRUE(b.hear(20));
+        for (std::size_t n = 0; n < 20; ++n) EXPECT_EQ(b.came[n].bytes, texts[n]) << n;
+    }
+    EXPECT_EQ(calls.plain_receives, 0) << "the second burst comes joined";
 }
 
 TEST(UdpPort, DatagramsOfAllLengthsAndAddressesKeepTheirOrder) {

@@ -136,15 +136,15 @@ TEST(Json, ExactlyTheseFieldsInThisOrder) {
     std::istringstream lines(json_lines(make_rows(outcome, 3)));
     std::string line;
     ASSERT_TRUE(std::getline(lines, line));
-    EXPECT_EQ(
-        line,
-        R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
-        R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
-        R"("active_vis":1,"reliability":"delivery","segments":1,"immediate":false,)"
-        R"("reuse":null,"both_ways":false,"senders":1,"unit":"us","median":0.1,"min":0.1,"max":0.1,"p99":0.2,)"
-        R"("p999":0.3,"cpu_us":0.5,"cpu_us_each":[0.1,0.4],"values":[0.1,0.1,0.1],)"
-        R"("rounds":3,"dropped":0,"probe_ns":52,"mode":"near","ratio":0.05,)"
-        R"("against":"pipe"})");
+    EXPECT_EQ(line,
+              R"({"schema":"via-bench-1","bench":"latency","device":"shm","ours":true,)"
+              R"("op":"send","size":8,"wait":"poll","cq":false,"depth":1,"vis":0,)"
+              R"("active_vis":1,"reliability":"delivery","segments":1,"immediate":false,)"
+              R"("reuse":null,"both_ways":false,"senders":1,"unit":"us","median":0.1,"min":0.1,)"
+              R"("max":0.1,"p99":0.2,"p999":0.3,"cpu_us":0.5,"cpu_us_each":[0.1,0.4],)"
+              R"("values":[0.1,0.1,0.1],)"
+              R"("rounds":3,"dropped":0,"probe_ns":52,"mode":"near","ratio":0.05,)"
+              R"("against":"pipe"})");
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_NE(line.find(R"("device":"pipe")"), std::string::npos);
     EXPECT_NE(line.find(R"("ratio":0.05,"against":"shm"})"), std::string::npos);
