@@ -93,6 +93,22 @@ static void read_all(const char* buffer, size_t bytes, long message) {
     if (number != message) give_up("a message arrived with wrong bytes");
 }
 
+/* Of each library. */
+static void send_one(const struct pool* pool, const struct job* job, long message);
+static void receive_one(const struct pool* pool, const struct job* job, long message);
+
+static int64_t ping_pong(const struct job* job, long messages, int is_first, const struct pool* out,
+                         const struct pool* in) {
+    const int64_t start_ns = now_ns();
+    long i;
+    for (i = 0; i < messages; ++i) {
+        if (is_first) send_one(out, job, i);
+        receive_one(in, job, i);
+        if (!is_first) send_one(out, job, i);
+    }
+    return now_ns() - start_ns;
+}
+
 static void answer(const struct job* job, int64_t took_ns) {
     printf("via-peer-1 bytes messages took_ns\n0 %zu %ld %lld\n", job->bytes, job->messages,
            (long long)took_ns);

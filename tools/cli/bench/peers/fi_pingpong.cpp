@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "bench/peers/printed.hpp"
-#include "bench/peers/tool_peer.hpp"
-#include "bench/tool.hpp"
+#include "bench/peers/their_tool.hpp"
 
 namespace via::bench {
 
@@ -12,35 +11,13 @@ namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 20;
 
-class FiPingpong final : public ToolPeer {
+class FiPingpong final : public TheirTool {
 public:
-    explicit FiPingpong(Provider provider) : provider_(provider) {}
+    explicit FiPingpong(Provider provider)
+        : TheirTool(
+              {"fi_pingpong", "fi_info", "--version", "libfabric", "libfabric", "libfabric-bin"}),
+          provider_(provider) {}
 
-    Status find() override {
-        for (const auto& [name, file] :
-             {std::pair{"fi_pingpong", &program_}, {"fi_info", &info_}}) {
-            auto found = find_program(name, "libfabric-bin", setup_peers);
-            if (!found) return std::unexpected(found.error());
-            *file = *found;
-        }
-        return {};
-    }
-    Result<std::string> version() const override {
-        const auto printed = printed_by("fi_info", {info_, "--version"});
-        if (!printed) return std::unexpected(printed.error());
-        for (const std::string_view line : split(*printed, "\n")) {
-            const auto words = split(line, " ");
-            if (words.size() == 2 && words[0] == "libfabric:") {
-                return fmt::format("libfabric {}", words[1]);
-            }
-        }
-        return makes_no_sense("fi_info", *printed);
-    }
-    Question adapt(const Question& asked) const override {
-        Question question = ToolPeer::adapt(asked);
-        question.reuse = 100;  // it has one buffer
-        return question;
-    }
     std::string refuses(const Question& question) const override {
         if (question.bench != Bench::latency) return "has no stream, only a ping-pong";
         if (question.size == 0) return "has no empty message";
@@ -54,7 +31,7 @@ public:
     }
     ToolCommand command(const ToolOrder& order) const override {
         ToolCommand command;
-        command.arguments = {program_,
+        command.arguments = {tool(),
                              "-p",
                              provider_ == Provider::shm ? "shm" : "tcp",
                              "-e",
@@ -76,18 +53,16 @@ public:
         const PrintedRow row(printed, "bytes", " ");
         const double us = row.number("usec/xfer");
         const double rate = row.number("MB/sec");
-        if (us <= 0 || rate <= 0) return makes_no_sense("fi_pingpong", printed);
+        if (us <= 0 || rate <= 0) return makes_no_sense(printed);
         // Both are rounded to hundredths.
         const double expected = static_cast<double>(order.question.size) / us;
         const double allowed = 0.01 + expected * (0.01 + 0.01 / us);
-        if (std::abs(rate - expected) > allowed) return makes_no_sense("fi_pingpong", printed);
+        if (std::abs(rate - expected) > allowed) return makes_no_sense(printed);
         return us * 1000;
     }
 
 private:
     Provider provider_;
-    std::string program_;
-    std::string info_;
 };
 
 }  // namespace

@@ -16,18 +16,6 @@ static void receive_one(const struct pool* pool, const struct job* job, long mes
     read_all(buffer, job->bytes, message);
 }
 
-static int64_t ping_pong(const struct job* job, long messages, const struct pool* out,
-                         const struct pool* in) {
-    const int64_t start_ns = now_ns();
-    long i;
-    for (i = 0; i < messages; ++i) {
-        if (other == 1) send_one(out, job, i);
-        receive_one(in, job, i);
-        if (other == 0) send_one(out, job, i);
-    }
-    return now_ns() - start_ns;
-}
-
 /* Rank 0 sends, `depth` messages under way; both have one clock, and the receiver tells its last.
  */
 static int64_t stream(const struct job* job, long messages, const struct pool* pool) {
@@ -67,7 +55,7 @@ static int64_t run(const struct job* job, long messages, const struct pool* out,
                    const struct pool* in) {
     if (job->stream) return stream(job, messages, out);
     MPI_Barrier(MPI_COMM_WORLD);
-    return ping_pong(job, messages, out, in);
+    return ping_pong(job, messages, other == 1, out, in);
 }
 
 static void tell_version(void) {

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "bench/peers/printed.hpp"
-#include "bench/peers/tool_peer.hpp"
-#include "bench/tool.hpp"
+#include "bench/peers/their_tool.hpp"
 
 namespace via::bench {
 
@@ -36,34 +35,15 @@ Tests tests_of(UcxTest test) {
     return {"tag_lat", "tag_bw", "tcp,self"};
 }
 
-class UcxPerftest final : public ToolPeer {
+class UcxPerftest final : public TheirTool {
 public:
-    explicit UcxPerftest(UcxTest test) : test_(test) {}
+    explicit UcxPerftest(UcxTest test)
+        : TheirTool({"ucx_perftest", "ucx_info", "-v", "Version", "UCX", "ucx-utils"}),
+          test_(test) {}
 
-    Status find() override {
-        for (const auto& [name, file] :
-             {std::pair{"ucx_perftest", &program_}, {"ucx_info", &info_}}) {
-            auto found = find_program(name, "ucx-utils", setup_peers);
-            if (!found) return std::unexpected(found.error());
-            *file = *found;
-        }
-        return {};
-    }
-    Result<std::string> version() const override {
-        const auto printed = printed_by("ucx_info", {info_, "-v"});
-        if (!printed) return std::unexpected(printed.error());
-        for (const std::string_view line : split(*printed, "\n")) {
-            const auto words = split(line, "# ");
-            if (words.size() == 2 && words[0] == "Version") {
-                return fmt::format("UCX {}", words[1]);
-            }
-        }
-        return makes_no_sense("ucx_info", *printed);
-    }
     Question adapt(const Question& asked) const override {
-        Question question = ToolPeer::adapt(asked);
+        Question question = TheirTool::adapt(asked);
         if (test_ == UcxTest::put) question.op = Op::write;
-        question.reuse = 100;  // it has one buffer
         return question;
     }
     std::string refuses(const Question& question) const override {
@@ -80,7 +60,7 @@ public:
         const bool stream = is_stream(order.question);
         ToolCommand command;
         command.settings = {fmt::format("UCX_TLS={}", tests.transports)};
-        command.arguments = {program_,
+        command.arguments = {tool(),
                              "-t",
                              stream ? tests.stream : tests.latency,
                              "-s",
@@ -117,14 +97,12 @@ public:
                            agree(rate * us, 1e6, 0.01 + 0.001 / us + 1 / rate) &&
                            agree(bytes, rate * static_cast<double>(order.question.size),
                                  0.01 + 0.01 * (1 << 20) / std::max(bytes, 1.0));
-        if (!sound) return makes_no_sense("ucx_perftest", printed);
+        if (!sound) return makes_no_sense(printed);
         return 1e9 / rate;
     }
 
 private:
     UcxTest test_;
-    std::string program_;
-    std::string info_;
 };
 
 }  // namespace

@@ -20,18 +20,6 @@ static void receive_one(const struct pool* pool, const struct job* job, long mes
     read_all(buffer, job->bytes, message);
 }
 
-static int64_t ping_pong(const struct job* job, long messages, const struct pool* out,
-                         const struct pool* in) {
-    const int64_t start_ns = now_ns();
-    long i;
-    for (i = 0; i < messages; ++i) {
-        if (is_first) send_one(out, job, i);
-        receive_one(in, job, i);
-        if (!is_first) send_one(out, job, i);
-    }
-    return now_ns() - start_ns;
-}
-
 /* The library holds what is under way, its high-water mark is the depth; both sides have one clock,
  * and the receiver tells its last. */
 static int64_t stream(const struct job* job, long messages, const struct pool* pool) {
@@ -49,7 +37,7 @@ static int64_t stream(const struct job* job, long messages, const struct pool* p
 
 static int64_t run(const struct job* job, long messages, const struct pool* out,
                    const struct pool* in) {
-    return job->stream ? stream(job, messages, out) : ping_pong(job, messages, out, in);
+    return job->stream ? stream(job, messages, out) : ping_pong(job, messages, is_first, out, in);
 }
 
 static void tell_version(void) {
