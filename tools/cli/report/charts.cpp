@@ -80,8 +80,8 @@ Curve& curve_called(std::vector<Curve>& curves, const std::string& label, bool o
 
 void put_in_order(Chart& chart) {
     for (Curve& curve : chart.curves) {
-        std::stable_sort(curve.points.begin(), curve.points.end(),
-                         [](const Point& a, const Point& b) { return a.x < b.x; });
+        std::sort(curve.points.begin(), curve.points.end(),
+                  [](const Point& a, const Point& b) { return a.x < b.x; });
     }
 }
 

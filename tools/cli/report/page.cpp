@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "bench/stats.hpp"
 #include "report/gnuplot.hpp"
@@ -60,8 +61,9 @@ Table table_of(const Group& group) {
     table.head = {"size",   "channel", group.unit, "spread",  "p99",  "p99.9",
                   "cpu us", "rounds",  "dropped",  "line ns", "ratio"};
     std::vector<const Figure*> figures = group.figures;
-    std::stable_sort(figures.begin(), figures.end(),
-                     [](const Figure* a, const Figure* b) { return a->size < b->size; });
+    std::sort(figures.begin(), figures.end(), [](const Figure* a, const Figure* b) {
+        return std::pair(a->size, a->line) < std::pair(b->size, b->line);
+    });
     for (const Figure* one : figures) {
         table.rows.push_back(
             {bench::size_text(one->size), label_of(*one, group), figure(one->median),
@@ -186,8 +188,9 @@ std::vector<const Run*> in_order(const std::vector<Run>& runs, const Fields& mac
     };
     std::vector<const Run*> order;
     for (const Run& run : runs) order.push_back(&run);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const Run* a, const Run* b) { return place(a) < place(b); });
+    std::sort(order.begin(), order.end(), [&](const Run* a, const Run* b) {
+        return std::pair(place(a), a) < std::pair(place(b), b);
+    });
     return order;
 }
 

@@ -23,7 +23,7 @@ Figure figure(std::string device, std::uint64_t size, double median, std::string
 
 report::Run three_sizes() {
     report::Run run{"run", {}, {}};
-    for (const std::uint64_t size : {8, 64, 4096}) {
+    for (const std::uint64_t size : {8u, 64u, 4096u}) {
         run.figures.push_back(figure("shm", size, 0.1));
         run.figures.push_back(figure("pi|pe", size, 2));
         run.figures.back().ratio = 0.05;
