@@ -19,7 +19,8 @@ namespace {
 
 using namespace via::bench;
 
-// "all", "kernel" and "limits" stand for several; programs of others are asked for by name.
+// "all", "kernel", "limits" and "peers" stand for several; all leaves out programs of others, which
+// need not be installed.
 std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
                                 bool remote) {
     std::vector<std::string> names;
@@ -29,14 +30,16 @@ std::vector<std::string> expand(const std::vector<std::string>& asked, const std
     };
     for (const std::string& name : asked) {
         const bool all = name == "all";
-        if (!all && name != "kernel" && name != "limits") {
+        if (!all && name != "kernel" && name != "limits" && name != "peers") {
             add(name);
             continue;
         }
         for (const ChannelInfo& info : known_channels()) {
-            const Sort wanted = name == "limits" ? Sort::limit : Sort::kernel;
-            if (info.sort == Sort::peer || (remote && !info.between_machines)) continue;
-            if (all || info.sort == wanted) add(info.name);
+            const Sort wanted = name == "limits"  ? Sort::limit
+                                : name == "peers" ? Sort::peer
+                                                  : Sort::kernel;
+            if (remote && !info.between_machines) continue;
+            if (info.sort == wanted || (all && info.sort != Sort::peer)) add(info.name);
         }
     }
     return names;
@@ -157,14 +160,18 @@ void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", w
 }  // namespace
 
 std::string bench_footer() {
-    std::string text = "Channels for --against (or kernel, limits, all: both):\n";
+    std::string text =
+        "Channels for --against (or kernel, limits, all: both; peers: programs of others):\n";
     for (const ChannelInfo& info : known_channels()) {
         text += fmt::format("  {:<13} {}\n", info.name, info.what);
     }
     text +=
-        "libfabric-tcp runs fi_pingpong (Debian's package libfabric-bin), twice in each sample, "
-        "with\n"
-        "endpoints of type msg and of type rdm; the faster run counts.\n";
+        "Programs of others are those of Debian ('./dev setup --peers' installs them), or small\n"
+        "ones of ours on their libraries, which are built where those are installed. They run "
+        "anew\n"
+        "in each sample and tell a mean alone; libfabric-tcp runs twice, with endpoints of type\n"
+        "msg and of type rdm, and the faster run counts. ucx_perftest and fi_pingpong have one\n"
+        "buffer, and their receivers do not read what came.\n";
     text +=
         "\nTwo processes per channel, pinned to two processors, are asked in interleaved rounds.\n"
         "Around each sample they time a cache line between them: under 100 ns one way is near,\n"
@@ -206,8 +213,16 @@ std::string bench_footer() {
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
         "  suite      all the papers' questions, one after the other: DIR/NAME.jsonl of each, and\n"
         "             DIR/machine.json; --against is of its first ones\n"
+        "\n'via bench report DIR' reads DIR/*.jsonl (what --json printed, a run in each file) and\n"
+        "DIR/machine.json and writes DIR/index.html: tables, and pictures that gnuplot draws; "
+        "with\n"
+        "--markdown FILE.md that file and the folder FILE of pictures.\n"
+        "'via bench compare A B' shows what changed between two files or folders. More than noise\n"
+        "is what the rounds' ranks show (Mann-Whitney, 1 %) if the medians differ by more than\n"
+        "--tolerance.\n"
         "\nExit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
-        "3 inconclusive: the mode wanted never came often enough, what came is printed.\n"
+        "3 inconclusive: the mode wanted never came often enough, what came is printed;\n"
+        "4 compare: a figure of ours is slower.\n"
         "\nExamples:\n"
         "  via bench latency --size 8,64,4096 --against unix-socket,tcp-socket,line\n"
         "  via bench bandwidth --size 64K,1M --against ring,cma --mode near\n"
@@ -218,16 +233,26 @@ std::string bench_footer() {
         "      --against libfabric-tcp\n"
         "  via bench serve --address 192.0.2.8          (there)\n"
         "  via bench latency --device udp --peer 192.0.2.8 --against udp-socket,tcp-socket\n"
+        "  via bench latency --size 8,4K,64K --against ucx-tag,openmpi,mpich,line\n"
         "  via bench latency --size netpipe:64K --against unix-socket,tcp-socket\n"
         "  via bench rate --active-vis 100 --vis 900 --cq --both-ways\n"
         "  via bench operations --device udp --netns left,right\n"
+        "  via bench register --size 4K,1M,64M --rounds 21\n"
+        "  via bench latency --against all --json >results/latency.jsonl\n"
         "  via bench suite --quick -o results\n"
-        "  via bench register --size 4K,1M,64M --rounds 21\n";
+        "  via bench report results\n"
+        "  via bench compare yesterday/latency.jsonl results/latency.jsonl\n";
     return text;
 }
 
 int run_bench(const BenchOptions& options) {
     if (options.bench == "serve") return run_bench_serve(options);
+    if (options.bench == "report") return run_bench_report(options);
+    if (options.bench == "compare") return run_bench_compare(options);
+    if (!options.places.empty() || !options.markdown.empty()) {
+        complain("folders, files and --markdown are for 'via bench report' and 'compare'");
+        return exit_usage;
+    }
     if (!options.address.empty()) {
         complain("--address is for 'via bench serve'");
         return exit_usage;

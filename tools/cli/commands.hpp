@@ -12,6 +12,7 @@ inline constexpr int exit_good = 0;
 inline constexpr int exit_failed = 1;        // it could not be done; standard error says why
 inline constexpr int exit_usage = 2;         // the command line was wrong
 inline constexpr int exit_inconclusive = 3;  // bench: the wanted mode never came
+inline constexpr int exit_slower = 4;        // bench compare: a figure of ours is slower
 
 struct InfoOptions {
     std::string device;  // empty: all
@@ -31,7 +32,7 @@ struct DemoOptions {
 };
 
 struct BenchOptions {
-    std::string bench;  // latency, bandwidth, rate, operations, register, suite, serve
+    std::string bench;  // the word behind `via bench`
     std::string device = "shm";
     std::string op = "send";
     std::string wait = "poll";
@@ -43,10 +44,13 @@ struct BenchOptions {
     std::string cpus;  // "A,B", with a peer or to serve "A"; empty: the first ones
     std::vector<std::string> sizes;
     std::vector<std::string> against;
-    std::vector<std::string> netns;  // two network namespaces, or none
-    std::string peer;                // HOST[:PORT] of `via bench serve`, or empty
-    std::string address;             // serve: HOST[:PORT] to listen at, or empty
-    std::vector<std::string> given;  // options that the command line names
+    std::vector<std::string> netns;   // two network namespaces, or none
+    std::string peer;                 // HOST[:PORT] of `via bench serve`, or empty
+    std::string address;              // serve: HOST[:PORT] to listen at, or empty
+    std::vector<std::string> places;  // report: a folder; compare: two files or folders
+    std::string markdown;             // report: the file to write instead of a page
+    double tolerance_percent = 5;     // compare: less is called noise, however certain
+    std::vector<std::string> given;   // options that the command line names
     bool cq = false;
     bool rotate_vis = false;
     bool exported = false;
@@ -73,6 +77,8 @@ int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
 int run_bench_suite(const BenchOptions& options);
 int run_bench_serve(const BenchOptions& options);
+int run_bench_report(const BenchOptions& options);
+int run_bench_compare(const BenchOptions& options);
 
 // Help texts that only the bench knows.
 std::string bench_footer();

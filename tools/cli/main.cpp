@@ -58,10 +58,21 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         app.add_subcommand("bench", "Measure messages, operations or registering, and compare");
     bench
         ->add_option("bench", options.bench,
-                     "latency, bandwidth, rate, operations, register, suite or serve")
+                     "latency, bandwidth, rate, operations, register, suite, serve, "
+                     "report or compare")
         ->required()
-        ->check(CLI::IsMember(
-            {"latency", "bandwidth", "rate", "operations", "register", "suite", "serve"}));
+        ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "suite",
+                               "serve", "report", "compare"}));
+    bench->add_option("places", options.places,
+                      "report: a folder of results; compare: two files or folders of them");
+    bench->add_option("--markdown", options.markdown,
+                      "report: write this file and pictures beside it, not the folder's "
+                      "index.html");
+    bench
+        ->add_option("--tolerance", options.tolerance_percent,
+                     "compare: a smaller change is noise, %")
+        ->check(CLI::Range(0.0, 1000.0))
+        ->capture_default_str();
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
     bench->add_option("--op", options.op, "send, write (RDMA) or read (RDMA)")
@@ -133,7 +144,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     app.footer(
         "Exit codes: 0 done; 1 failed, standard error says why; 2 wrong command line;\n"
-        "3 inconclusive (bench). 'via COMMAND --help' tells more.");
+        "3 inconclusive (bench); 4 slower (bench compare). 'via COMMAND --help' tells more.");
     InfoOptions info;
     StatOptions stat;
     DemoOptions demo;

@@ -2,34 +2,65 @@
 
 #include <algorithm>
 
+#include "bench/peers/tool_peer.hpp"
+
 namespace via::bench {
 
 namespace {
 
 struct Entry {
     ChannelInfo info;
-    std::unique_ptr<Channel> (*make)(const Places& places);
+    std::unique_ptr<Channel> (*make)(std::string_view name, const Places& places);
 };
 
 template <std::unique_ptr<Channel> (*Make)()>
-std::unique_ptr<Channel> anywhere(const Places&) {
+std::unique_ptr<Channel> anywhere(std::string_view, const Places&) {
     return Make();
+}
+
+template <std::unique_ptr<Channel> (*Make)(const Places&)>
+std::unique_ptr<Channel> placed(std::string_view, const Places& places) {
+    return Make(places);
+}
+
+// A program of others, or one of ours on their library.
+template <auto Make, auto Which>
+std::unique_ptr<Channel> by_tool(std::string_view name, const Places& places) {
+    return make_tool_channel(std::string(name), Make(Which), places);
 }
 
 const std::vector<Entry>& entries() {
     constexpr Sort kernel = Sort::kernel;
     constexpr Sort limit = Sort::limit;
+    constexpr Sort peer = Sort::peer;
     static const std::vector<Entry> all{
         {{"pipe", "two pipes of 1 MB", kernel, false}, anywhere<make_pipe>},
         {{"unix-socket", "a Unix stream socket", kernel, false}, anywhere<make_unix_socket>},
         {{"tcp-socket", "TCP over loopback, --netns or --peer, TCP_NODELAY", kernel, true},
-         make_tcp_socket},
-        {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", Sort::peer, true},
-         make_tcp_cubic},
+         placed<make_tcp_socket>},
+        {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", peer, true},
+         placed<make_tcp_cubic>},
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
-         make_udp_socket},
-        {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", Sort::peer, false},
-         make_libfabric_tcp},
+         placed<make_udp_socket>},
+        {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", peer, false},
+         by_tool<make_fi_pingpong, Provider::tcp>},
+        {{"libfabric-shm", "libfabric's shm provider, by fi_pingpong (latency)", peer, false},
+         by_tool<make_fi_pingpong, Provider::shm>},
+        {{"ucx-tag", "UCX's tagged messages over posix memory, by ucx_perftest", peer, false},
+         by_tool<make_ucx_perftest, UcxTest::tag>},
+        {{"ucx-am", "UCX's active messages, likewise", peer, false},
+         by_tool<make_ucx_perftest, UcxTest::am>},
+        {{"ucx-put", "UCX's one-sided put, likewise; nobody reads the bytes", peer, false},
+         by_tool<make_ucx_perftest, UcxTest::put>},
+        {{"ucx-uct-am", "its transport's active messages, likewise (up to 4K)", peer, false},
+         by_tool<make_ucx_perftest, UcxTest::uct_am>},
+        {{"ucx-tcp", "UCX's tagged messages over tcp, likewise", peer, false},
+         by_tool<make_ucx_perftest, UcxTest::tag_tcp>},
+        {{"openmpi", "Open MPI, two ranks of a client of ours", peer, false},
+         by_tool<make_client, Client::openmpi>},
+        {{"mpich", "MPICH, likewise", peer, false}, by_tool<make_client, Client::mpich>},
+        {{"zeromq", "ZeroMQ over ipc, likewise (blocking)", peer, false},
+         by_tool<make_client, Client::zeromq>},
         {{"line", "a cache line each way (latency)", limit, false}, anywhere<make_line>},
         {{"two-copy", "copied in, flag, copied out, not pipelined", limit, false},
          anywhere<make_two_copy>},
@@ -73,7 +104,7 @@ bool goes_between_machines(std::string_view name) {
 
 std::unique_ptr<Channel> make_comparison(std::string_view name, const Places& places) {
     const Entry* entry = find(name);
-    return entry == nullptr ? nullptr : entry->make(places);
+    return entry == nullptr ? nullptr : entry->make(name, places);
 }
 
 }  // namespace via::bench

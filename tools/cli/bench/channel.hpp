@@ -37,6 +37,9 @@ public:
 
     const std::string& name() const { return name_; }
 
+    // Of what is measured, where that is a program of others: "UCX 1.13.1"; after prepare().
+    virtual std::string version() const { return {}; }
+
     // The question as this channel can answer it: a limit that always polls says so.
     virtual Question adapt(const Question& question) const = 0;
 
@@ -97,7 +100,6 @@ std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
 std::unique_ptr<Channel> make_tcp_cubic(const Places& places);
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
-std::unique_ptr<Channel> make_libfabric_tcp(const Places& places);
 std::unique_ptr<Channel> make_line();
 std::unique_ptr<Channel> make_two_copy();
 std::unique_ptr<Channel> make_ring();

@@ -29,6 +29,7 @@ struct Published {
     std::uint32_t port = 0;            // between machines: of this side's socket
     std::uint32_t datagram_bytes = 0;  // between machines: what this side's network takes
     std::uint64_t buffer_bytes = 0;    // between machines: what this side's socket holds
+    int cpu = 0;      // of a program to run: where it is to be pinned; stays on one machine
     Reading reading;  // of a channel that tunes itself: the last trial; stays on one machine
 };
 
@@ -119,6 +120,7 @@ public:
     std::size_t own() const { return static_cast<std::size_t>(side_); }
     std::size_t other() const { return 1 - own(); }
     Shared& shared() { return shared_; }
+    const Shared& shared() const { return shared_; }
     Published& mine() { return shared_.published[own()]; }
     const Published& theirs() const { return shared_.published[other()]; }
 

@@ -57,6 +57,18 @@ std::string_view line_of(std::string_view text, const std::string& label) {
     return {};
 }
 
+// user, nice, system, irq and softirq of a processor's line; the kernel counts in ticks.
+std::int64_t busy_ns_in(std::string_view line) {
+    std::uint64_t ticks = 0;
+    for (const int column : {0, 1, 2, 5, 6}) ticks += number_at(line, column);
+    const auto ticks_per_s = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+    return static_cast<std::int64_t>(ticks * (1'000'000'000 / ticks_per_s));
+}
+
+std::int64_t nanoseconds(const timeval& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1000;
+}
+
 }  // namespace
 
 Look look_around(int cpu) {
@@ -65,13 +77,18 @@ Look look_around(int cpu) {
     look.run_delay_ns = number_at(read_whole("/proc/self/schedstat"), 1);
     const std::string stat = read_whole("/proc/stat");
     // cpuN user nice system idle iowait irq softirq steal ...
-    look.steal_ticks = number_at(line_of(stat, "cpu" + std::to_string(cpu)), 7);
+    const std::string_view own = line_of(stat, "cpu" + std::to_string(cpu));
+    look.steal_ticks = number_at(own, 7);
+    look.busy_ns = busy_ns_in(own);
     look.runnable = static_cast<std::uint32_t>(number_at(line_of(stat, "procs_running"), 0));
 
     rusage thread{};
     rusage process{};
+    rusage children{};
     ::getrusage(RUSAGE_THREAD, &thread);
     ::getrusage(RUSAGE_SELF, &process);
+    ::getrusage(RUSAGE_CHILDREN, &children);
+    look.children_cpu_ns = nanoseconds(children.ru_utime) + nanoseconds(children.ru_stime);
     look.involuntary = static_cast<std::uint64_t>(thread.ru_nivcsw);
     look.own_switches = static_cast<std::uint64_t>(process.ru_nivcsw - thread.ru_nivcsw +
                                                    process.ru_nvcsw - thread.ru_nvcsw);
@@ -90,6 +107,9 @@ Disturbance between_looks(const Look& before, const Look& after, std::uint32_t p
     const std::uint64_t process_ns = after.process_cpu_ns - before.process_cpu_ns;
     const std::uint64_t thread_ns = after.thread_cpu_ns - before.thread_cpu_ns;
     told.own_others_ns = process_ns > thread_ns ? process_ns - thread_ns : 0;
+    told.tools_ns = after.children_cpu_ns - before.children_cpu_ns;
+    told.strange_ns =
+        after.busy_ns - before.busy_ns - told.tools_ns - static_cast<std::int64_t>(process_ns);
     told.steal_ticks = after.steal_ticks - before.steal_ticks;
     told.runnable = std::max(before.runnable, after.runnable);
     told.processors = processors;

@@ -17,6 +17,8 @@ struct Look {
     std::uint64_t process_cpu_ns = 0;
     std::uint64_t steal_ticks = 0;
     std::uint32_t runnable = 0;
+    std::int64_t busy_ns = 0;          // of the processor, whoever ran
+    std::int64_t children_cpu_ns = 0;  // of programs that this process ran to their end
 };
 
 // Of the calling thread, which must be the process's first, pinned to processor `cpu`. What a

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "bench/cpus.hpp"
-#include "bench/libfabric_tool.hpp"
 #include "bench/loops.hpp"
 #include "bench/session.hpp"
 
@@ -103,10 +102,10 @@ TEST_P(EveryChannel, DeliversWhatItWasGiven) {
 }
 
 // Programs of others need not be installed; they have a test of their own.
-std::vector<std::string_view> channel_names() {
+std::vector<std::string_view> channel_names(bool of_others = false) {
     std::vector<std::string_view> names;
     for (const ChannelInfo& info : known_channels()) {
-        if (info.sort != Sort::peer) names.push_back(info.name);
+        if ((info.sort == Sort::peer) == of_others) names.push_back(info.name);
     }
     return names;
 }
@@ -138,21 +137,29 @@ TEST_F(PairTest, RingTunesItselfOnceThenMeasuresLargeMessages) {
     EXPECT_TRUE(measured);
 }
 
-TEST_F(PairTest, LibfabricsToolIsRunOrItsPackageIsNamed) {
-    auto pair = Pair::start(make_libfabric_tcp({}), setup_);
-    const auto program = find_pingpong();
-    if (!program) {
-        ASSERT_FALSE(pair.has_value());
-        EXPECT_NE(pair.error().what.find("libfabric-bin"), std::string::npos);
+class PeerTest : public PairTest, public testing::WithParamInterface<std::string_view> {};
+
+TEST_P(PeerTest, IsRunOrWhatToInstallIsSaid) {
+    auto pair = Pair::start(make_comparison(GetParam()), setup_);
+    if (!pair) {
+        EXPECT_NE(pair.error().what.find("./dev setup --peers"), std::string::npos)
+            << pair.error().what;
         GTEST_SKIP() << pair.error().what;
     }
-    ASSERT_TRUE(pair.has_value()) << pair.error().what;
-    for (const std::uint64_t size : {8u, 4096u}) {
-        const auto sample = (*pair)->ask(latency_of(size), {2, 10, 0}, 60'000);
+    EXPECT_FALSE((*pair)->channel().version().empty());
+    for (const Bench bench : {Bench::latency, Bench::bandwidth}) {
+        Question question = latency_of(4096);
+        question.bench = bench;
+        question.depth = bench == Bench::latency ? 1 : 16;
+        question = (*pair)->channel().adapt(question);
+        if (!(*pair)->channel().refuses(question).empty()) continue;
+        const auto sample = (*pair)->ask(question, {2, 10, 0}, 60'000);
         ASSERT_TRUE(sample.has_value()) << sample.error().what;
-        EXPECT_GT(to_sample(latency_of(size), *sample).value, 0.5);
+        EXPECT_GT(to_sample(question, *sample).value, 0.05);
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Known, PeerTest, testing::ValuesIn(channel_names(true)), test_name);
 
 TEST_F(PairTest, AKilledProcessIsNamedAndNothingIsLeft) {
     for (const Side side : {Side::first, Side::second}) {

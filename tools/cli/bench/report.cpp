@@ -25,6 +25,7 @@ std::vector<double> collect(const Series& series, Mode mode, What&& what) {
 Row row_of(const Outcome& outcome, const Series& series, Mode mode) {
     Row row;
     row.device = outcome.channels[series.channel];
+    if (series.channel < outcome.versions.size()) row.version = outcome.versions[series.channel];
     row.ours = series.channel == 0;
     row.question = series.asked;
     row.mode = mode;
@@ -112,6 +113,7 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
         line.null("reuse");
     }
     line.boolean("both_ways", question.both_ways).number("senders", question.senders);
+    if (!row.version.empty()) line.text("version", row.version);
     line.text("unit", unit_of(question.bench));
     line.figure("median", row.summary.median).figure("min", row.summary.min);
     line.figure("max", row.summary.max).figure_if_any("p99", row.summary.p99);

@@ -14,6 +14,7 @@ namespace via::bench {
 // One channel, one question, one mode.
 struct Row {
     std::string device;
+    std::string version;  // of a program of others
     bool ours = false;
     Question question;
     Mode mode = Mode::near;

@@ -172,6 +172,17 @@ TEST(Json, BothWaysAndManySendersTellMore) {
     EXPECT_NE(printed.find("fairness"), std::string::npos) << printed;
 }
 
+TEST(Json, AProgramOfOthersTellsItsVersion) {
+    Outcome outcome = two_channels();
+    outcome.versions = {"", "Pipes 2.0"};
+    add(outcome.series[0], {1, 1, 1}, Mode::near);
+    add(outcome.series[1], {1, 1, 1}, Mode::near);
+    const std::string text = json_lines(make_rows(outcome, 3));
+    const std::size_t at = text.find(R"("version":"Pipes 2.0","unit")");
+    EXPECT_GT(at, text.find('\n')) << text;
+    EXPECT_NE(at, std::string::npos) << text;
+}
+
 TEST(Json, AloneThereIsNothingToCompareWith) {
     Outcome outcome = two_channels();
     add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);

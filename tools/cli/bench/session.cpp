@@ -42,6 +42,7 @@ public:
         for (const auto& channel : plan_.channels) outcome_.channels.push_back(channel->name());
         deadline_ns_ = now_ns() + std::int64_t{plan_.max_seconds} * 1'000'000'000;
         if (auto started = start_pairs(); !started) return std::unexpected(started.error());
+        tell_versions();
         if (auto fits = line_up(); !fits) return std::unexpected(fits.error());
         if (auto measured = measure_rounds(); !measured) return std::unexpected(measured.error());
         return std::move(outcome_);
@@ -76,6 +77,15 @@ private:
             if (!started) return started;
         }
         return {};
+    }
+
+    void tell_versions() {
+        for (const auto& pair : pairs_) {
+            const std::string version = pair->channel().version();
+            outcome_.versions.push_back(version);
+            if (version.empty()) continue;
+            outcome_.notes.push_back(fmt::format("{} is {}", pair->channel().name(), version));
+        }
     }
 
     Status start_pair(std::unique_ptr<Channel> channel, const PairSetup& setup) {

@@ -41,6 +41,7 @@ struct Series {
 struct Outcome {
     std::vector<Question> questions;
     std::vector<std::string> channels;
+    std::vector<std::string> versions;  // of each channel that is a program of others, else empty
     std::vector<Series> series;
     std::vector<std::string> notes;  // what was left out and why
     bool out_of_time = false;

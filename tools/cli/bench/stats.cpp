@@ -22,7 +22,19 @@ Drop disturbance_of(const Disturbance& side, Wait wait) {
     return Drop::none;
 }
 
+// The kernel tells nothing of what happened to a program while it ran, but how long processors were
+// busy and how much of it was the program's; in ticks, so a tick or two prove nothing. One program
+// may have run on both processors.
+bool tools_were_disturbed(const std::array<Disturbance, 2>& sides) {
+    constexpr std::int64_t allowed_ns = 30'000'000;
+    constexpr std::int64_t allowed_part = 20;  // of the time of both
+    if (sides[0].tools_ns + sides[1].tools_ns == 0) return false;
+    return sides[0].strange_ns + sides[1].strange_ns >
+           allowed_ns + (sides[0].wall_ns + sides[1].wall_ns) / allowed_part;
+}
+
 Drop disturbance_of(const std::array<Disturbance, 2>& sides, Wait wait, const ModeLimits& limits) {
+    if (!limits.keep_disturbed && tools_were_disturbed(sides)) return Drop::foreign;
     for (const Disturbance& side : sides) {
         if (limits.keep_disturbed) break;
         if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return drop;

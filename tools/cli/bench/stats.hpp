@@ -43,6 +43,8 @@ struct Disturbance {
     std::uint64_t run_delay_ns = 0;   // the measuring thread was ready and did not run
     std::uint64_t own_others_ns = 0;  // processor time of the process's other threads
     std::uint64_t steal_ticks = 0;    // of this side's processor
+    std::int64_t tools_ns = 0;        // processor time of programs that stood for this side
+    std::int64_t strange_ns = 0;      // of this side's processor, beyond those and this process
     std::uint32_t runnable = 0;       // tasks that wanted to run at either look, system-wide
     std::uint32_t processors = 0;     // processors online
 };

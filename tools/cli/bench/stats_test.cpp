@@ -91,6 +91,18 @@ TEST(Judge, InvoluntarySwitchOfEitherSideDrops) {
     }
 }
 
+TEST(Judge, ProcessorTimeThatNoToolHadDropsItsSample) {
+    auto sides = quiet();
+    for (Disturbance& side : sides) side.wall_ns = 200'000'000;
+    sides[1].strange_ns = 180'000'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none) << "our own loops tell more";
+    sides[0].tools_ns = 190'000'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::foreign);
+    EXPECT_EQ(judge(sides, 52, 52, Wait::block).drop, Drop::foreign);
+    sides[0].strange_ns = -170'000'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none) << "one ran on both processors";
+}
+
 TEST(Judge, WhatIsDisturbedCountsWhereAThirdProcessBelongsToIt) {
     auto sides = quiet();
     sides[0].involuntary = 7;

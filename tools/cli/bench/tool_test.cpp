@@ -1,0 +1,50 @@
+#include "bench/tool.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bench/clock.hpp"
+
+namespace via::bench {
+namespace {
+
+constexpr std::int64_t patience_ns = 20'000'000'000;
+
+Result<std::string> run(const std::string& script, std::int64_t within_ns = patience_ns) {
+    Tool tool("the shell");
+    if (auto started = tool.start({"/bin/sh", "-c", script}, {"WORD=of mine"}, "some input");
+        !started) {
+        return std::unexpected(started.error());
+    }
+    return tool.finish(within_ns);
+}
+
+TEST(Tool, BothStreamsAreCaught) {
+    const auto printed = run("echo out; echo \"$WORD\" >&2; cat");
+    ASSERT_TRUE(printed.has_value()) << printed.error().what;
+    EXPECT_EQ(*printed, "out\nof mine\nsome input");
+}
+
+TEST(Tool, FailuresTellWhatWasPrinted) {
+    const auto printed = run("printf 'no\\n\\n   luck\\033'; exit 3");
+    ASSERT_FALSE(printed.has_value());
+    EXPECT_EQ(printed.error().what, "the shell failed: no luck ");
+}
+
+TEST(Tool, TimeAndOutputAreBounded) {
+    const std::int64_t start_ns = now_ns();
+    EXPECT_FALSE(run("exec sleep 1000", 1'000'000).has_value());
+    EXPECT_FALSE(run("exec yes").has_value());
+    EXPECT_LT(now_ns() - start_ns, 2 * patience_ns) << "whoever is cut short is ended";
+}
+
+TEST(Tool, AProgramThatIsNotThereIsNamedWithItsPackage) {
+    EXPECT_TRUE(find_program("sh", "dash", "./dev setup").has_value());
+    const auto none = find_program("no-such-program", "its-package", "./dev setup --peers");
+    ASSERT_FALSE(none.has_value());
+    EXPECT_EQ(none.error().what,
+              "there is no program no-such-program: install Debian's package its-package "
+              "('./dev setup --peers' does)");
+}
+
+}  // namespace
+}  // namespace via::bench

@@ -1,0 +1,226 @@
+#include "report/page.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "bench/stats.hpp"
+#include "report/gnuplot.hpp"
+
+namespace via::report {
+
+namespace {
+
+constexpr std::string_view reading_hint =
+    "Medians over rounds in which all channels were asked in turn; the spread is of the middle "
+    "half of the rounds. p99 and p99.9 of a latency are of single messages within a round. cpu is "
+    "processor time of both processes per message. dropped: samples that other load disturbed or "
+    "during which the mode changed. near and far say how long a cache line takes between the two "
+    "processors: figures of different modes are never mixed. ratio is ours to the channel's "
+    "median.";
+
+std::string figure(double value) {
+    if (value >= 1000) return fmt::format("{:.0f}", value);
+    if (value >= 100) return fmt::format("{:.1f}", value);
+    if (value >= 1) return fmt::format("{:.2f}", value);
+    return fmt::format("{:.4f}", value);
+}
+
+std::string figure(const std::optional<double>& value) { return value ? figure(*value) : "-"; }
+
+// What is the same in all figures of the group need not stand in its table.
+std::string common_words(const Group& group) {
+    std::string words;
+    const Figure& first = *group.figures.front();
+    for (const auto& [name, value] : first.question) {
+        const bool same = std::all_of(
+            group.figures.begin(), group.figures.end(),
+            [&](const Figure* other) { return !other->ours || other->asked(name) == value; });
+        if (!same || value == "false" || value == "0" || (value == "1" && name != "depth"))
+            continue;
+        words += words.empty() ? "" : ", ";
+        words += value == "true" ? name : fmt::format("{} {}", name, value);
+    }
+    return words;
+}
+
+// "ucx-tag: UCX 1.13.1; mpich: MPICH 4.0.2", or nothing.
+std::string versions_in(const Run& run) {
+    std::string text;
+    std::set<std::string> told;
+    for (const Figure& figure : run.figures) {
+        if (figure.version.empty() || !told.insert(figure.device).second) continue;
+        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", figure.device, figure.version);
+    }
+    return text;
+}
+
+Table table_of(const Group& group) {
+    Table table;
+    table.summary = fmt::format("All figures: {}, {}", group.bench, group.mode);
+    table.head = {"size",   "channel", group.unit, "spread",  "p99",  "p99.9",
+                  "cpu us", "rounds",  "dropped",  "line ns", "ratio"};
+    std::vector<const Figure*> figures = group.figures;
+    std::sort(figures.begin(), figures.end(), [](const Figure* a, const Figure* b) {
+        return std::pair(a->size, a->line) < std::pair(b->size, b->line);
+    });
+    for (const Figure* one : figures) {
+        table.rows.push_back(
+            {bench::size_text(one->size), label_of(*one, group), figure(one->median),
+             fmt::format("{} to {}", figure(bench::percentile(one->values, 25)),
+                         figure(bench::percentile(one->values, 75))),
+             figure(one->p99), figure(one->p999), figure(one->cpu_us),
+             fmt::format("{}", one->values.size()), fmt::format("{}", one->dropped),
+             figure(one->probe_ns), figure(one->ratio)});
+        table.ours.push_back(one->ours);
+    }
+    return table;
+}
+
+// Notes of one schema in one table; its columns are the first one's fields.
+Table table_of(const std::vector<const Note*>& notes) {
+    Table table;
+    table.summary = "All figures: " + notes.front()->schema;
+    for (const auto& [name, value] : notes.front()->fields) table.head.push_back(name);
+    for (const Note* note : notes) {
+        std::vector<std::string> row;
+        for (const std::string& name : table.head) {
+            const auto at = std::find_if(note->fields.begin(), note->fields.end(),
+                                         [&](const auto& field) { return field.first == name; });
+            row.push_back(at == note->fields.end() ? "" : at->second);
+        }
+        table.rows.push_back(std::move(row));
+        table.ours.push_back(false);
+    }
+    return table;
+}
+
+template <class Drawn>
+Status add_picture(Page& page, const std::optional<Drawn>& drawn, Draw draw) {
+    if (!drawn) return {};
+    auto svg = draw(drawn->name, script_of(*drawn));
+    if (!svg) return std::unexpected(svg.error());
+    page.blocks.push_back(Picture{drawn->name, drawn->title, std::move(*svg)});
+    return {};
+}
+
+Status add_group(Page& page, const Run& run, const Group& group, Draw draw) {
+    page.blocks.push_back(
+        Heading{3, fmt::format("{}, {}: {}", group.bench, group.unit, group.mode)});
+    if (const std::string words = common_words(group); !words.empty()) {
+        page.blocks.push_back(Paragraph{words});
+    }
+    if (auto added = add_picture(page, chart_over_size(run, group), draw); !added) return added;
+    if (auto added = add_picture(page, saturation_chart(run, group), draw); !added) return added;
+    if (auto added = add_picture(page, ratio_bars(run, group), draw); !added) return added;
+    page.blocks.push_back(table_of(group));
+    return {};
+}
+
+void add_notes(Page& page, const Run& run) {
+    std::vector<std::string> schemas;
+    for (const Note& note : run.notes) {
+        if (std::find(schemas.begin(), schemas.end(), note.schema) == schemas.end()) {
+            schemas.push_back(note.schema);
+        }
+    }
+    for (const std::string& schema : schemas) {
+        std::vector<const Note*> notes;
+        for (const Note& note : run.notes) {
+            if (note.schema == schema) notes.push_back(&note);
+        }
+        page.blocks.push_back(Heading{3, schema});
+        page.blocks.push_back(table_of(notes));
+    }
+}
+
+// The parts of a text, without the blanks before them.
+std::vector<std::string> parts_of(std::string_view text, char at) {
+    std::vector<std::string> parts;
+    while (!text.empty()) {
+        const std::size_t length = std::min(text.find(at), text.size());
+        parts.emplace_back(text.substr(0, length));
+        text.remove_prefix(std::min(length + 1, text.size()));
+        text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    }
+    return parts;
+}
+
+// What somebody will want to copy: the commands of the run of this name, or what belongs to none.
+void add_commands(Page& page, const Fields& machine, std::string_view run) {
+    Commands commands;
+    for (const auto& [name, value] : machine) {
+        const bool wanted =
+            run.empty() ? name == "commands" : name == fmt::format("{}.command", run);
+        if (!wanted) continue;
+        for (std::string& line : parts_of(value, run.empty() ? '\n' : ';')) {
+            commands.lines.push_back(std::move(line));
+        }
+    }
+    if (!commands.lines.empty()) page.blocks.push_back(std::move(commands));
+}
+
+void add_machine(Page& page, const Fields& machine) {
+    if (machine.empty()) return;
+    page.blocks.push_back(Heading{2, "Machine"});
+    Table table{"The machine", {"what", "is"}, {}, {}};
+    for (const auto& [name, value] : machine) {
+        // The suite tells of each run its command, its exit code and how long it took.
+        const bool of_run = name.ends_with(".command") || name.ends_with(".seconds") ||
+                            (name.ends_with(".code") && value == "0");
+        if (value.empty() || of_run || name == "commands" || name == "schema") continue;
+        std::string text = value;
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        table.rows.push_back({name, text});
+        table.ours.push_back(false);
+    }
+    if (!table.rows.empty()) page.blocks.push_back(std::move(table));
+    add_commands(page, machine, "");
+}
+
+// As the machine's description names them, the others behind, as they come.
+std::vector<const Run*> in_order(const std::vector<Run>& runs, const Fields& machine) {
+    const auto place = [&](const Run* run) {
+        const auto at = std::find_if(machine.begin(), machine.end(), [&](const auto& field) {
+            return field.first == run->name + ".command";
+        });
+        return at - machine.begin();
+    };
+    std::vector<const Run*> order;
+    for (const Run& run : runs) order.push_back(&run);
+    std::sort(order.begin(), order.end(), [&](const Run* a, const Run* b) {
+        return std::pair(place(a), a) < std::pair(place(b), b);
+    });
+    return order;
+}
+
+Status add_run(Page& page, const Run& run, const Fields& machine, Draw draw) {
+    page.blocks.push_back(Heading{2, run.name});
+    add_commands(page, machine, run.name);
+    if (run.figures.empty() && run.notes.empty()) {
+        page.blocks.push_back(Paragraph{"Nothing was conclusive."});
+    }
+    if (const std::string versions = versions_in(run); !versions.empty()) {
+        page.blocks.push_back(Paragraph{versions});
+    }
+    for (const Group& group : groups_of(run)) {
+        if (auto added = add_group(page, run, group, draw); !added) return added;
+    }
+    add_notes(page, run);
+    return {};
+}
+
+}  // namespace
+
+Result<Page> page_of(const std::vector<Run>& runs, const Fields& machine, Draw draw) {
+    Page page{"Benchmarks", {Paragraph{std::string(reading_hint)}}};
+    add_machine(page, machine);
+    for (const Run* run : in_order(runs, machine)) {
+        if (auto added = add_run(page, *run, machine, draw); !added) {
+            return std::unexpected(added.error());
+        }
+    }
+    return page;
+}
+
+}  // namespace via::report
