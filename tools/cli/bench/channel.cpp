@@ -38,7 +38,7 @@ const std::vector<Entry>& entries() {
         {{"unix-socket", "a Unix stream socket", kernel, false}, anywhere<make_unix_socket>},
         {{"tcp-socket", "TCP over loopback, --netns or --peer, TCP_NODELAY", kernel, true},
          placed<make_tcp_socket>},
-        {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", peer, true},
+        {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", kernel, true},
          placed<make_tcp_cubic>},
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
          placed<make_udp_socket>},
