@@ -302,7 +302,10 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     if (longer) length_changed(path);
     detect_losses(path, now);
     path.sent.retire();
-    path.pacer.set_pace(path.window.bytes(), path.round_trip.smoothed(), path.datagram_max());
+    // After one late answer the mean is too long for many more, and pace would be slow for nothing.
+    path.pacer.set_pace(path.window.bytes(),
+                        std::min(path.round_trip.smoothed(), path.round_trip.latest()),
+                        path.datagram_max());
     if (traffic) stage_length_probe(path, now);  // an idle path probes nothing
     reschedule(path, now);
 }
