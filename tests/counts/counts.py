@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 
 SKIPPED = 77
-TOLERANCE = 0.02
+TOLERANCE = 0.025
 # What the C++ API may cost beyond the C calls that it makes.
 CPP_BEYOND_C = 0.03
-CPP_BEYOND_C_IN_ONE_CALL = 25  # instructions: a share of one short call says little
+# Instructions: a share of one short call says little, and a receive varies by 32 from run to run.
+CPP_BEYOND_C_IN_ONE_CALL = 60
 # The C library's string functions in the one form that every x86-64 processor has.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512VL,-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,"
             "-ERMS,-FSRM,-SSSE3,-Fast_Unaligned_Copy")
