@@ -249,8 +249,8 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 }
 
 void DatagramDevice::hear_troubles(Time now) {
-    while (port_->next_trouble(trouble_)) {
-        const Trouble trouble = trouble_;
+    Trouble trouble;
+    while (port_->next_trouble(trouble)) {
         if (trouble.kind == TroubleKind::port_unreachable)
             end_searches(
                 [&](Search& search) {

@@ -270,11 +270,10 @@ private:
     Staging staging_;
     std::array<Outgoing, 64> burst_;
     std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
-    Trouble trouble_;  ///< the last one; a new one each look is the dearest part of a look in vain
-    bool blocked_ = false;                 ///< the port took less than all
-    bool asleep_ = false;                  ///< nobody looks by itself
-    std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
-    std::uint32_t hands_over_before_ = 0;  ///< between the two looks before, if any came
+    bool blocked_ = false;                  ///< the port took less than all
+    bool asleep_ = false;                   ///< nobody looks by itself
+    std::uint32_t hands_over_ = 0;          ///< calls of notify() since the last look
+    std::uint32_t hands_over_before_ = 0;   ///< between the two looks before, if any came
 };
 
 }  // namespace via::device::datagram

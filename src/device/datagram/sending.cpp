@@ -92,10 +92,12 @@ void DatagramDevice::transmit(PathId id) {
         if (staging_.used() > first_burst_bytes) flush(port_->now());
         return;
     }
-    // A call of the kernel costs as much as twenty packets in it: whole bursts.
-    const std::size_t burst =
-        std::clamp<std::size_t>(burst_bytes / path->datagram_max(), 1, burst_.size());
-    if (staged >= burst) send_before(staging_.begin() + staged / burst * burst, port_->now());
+    // A call of the kernel costs as much as fifteen packets in it: whole bursts. A small message
+    // does not pay for dividing.
+    const std::size_t length = path->datagram_max();
+    if (staged < burst_.size() && (staged + 1) * length <= burst_bytes) return;
+    const std::size_t burst = std::clamp<std::size_t>(burst_bytes / length, 1, burst_.size());
+    send_before(staging_.begin() + staged / burst * burst, port_->now());
 }
 
 void DatagramDevice::abandon(PathId id) {
