@@ -39,6 +39,12 @@ add_compile_options(
     -Wall -Wextra -Wshadow -Wconversion -Wundef -Wformat=2 -Wvla
     $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
     $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>)
+# No wide loads of what was just stored in narrow pieces, which these two make of neighbouring
+# members: such a load waits until the stores have left the processor's buffer, and did so five
+# times a message (docs/diary/2026-11-22.md).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fno-tree-slp-vectorize -fno-store-merging)
+endif()
 if(VIA_WERROR)
     add_compile_options(-Werror)
 endif()

@@ -57,7 +57,8 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/OpenVIAConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/OpenVIAConfig.cmake ${CMAKE_BINARY_DIR}/OpenVIAConfigVersion.cmake
         DESTINATION ${package_folder} COMPONENT development)
 
-# Debian packages: libopenvia0, libopenvia-dev, openvia-tools.
+# Debian packages: libopenvia0, libopenvia-dev, openvia-tools, and, where the provider was built,
+# openvia-libfabric: it then lies where the distribution's libfabric looks by itself.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME openvia)
 set(CPACK_PACKAGE_CONTACT "The OpenVIA authors <openvia@localhost>")
@@ -65,6 +66,9 @@ set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_SOURCE_DIR}/build/packages)
 set(CPACK_COMPONENTS_ALL library development tools)
+if(TARGET via_libfabric)
+    list(APPEND CPACK_COMPONENTS_ALL libfabric)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -73,6 +77,10 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
 set(CPACK_COMPONENT_TOOLS_DEPENDS library)
+set(CPACK_COMPONENT_LIBFABRIC_DEPENDS library tools)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_NAME openvia-libfabric)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_RECOMMENDS "openmpi-bin, libfabric-bin")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libopenvia0)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libopenvia-dev)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME openvia-tools)
@@ -83,6 +91,7 @@ set(summary "Virtual Interface Architecture: messages between processes in user 
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "${summary} (libraries)")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "${summary} (headers)")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION "${summary} (commands via and via-sim)")
+set(CPACK_DEBIAN_LIBFABRIC_DESCRIPTION "${summary} (provider of libfabric, for MPI programs)")
 include(CPack)
 
 if(VIA_BUILD_TESTS AND NOT VIA_SANITIZE)

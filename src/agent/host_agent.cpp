@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/process.hpp"
@@ -80,9 +81,18 @@ OpenResult HostAgent::open(HostAgentOptions options,
         agent->leader_event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (agent->leader_event_ < 0) return failed("cannot make a wake-up descriptor (eventfd)");
     }
-    bool watched = agent->watch(agent->kicks_) && agent->watch(agent->statistics_->descriptor());
-    for (auto& device : agent->nic_.devices())
-        watched = watched && (device->wait_handle() < 0 || agent->watch(device->wait_handle()));
+    const auto words = [](auto& device) { return device->wake_descriptors({}) == 0; };
+    const auto& devices_there = agent->nic_.devices();
+    if (agent->leader_event_ >= 0 && std::ranges::any_of(devices_there, words)) {
+        agent->parked_epoll_ = epoll_create1(EPOLL_CLOEXEC);
+        if (agent->parked_epoll_ < 0)
+            return failed("cannot watch the NIC's descriptors (epoll_create1)");
+    }
+    bool watched =
+        agent->watch(agent->kicks_, true) && agent->watch(agent->statistics_->descriptor(), true);
+    for (auto& device : devices_there)
+        watched = watched && (device->wait_handle() < 0 ||
+                              agent->watch(device->wait_handle(), !words(device)));
     if (!watched) return failed("cannot watch the NIC's descriptors (epoll_ctl)");
     try {
         agent->progress_ = start_thread([raw = agent.get()] { raw->run(); });
@@ -103,11 +113,14 @@ Time HostAgent::now() {
     return {now.tv_sec * 1'000'000'000 + now.tv_nsec};
 }
 
-bool HostAgent::watch(int descriptor) {
+/// `parked`: while the progress thread is parked, too.
+bool HostAgent::watch(int descriptor, bool parked) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = descriptor;
-    return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0 &&
+           (!parked || !is_mixed() ||
+            epoll_ctl(parked_epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0);
 }
 
 /// Makes the progress thread look at the state anew. A full counter is awake enough.
@@ -135,7 +148,10 @@ void HostAgent::attend() {
 }
 
 void HostAgent::work_is_left() {
-    if (is_progress_thread) return;  // it goes on by itself
+    if (is_progress_thread) {  // it goes on by itself, or was about to sleep
+        left_behind_ = true;
+        return;
+    }
     {
         std::lock_guard guard(waiters_mutex_);
         if (leader_ != nullptr) return wake(*leader_);
@@ -177,7 +193,9 @@ void HostAgent::run() {
     int timeout = 0;
     while (!closing_.load()) {
         epoll_event events[8];
-        const int count = epoll_wait(epoll_, events, 8, timeout);
+        // Whoever takes us out of that state kicks.
+        const bool parked = is_mixed() && state_.load() == State::parked;
+        const int count = epoll_wait(parked ? parked_epoll_ : epoll_, events, 8, timeout);
         if (count < 0 && errno != EINTR) {
             log(0, "NIC %s: the progress thread cannot wait: %s", nic_.name().c_str(),
                 strerror(errno));
@@ -288,8 +306,9 @@ int HostAgent::take_over() {
         return 0;
     }
     const Time deadline = nic_.sleep_until_deadline(Time::never());
-    nic_.end_turn();
-    return sleep_time(deadline);
+    left_behind_ = false;
+    nic_.end_turn();  // may answer a doorbell that was rung while we held the turn
+    return left_behind_ ? 0 : sleep_time(deadline);
 }
 
 // Names -------------------------------------------------------------------------------------------
@@ -342,6 +361,7 @@ void HostAgent::close() {
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
     queues_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
+    if (parked_epoll_ >= 0) ::close(std::exchange(parked_epoll_, -1));
     if (leader_event_ >= 0) ::close(std::exchange(leader_event_, -1));
     // Late calls may still kick; the number is soon somebody else's.
     std::lock_guard guard(kicks_mutex_);

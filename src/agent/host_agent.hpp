@@ -98,7 +98,7 @@ private:
 
     // host_agent.cpp: the progress thread
     void run();
-    bool watch(int descriptor);
+    bool watch(int descriptor, bool parked);
     void kick();
     int sleep_time(Time deadline);
     /// Decides how to sleep; returns the time in milliseconds for epoll_wait (-1: for ever).
@@ -112,9 +112,10 @@ private:
     void wake(Waiter& waiter);
     void wake_ready();
     void lead(Waiter& waiter, Time deadline);
-    void find_words(Bed& bed);
-    bool sleep_on(Waiter& waiter, const Bed& bed, Time deadline);
-    void sleep_on_descriptors(const Bed& bed, Time deadline);
+    void make_bed(Bed& bed);
+    void serve_handles();
+    bool sleep_on(Waiter& waiter, Bed& bed, Time deadline);
+    void sleep_on_descriptors(Bed& bed, Time deadline);
     void step_down(bool crowded);
     bool poll_for(const Condition& condition);
     void follow(Waiter& waiter, Time deadline);
@@ -147,11 +148,18 @@ private:
     Atomic<State> state_{State::ticking};
     Atomic<bool> closing_{false};
     Atomic<bool> leaving_{false};  ///< the process ends: who waits, waits for ever
+    /// There are devices with wake words and others with descriptors.
+    bool is_mixed() const { return parked_epoll_ >= 0; }
+
     int epoll_ = -1;
+    /// On a NIC with devices of both kinds, what the progress thread sleeps on while it is parked:
+    /// all but the wait handles that the leader sleeps on.
+    int parked_epoll_ = -1;
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     std::uint64_t polls_seen_ = 0;
-    bool busy_ = false;  ///< the progress thread just had work; its own
+    bool busy_ = false;         ///< the progress thread just had work; its own
+    bool left_behind_ = false;  ///< our own last turn left work; the progress thread's
     std::thread progress_;
 
     std::mutex waiters_mutex_;

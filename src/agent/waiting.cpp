@@ -142,20 +142,36 @@ struct HostAgent::Bed {
     std::size_t word_count = 0;
     std::array<device::WakeDescriptor, leader_descriptors_max> descriptors;
     std::size_t descriptor_count = 0;
+    std::uint32_t handles = 0;  ///< bit by number: of these the descriptor is a wait handle
+    bool handle_ready = false;
 
     /// No call sleeps on all of that.
     bool too_small() const {
-        return word_count > words.size() || descriptor_count > descriptors.size() ||
-               (word_count != 0 && descriptor_count != 0);
+        return word_count > words.size() || descriptor_count > descriptors.size();
+    }
+    bool is_handle(std::size_t descriptor) const { return (handles >> descriptor & 1) != 0; }
+    void add_handle(int descriptor) {
+        if (descriptor_count < descriptors.size()) {
+            descriptors[descriptor_count] = {descriptor, false};
+            handles |= 1U << descriptor_count;
+        }
+        ++descriptor_count;
     }
 };
 
-/// A device has words or descriptors.
-void HostAgent::find_words(Bed& bed) {
+/// A device has words or descriptors. No call sleeps on both: where there are devices of both kinds
+/// those with words wake us by their handle.
+void HostAgent::make_bed(Bed& bed) {
+    const auto free = [](auto& all, std::size_t taken) {
+        return std::span(all).subspan(std::min(taken, all.size()));
+    };
     for (auto& device : nic_.devices()) {
-        const auto free = [](auto& all, std::size_t taken) {
-            return std::span(all).subspan(std::min(taken, all.size()));
-        };
+        const bool by_handle = is_mixed() && device->wake_descriptors({}) == 0;
+        device->arm(by_handle ? device::Sleep::on_handle : device::Sleep::on_words);
+        if (by_handle) {
+            bed.add_handle(device->wait_handle());
+            continue;
+        }
         const std::size_t descriptors =
             device->wake_descriptors(free(bed.descriptors, bed.descriptor_count));
         bed.descriptor_count += descriptors;
@@ -173,8 +189,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         if (waiter.looks == 1) waiter.looks = 2;
         nic_.service(now());
     }
-    nic_.arm(device::Sleep::on_words);
-    find_words(bed);
+    make_bed(bed);
     atomic_fence(std::memory_order_seq_cst);
     const bool look_again =
         bed.too_small() || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
@@ -190,14 +205,23 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
     nic_.arm(device::Sleep::awake);
+    if (bed.handle_ready) serve_handles();
     nic_.end_turn();
     if (slept) return;
     no_leaders_.store(true);
     step_down(true);
 }
 
+/// Takes away what made a handle readable. The others need no care now, and who has not heard
+/// anything for long looks seldom, until it is served.
+void HostAgent::serve_handles() {
+    const Time present = now();
+    for (auto& device : nic_.devices())
+        if (device->wake_descriptors({}) == 0) device->service(present);
+}
+
 /// False: the kernel does not let us.
-bool HostAgent::sleep_on(Waiter& waiter, const Bed& bed, Time deadline) {
+bool HostAgent::sleep_on(Waiter& waiter, Bed& bed, Time deadline) {
     if (bed.descriptor_count != 0) {
         sleep_on_descriptors(bed, deadline);
         return true;
@@ -209,7 +233,7 @@ bool HostAgent::sleep_on(Waiter& waiter, const Bed& bed, Time deadline) {
     return sleep_on_words(words.data(), static_cast<unsigned>(bed.word_count) + 1, deadline);
 }
 
-void HostAgent::sleep_on_descriptors(const Bed& bed, Time deadline) {
+void HostAgent::sleep_on_descriptors(Bed& bed, Time deadline) {
     std::array<pollfd, leader_descriptors_max + 1> entries;
     for (std::size_t n = 0; n < bed.descriptor_count; ++n) {
         const device::WakeDescriptor& one = bed.descriptors[n];
@@ -221,6 +245,8 @@ void HostAgent::sleep_on_descriptors(const Bed& bed, Time deadline) {
     const int ready = ppoll(entries.data(), bed.descriptor_count + 1,
                             deadline.is_never() ? nullptr : &left, nullptr);
     if (ready < 0 && errno != EINTR) log(0, "cannot sleep (ppoll): %s", strerror(errno));
+    for (std::size_t n = 0; n < bed.descriptor_count && ready > 0; ++n)
+        if (bed.is_handle(n) && entries[n].revents != 0) bed.handle_ready = true;
     std::uint64_t wakes = 0;
     if (ready > 0 && own.revents != 0 && read(leader_event_, &wakes, sizeof wakes) < 0 &&
         errno != EAGAIN)

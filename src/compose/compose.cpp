@@ -18,6 +18,7 @@
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
 #include "agent/process.hpp"
+#include "agent/shared_directory.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
 #include "device/datagram/datagram_device.hpp"
@@ -93,9 +94,10 @@ constexpr std::string_view udp_folder = "udp-";
 /// The other udp NICs of this host: an address is its own name.
 agent::Neighbours udp_neighbours(const std::string& directory) {
     const auto lives = [directory](const HostAddress& address) {
-        const std::string folder = directory + "/" + std::string(udp_folder);
-        return device::udp::somebody_lives(device::udp::System::real(),
-                                           folder + agent::to_text(address));
+        const std::string name = std::string(udp_folder) + agent::to_text(address);
+        std::error_code gone;
+        const std::string folder = std::filesystem::canonical(directory + "/" + name, gone);
+        return !gone && device::udp::somebody_lives(device::udp::System::real(), folder);
     };
     agent::Neighbours neighbours;
     neighbours.name = [lives](const HostAddress& address) {
@@ -212,11 +214,22 @@ agent::OpenResult open_loopback(const Opening& opening) {
     return open_host(opening, std::move(devices), *host, {});
 }
 
+/// The directory may go with the last NIC of this user at the address while we come: then once
+/// more.
+std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
+    const std::string& directory, const device::udp::Place& place, std::uint64_t instance) {
+    constexpr int tries_max = 8;
+    const std::string name = std::string(udp_folder) + agent::to_text(place.address);
+    for (int tries = 1;; ++tries) {
+        const auto folder = agent::shared_directory(directory, name);
+        if (!folder) return std::unexpected(folder.error());
+        auto port = device::udp::UdpPort::open({place, folder->path, instance, folder->shared});
+        if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;
+    }
+}
+
 MadeDevice make_udp(const Opening& opening, const std::string& directory,
                     const device::udp::Place& place) {
-    auto folder =
-        agent::sub_directory(directory, std::string(udp_folder) + agent::to_text(place.address));
-    if (!folder) return std::unexpected(no_resource(folder.error()));
     device::datagram::DatagramOptions options;
     options.silence = milliseconds(opening.nic_options.silence);
     options.paths_max = NicLimits{}.paths_max;
@@ -225,7 +238,7 @@ MadeDevice make_udp(const Opening& opening, const std::string& directory,
     if (!random)
         return std::unexpected(
             no_resource(std::string("no random keys (getrandom): ") + strerror(errno)));
-    auto port = device::udp::UdpPort::open({place, *folder, options.instance});
+    auto port = open_port(directory, place, options.instance);
     if (!port) return std::unexpected(no_resource(port.error()));
     return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
 }

@@ -4,7 +4,8 @@
 // Threads: every call is made by the one holder of the NIC's turn, except where said otherwise.
 // Bursts: a device may be asked for work at any time and answers at once; nothing here blocks.
 // Calls made on the polling path (receive, release, reserve, transmit, abandon, notify) make no
-// system call, except notify when a peer sleeps and must be woken.
+// system call, except notify when a peer sleeps and must be woken, and reserve where memory is
+// touched for the first time since it was given back: there each page would be a fault.
 #pragma once
 
 #include <cstddef>

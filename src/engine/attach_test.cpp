@@ -72,6 +72,47 @@ TEST_F(Attaching, RdmaToASegmentNeedsNoFrame) {
     EXPECT_EQ(2U, direct());
 }
 
+/// A write of one segment that is posted alone takes the short way (plain.cpp), if it may.
+TEST_F(Attaching, ACommonWriteNeedsNoFrameEither) {
+    FrameShape shape;
+    const auto post = [&](std::size_t to, std::uint32_t length,
+                          std::uint16_t control = 0) -> auto& {
+        return guest.post_send(
+            guest.make(queue::control::rdma_write | control,
+                       {{owner.address(to), owner.handle(), 0}, guest.segment(0, length)}, length),
+            false);
+    };
+    const auto goes_plain = [&] { return pair.a.engine.next_is_plain(guest.vi(), shape); };
+    const auto go_on = [&] {
+        pair.a.engine.on_doorbell(guest.vi());
+        pair.carry(true);
+    };
+    guest.fill(0, 3000, 1);
+    post(0, 8);
+    EXPECT_FALSE(goes_plain()) << "nothing is attached";
+    go_on();
+    attach();
+    pair.carry();
+    for (const std::uint32_t length : {3000U, 8U, 0U}) {
+        const queue::Descriptor& written = post(100, length);
+        ASSERT_TRUE(goes_plain());
+        EXPECT_EQ(0U, shape.header_length);
+        pair.a.engine.carry_out_plain(guest.vi());
+        EXPECT_EQ(write_done, status_of(written));
+        EXPECT_TRUE(owner.holds(100, length, 1));
+        EXPECT_FALSE(pair.a.emit());
+    }
+    EXPECT_EQ(3U, direct());
+    post(0, 8, queue::control::immediate);
+    EXPECT_FALSE(goes_plain()) << "the news travel";
+    go_on();
+    post(Program::memory_length - 4, 8);
+    EXPECT_FALSE(goes_plain()) << "beyond the segment: the peer refuses it";
+    grant.store(0);
+    post(0, 8);
+    EXPECT_FALSE(goes_plain()) << "the right is gone";
+}
+
 TEST_F(Attaching, ReadOnlyServesReadsAndLeavesWritesToFrames) {
     attach(false);
     guest.fill(0, 50, 1);

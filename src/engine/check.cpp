@@ -9,13 +9,17 @@ std::uint32_t check_segments(const CheckContext& context, const queue::ControlSe
                              const queue::Segment* segments, std::uint32_t first,
                              std::uint64_t& sum) {
     sum = 0;
+    memory::Region other;
     for (std::uint32_t index = first; index < control.segment_count; ++index) {
         const queue::Segment& segment = segments[index];
         sum += segment.length;
-        // A segment of no bytes touches nothing.
-        if (segment.length != 0 &&
-            !context.memory.check(segment.handle, segment.address, segment.length, context.tag,
-                                  memory::Access::local))
+        if (segment.length == 0) continue;  // touches nothing
+        const memory::Region* region = &context.region;
+        if (segment.handle != region->handle) {
+            if (segment.handle != other.handle) other = context.memory.look(segment.handle);
+            region = &other;
+        }
+        if (!region->allows(segment.address, segment.length, context.tag, memory::Access::local))
             return queue::status::protection_error;
     }
     return 0;
@@ -23,8 +27,8 @@ std::uint32_t check_segments(const CheckContext& context, const queue::ControlSe
 
 }  // namespace
 
-std::uint32_t check_send(const CheckContext& context, const queue::ControlSegment& control,
-                         const queue::Segment* segments) {
+std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSegment& control,
+                             const queue::Segment* segments) {
     const std::uint16_t operation = control.control & queue::control::operation_mask;
     const bool remote = operation != queue::control::send_receive;
     if ((control.control & queue::control::reserved) != 0 ||
@@ -42,9 +46,8 @@ std::uint32_t check_send(const CheckContext& context, const queue::ControlSegmen
     return 0;
 }
 
-std::uint32_t check_receive(const CheckContext& context, const queue::ControlSegment& control,
-                            const queue::Segment* segments, std::uint32_t& capacity) {
-    // IMMEDIATE may be left over from a former use (VIPL 4.9).
+std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,
+                                const queue::Segment* segments, std::uint32_t& capacity) {
     const std::uint16_t bits =
         control.control & static_cast<std::uint16_t>(~queue::control::immediate);
     capacity = 0;

@@ -32,7 +32,11 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_oldest();
     ++progress_;
-    if (queue.completions == nullptr) return;
+    if (queue.completions != nullptr) enter(vi, queue);
+}
+
+/// The completion queue hears of what complete() just ended.
+void Engine::enter(Vi& vi, ViQueue& queue) {
     const bool receive = &queue == &vi.receive;
     const std::uint64_t name =
         (std::uint64_t{vi.generation.load(std::memory_order_relaxed)} << 16) | vi.index;

@@ -45,9 +45,11 @@ struct FrameShape {
     std::uint32_t payload_length = 0;
     /// A message that begins and may be fetched instead: its length; else 0.
     std::uint32_t fetchable = 0;
+    // Not side by side: two bytes stored one by one and loaded together make the load wait for all
+    // stores before it, those of the last payload too.
     bool must_arrive = true;  ///< false: of an unreliable VI, may be lost
-    bool again = false;       ///< the lost frame `number`
     std::uint32_t number = 0;
+    bool again = false;  ///< the lost frame `number`
 };
 
 /// A piece of a peer's message to be copied from its memory to ours; both lists have the same
@@ -134,12 +136,9 @@ public:
     Status set_attributes(Vi& vi, const ViAttributes& attributes);
     /// The VI at `index`, existing or not; nullptr beyond the table. Any thread.
     Vi* vi_at(std::uint32_t index) const {
-        return index < limits_.vis_max
-                   ? vi_table_[index / vis_per_chunk].load(std::memory_order_acquire) == nullptr
-                         ? nullptr
-                         : &vi_table_[index / vis_per_chunk].load(
-                               std::memory_order_relaxed)[index % vis_per_chunk]
-                   : nullptr;
+        if (index >= limits_.vis_max) return nullptr;
+        Vi* const chunk = vi_table_[index / vis_per_chunk].load(std::memory_order_acquire);
+        return chunk == nullptr ? nullptr : chunk + index % vis_per_chunk;
     }
     std::uint32_t vi_count() const { return vi_count_; }
     std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
@@ -212,6 +211,14 @@ public:
     bool next_frame(PathId path, FrameShape& shape);
     /// Fills that frame. next_frame() said true just before.
     void emit(PathId path, const FrameRoom& room);
+    /// Posted on `vi` was one common message, whole in one frame, and nobody else wants to send on
+    /// that path: it may go at once. False: as on_doorbell(), next_frame().
+    bool next_is_plain(Vi& vi, FrameShape& shape);
+    /// Fills that frame; the device publishes it, then plain_transmitted().
+    void emit_plain(Vi& vi, const FrameRoom& room);
+    void plain_transmitted(Vi& vi) { drain_sends(vi); }
+    /// Instead, where next_is_plain() found that no frame is needed.
+    void carry_out_plain(Vi& vi);
     /// Carries out the message for which next_frame() said just before that no frame is needed.
     void carry_out(PathId path);
     /// The frames emitted so far were published: completes what is done by that.
@@ -231,6 +238,8 @@ public:
     void release_import(const std::byte* base);
     /// A peer's offer came in.
     void on_attached(PathId path, std::uint64_t cookie, Attachment attachment);
+    /// Anything for next_question() or next_parted()?
+    bool has_questions() const { return !questions_.empty() || !parted_.empty(); }
     /// A question of a peer, to be answered by an offer or a refusal. False: none.
     bool next_question(AttachQuestion& question);
     /// The connection of the question still stands.
@@ -392,6 +401,7 @@ private:
 
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
+    [[gnu::noinline]] void enter(Vi& vi, ViQueue& queue);
     void pump_overrun();
     void signal(queue::CompletionQueue& queue) {
         if (queue.watched() && (signals_.empty() || signals_.back() != &queue))
@@ -443,6 +453,10 @@ private:
     void on_delivered(const FrameRecord& record);
     static bool fits_in(Vi& vi, const wire::Header& header);
     static void give_up_placing(Vi& vi);
+
+    // plain.cpp
+    /// Takes the one frame of a common message. False: nothing was done, it goes the general way.
+    bool take_plain(PathId path, const ReceivedFrame& frame);
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);

@@ -33,6 +33,8 @@ Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
 
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     counters_.add(Counter::frames_received);
+    if (wire::is_whole_send(frame.header, frame.header_length) && take_plain(id, frame))
+        return FrameVerdict::taken;
     wire::Header header;
     const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
     if (error != wire::ParseError::none) return hostile(wire::to_string(error));

@@ -311,8 +311,8 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         copy_imported(vi, entry);
         header.flags |= wire::flag::placed;
     }
-    wire::emit(header, room.header);
     fill(room, vi.gather, next_length_);
+    wire::emit(header, room.header);  // last: who polls its line would take it away meanwhile
     counters_.add(Counter::bytes_sent, next_length_);
     if (!last) {
         vi.cut += next_length_;

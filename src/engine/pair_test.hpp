@@ -176,8 +176,9 @@ public:
         std::copy(segments.begin(), segments.end(), descriptor.segments);
         return descriptor;
     }
-    queue::Descriptor& post_send(queue::Descriptor& descriptor) {
-        post(vi_.send, descriptor, false, true);
+    /// `ring`: not when the NIC looks by itself whether the message is a common one.
+    queue::Descriptor& post_send(queue::Descriptor& descriptor, bool ring = true) {
+        post(vi_.send, descriptor, false, ring);
         return descriptor;
     }
     /// `ring`: the NIC hears of it, as it does when the VI is not connected or the post is faulty.
@@ -203,8 +204,7 @@ public:
     /// Takes a finished descriptor off; nullptr if the head is not done.
     queue::Descriptor* take(ViQueue& queue) {
         queue::Taken taken;
-        bool empty = false;
-        return queue.work.take(taken, empty) ? taken.descriptor : nullptr;
+        return queue.work.take(taken) ? taken.descriptor : nullptr;
     }
     void take_all() {
         while (take(vi_.send) != nullptr || take(vi_.receive) != nullptr) {
@@ -222,7 +222,8 @@ private:
 
     void post(ViQueue& queue, queue::Descriptor& descriptor, bool receive, bool ring) {
         queue::Descriptor copy = descriptor;
-        const CheckContext context{side_.memory, vi_.attributes.tag,
+        const memory::Region region = side_.memory.look(handle_);
+        const CheckContext context{side_.memory, region, vi_.attributes.tag,
                                    vi_.attributes.transfer_length_max, vi_.reliable()};
         const std::uint32_t fault =
             receive ? check_receive(context, copy.control, copy.segments, copy.control.length)

@@ -93,9 +93,9 @@ struct PrivateData {
     std::array<std::byte, wire::private_length_max> bytes{};
 };
 
-/// A queue of a VI and where its completions go.
+/// A queue of a VI and where its completions go: in the room that the queue's last line leaves.
 struct ViQueue {
-    queue::WorkQueue work;
+    [[no_unique_address]] queue::WorkQueue work;
     queue::CompletionQueue* completions = nullptr;
 };
 
@@ -114,23 +114,59 @@ struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};
 struct FetchLink : ListLink {};
 
+/// Who serves many VIs waits for their lines: what every message needs comes first, close together.
 struct Vi : ActiveLink, EventLink, FetchLink {
     // Any thread --------------------------------------------------------------------------------
     Atomic<ViState> state{ViState::idle};
-    Atomic<bool> rung{false};                 ///< stands in the NIC's doorbell list
-    Vi* next_rung = nullptr;                  ///< the doorbell list
-    Atomic<std::uint32_t> receive_faults{0};  ///< receives posted with a fault, ever
     std::uint32_t index = 0;                  ///< place in the NIC's table; constant
     Atomic<std::uint32_t> generation{0};      ///< of the VI handle; odd: exists
+    Atomic<std::uint32_t> receive_faults{0};  ///< receives posted with a fault, ever
+    Vi* next_rung = nullptr;                  ///< the doorbell list
+    Atomic<bool> rung{false};                 ///< stands in the NIC's doorbell list
+    Atomic<bool> credits_agreed{false};       ///< read by posters; changed under the turn
 
     // The turn ----------------------------------------------------------------------------------
+    // Outbound: what is due, and of the message being cut
+    bool ack_due = false;
+    bool credit_due = false;
+    bool attach_due = false;
+    bool begun = false;       ///< the current message's first frame is out, though nothing is cut
+    bool pulling = false;     ///< the peer fetches it; nothing follows until it says how it went
+    bool reply_next = false;  ///< alternates read replies with own messages
+    std::uint32_t cut = 0;    ///< bytes of the current message emitted
+    std::uint32_t reads_count = 0;  ///< the peer's RDMA reads to be answered
     ViAttributes attributes;
-    RemoteAttributes remote;
+    PathId path = no_path;
+    std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss
+    std::uint32_t remote_number = 0;
+    std::uint32_t next_message = 0;
+    std::uint32_t reads_in_flight = 0;
+
+    // Credits: counts of this connection
+    std::uint32_t credits_granted = 0;  ///< receives the peer was told of
+    std::uint32_t credits_taken = 0;    ///< receives that the peer's messages consumed
+    std::uint32_t credit_limit = 0;     ///< receives that the peer told us of
+    std::uint32_t credits_used = 0;     ///< of these, consumed by our messages
+
+    // Inbound: the message being placed
+    bool placing = false;     ///< between first and last frame
+    bool discarding = false;  ///< its rest is not wanted
+    bool given_up = false;    ///< the peer skipped a frame: it ends the connection, and will say so
+    wire::FrameKind placing_kind{};
+    std::uint32_t expected_message = 0;
+    std::uint32_t receive_faults_completed = 0;
+    std::uint32_t placed = 0;
+    std::uint32_t placing_length = 0;
+    std::uint32_t target_handle = 0;
+    std::uint64_t target_address = 0;
+    queue::ByteWalk gather;   ///< of the message being cut
+    queue::ByteWalk scatter;  ///< of the message being placed
+
     ViQueue send;
     ViQueue receive;
-    std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss
-    PathId path = no_path;
-    std::uint32_t remote_number = 0;
+
+    // What few messages need
+    RemoteAttributes remote;
     Status connect_status = Status::success;  ///< outcome of the last request
     Time connect_deadline = Time::never();
     NetAddress local_address;
@@ -146,39 +182,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Time search_due = Time::never();
     Duration search_pause{};
 
-    /// The peer skipped a frame of the connection: it has given it up, and will say so.
-    bool given_up = false;
-
-    // Credits: counts of this connection
-    Atomic<bool> credits_agreed{false};  ///< read by posters; changed under the turn
     bool wants_credits = false;
-    bool credit_due = false;
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
-    std::uint32_t credits_granted = 0;  ///< receives the peer was told of
-    std::uint32_t credits_taken = 0;    ///< receives that the peer's messages consumed
-    std::uint32_t credit_limit = 0;     ///< receives that the peer told us of
-    std::uint32_t credits_used = 0;     ///< of these, consumed by our messages
-
-    // Outbound: the message being cut, and what the peer has of us
-    std::uint32_t next_message = 0;
-    std::uint32_t cut = 0;  ///< bytes of the current message emitted
-    queue::ByteWalk gather;
-    std::uint32_t acked_message = 0;  ///< every message below was acknowledged
-    std::uint32_t reads_in_flight = 0;
-    bool ack_due = false;
-    bool reply_next = false;  ///< alternates read replies with own messages
-
-    // Inbound: the message being placed
-    bool placing = false;     ///< between first and last frame
-    bool discarding = false;  ///< its rest is not wanted
-    wire::FrameKind placing_kind{};
-    std::uint32_t expected_message = 0;
-    std::uint32_t receive_faults_completed = 0;
-    std::uint32_t placed = 0;
-    std::uint32_t placing_length = 0;
-    std::uint64_t target_address = 0;
-    std::uint32_t target_handle = 0;
-    queue::ByteWalk scatter;
+    std::uint32_t acked_message = 0;    ///< every message below was acknowledged
 
     // RDMA reads: ours being answered (oldest first), and the peer's to be answered
     std::uint32_t read_placed = 0;
@@ -194,17 +200,13 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     static constexpr std::uint32_t reads_max = 8;
     Read reads[reads_max];
     std::uint32_t reads_first = 0;
-    std::uint32_t reads_count = 0;
 
     // Messages fetched from memory (pull.cpp): our own, being fetched; the peer's, that we fetch
-    bool begun = false;    ///< the current message's first frame is out, though nothing is cut
-    bool pulling = false;  ///< the peer fetches it; nothing follows until it says how it went
     Atomic<std::uint64_t> pull_proof{0};  ///< read by the peer: the bytes are still the message's
     std::unique_ptr<Pull> pull;           ///< storage stays once it was needed
 
     // Peers' segments (attach.cpp): the one being asked for, and those we may use
     std::unique_ptr<Attach> attach;
-    bool attach_due = false;
     std::uint32_t attaches = 0;                 ///< questions so far; tells them apart
     Atomic<std::uint32_t> attaches_decided{0};  ///< the last one that has its answer; any thread
     std::vector<Import> imports;

@@ -3,10 +3,7 @@
 #include <cstring>
 
 #include "base/atomic.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "memory/line_copy.hpp"
 
 namespace via::memory {
 
@@ -48,46 +45,19 @@ std::size_t last_word(const std::byte* end, std::size_t length) {
     return word;
 }
 
-#if defined(__x86_64__)
-constexpr std::size_t line = 64;
+const std::span<const LineCopy> choices = line_copies();
+const TwoRuns runs_through = choices.empty() ? nullptr : choices.front().through;
+const TwoRuns runs_past = choices.empty() ? nullptr : choices.front().past;
 
-__attribute__((target("avx512f"))) void stream_avx512(std::byte* to, const std::byte* from,
-                                                      std::size_t lines) {
-    for (; lines != 0; --lines, to += line, from += line)
-        _mm512_stream_si512(reinterpret_cast<__m512i*>(to),
-                            _mm512_loadu_si512(reinterpret_cast<const void*>(from)));
+/// From here on two runs of lines are faster than memcpy, wherever source and target are.
+constexpr std::size_t runs_length_min = 7168;  // bytes
+
+void copy(std::byte* target, const std::byte* source, std::size_t length) {
+    if (length >= runs_length_min && runs_through != nullptr)
+        copy_by(runs_through, target, source, length);
+    else
+        std::memcpy(target, source, length);
 }
-
-__attribute__((target("avx2"))) void stream_avx2(std::byte* to, const std::byte* from,
-                                                 std::size_t lines) {
-    for (; lines != 0; --lines, to += line, from += line)
-        for (std::size_t part = 0; part < line; part += 32)
-            _mm256_stream_si256(reinterpret_cast<__m256i*>(to + part),
-                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + part)));
-}
-
-void stream_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
-    for (; lines != 0; --lines, to += line, from += line)
-        for (std::size_t part = 0; part < line; part += 16)
-            _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
-                             _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
-}
-
-using Streamer = void (*)(std::byte*, const std::byte*, std::size_t);
-
-struct Choice {
-    Streamer stream;
-    const char* name;
-};
-
-Choice choose() {
-    if (__builtin_cpu_supports("avx512f")) return {stream_avx512, "avx512"};
-    if (__builtin_cpu_supports("avx2")) return {stream_avx2, "avx2"};
-    return {stream_sse2, "sse2"};
-}
-
-const Choice choice = choose();
-#endif
 
 }  // namespace
 
@@ -96,7 +66,7 @@ void place(std::byte* target, const std::byte* source, std::size_t length) {
     const std::size_t tail = last_word(target + length, length);
     const std::size_t body = length - tail;
     if (body != 0) {
-        std::memcpy(target, source, body);
+        copy(target, source, body);
         atomic_fence(std::memory_order_release);
     }
     store_word(target + body, source + body, tail);
@@ -104,29 +74,12 @@ void place(std::byte* target, const std::byte* source, std::size_t length) {
 
 void gather(std::byte* slot, const std::byte* source, std::size_t length, bool stream) {
     if (length == 0) return;  // either place may be null then, which memcpy forbids
-#if defined(__x86_64__)
-    if (stream) {
-        const std::size_t skew = -reinterpret_cast<std::uintptr_t>(slot) & (line - 1);
-        const std::size_t head = skew < length ? skew : length;
-        std::memcpy(slot, source, head);
-        const std::size_t lines = (length - head) / line;
-        choice.stream(slot + head, source + head, lines);
-        const std::size_t done = head + lines * line;
-        std::memcpy(slot + done, source + done, length - done);
-        return;
-    }
-#else
-    (void)stream;
-#endif
-    std::memcpy(slot, source, length);
+    if (stream && runs_past != nullptr)
+        copy_by(runs_past, slot, source, length);
+    else
+        copy(slot, source, length);
 }
 
-const char* streaming_stores() {
-#if defined(__x86_64__)
-    return choice.name;
-#else
-    return "none";
-#endif
-}
+const char* streaming_stores() { return choices.empty() ? "none" : choices.front().name; }
 
 }  // namespace via::memory

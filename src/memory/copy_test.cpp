@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/atomic.hpp"
+#include "memory/line_copy.hpp"
 
 namespace via::memory {
 namespace {
@@ -80,15 +81,43 @@ TEST(Gather, NothingNeedsNoPlace) {
     EXPECT_EQ(one, std::byte{});
 }
 
+/// Lengths around all that is cut: lines, pages, pairs of pages.
+template <class Copy>
+void check_large(Copy copy) {
+    for (const std::size_t about : {2048U, 4096U, 7168U, 8192U, 12288U, 16384U, 1000'000U})
+        for (const std::size_t length :
+             {about - 65, about - 64, about - 1, about, about + 1, about + 127, about + 128})
+            for (const std::size_t to : {1U, 40U, 64U}) {
+                const std::vector<std::byte> source = pattern(length);
+                std::vector<std::byte> memory(length + 192, guard);
+                const std::size_t skew = -reinterpret_cast<std::uintptr_t>(memory.data()) & 63;
+                std::byte* const target = memory.data() + skew + to;
+                copy(target, source.data(), length);
+                ASSERT_EQ(std::memcmp(target, source.data(), length), 0) << length << " to " << to;
+                ASSERT_EQ(target[-1], guard);
+                ASSERT_EQ(target[length], guard);
+            }
+}
+
+TEST(Place, LargePayloadsArriveWhole) { check_large(place); }
+
 TEST(Gather, LargePayloadsArriveWhole) {
-    for (const std::size_t length : {std::size_t{4095}, std::size_t{8192}, std::size_t{1000'003}})
-        for (const bool stream : {false, true}) {
-            const std::vector<std::byte> source = pattern(length);
-            std::vector<std::byte> target(length + 2, guard);
-            gather(target.data() + 1, source.data(), length, stream);
-            EXPECT_EQ(std::memcmp(target.data() + 1, source.data(), length), 0) << length;
-            EXPECT_EQ(target.front(), guard);
-            EXPECT_EQ(target.back(), guard);
+    for (const bool stream : {false, true})
+        check_large([=](std::byte* to, const std::byte* from, std::size_t length) {
+            gather(to, from, length, stream);
+        });
+}
+
+TEST(LineCopy, EachThatThisProcessorHasIsACopy) {
+    for (const LineCopy& line_copy : line_copies())
+        for (const TwoRuns runs : {line_copy.through, line_copy.past}) {
+            if (runs == nullptr) continue;
+            SCOPED_TRACE(line_copy.name);
+            const auto copy = [=](std::byte* to, const std::byte* from, std::size_t length) {
+                copy_by(runs, to, from, length);
+            };
+            check_all(copy);
+            check_large(copy);
         }
 }
 
@@ -111,10 +140,10 @@ void on_fault(int, siginfo_t* info, void*) {
     siglongjmp(after_fault, 1);
 }
 
-/// Two pages of which only the first can be written; a store to the second is caught.
-class TwoPages {
+/// Some pages, the last of which cannot be written; a store to it is caught.
+class Border {
 public:
-    TwoPages() : size_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    Border() : size_(4 * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
         void* memory =
             mmap(nullptr, 2 * size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_NE(memory, MAP_FAILED);
@@ -125,12 +154,12 @@ public:
         action.sa_flags = SA_SIGINFO;
         sigaction(SIGSEGV, &action, &before_);
     }
-    ~TwoPages() {
+    ~Border() {
         sigaction(SIGSEGV, &before_, nullptr);
         munmap(first_, 2 * size_);
     }
-    TwoPages(const TwoPages&) = delete;
-    TwoPages& operator=(const TwoPages&) = delete;
+    Border(const Border&) = delete;
+    Border& operator=(const Border&) = delete;
 
     std::byte* border() const { return first_ + size_; }
     void clear() { std::memset(first_, static_cast<int>(guard), size_); }
@@ -144,17 +173,19 @@ public:
     }
 
 private:
-    std::size_t size_;
+    std::size_t size_;  ///< of what can be written, and of what cannot
     std::byte* first_ = nullptr;
     struct sigaction before_{};
 };
 
 TEST(Place, WritesTheLastAlignedWordAfterEverythingElse) {
     // The last word lies behind the border: when its store faults, all before it must be there.
-    TwoPages pages;
-    const std::vector<std::byte> source = pattern(2048);
+    Border pages;
+    const std::vector<std::byte> source = pattern(16384);
+    std::vector<std::size_t> bodies{7168, 8184, 8192};
+    for (std::size_t body = 0; body <= 1024; ++body) bodies.push_back(body);
     for (const std::size_t tail : {1U, 2U, 4U, 8U})
-        for (std::size_t body = 0; body <= 1024; ++body) {
+        for (const std::size_t body : bodies) {
             pages.clear();
             std::byte* target = pages.border() - body;
             void* fault = pages.first_fault([&] { place(target, source.data(), body + tail); });

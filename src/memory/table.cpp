@@ -51,8 +51,8 @@ Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t lengt
     slot.begin.store(address, std::memory_order_relaxed);
     slot.end.store(address + length, std::memory_order_relaxed);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);
-    slot.rights.store((attributes.rdma_write ? right_of(Access::remote_write) : 0U) |
-                          (attributes.rdma_read ? right_of(Access::remote_read) : 0U),
+    slot.rights.store((attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
+                          (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U),
                       std::memory_order_relaxed);
     slot.handle.store(handle, std::memory_order_release);
     count_tag(attributes.tag, 1);
@@ -112,8 +112,8 @@ Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attribut
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     count_tag(attributes.tag, 1);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);
-    slot.rights.store((attributes.rdma_write ? right_of(Access::remote_write) : 0U) |
-                          (attributes.rdma_read ? right_of(Access::remote_read) : 0U),
+    slot.rights.store((attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
+                          (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U),
                       std::memory_order_release);
     return Status::success;
 }
@@ -129,8 +129,8 @@ Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
     atomic_fence(std::memory_order_acquire);
     if (slot->handle.load(std::memory_order_relaxed) != handle) return Status::invalid_parameter;
     attributes.tag = tag;
-    attributes.rdma_write = (rights & right_of(Access::remote_write)) != 0;
-    attributes.rdma_read = (rights & right_of(Access::remote_read)) != 0;
+    attributes.rdma_write = (rights & Region::right_of(Access::remote_write)) != 0;
+    attributes.rdma_read = (rights & Region::right_of(Access::remote_read)) != 0;
     return Status::success;
 }
 

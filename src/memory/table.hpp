@@ -31,6 +31,26 @@ struct Bounds {
 
 enum class Access : std::uint8_t { local, remote_write, remote_read };
 
+/// What the table said of a region at one moment; of none it allows nothing.
+struct Region {
+    MemoryHandle handle = 0;
+    std::uint32_t rights = 0;
+    std::uint64_t begin = 1;
+    std::uint64_t end = 0;
+    ProtectionTag tag = no_tag;
+
+    /// MemoryTable::check() at that moment.
+    [[gnu::always_inline]] bool allows(std::uint64_t address, std::uint64_t length,
+                                       ProtectionTag vi_tag, Access access) const {
+        return address >= begin && address <= end && length <= end - address &&
+               (vi_tag == no_tag || vi_tag == tag) &&
+               (access == Access::local || (rights & right_of(access)) != 0);
+    }
+    static constexpr std::uint32_t right_of(Access access) {
+        return access == Access::remote_write ? 1U : 2U;
+    }
+};
+
 class MemoryTable {
 public:
     explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max);
@@ -63,17 +83,19 @@ public:
     /// and the tag only, anywhere within or at the end of the region.
     bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
                ProtectionTag vi_tag, Access access) const {
+        return look(handle).allows(address, length, vi_tag, access);
+    }
+
+    /// The region as it is now; for several questions in a row.
+    Region look(MemoryHandle handle) const {
         const Slot* slot = find(handle);
-        if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return false;
-        const std::uint64_t begin = slot->begin.load(std::memory_order_relaxed);
-        const std::uint64_t end = slot->end.load(std::memory_order_relaxed);
-        const std::uint64_t tag = slot->tag.load(std::memory_order_relaxed);
-        const std::uint32_t rights = slot->rights.load(std::memory_order_relaxed);
+        if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return {};
+        const Region region{handle, slot->rights.load(std::memory_order_relaxed),
+                            slot->begin.load(std::memory_order_relaxed),
+                            slot->end.load(std::memory_order_relaxed),
+                            slot->tag.load(std::memory_order_relaxed)};
         atomic_fence(std::memory_order_acquire);
-        if (slot->handle.load(std::memory_order_relaxed) != handle) return false;
-        return address >= begin && address <= end && length <= end - address &&
-               (vi_tag == no_tag || vi_tag == tag) &&
-               (access == Access::local || (rights & right_of(access)) != 0);
+        return slot->handle.load(std::memory_order_relaxed) == handle ? region : Region{};
     }
 
     /// True while the region exists and is not suspended.
@@ -105,9 +127,6 @@ private:
         bool used = false;
     };
 
-    static constexpr std::uint32_t right_of(Access access) {
-        return access == Access::remote_write ? 1U : 2U;
-    }
     const Slot* find(MemoryHandle handle) const {
         const std::uint32_t index = handle_index(handle);
         const Slot* chunk = handle == 0 || index >= regions_max_

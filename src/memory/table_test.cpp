@@ -217,6 +217,24 @@ TEST(MemoryTable, RightsAreForRemoteAccessOnly) {
         }
 }
 
+TEST(MemoryTable, ALookIsOfOneMoment) {
+    MemoryTable table(16, 16);
+    const ProtectionTag tag = table.create_tag().value();
+    const MemoryHandle handle = table.add(4096, 64, with_tag(tag, true)).value();
+    const Region region = table.look(handle);
+    EXPECT_EQ(region.handle, handle);
+    EXPECT_TRUE(region.allows(4096, 64, tag, Access::remote_write));
+    EXPECT_FALSE(region.allows(4096, 64, tag, Access::remote_read));
+    EXPECT_FALSE(region.allows(4097, 64, tag, Access::local));
+    table.suspend(handle);
+    EXPECT_TRUE(region.allows(4096, 64, tag, Access::local)) << "as it was";
+    const Region none = table.look(handle);
+    EXPECT_EQ(none.handle, 0U);
+    for (const std::uint64_t address :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096}, end_of_memory})
+        EXPECT_FALSE(none.allows(address, 0, no_tag, Access::local)) << address;
+}
+
 TEST(MemoryTable, ChangeAndQueryAgree) {
     MemoryTable table(16, 16);
     const ProtectionTag tag = table.create_tag().value();

@@ -46,52 +46,48 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
 
 // The turn ----------------------------------------------------------------------------------------
 
-void Nic::take_events(std::size_t index) {
+[[gnu::noinline]] void Nic::take(std::size_t index, device::PathEvent& event) {
     device::Device& device = *devices_[index];
-    device::PathEvent event;
-    while (device.next_event(event)) {
-        const engine::PathId id = path_id(index, event.path);
-        if (event.kind == device::PathEventKind::down) {
-            engine_.on_path_down(id);
-            if (id < paths_.size()) paths_[id] = {};
-            std::erase_if(found_, [id](const Found& found) { return found.path == id; });
-            for (Segment& segment : segments_)
-                std::erase_if(segment.grants,
-                              [id](const Grant& grant) { return grant.path == id; });
-            continue;
-        }
-        if (event.kind == device::PathEventKind::attached) {
-            engine_.on_attached(id, event.cookie, std::move(event.attachment));
-            continue;
-        }
-        if (event.kind == device::PathEventKind::changed) {
-            engine_.on_path_changed(id, event.payload_max);
-            continue;
-        }
-        if (event.kind != device::PathEventKind::unresolved &&
-            (id >= paths_.size() || paths_[id].device == nullptr)) {
-            if (id >= paths_.size()) paths_.resize(id + 1);
-            paths_[id] = {&device, event.path, false, false};
-            engine_.on_path_up(
-                id, event.payload_max != 0 ? event.payload_max : device.capabilities().payload_max,
-                device.peer_address(event.path), device.capabilities().retransmits);
-        }
-        if (event.kind == device::PathEventKind::up) continue;
-        const engine::PathId found = index == 0 ? take_found(event.cookie) : engine::no_path;
-        engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
-        if (vi == nullptr || vi->number() != event.cookie) continue;  // it gave up meanwhile
-        if (event.kind == device::PathEventKind::resolved && index == 0) {
-            engine_.connect_on(*vi, id);
-        } else if (event.kind == device::PathEventKind::resolved) {
-            found_.push_back({event.cookie, id});
-            devices_.front()->resolve(vi->remote_address, event.cookie);
-        } else if (found != engine::no_path) {
-            engine_.connect_on(*vi, found);
-        } else if (index + 1 < devices_.size()) {
-            devices_[index + 1]->resolve(vi->remote_address, event.cookie);
-        } else {
-            engine_.not_found(*vi, event.status);
-        }
+    const engine::PathId id = path_id(index, event.path);
+    if (event.kind == device::PathEventKind::down) {
+        engine_.on_path_down(id);
+        if (id < paths_.size()) paths_[id] = {};
+        std::erase_if(found_, [id](const Found& found) { return found.path == id; });
+        for (Segment& segment : segments_)
+            std::erase_if(segment.grants, [id](const Grant& grant) { return grant.path == id; });
+        return;
+    }
+    if (event.kind == device::PathEventKind::attached) {
+        engine_.on_attached(id, event.cookie, std::move(event.attachment));
+        return;
+    }
+    if (event.kind == device::PathEventKind::changed) {
+        engine_.on_path_changed(id, event.payload_max);
+        return;
+    }
+    if (event.kind != device::PathEventKind::unresolved &&
+        (id >= paths_.size() || paths_[id].device == nullptr)) {
+        if (id >= paths_.size()) paths_.resize(id + 1);
+        paths_[id] = {&device, event.path, false, false};
+        engine_.on_path_up(
+            id, event.payload_max != 0 ? event.payload_max : device.capabilities().payload_max,
+            device.peer_address(event.path), device.capabilities().retransmits);
+    }
+    if (event.kind == device::PathEventKind::up) return;
+    const engine::PathId found = index == 0 ? take_found(event.cookie) : engine::no_path;
+    engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
+    if (vi == nullptr || vi->number() != event.cookie) return;  // it gave up meanwhile
+    if (event.kind == device::PathEventKind::resolved && index == 0) {
+        engine_.connect_on(*vi, id);
+    } else if (event.kind == device::PathEventKind::resolved) {
+        found_.push_back({event.cookie, id});
+        devices_.front()->resolve(vi->remote_address, event.cookie);
+    } else if (found != engine::no_path) {
+        engine_.connect_on(*vi, found);
+    } else if (index + 1 < devices_.size()) {
+        devices_[index + 1]->resolve(vi->remote_address, event.cookie);
+    } else {
+        engine_.not_found(*vi, event.status);
     }
 }
 
@@ -115,8 +111,7 @@ void Nic::reap_from(std::size_t index) {
     } while (count == reaped_.size());
 }
 
-void Nic::receive_from(std::size_t index, Turn& turn) {
-    device::Device& device = *devices_[index];
+inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& turn) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
@@ -149,6 +144,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     Path& path = paths_[id];
     device::Device& device = *path.device;
     const std::uint32_t large_min = device.capabilities().large_length_min;
+    const bool lossless = device.capabilities().lossless;
     engine::FrameShape shape;
     std::uint32_t bytes = 0;
     std::uint32_t unpublished = 0;
@@ -175,14 +171,16 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             break;
         }
         engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
-        sent = true;
         ++turn.frames;
         bytes += shape.payload_length;
-        // Large payloads go out one by one: the peer copies one while we fill the next.
-        if (shape.payload_length >= large_min || ++unpublished == frames_.size()) {
+        // The first goes at once, and large payloads one by one: the peer takes one while we fill
+        // the next. Where frames share packets, the device decides.
+        if ((!sent && lossless) || shape.payload_length >= large_min ||
+            ++unpublished == frames_.size()) {
             device.transmit(path.local);
             unpublished = 0;
         }
+        sent = true;
     }
     if (unpublished != 0) device.transmit(path.local);
     if (!sent) return;
@@ -191,7 +189,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
 }
 
 /// Messages that peers left in their memory for us.
-void Nic::fetch(Turn& turn) {
+[[gnu::noinline]] void Nic::fetch(Turn& turn) {
     std::uint64_t left = limits_.turn_bytes_max;
     while (engine::Vi* vi = left == 0 ? nullptr : engine_.next_fetch()) {
         const Path& path = paths_[vi->path];
@@ -207,17 +205,23 @@ void Nic::fetch(Turn& turn) {
     if (engine_.has_fetches()) turn.more = true;
 }
 
-Turn Nic::turn(Time now) {
-    Turn turn;
+const Turn& Nic::turn(Time now) {
+    Turn& turn = turn_;
+    turn = {};
     doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
     for (std::size_t index = 0; index < devices_.size(); ++index) {
-        take_events(index);
-        receive_from(index, turn);
+        device::Device& device = *devices_[index];
+        while (device.next_event(event_)) [[unlikely]]
+            take(index, event_);
+        receive_from(device, index, turn);
     }
-    if (engine_.has_fetches()) fetch(turn);
-    answer_questions();
+    if (engine_.has_fetches()) [[unlikely]]
+        fetch(turn);
+    if (engine_.has_questions()) [[unlikely]]
+        answer_questions();
     engine_.on_time(now);
-    if (engine_.has_searches(now)) look_for_peers(now);
+    if (engine_.has_searches(now)) [[unlikely]]
+        look_for_peers(now);
     engine_.pump();
     for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
         const engine::PathId next = engine_.next_sending(id);
@@ -230,14 +234,19 @@ Turn Nic::turn(Time now) {
     return turn;
 }
 
+[[gnu::noinline]] void Nic::report_events() {
+    engine::ErrorEvent event;
+    while (attendant_.wants_reports() && engine_.next_event(event)) {
+        if (event.completion_queue != nullptr)
+            event.completion_queue_name = completion_queue_name(*event.completion_queue);
+        attendant_.report(event);
+    }
+}
+
 void Nic::end_turn(bool polling) {
     for (;;) {
-        engine::ErrorEvent event;
-        while (engine_.has_event() && attendant_.wants_reports() && engine_.next_event(event)) {
-            if (event.completion_queue != nullptr)
-                event.completion_queue_name = completion_queue_name(*event.completion_queue);
-            attendant_.report(event);
-        }
+        if (engine_.has_event()) [[unlikely]]
+            report_events();
         if (published_) {
             published_ = false;
             for (auto& device : devices_)
@@ -247,7 +256,9 @@ void Nic::end_turn(bool polling) {
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
         const bool progress = engine_.progress() != progress_seen_;
         progress_seen_ = engine_.progress();
-        const bool left = (work_left_ && !polling) || (silent_ && has_work()) || sleeper_is_late();
+        bool left = false;
+        if (work_left_ || silent_ || armed_ != device::Sleep::awake) [[unlikely]]
+            left = (work_left_ && !polling) || (silent_ && has_work()) || sleeper_is_late();
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
         const std::uint32_t attention = attention_.load(std::memory_order_relaxed);
         if ((polling && (attention & agent_sleeps) != 0) ||
@@ -269,13 +280,15 @@ bool Nic::sleeper_is_late() {
     return true;
 }
 
-bool Nic::poll() {
-    if (!lock_.try_take()) return false;
+inline Nic::Polled Nic::try_poll() {
+    if (!lock_.try_take()) return Polled::not_at_all;
     counters_.add(Counter::polls);
     const bool progress = turn(now_if_needed()).progress;
     end_turn(true);
-    return progress;
+    return progress ? Polled::with_progress : Polled::in_vain;
 }
+
+bool Nic::poll() { return try_poll() == Polled::with_progress; }
 
 void Nic::poll_surely() {
     lock_.take();
@@ -330,7 +343,8 @@ void Nic::leave() {
 
 /// success: posted. not_done: posted, and the NIC has to complete it at once, for its fault or the
 /// VI's state. Else why it was not posted.
-Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle) {
+template <bool receive>
+Status Nic::post(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
@@ -338,33 +352,34 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
     if (address == nullptr || at % queue::descriptor_alignment != 0)
         return Status::invalid_parameter;
     std::lock_guard guard(work.post_lock());
-    if (!memory_.check(handle, at, sizeof(queue::Descriptor), tag, memory::Access::local))
+    const memory::Region region = memory_.look(handle);
+    if (!region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local))
         return Status::invalid_parameter;
-    queue::Descriptor copy = *descriptor;  // the one read
+    queue::Descriptor copy = queue::read(*descriptor);
     const queue::Segment* segments = copy.segments;
     queue::Segment many[segments_read_max];  // touched only by descriptors that need it
     if (copy.control.segment_count > 2) [[unlikely]] {
         const std::uint32_t count = copy.control.segment_count;
         if (count > limits_.segments_per_descriptor_max) {
             segments = nullptr;
-        } else if (memory_.check(handle, at, queue::descriptor_length(count), tag,
-                                 memory::Access::local)) {
+        } else if (region.allows(at, queue::descriptor_length(count), tag, memory::Access::local)) {
             segments = std::copy_n(descriptor->segments, count, many) - count;
         } else {
             return Status::invalid_parameter;
         }
     }
-    const engine::CheckContext context{memory_, tag, vi.attributes.transfer_length_max,
+    const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
                                        vi.reliable()};
     std::uint32_t fault = queue::status::format_error;
     if (segments != nullptr)
         fault = receive
                     ? engine::check_receive(context, copy.control, segments, copy.control.length)
                     : engine::check_send(context, copy.control, segments);
-    if (receive && fault != 0) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    if (receive && fault != 0) [[unlikely]]
+        vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
     const Status status = work.post(descriptor, handle, copy.control, segments, fault,
                                     limits_.descriptors_per_queue_max);
-    if (status == Status::success) {
+    if (status == Status::success) [[likely]] {
         // Read under post_lock(): a VI that breaks now waits for us and flushes what we posted.
         const engine::ViState state = vi.state.load(std::memory_order_relaxed);
         const bool at_once =
@@ -375,13 +390,35 @@ Status Nic::post(engine::Vi& vi, bool receive, void* address, memory::MemoryHand
     return status;
 }
 
+/// The common message, posted alone where nobody waits. False: it goes the general way.
+inline bool Nic::send_plain(engine::Vi& vi) {
+    engine::FrameShape shape;
+    if (!engine_.next_is_plain(vi, shape)) return false;
+    if (shape.header_length == 0) {
+        engine_.carry_out_plain(vi);
+        return true;
+    }
+    const Path& path = paths_[vi.path];
+    device::Device& device = *path.device;
+    device::FrameSlot slot;
+    slot.must_arrive = shape.must_arrive;
+    if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) return false;
+    engine_.emit_plain(vi, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
+    device.transmit(path.local);
+    published_ = true;
+    engine_.plain_transmitted(vi);
+    return true;
+}
+
 /// After posts that the NIC has to look at: takes a turn if nobody else has it.
 void Nic::begin_sends(engine::Vi& vi) {
     if (lock_.try_take()) {
-        Turn turn;
-        engine_.on_doorbell(vi);
-        if (vi.path != engine::no_path) send_on(vi.path, turn);
-        if (turn.more) work_left_ = true;
+        if (!send_plain(vi)) {
+            Turn turn;
+            engine_.on_doorbell(vi);
+            if (vi.path != engine::no_path) send_on(vi.path, turn);
+            if (turn.more) work_left_ = true;
+        }
         end_turn();
         return;
     }
@@ -393,7 +430,7 @@ void Nic::begin_sends(engine::Vi& vi) {
 }
 
 Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
-    const Status status = post(vi, false, descriptor, handle);
+    const Status status = post<false>(vi, descriptor, handle);
     if (status == Status::success) {
         begin_sends(vi);
         return status;
@@ -405,7 +442,7 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
 }
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
-    const Status status = post(vi, true, descriptor, handle);
+    const Status status = post<true>(vi, descriptor, handle);
     if (status == Status::not_done) {
         doorbells_.ring(vi);
         poll_surely();
@@ -427,7 +464,8 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
     Status status = Status::success;
     bool at_once = false;
     for (posted = 0; posted < descriptors.size(); ++posted) {
-        status = post(vi, receive, descriptors[posted], handles[posted]);
+        status = receive ? post<true>(vi, descriptors[posted], handles[posted])
+                         : post<false>(vi, descriptors[posted], handles[posted]);
         if (status != Status::success && status != Status::not_done) break;
         at_once = at_once || status == Status::not_done;
         status = Status::success;
@@ -444,18 +482,24 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
 }
 
 Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
-    queue::Taken taken;
-    bool empty = queue.work.empty();
-    if (!empty && !queue.work.has_done()) poll();
-    bool found = queue.work.take(taken, empty);
-    if (!found && !empty) {
-        if (!found && !empty && queue.work.head_is_written()) {
-            poll_surely();  // another thread is between the two steps of completing it
-            found = queue.work.take(taken, empty);
+    queue::WorkQueue& work = queue.work;
+    const auto nothing = [&] {
+        descriptor = nullptr;
+        return work.empty() ? Status::descriptor_error : Status::not_done;
+    };
+    if (!work.has_done()) {
+        if (work.empty()) return nothing();
+        const bool had_turn = try_poll() != Polled::not_at_all;
+        if (!work.has_done()) {
+            // Who had the turn saw all that was completed before. Else another thread may be
+            // between the two steps of completing what the program has seen done already.
+            if (had_turn || !work.head_is_written()) return nothing();
+            poll_surely();
         }
     }
+    queue::Taken taken;
+    if (!work.take(taken)) return nothing();
     descriptor = taken.descriptor;
-    if (!found) return empty ? Status::descriptor_error : Status::not_done;
     return (taken.status & queue::status::error_mask) != 0 ? Status::descriptor_error
                                                            : Status::success;
 }

@@ -78,7 +78,8 @@ public:
     // The turn ------------------------------------------------------------------------------------
     /// One round of work, bounded by the limits; the caller holds the turn and ends it with
     /// end_turn(). Order: doorbells, what devices received, time, what is to be sent.
-    Turn turn(Time now);
+    /// The answer stands until the next one.
+    const Turn& turn(Time now);
     /// Lets the turn go, wakes whom it must, and looks at doorbells once more.
     /// `polling`: the program's own poll, which an agent asleep must hear of.
     void end_turn(bool polling = false);
@@ -246,17 +247,22 @@ private:
     void offer(const engine::AttachQuestion& question);
     void revoke(memory::MemoryHandle handle, bool registered);
     Status end_region(memory::MemoryHandle handle, std::uint64_t address);
+    enum class Polled : std::uint8_t { not_at_all, in_vain, with_progress };
+    Polled try_poll();
+    void report_events();
     bool sleeper_is_late();
     void look_for_peers(Time now);
     Status listen(const Discriminator& discriminator);
-    void take_events(std::size_t device);
+    void take(std::size_t device, device::PathEvent& event);
     engine::PathId take_found(std::uint64_t cookie);
     void reap_from(std::size_t device);
-    void receive_from(std::size_t device, Turn& turn);
+    void receive_from(device::Device& device, std::size_t index, Turn& turn);
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
-    Status post(engine::Vi& vi, bool receive, void* address, memory::MemoryHandle handle);
+    template <bool receive>
+    Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     void begin_sends(engine::Vi& vi);
+    bool send_plain(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);
 
     std::string name_;
@@ -281,6 +287,7 @@ private:
     std::vector<Found> found_;
     std::vector<Segment> segments_;    ///< of ours
     std::vector<Attachment> imports_;  ///< of peers
+    device::PathEvent event_{};        ///< the one being taken
     std::array<device::Frame, 16> frames_;
     std::array<device::Reaped, 64> reaped_;
     /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
@@ -293,6 +300,7 @@ private:
     std::deque<std::uint32_t> free_completion_queues_;
     device::Sleep armed_ = device::Sleep::awake;
     Time sleep_until_{};  ///< while armed: when the sleeper looks by itself
+    Turn turn_;           ///< the last one
     bool work_left_ = false;
     bool silent_ = false;     ///< some device's frames come without a wake-up
     bool published_ = false;  ///< this turn published something others may sleep for

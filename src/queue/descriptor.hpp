@@ -35,6 +35,25 @@ static_assert(sizeof(Segment) == 16 && sizeof(Descriptor) == 64);
 
 constexpr std::size_t descriptor_alignment = 64;
 
+/// The one read of a program's descriptor, which other threads may write to, but for the segments
+/// behind the second. Field by field: the program has just written them, and a load that is wider
+/// than its store waits until the store has left the processor's buffer.
+inline Descriptor read(const Descriptor& from) {
+    const auto field = []<class T>(const T& value) {
+        return __atomic_load_n(&value, __ATOMIC_RELAXED);
+    };
+    Descriptor to;
+    to.control.segment_count = field(from.control.segment_count);
+    to.control.control = field(from.control.control);
+    to.control.reserved = field(from.control.reserved);
+    to.control.immediate_data = field(from.control.immediate_data);
+    to.control.length = field(from.control.length);
+    for (std::uint32_t n = 0; n < 2 && n < to.control.segment_count; ++n)
+        to.segments[n] = {field(from.segments[n].address), field(from.segments[n].handle),
+                          field(from.segments[n].length)};
+    return to;
+}
+
 /// Bytes of a descriptor with that many segments.
 constexpr std::uint64_t descriptor_length(std::uint32_t segments) {
     return segments <= 2 ? sizeof(Descriptor) : sizeof(ControlSegment) + segments * sizeof(Segment);

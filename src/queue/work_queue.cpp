@@ -60,44 +60,15 @@ bool WorkQueue::make_room(std::uint32_t cells) {
     return true;
 }
 
-WorkEntry& WorkQueue::next_cell() {
-    WorkEntry& cell = tail_.cell();
-    tail_.advance();
-    return cell;
-}
-
-Status WorkQueue::post(Descriptor* descriptor, memory::MemoryHandle handle,
-                       const ControlSegment& control, const Segment* segments, std::uint32_t fault,
-                       std::uint32_t descriptors_max) {
-    if (tail_.cell_ == nullptr) return Status::invalid_parameter;  // the VI went meanwhile
-    // A descriptor that names more segments than can be is kept for its fault only.
-    const std::uint32_t count = segments == nullptr ? 0 : control.segment_count;
-    const std::uint32_t cells = cells_of(count);
-    const std::uint32_t posted_before = posted_count_.load(std::memory_order_relaxed);
-    if (posted_before - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
-        return Status::error_resource;
-    if (tail_.chunk()->end - tail_.position() < cells && !make_room(cells))
-        return Status::error_resource;
-
-    WorkEntry& entry = next_cell();
-    entry.descriptor = descriptor;
-    entry.handle = handle;
-    entry.segment_count = static_cast<std::uint16_t>(count);
-    entry.control = control.control;
-    entry.length = control.length;
-    entry.immediate_data = control.immediate_data;
-    entry.status = fault;
-    if (count > 0) entry.segments[0] = segments[0];
-    if (count > 1) entry.segments[1] = segments[1];
+/// The segments behind the second lie in the cells behind the entry's.
+void WorkQueue::fill_cells(const Segment* segments, std::uint32_t count) {
     for (std::uint32_t index = 2; index < count; index += segments_per_cell) {
         const std::uint32_t here =
             count - index < segments_per_cell ? count - index : segments_per_cell;
-        std::memcpy(static_cast<void*>(&next_cell()), segments + index, here * sizeof(Segment));
+        WorkEntry& cell = tail_.cell();
+        std::memcpy(static_cast<void*>(&cell), segments + index, here * sizeof(Segment));
+        tail_.advance();
     }
-    descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
-    posted_.store(tail_.position(), std::memory_order_release);
-    posted_count_.store(posted_before + 1, std::memory_order_release);
-    return Status::success;
 }
 
 void WorkQueue::complete_oldest() {
@@ -108,13 +79,9 @@ void WorkQueue::complete_oldest() {
     completed_.store(oldest_.position(), std::memory_order_release);
 }
 
-bool WorkQueue::take(Taken& taken, bool& empty) {
+bool WorkQueue::take(Taken& taken) {
     std::lock_guard guard(take_lock_);
-    const std::uint32_t at = head_.position();
-    if (completed_.load(std::memory_order_acquire) == at) {
-        empty = posted_.load(std::memory_order_acquire) == at;
-        return false;
-    }
+    if (completed_.load(std::memory_order_acquire) == head_.position()) return false;
     const WorkEntry& entry = head_.cell();
     taken.descriptor = entry.descriptor;
     taken.status = entry.status;

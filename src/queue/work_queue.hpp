@@ -67,7 +67,11 @@ public:
     }
     /// Goes behind the entry here.
     void pass() {
-        for (std::uint32_t cells = cells_of(cell().segment_count); cells != 0; --cells) advance();
+        const std::uint32_t segments = cell().segment_count;
+        ++cell_;
+        ++position_;
+        if (segments > 2) [[unlikely]]
+            pass_rest(segments);
     }
 
 private:
@@ -75,6 +79,9 @@ private:
     Chunk* chunk() const {
         return reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(cell_) &
                                         ~(sizeof(Chunk) - 1));
+    }
+    [[gnu::noinline]] void pass_rest(std::uint32_t segments) {
+        for (std::uint32_t cells = cells_of(segments); cells != 1; --cells) advance();
     }
     /// From behind a chunk's last cell to the next chunk, which is linked before anything in it is
     /// posted.
@@ -170,13 +177,14 @@ public:
     bool has_done() const {
         return completed_.load(std::memory_order_acquire) != taken_.load(std::memory_order_relaxed);
     }
-    /// Takes the head off if it is done. empty: nothing is posted at all.
-    bool take(Taken& taken, bool& empty);
+    /// Takes the head off if it is done.
+    bool take(Taken& taken);
     /// The NIC has written the head's status but not counted it yet: one look later it is done.
     bool head_is_written();
     /// Neither posted nor completed descriptors are left.
     bool empty() const {
-        return posted_.load(std::memory_order_acquire) == taken_.load(std::memory_order_acquire);
+        const std::uint32_t taken = taken_.load(std::memory_order_acquire);  // never beyond posted
+        return posted_.load(std::memory_order_acquire) == taken;
     }
 
     /// Descriptors posted so far; each that is counted is there.
@@ -191,24 +199,60 @@ public:
 
 private:
     bool make_room(std::uint32_t cells);
-    WorkEntry& next_cell();
+    void fill_cells(const Segment* segments, std::uint32_t count);
 
-    // The poster's line
+    // The program's line: who posts is as a rule who takes. posted_ and taken_ are read by all.
     alignas(64) SpinLock post_lock_;
     Cursor tail_;
     Atomic<std::uint32_t> posted_count_{0};
-    // Written by the poster, read by all
     Atomic<std::uint32_t> posted_{0};
+    SpinLock take_lock_;
+    Cursor head_;
+    Atomic<std::uint32_t> taken_{0};
+    Atomic<std::uint32_t> taken_count_{0};
     // The NIC's line
     alignas(64) Cursor oldest_;
     Cursor current_;
     Atomic<std::uint32_t> completed_{0};
     Atomic<std::uint32_t> completed_count_{0};
-    // The taker's line
-    alignas(64) SpinLock take_lock_;
-    Cursor head_;
-    Atomic<std::uint32_t> taken_{0};
-    Atomic<std::uint32_t> taken_count_{0};
 };
+
+[[gnu::always_inline]] inline Status WorkQueue::post(Descriptor* descriptor,
+                                                     memory::MemoryHandle handle,
+                                                     const ControlSegment& control,
+                                                     const Segment* segments, std::uint32_t fault,
+                                                     std::uint32_t descriptors_max) {
+    if (tail_.cell_ == nullptr) return Status::invalid_parameter;  // the VI went meanwhile
+    // A descriptor that names more segments than can be is kept for its fault only.
+    const std::uint32_t count = segments == nullptr ? 0 : control.segment_count;
+    const std::uint32_t cells = cells_of(count);
+    const std::uint32_t posted_before = posted_count_.load(std::memory_order_relaxed);
+    if (posted_before - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
+        return Status::error_resource;
+    if (tail_.chunk()->end - tail_.position() < cells && !make_room(cells))
+        return Status::error_resource;
+
+    WorkEntry& entry = tail_.cell();
+    tail_.advance();
+    entry.descriptor = descriptor;
+    entry.handle = handle;
+    entry.segment_count = static_cast<std::uint16_t>(count);
+    entry.control = control.control;
+    entry.length = control.length;
+    entry.immediate_data = control.immediate_data;
+    entry.status = fault;
+    // Member by member, as read() reads them: see there.
+    for (std::uint32_t n = 0; n < 2 && n < count; ++n) {
+        entry.segments[n].address = segments[n].address;
+        entry.segments[n].handle = segments[n].handle;
+        entry.segments[n].length = segments[n].length;
+    }
+    if (count > 2) [[unlikely]]
+        fill_cells(segments, count);
+    descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
+    posted_.store(tail_.position(), std::memory_order_release);
+    posted_count_.store(posted_before + 1, std::memory_order_release);
+    return Status::success;
+}
 
 }  // namespace via::queue

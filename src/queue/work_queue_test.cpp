@@ -125,8 +125,7 @@ protected:
         queue_.start_next();
         queue_.complete_oldest();
         Taken taken;
-        bool empty = true;
-        ASSERT_TRUE(queue_.take(taken, empty));
+        ASSERT_TRUE(queue_.take(taken));
         ASSERT_EQ(taken.descriptor, &descriptors_[expected.number % depth]);
         ASSERT_EQ(taken.status, expected.number + 4);
     }
@@ -142,9 +141,7 @@ TEST_F(WorkQueueTest, BeginsEmpty) {
     EXPECT_FALSE(queue_.has_started());
     EXPECT_FALSE(queue_.has_done());
     Taken taken;
-    bool empty = false;
-    EXPECT_FALSE(queue_.take(taken, empty));
-    EXPECT_TRUE(empty);
+    EXPECT_FALSE(queue_.take(taken));
     EXPECT_FALSE(queue_.head_is_written());
     EXPECT_TRUE(queue_.prepare());
     EXPECT_LE(chunks_alive, 1) << "preparing again changes nothing";
@@ -154,9 +151,8 @@ TEST_F(WorkQueueTest, ADescriptorWalksThroughAllThreeParties) {
     ASSERT_EQ(post(7, 3), Status::success);
     EXPECT_EQ(descriptors_[7].control.status, 0U) << "an old DONE is cleared (VIPL 4.9)";
     Taken taken;
-    bool empty = true;
-    EXPECT_FALSE(queue_.take(taken, empty));
-    EXPECT_FALSE(empty) << "posted, not done";
+    EXPECT_FALSE(queue_.take(taken));
+    EXPECT_FALSE(queue_.empty()) << "posted, not done";
     EXPECT_TRUE(queue_.has_current());
     EXPECT_TRUE(queue_.has_outstanding());
     EXPECT_FALSE(queue_.has_started());
@@ -175,7 +171,7 @@ TEST_F(WorkQueueTest, ADescriptorWalksThroughAllThreeParties) {
     EXPECT_FALSE(queue_.empty());
     EXPECT_EQ(queue_.completed_count(), 1U);
     EXPECT_EQ(queue_.taken_count(), 0U);
-    EXPECT_TRUE(queue_.take(taken, empty));
+    EXPECT_TRUE(queue_.take(taken));
     EXPECT_EQ(taken.status, 11U);
     EXPECT_TRUE(queue_.empty());
     EXPECT_EQ(queue_.taken_count(), 1U);
@@ -225,8 +221,7 @@ TEST_F(WorkQueueTest, TheLimitCountsWhatIsNotTakenYet) {
     queue_.complete_oldest();
     EXPECT_EQ(post(5, 1, 5), Status::error_resource) << "done but not taken";
     Taken taken;
-    bool empty = false;
-    ASSERT_TRUE(queue_.take(taken, empty));
+    ASSERT_TRUE(queue_.take(taken));
     EXPECT_EQ(post(5, 1, 5), Status::success);
     EXPECT_EQ(post(6, 1, 5), Status::error_resource);
 }
@@ -351,13 +346,9 @@ TEST_F(WorkQueueTest, MatchesAModelUnderRandomUse) {
             } else {
                 for (std::uint64_t n = random.below(4); n > 0; --n) {
                     Taken taken;
-                    bool empty = false;
-                    const bool took = queue_.take(taken, empty);
+                    const bool took = queue_.take(taken);
                     ASSERT_EQ(took, completed != 0);
-                    if (!took) {
-                        ASSERT_EQ(empty, entries.empty());
-                        break;
-                    }
+                    if (!took) break;
                     ASSERT_EQ(taken.descriptor, &descriptors_[entries.front().number % depth]);
                     ASSERT_EQ(taken.status, entries.front().number + 4);
                     entries.pop_front();
@@ -395,8 +386,7 @@ TEST_F(WorkQueueTest, ThreePartiesInThreeThreads) {
     std::thread taker([&] {
         for (std::uint32_t number = 0; number < total;) {
             Taken taken;
-            bool empty = false;
-            if (!queue_.take(taken, empty)) {
+            if (!queue_.take(taken)) {
                 std::this_thread::yield();
                 continue;
             }
@@ -464,8 +454,29 @@ TEST_F(WorkQueueTest, BytesAreWalkedInPiecesOfAnySize) {
         queue_.start_next();
         queue_.complete_oldest();
         Taken taken;
-        bool empty = false;
-        ASSERT_TRUE(queue_.take(taken, empty));
+        ASSERT_TRUE(queue_.take(taken));
+    }
+}
+
+TEST(Descriptor, IsReadMemberByMember) {
+    Descriptor from{};
+    from.control.segment_count = 2;
+    from.control.control = 12;
+    from.control.reserved = 3;
+    from.control.immediate_data = 4;
+    from.control.length = 5;
+    from.segments[0] = {6, 7, 8};
+    from.segments[1] = {9, 10, 11};
+    const Descriptor to = read(from);
+    EXPECT_EQ(to.control.segment_count, 2);
+    EXPECT_EQ(to.control.control, 12);
+    EXPECT_EQ(to.control.reserved, 3U);
+    EXPECT_EQ(to.control.immediate_data, 4U);
+    EXPECT_EQ(to.control.length, 5U);
+    for (int n = 0; n < 2; ++n) {
+        EXPECT_EQ(to.segments[n].address, from.segments[n].address);
+        EXPECT_EQ(to.segments[n].handle, from.segments[n].handle);
+        EXPECT_EQ(to.segments[n].length, from.segments[n].length);
     }
 }
 

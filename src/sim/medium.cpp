@@ -78,6 +78,9 @@ std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
     options.cookie_key = {random_.next(), random_.next()};
     options.identifier_key = {random_.next(), random_.next()};
     options.silence = datagram_.silence;
+    // In half of the worlds what the port cannot keep is dropped, in others soon.
+    const std::size_t kept = datagram_.port.kept_max;
+    options.early_copies_max = kept % 2 == 0 ? 0 : kept * wire::packet_length_min;
     device::sim::SimPortOptions port_options = datagram_.port;
     port_options.seed = random_.next();
     port_options.data_port = node.data_port;

@@ -1,6 +1,7 @@
 #include "sim/model.hpp"
 
 #include <iterator>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -77,6 +78,15 @@ Connection& Model::add_connection(Vi& asked, Vi& accepted) {
     connection.ends[1] = &accepted;
     accepted_[{asked.number, asked.attempt}] = &connection;
     return connection;
+}
+
+Connection* Model::met(Vi& vi) {
+    if (vi.partner == nullptr || vi.partner_since != vi.attempt) return nullptr;
+    // The other one may have begun something else since.
+    const std::uint32_t present = std::exchange(vi.partner->attempt, vi.partner_attempt);
+    Connection& connection = add_connection(*vi.partner, vi);
+    vi.partner->attempt = present;
+    return &connection;
 }
 
 Connection* Model::accepted(const Vi& vi) const {

@@ -111,6 +111,10 @@ struct Vi {
     engine::ViAttributes attributes;
     ViState state = ViState::idle;
     std::uint32_t attempt = 0;  ///< counts its requests
+    /// Whom it asks for, peer to peer, by which attempt of its own, and by which of the other one.
+    Vi* partner = nullptr;
+    std::uint32_t partner_since = 0;
+    std::uint32_t partner_attempt = 0;
     Connection* connection = nullptr;
     int side = 0;  ///< its end of the connection
     Queue send;
@@ -199,6 +203,9 @@ public:
     std::uint64_t next_opening() { return ++openings_; }
 
     /// The connection that the VI's present request was accepted to, or nullptr.
+    /// `vi` was found by the one it asks for, peer to peer, and is connected first. nullptr: it
+    /// asks for none.
+    Connection* met(Vi& vi);
     Connection* accepted(const Vi& vi) const;
     Vi* vi(ViNumber number) { return number < vis_.size() ? &vis_[number] : nullptr; }
     std::deque<Connection>& connections() { return connections_; }

@@ -58,6 +58,13 @@ void Observer::join(Vi& vi) {
         (now != ViState::connected && now != ViState::error))
         return;
     Connection* connection = model_.accepted(vi);
+    if (connection == nullptr) {
+        if (Connection* met = model_.met(vi)) {
+            vi.connection = met;
+            vi.side = 1;
+            return;
+        }
+    }
     if (connection == nullptr || connection->joined[0])
         return tell(
             Called{"a connection that nobody accepted", Status::success, Status::invalid_state});

@@ -170,6 +170,14 @@ void draw_datagram_world(Parameters& p) {
     }
 }
 
+/// Worlds of seeds below stay what they were when their seeds were kept.
+constexpr std::uint64_t first_seed_with_peers = 10'000'000;
+
+void draw_peers(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0004ULL).next());
+    p.peer_percent = random.chance(70) ? static_cast<std::uint32_t>(random.between(5, 90)) : 0;
+}
+
 }  // namespace
 
 Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
@@ -217,6 +225,7 @@ Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
     if (random.chance(30)) p.table = draw_table(random);
     p.medium = medium;
     if (medium == MediumKind::datagram) draw_datagram_world(p);
+    if (seed >= first_seed_with_peers) draw_peers(p);
     return p;
 }
 
@@ -277,13 +286,14 @@ std::string to_text(const Parameters& p) {
     std::snprintf(
         text, sizeof text,
         "nics=%u steps=%u vis=%u arena=%llu refuse=%u%% short=%u%% fault=%u%% segments=%u "
-        "queue=%u step=%lldns turn=%lldns depth=%u burst=%u payload=%u frames=%u "
+        "peers=%u%% queue=%u step=%lldns turn=%lldns depth=%u burst=%u payload=%u frames=%u "
         "delay=%lld..%lld+%lldns wire=%lldns/KiB close=%u table=%u/%u/%u profiles=",
         p.nics, p.steps, p.vis_max, static_cast<unsigned long long>(p.arena_length),
-        p.refuse_percent, p.short_percent, p.fault_percent, p.segments_max, p.queue_entries_max,
-        static_cast<long long>(p.step_max.ns), static_cast<long long>(p.turn_delay_max.ns),
-        p.limits.descriptors_per_queue_max, p.limits.turn_frames_max, p.fabric.payload_max,
-        p.fabric.frames_max, static_cast<long long>(p.weather.delay_min.ns),
+        p.refuse_percent, p.short_percent, p.fault_percent, p.segments_max, p.peer_percent,
+        p.queue_entries_max, static_cast<long long>(p.step_max.ns),
+        static_cast<long long>(p.turn_delay_max.ns), p.limits.descriptors_per_queue_max,
+        p.limits.turn_frames_max, p.fabric.payload_max, p.fabric.frames_max,
+        static_cast<long long>(p.weather.delay_min.ns),
         static_cast<long long>(p.weather.delay_max.ns),
         static_cast<long long>(p.weather.jitter_max.ns),
         static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close, p.table.entries,

@@ -70,6 +70,7 @@ struct Parameters {
     std::uint32_t short_percent = 0;   ///< pressure: receive() cut short
     std::uint32_t fault_percent = 0;   ///< of posts that are wrong on purpose
     std::uint32_t segments_max = 1;
+    std::uint32_t peer_percent = 0;  ///< of requests that are peer to peer
     std::uint32_t queue_entries_max = 1;
     Duration step_max{};                     ///< between two steps of a NIC
     Duration turn_delay_max{};               ///< from an arrival to the turn that takes it

@@ -44,6 +44,8 @@ private:
     NetAddress somewhere(Node& node);
     Status listen_must_answer(const Node& node, const Discriminator& discriminator) const;
     void connect(Node& node);
+    void connect_peers(Node& node);
+    void connect_peer(Vi& vi, Vi& other);
     void disconnect(Vi& vi);
 
     // workload_memory.cpp

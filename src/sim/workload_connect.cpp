@@ -214,7 +214,41 @@ NetAddress Workload::somewhere(Node& node) {
     return address;
 }
 
+/// Two VIs that ask for each other (VIPL 4.22), or one of them, for nothing.
+void Workload::connect_peers(Node& node) {
+    Vi* vi = idle_vi(node, nullptr);
+    Node& there = *model_.nodes[node.random.below(model_.nodes.size())];
+    if (vi == nullptr || !there.alive) return;
+    const engine::RemoteAttributes like{vi->attributes.reliability,
+                                        vi->attributes.transfer_length_max};
+    Vi* other = idle_vi(there, &like);
+    if (other == nullptr || other == vi) return;
+    ++vi->attempt;
+    ++other->attempt;
+    connect_peer(*vi, *other);
+    if (node.random.chance(85)) connect_peer(*other, *vi);
+}
+
+void Workload::connect_peer(Vi& vi, Vi& other) {
+    Node& node = *vi.node;
+    vi.partner = &other;
+    vi.partner_since = vi.attempt;
+    vi.partner_attempt = other.attempt;
+    const NetAddress local{address_of_host(node.host), mouth(vi)};
+    const NetAddress remote{address_of_host(other.node->host), mouth(other)};
+    // Who is not found is looked for all the time, which must end when the world rests.
+    const auto longest = static_cast<std::uint64_t>(parameters_.request_max.ns / 8);
+    const Time deadline =
+        clock_.now() +
+        nanoseconds(static_cast<std::int64_t>(node.random.between(1'000, 1'000 + longest)));
+    expect("ConnectPeerRequest", node.nic.connect_peer(*vi.vi, local, remote, deadline),
+           Status::success);
+    observer_.look(node, Cause::connect, &vi);
+}
+
 void Workload::connect(Node& node) {
+    if (parameters_.peer_percent != 0 && node.random.chance(parameters_.peer_percent))
+        return connect_peers(node);
     Vi* vi = node.random.chance(90) ? idle_vi(node, nullptr) : any_vi(node);
     if (vi == nullptr) return;
     NetAddress remote = somewhere(node);

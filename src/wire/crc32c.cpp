@@ -127,35 +127,61 @@ VIA_WITH_VECTORS inline __m512i fold(__m512i sum, __m512i by, __m512i onto) {
                                      _mm512_clmulepi64_epi128(sum, by, 0x11), onto, xor_of_three);
 }
 
+/// Words of the first step, each a bit: where the bytes begin that it is filled with. What stands
+/// before them counts as zeros, and those change no sum; so nothing is left behind the last step.
+struct FirstStep {
+    const std::byte* at;  ///< of its first byte, perhaps before all that may be read
+    std::uint64_t words;
+    std::uint64_t first_word;
+    std::uint32_t before;  ///< the sum so far, which goes into the first word
+};
+
+VIA_WITH_VECTORS inline __m512i load_first(const FirstStep& step, unsigned n) {
+    const unsigned shift = 16 * n;
+    const auto there = static_cast<__mmask16>(step.words >> shift);
+    const auto first = static_cast<__mmask16>(step.first_word >> shift);
+    return _mm512_xor_si512(_mm512_maskz_loadu_epi32(there, step.at + n * vector_bytes),
+                            _mm512_maskz_set1_epi32(first, static_cast<std::int32_t>(step.before)));
+}
+
 VIA_WITH_VECTORS inline __m512i load(const std::byte* at, std::size_t n) {
     return _mm512_loadu_si512(at + n * vector_bytes);
 }
 
+/// Where the bytes are fewer, the vectors' beginning and end cost more than they spare.
+constexpr std::size_t vectors_least = 192;
+
 VIA_WITH_VECTORS std::uint32_t extend_by_vectors(std::uint32_t sum, const std::byte* at,
                                                  std::size_t length) {
     constexpr std::size_t step = vectors * vector_bytes;
-    if (length < step) return extend_by_instruction(sum, at, length);
-    const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(sum)));
-    __m512i a = _mm512_xor_si512(load(at, 0), before);
-    __m512i b = load(at, 1);
-    __m512i c = load(at, 2);
-    __m512i d = load(at, 3);
+    if (length < vectors_least) return extend_by_instruction(sum, at, length);
+    for (; length % 4 != 0; --length, ++at) sum = _mm_crc32_u8(sum, static_cast<std::uint8_t>(*at));
+    const std::size_t zeros = (step - length % step) % step;
+    const std::byte* const end = at + length;
+    const FirstStep first{at - zeros, ~std::uint64_t{0} << zeros / 4, std::uint64_t{1} << zeros / 4,
+                          sum};
+    __m512i a = load_first(first, 0);
+    __m512i b = load_first(first, 1);
+    __m512i c = load_first(first, 2);
+    __m512i d = load_first(first, 3);
     const __m512i far = factors(fold_powers<step>);
-    for (at += step, length -= step; length >= step; at += step, length -= step) {
+    for (at = first.at + step; at != end; at += step) {
         a = fold(a, far, load(at, 0));
         b = fold(b, far, load(at, 1));
         c = fold(c, far, load(at, 2));
         d = fold(d, far, load(at, 3));
     }
-    const __m512i near = factors(fold_powers<vector_bytes>);
-    a = fold(fold(fold(a, near, b), near, c), near, d);
-    for (; length >= vector_bytes; at += vector_bytes, length -= vector_bytes)
-        a = fold(a, near, load(at, 0));
+    c = fold(a, factors(fold_powers<2 * vector_bytes>), c);
+    d = fold(b, factors(fold_powers<2 * vector_bytes>), d);
+    d = fold(c, factors(fold_powers<vector_bytes>), d);
     // What is left is as long as a vector and has the same sum as all that was folded.
     std::byte rest[vector_bytes];
-    _mm512_storeu_si512(rest, a);
+    _mm512_storeu_si512(rest, d);
     _mm256_zeroupper();  // else what follows, in this program, goes on slowly; compilers forget it
-    return extend_by_instruction(extend_by_instruction(0, rest, vector_bytes), at, length);
+    std::uint64_t last = 0;
+    for (std::size_t n = 0; n < vector_bytes; n += 8)
+        last = _mm_crc32_u64(last, get<std::uint64_t>(rest + n));
+    return static_cast<std::uint32_t>(last);
 }
 
 bool has_vectors() {

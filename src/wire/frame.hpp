@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/bytes.hpp"
+
 namespace via::wire {
 
 constexpr std::uint8_t protocol_version = 1;
@@ -93,6 +95,20 @@ constexpr std::uint32_t header_length(std::uint8_t flags) {
 
 /// Writes header_length(header.flags) bytes.
 void emit(const Header& header, std::byte* bytes);
+
+/// How a send that is whole in one frame begins: kind, flags, version, zero.
+constexpr std::uint32_t whole_send_word = static_cast<std::uint32_t>(FrameKind::send) |
+                                          (flag::first | flag::last) << 8 | protocol_version << 16;
+/// The same as emit() of that frame, and whether parse() would find it.
+inline void emit_whole_send(std::uint32_t vi, std::uint32_t message, std::byte* bytes) {
+    put(bytes + 4, vi);
+    put(bytes + 8, message);
+    put(bytes + 12, std::uint32_t{0});
+    put(bytes, whole_send_word);
+}
+inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
+    return length >= header_length_base && get<std::uint32_t>(bytes) == whole_send_word;
+}
 
 enum class ParseError : std::uint8_t { none, truncated, version, kind, flags };
 /// Reads a header from `length` bytes of private memory. On success its length is

@@ -163,6 +163,7 @@ public:
         ++buffers_.at(number).kept;
         return true;
     }
+    std::uint32_t keeps_left() const override { return keep_max - kept_; }
     void let_go(std::uint32_t number) override {
         Buffer& buffer = buffers_.at(number);
         require(buffer.kept != 0, "what is let go was kept");

@@ -58,7 +58,7 @@ struct Broken {
 // tell: skip_packet_duplicate_check (frames have numbers, those of unreliable VIs their messages;
 // carrying_test.cpp), double_report (the engine counts each frame once; sent_packets_test.cpp).
 constexpr Broken table[] = {
-    {datagram::Mutation::skip_frame_duplicate_check, 20, "bytes"},
+    {datagram::Mutation::skip_frame_duplicate_check, 20, "state"},
     {datagram::Mutation::ack_what_was_dropped, 30, "liveness"},
     {datagram::Mutation::forget_checksum, 300, "state"},
     {datagram::Mutation::reuse_packet_number, 30, "liveness"},
@@ -84,7 +84,7 @@ constexpr Broken table[] = {
     {engine::Mutation::enter_completion_twice, 10, "state"},
     {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless},
     {engine::Mutation::skip_reply_check, 60, "bytes", Worlds::lossless},
-    {engine::Mutation::repeat_what_is_gone, 120, "bytes"},
+    {engine::Mutation::repeat_what_is_gone, 200, "bytes"},
     {engine::Mutation::take_broken_message, 40, "state"},
 };
 

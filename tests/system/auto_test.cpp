@@ -1,6 +1,7 @@
 // One NIC over shared memory and the network: which of them a connection takes, and that both are
 // one NIC to the program. A segment can be imported over shared memory only: that shows the way.
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <via/via.h>
 
 #include <cstring>
@@ -171,6 +172,56 @@ TEST(Auto, BothWaysEndInOneCompletionQueue) {
         far.leave();
     }
     OK(VipDestroyCQ(queue));
+}
+
+constexpr int rounds = 100;
+
+/// Arguments: NIC, discriminator. Answers each message after a while, so that who waits sleeps.
+void be_patient(Parent& parent) {
+    Nic nic(parent.argument(0).c_str());
+    End end(nic);
+    parent.say("ready");
+    end.accept(parent.argument(1));
+    for (int round = 0; round < rounds; ++round) {
+        const auto outcome = end.wait_received(watchdog_ms);
+        require(outcome && outcome->ok(), "a message arrives");
+        end.post_receive(outcome->slot);
+        usleep(2000);
+        end.post_send(0, 64);
+        require(end.wait_sent(watchdog_ms)->ok(), "the answer is sent");
+    }
+    parent.expect("end");
+}
+const Role patient_role("auto patient", be_patient);
+
+/// Turns that the progress thread took while a call waited for one answer after the other.
+VIP_UINT64 turns_of_others(const std::string& mine, const std::string& theirs) {
+    Nic nic(mine.c_str());
+    Child server("auto patient", {.arguments = {theirs, "patient"}});
+    server.expect("ready");
+    End end(nic);
+    end.connect("patient");
+    VIP_UINT64 before = 0, after = 0;
+    for (int round = 0; round < rounds; ++round) {
+        if (round == 1) OK(ViaReadCounter(nic.handle(), "agent_turns", &before));
+        end.post_send(0, 64);
+        OK(ViaReadCounter(nic.handle(), "agent_turns", &after));
+        require(end.wait_sent(watchdog_ms)->ok(), "the message is sent");
+        const auto outcome = end.wait_received(watchdog_ms);
+        require(outcome && outcome->ok(), "the answer arrives");
+        end.post_receive(outcome->slot);
+    }
+    server.say("end");
+    server.join();
+    return after - before;
+}
+
+TEST(Auto, WhoWaitsIsWokenItself) {
+    Host host;
+    const std::string both = "auto:" + place(), network = "udp:" + place();
+    EXPECT_LT(turns_of_others(both, both), rounds / 2) << "over shared memory";
+    EXPECT_LT(turns_of_others(both, network), rounds / 2) << "over the network";
+    EXPECT_LT(turns_of_others(network, network), rounds / 2) << "as on a NIC of one device";
 }
 
 TEST(Auto, WithoutAPlaceItTakesTheConfiguredNetwork) {

@@ -199,14 +199,15 @@ std::string little(std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 0xff);
     return text;
 }
-std::string message(int kind, const std::string& body, int version = 2) {
+std::string message(int kind, const std::string& body, int version = 3) {
     return "viab" + little(static_cast<std::uint64_t>(version), 2) +
            little(static_cast<std::uint64_t>(kind), 2) + little(body.size(), 4) + body;
 }
 std::string open_of(const std::string& name, std::uint64_t arena, std::uint64_t size) {
-    // A latency of 8 bytes by sends, reliable delivery, one VI, one segment, buffers in turn.
+    // A latency of 8 bytes by sends, reliable delivery, one VI, one segment, one post a call,
+    // buffers in turn.
     const std::string like = little(1 << 24, 6) + little(1, 4) + little(0, 4) + little(1, 4) +
-                             little(1, 4) + little(255, 1) + little(8, 8);
+                             little(1, 4) + little(1, 4) + little(255, 1) + little(8, 8);
     return message(open_channel, little(0, 2) + name + std::string(16 - name.size(), '\0') + like +
                                      little(arena, 8) + little(size, 8));
 }
@@ -274,8 +275,8 @@ TEST(BenchPeer, StrangersAreToldSo) {
     EXPECT_TRUE(has(server.line_with("was refused"), "no client"));
 
     const Stranger later(server.place());
-    later.say(message(77, "four", 3));
-    EXPECT_TRUE(has(later.hear().second, "version 2 of the bench's protocol, you speak 3"));
+    later.say(message(77, "four", 4));
+    EXPECT_TRUE(has(later.hear().second, "version 3 of the bench's protocol, you speak 4"));
 
     const Stranger greedy(server.place());
     greedy.say(message(hello, little(301, 4)));
@@ -294,7 +295,7 @@ TEST(BenchPeer, AClientCannotAskForEverything) {
           Case{open_of("udp-socket", 1 << 20, 1ull << 40), "are more than the"},
           Case{open_of("line", 1 << 20, 8), "no channel between machines"},
           Case{open_of("udp:eth0", 1 << 20, 8), "no channel between machines"},
-          Case{message(order, std::string(57, '\xff')), "makes no sense"},
+          Case{message(order, std::string(61, '\xff')), "makes no sense"},
           Case{message(order, ""), "makes no sense"}, Case{message(99, "?"), "makes no sense"},
           Case{message(7, little(5, 2)), "there is no channel 5"}}) {
         const Stranger client(server.place());
@@ -378,8 +379,8 @@ TEST(BenchPeer, AServerThatIsNoneIsTold) {
     };
     for (const Case& one :
          {Case{"220 mail.example.org ESMTP ready", "does not speak as 'via bench' does"},
-          Case{message(welcome, "", 3), "speaks version 3"},
-          Case{message(refusal, "come later", 3), "come later"},
+          Case{message(welcome, "", 4), "speaks version 4"},
+          Case{message(refusal, "come later", 4), "come later"},
           Case{message(refusal, "\x1b[2Jred"), "?[2Jred"}, Case{message(order, ""), "out of turn"},
           Case{"", "closed the connection"}, Case{message(welcome, ""), "closed the connection"},
           Case{message(welcome, "") + message(4, "short"), "makes no sense"}}) {

@@ -17,8 +17,8 @@ namespace {
 
 /// Of all threads of a pair of processes together, however long they are idle.
 constexpr long wake_ups_max = 4;
-/// Until what traffic left behind is done (memory given back a second after), with room to spare.
-constexpr unsigned settle_s = 3;
+/// Until what traffic left behind is done (memory given back after 10 s), with room to spare.
+constexpr unsigned settle_s = 13;
 /// Of both processes: rings and control words, but no arenas.
 constexpr long channel_max_kib = 300;
 

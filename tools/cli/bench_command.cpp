@@ -19,6 +19,8 @@ namespace {
 
 using namespace via::bench;
 
+constexpr std::string_view plain = "plain";
+
 // "all", "kernel", "limits" and "peers" stand for several; all leaves out programs of others, which
 // need not be installed.
 std::vector<std::string> expand(const std::vector<std::string>& asked, const std::string& device,
@@ -77,6 +79,7 @@ Status fits_between_machines(const BenchOptions& options) {
     if (options.both_ways || options.senders > 1) {
         return fail("--both-ways and --senders: measured on one machine, without --peer");
     }
+    if (options.spinners > 0) return fail("--spinners: on one machine, without --peer");
     if (options.mode != "any") {
         return fail("--mode {}: two machines are neither near nor far", options.mode);
     }
@@ -102,15 +105,23 @@ Status choose_processors(const BenchOptions& options, Plan& plan) {
     return {};
 }
 
+// Our device without what --cq, --vis and the like ask for: what those cost.
+std::unique_ptr<Channel> make_plain(const BenchOptions& options, const Plan& plan) {
+    DeviceOptions like{options.device, plan.places, without_vis(plan.questions.front()), false};
+    like.name = plain;
+    return make_via_device(like);
+}
+
 void add_channels(const BenchOptions& options, Plan& plan) {
     if (is_known_channel(options.device)) {
         plan.channels.push_back(make_comparison(options.device, plan.places));
     } else {
         plan.channels.push_back(make_via_device(
-            {options.device, plan.places, plan.questions.front(), options.exported}));
+            {options.device, plan.places, plan.questions.front(), options.exported, {}}));
     }
     for (const std::string& name : expand(options.against, options.device, !options.peer.empty())) {
-        plan.channels.push_back(make_comparison(name, plan.places));
+        plan.channels.push_back(name == plain ? make_plain(options, plan)
+                                              : make_comparison(name, plan.places));
     }
 }
 
@@ -121,7 +132,7 @@ Result<Plan> plan_of(const BenchOptions& options) {
     if (!questions) return std::unexpected(questions.error());
     plan.questions = *questions;
     for (const std::string& name : expand(options.against, options.device, false)) {
-        if (is_known_channel(name)) continue;
+        if (is_known_channel(name) || name == plain) continue;
         return fail("--against {}: there is no such channel; 'via bench --help' lists them", name);
     }
     if (auto found = find_places(options, plan); !found) return std::unexpected(found.error());
@@ -165,6 +176,8 @@ std::string bench_footer() {
     for (const ChannelInfo& info : known_channels()) {
         text += fmt::format("  {:<13} {}\n", info.name, info.what);
     }
+    text += fmt::format("  {:<13} {}\n", plain,
+                        "our own device with one VI and its queues, and whole messages sent");
     text +=
         "Programs of others are those of Debian ('./dev setup --peers' installs them), or small\n"
         "ones of ours on their libraries, which are built where those are installed. They run "
@@ -199,6 +212,8 @@ std::string bench_footer() {
         "  senders    processes on the processors that the receiver does not have; fairness is "
         "Jain's\n"
         "             index of what came from each when the first one had sent everything\n"
+        "  spinners   threads that spin on the second side's processor, or on both, and never\n"
+        "             yield: 3 or 4 spinning on 2 processors\n"
         "  netpipe    powers of two and three times those, each with 3 bytes less and more, to "
         "MAX\n"
         "             (4M); of four sizes or more, the size that reaches half of the bandwidth\n"
@@ -212,11 +227,12 @@ std::string bench_footer() {
         "             locked: of a region that is registered already, in us and in calls, null\n"
         "             system calls of the same time; cached: a lease of via::RegistrationCache\n"
         "  suite      all the papers' questions, one after the other: DIR/NAME.jsonl of each, and\n"
-        "             DIR/machine.json; --against is of its first ones\n"
+        "             DIR/machine.json; --against is of its first ones; of single ones, if named\n"
         "\n'via bench report DIR' reads DIR/*.jsonl (what --json printed, a run in each file) and\n"
         "DIR/machine.json and writes DIR/index.html: tables, and pictures that gnuplot draws; "
         "with\n"
         "--markdown FILE.md that file and the folder FILE of pictures.\n"
+        "'via bench goals DIR' holds the suite's results in DIR against what we want to reach.\n"
         "'via bench compare A B' shows what changed between two files or folders. More than noise\n"
         "is what the rounds' ranks show (Mann-Whitney, 1 %) if the medians differ by more than\n"
         "--tolerance.\n"
@@ -240,6 +256,7 @@ std::string bench_footer() {
         "  via bench register --size 4K,1M,64M --rounds 21\n"
         "  via bench latency --against all --json >results/latency.jsonl\n"
         "  via bench suite --quick -o results\n"
+        "  via bench suite latency rate --against peers -o results\n"
         "  via bench report results\n"
         "  via bench compare yesterday/latency.jsonl results/latency.jsonl\n";
     return text;
@@ -248,8 +265,9 @@ std::string bench_footer() {
 int run_bench(const BenchOptions& options) {
     if (options.bench == "serve") return run_bench_serve(options);
     if (options.bench == "report") return run_bench_report(options);
+    if (options.bench == "goals") return run_bench_goals(options);
     if (options.bench == "compare") return run_bench_compare(options);
-    if (!options.places.empty() || !options.markdown.empty()) {
+    if ((!options.places.empty() && options.bench != "suite") || !options.markdown.empty()) {
         complain("folders, files and --markdown are for 'via bench report' and 'compare'");
         return exit_usage;
     }

@@ -64,7 +64,9 @@ struct BenchOptions {
     std::uint32_t vis = 0;
     std::uint32_t active_vis = 1;
     std::uint32_t segments = 1;
+    std::uint32_t post_many = 1;
     std::uint32_t senders = 1;
+    std::uint32_t spinners = 0;
     std::uint32_t rounds = 10;
     int max_seconds = 300;
 };
@@ -72,12 +74,15 @@ struct BenchOptions {
 int run_info(const InfoOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
+// Everything behind the word mpirun, as it came.
+int run_mpirun(const std::vector<std::string>& given);
 int run_bench(const BenchOptions& options);
 int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
 int run_bench_suite(const BenchOptions& options);
 int run_bench_serve(const BenchOptions& options);
 int run_bench_report(const BenchOptions& options);
+int run_bench_goals(const BenchOptions& options);
 int run_bench_compare(const BenchOptions& options);
 
 // Help texts that only the bench knows.

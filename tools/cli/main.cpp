@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <string_view>
+
 #include "commands.hpp"
 
 namespace {
@@ -36,6 +38,9 @@ void add_bench_message(CLI::App& bench, BenchOptions& options) {
     bench.add_option("--segments", options.segments, "Data segments of a descriptor")
         ->check(CLI::Range(1, 252))
         ->capture_default_str();
+    bench.add_option("--post-many", options.post_many, "Descriptors posted in one call")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
     bench.add_flag("--immediate", options.immediate, "With immediate data (write: and a receive)");
     bench
         .add_option("--reuse", options.reuse,
@@ -51,6 +56,8 @@ void add_bench_message(CLI::App& bench, BenchOptions& options) {
                     "Processes that send to one, through its completion queue (bandwidth, rate)")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
+    bench.add_option("--spinners", options.spinners, "Processors shared with one who spins")
+        ->check(CLI::Range(0, 2));
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
@@ -59,12 +66,13 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench
         ->add_option("bench", options.bench,
                      "latency, bandwidth, rate, operations, register, suite, serve, "
-                     "report or compare")
+                     "report, goals or compare")
         ->required()
         ->check(CLI::IsMember({"latency", "bandwidth", "rate", "operations", "register", "suite",
-                               "serve", "report", "compare"}));
+                               "serve", "report", "goals", "compare"}));
     bench->add_option("places", options.places,
-                      "report: a folder of results; compare: two files or folders of them");
+                      "report, goals: a folder of results; compare: two files or folders of them; "
+                      "suite: names of questions (all)");
     bench->add_option("--markdown", options.markdown,
                       "report: write this file and pictures beside it, not the folder's "
                       "index.html");
@@ -136,6 +144,9 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench->footer([] { return bench_footer(); });
 }
 
+// Its arguments are another program's, so the command line's reader never sees them.
+bool is_mpirun(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "mpirun"; }
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,7 +164,10 @@ int main(int argc, char** argv) {
     add_stat(app, stat);
     add_demo(app, demo);
     add_bench(app, bench);
+    app.add_subcommand("mpirun",
+                       "Run an MPI program over VIA: Open MPI's mpirun and its arguments");
     try {
+        if (is_mpirun(argc, argv)) return run_mpirun({argv + 2, argv + argc});
         app.parse(argc, argv);
         if (app.got_subcommand("info")) return run_info(info);
         if (app.got_subcommand("stat")) return run_stat(stat);

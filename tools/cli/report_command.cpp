@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "report/compare.hpp"
 #include "report/gnuplot.hpp"
+#include "report/goals.hpp"
 #include "report/page.hpp"
 #include "report/results.hpp"
 
@@ -75,6 +76,16 @@ int run_bench_report(const BenchOptions& options) {
     }
     const auto made = make_report(options.places[0], options.markdown);
     return made ? exit_good : complain(made.error().what, exit_failed);
+}
+
+int run_bench_goals(const BenchOptions& options) {
+    if (const int wrong = refuse_others(options, ""); wrong != 0) return wrong;
+    if (options.places.size() != 1)
+        return complain("goals wants one folder of results", exit_usage);
+    const auto runs = read_runs(options.places[0]);
+    if (!runs) return complain(runs.error().what, exit_failed);
+    fmt::print("{}", text_of(goals_of(*runs)));
+    return exit_good;
 }
 
 int run_bench_compare(const BenchOptions& options) {

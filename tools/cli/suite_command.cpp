@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "bench/clock.hpp"
 #include "bench/file_handle.hpp"
@@ -45,7 +46,7 @@ Words common_words(const BenchOptions& options, const std::string& bench) {
     Words words{"--device", options.device, "--rounds",
                 std::to_string(given("--rounds") ? options.rounds
                                : options.quick   ? 3
-                                                 : 10)};
+                                                 : 5)};
     const auto add = [&](const char* name, const std::string& value) {
         if (given(name)) words.insert(words.end(), {name, value});
     };
@@ -55,8 +56,8 @@ Words common_words(const BenchOptions& options, const std::string& bench) {
     if (options.keep_disturbed) words.emplace_back("--keep-disturbed");
     words.insert(words.end(),
                  {"--max-seconds", std::to_string(given("--max-seconds") ? options.max_seconds
-                                                  : options.quick        ? 30
-                                                                         : 120)});
+                                                  : options.quick        ? 20
+                                                                         : 45)});
     if (bench == "operations") return words;
     add("--mode", options.mode);
     add("--near-below", fmt::format("{}", options.near_below_ns));
@@ -65,10 +66,10 @@ Words common_words(const BenchOptions& options, const std::string& bench) {
 }
 
 Status fits(const BenchOptions& options) {
-    constexpr std::array<std::string_view, 13> ours{
-        "bench",        "--quick",     "--output", "--device",      "--against",
-        "--netns",      "--rounds",    "--cpus",   "--max-seconds", "--keep-disturbed",
-        "--near-below", "--far-above", "--mode"};
+    constexpr std::array<std::string_view, 14> ours{
+        "bench",       "places",   "--quick", "--output",      "--device",         "--against",
+        "--netns",     "--rounds", "--cpus",  "--max-seconds", "--keep-disturbed", "--near-below",
+        "--far-above", "--mode"};
     for (const std::string& name : options.given) {
         if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
             return fail("{} is each question's own", name);
@@ -105,12 +106,11 @@ Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& opt
     const std::string path = folder / (question.name + ".jsonl");
     const FileHandle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file) return fail_errno(path);
-    const Words against =
-        options.against.empty() ? Words{} : Words{"--against", list_of(options.against)};
+    const bool one_host = options.device.starts_with("shm") && options.netns.empty();
     AskedQuestion asked{question.name, {}, 0, 0};
     const std::int64_t start_ns = now_ns();
     const Words common = common_words(options, question.words.front());
-    for (const Words& words : commands_of(question, common, against)) {
+    for (const Words& words : commands_of(question, common, options.against, one_host)) {
         asked.command += (asked.command.empty() ? "via bench " : "; via bench ") + joined(words);
         const auto code = run(words, file.get());
         if (!code) return std::unexpected(code.error());
@@ -121,6 +121,49 @@ Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& opt
     }
     asked.seconds = static_cast<double>(now_ns() - start_ns) / 1e9;
     return asked;
+}
+
+// What an earlier run of single questions left in the folder, so that theirs stay in the page.
+std::vector<AskedQuestion> asked_before(const std::filesystem::path& folder,
+                                        const std::vector<SuiteQuestion>& questions) {
+    std::ifstream file(folder / "machine.json");
+    const auto machine = nlohmann::json::parse(file, nullptr, false);
+    std::vector<AskedQuestion> all;
+    if (!machine.is_object()) return all;
+    for (const SuiteQuestion& question : questions) {
+        const auto entry = machine.find(question.name);
+        if (entry == machine.end() || !entry->is_object()) continue;
+        const auto command = entry->find("command");
+        const auto code = entry->find("code");
+        const auto seconds = entry->find("seconds");
+        if (command == entry->end() || !command->is_string() || code == entry->end() ||
+            !code->is_number_integer() || seconds == entry->end() || !seconds->is_number())
+            continue;  // somebody else's
+        all.push_back({question.name, *command, *code, *seconds});
+    }
+    return all;
+}
+
+// Those named, or all.
+Result<std::vector<SuiteQuestion>> wanted_questions(const BenchOptions& options) {
+    const bool same_memory = options.device.starts_with("shm") && options.netns.empty();
+    std::vector<SuiteQuestion> all = suite_questions(options.quick);
+    std::erase_if(
+        all, [&](const SuiteQuestion& question) { return question.in_segments && !same_memory; });
+    if (options.places.empty()) return all;
+    std::vector<SuiteQuestion> named;
+    for (const std::string& name : options.places) {
+        const auto at = std::find_if(all.begin(), all.end(), [&](const SuiteQuestion& question) {
+            return question.name == name;
+        });
+        if (at == all.end()) {
+            Words names;
+            for (const SuiteQuestion& question : all) names.push_back(question.name);
+            return fail("no question '{}'; there are {}", name, list_of(names));
+        }
+        named.push_back(*at);
+    }
+    return named;
 }
 
 Status write_machine(const std::filesystem::path& folder, const std::vector<AskedQuestion>& asked,
@@ -135,16 +178,17 @@ Status write_machine(const std::filesystem::path& folder, const std::vector<Aske
 
 int run_bench_suite(const BenchOptions& options) {
     if (auto good = fits(options); !good) return complain(good.error().what, exit_usage);
+    const auto questions = wanted_questions(options);
+    if (!questions) return complain(questions.error().what, exit_usage);
     const std::filesystem::path folder = options.output;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error)
         return complain(fmt::format("{}: {}", folder.string(), error.message()), exit_failed);
-    const bool same_memory = options.device.starts_with("shm") && options.netns.empty();
     std::vector<AskedQuestion> all;
+    if (!options.places.empty()) all = asked_before(folder, suite_questions(options.quick));
     int worst = exit_good;
-    for (const SuiteQuestion& question : suite_questions(options.quick)) {
-        if (question.in_segments && !same_memory) continue;
+    for (const SuiteQuestion& question : *questions) {
         const auto asked = ask(question, options, folder);
         if (!asked) return complain(asked.error().what, exit_failed);
         fmt::print("{:<22} {:>6.1f} s  {}\n", asked->name, asked->seconds,
@@ -153,12 +197,13 @@ int run_bench_suite(const BenchOptions& options) {
                                                       : "failed");
         std::fflush(stdout);
         if (worst != exit_failed && asked->code != exit_good) worst = asked->code;
+        std::erase_if(all, [&](const AskedQuestion& old) { return old.name == asked->name; });
         all.push_back(*asked);
         if (auto written = write_machine(folder, all, options); !written) {
             return complain(written.error().what, exit_failed);
         }
     }
-    fmt::print("{} files and machine.json are in {}\n", all.size(), folder.string());
+    fmt::print("{} files and machine.json are in {}\n", questions->size(), folder.string());
     return worst;
 }
 

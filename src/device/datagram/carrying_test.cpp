@@ -393,22 +393,35 @@ TEST_F(Carrying, frames_ahead_are_bounded) {
         wire::emit({.kind = wire::FrameKind::send}, slot.header);
     }
     a.device->transmit(a.path);
-    EXPECT_LE(taken, 1024U);
+    EXPECT_LE(taken, frames_ahead_max);
     EXPECT_GT(taken, 200U);
 }
 
-TEST_F(Carrying, what_cannot_be_kept_is_dropped_whole_and_comes_again) {
-    b.port().keep_max = 2;
-    lose({0});
-    std::vector<std::string> sent;
-    for (int n = 0; n < 8; ++n) {
-        sent.push_back("number " + std::to_string(n));
-        a.send(sent.back());
+struct Kept : Carrying {
+    void begin(std::size_t copies_max) {
+        b.open(1002, 4096, copies_max);
+        meet();
+        b.port().keep_max = 4;
+        lose({0});
+        for (int n = 0; n < 8; ++n) {
+            sent.push_back("number " + std::to_string(n));
+            a.send(sent.back());
+        }
+        run(milliseconds(50));
+        EXPECT_EQ(b.received, sent);
+        EXPECT_EQ(b.port().kept, 0U);
     }
-    run(milliseconds(50));
-    EXPECT_EQ(b.received, sent);
+    std::vector<std::string> sent;
+};
+
+TEST_F(Kept, what_cannot_be_kept_is_dropped_whole_and_comes_again) {
+    begin(0);
     EXPECT_GE(b.device->totals().no_room, 5U);
-    EXPECT_EQ(b.port().kept, 0U);
+}
+
+TEST_F(Kept, where_the_port_keeps_no_more_it_is_copied) {
+    begin(1000);
+    EXPECT_EQ(b.device->totals().no_room, 0U);
 }
 
 TEST_F(Carrying, more_frames_than_one_receive_takes) {

@@ -27,9 +27,11 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
     : port_(std::move(port)),
       options_(options),
       capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
+      shares_(*port_, options.paths_max, options.early_copies_max),
       staging_(staging_bytes) {
     VIA_ASSERT(options.instance != 0);
     capabilities_.retransmits = true;
+    interface_max_ = port_->datagram_max();
 }
 
 DatagramDevice::~DatagramDevice() {
@@ -50,10 +52,11 @@ DatagramDevice::~DatagramDevice() {
         port_->send({&out, 1});
     }
     for (std::uint64_t n = ready_.begin(); n != ready_.end(); ++n)
-        if (ready_[n].kept) port_->let_go(ready_[n].buffer);
+        if (ready_[n].frame.share != nullptr) shares_.let_go(ready_[n].frame);
+    const auto let_go = [this](const FrameOrder::Held& frame) { shares_.let_go(frame); };
     for (const auto& path : paths_)
-        if (path) path->order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
-    for (const std::uint32_t buffer : lent_kept_) port_->let_go(buffer);
+        if (path) path->order.clear(let_go);
+    std::for_each(lent_kept_.begin(), lent_kept_.end(), let_go);
     if (burst_taken_) port_->release();
     while (Path* path = ack_owed_.front()) List<Path, AckLink>::remove(*path);
     while (Path* path = waiting_.front()) List<Path, WaitLink>::remove(*path);
@@ -95,9 +98,10 @@ Path* DatagramDevice::find_path(std::uint64_t instance, const HostAddress& peer,
 }
 
 /// nullptr: there are too many.
-Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer) {
+Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) {
+    Share* share = shares_.add_path(peer, asked_by_us);
+    if (share == nullptr) return nullptr;
     if (free_ids_.empty()) {
-        if (paths_.size() == options_.paths_max) return nullptr;
         free_ids_.push_back(static_cast<PathId>(paths_.size()));
         paths_.emplace_back();
     }
@@ -108,6 +112,8 @@ Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer)
     path.id = id;
     path.instance = instance;
     path.peer = peer;
+    path.share = share;
+    path.asked_by_us = asked_by_us;
     path.ours = new_identifier();
     identifiers_.add(path.ours, id);
     return &path;
@@ -115,6 +121,7 @@ Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer)
 
 void DatagramDevice::free_path(Path& path) {
     const PathId id = path.id;
+    shares_.remove_path(*path.share);
     paths_[id].reset();
     free_ids_.push_back(id);
 }
@@ -130,7 +137,7 @@ void DatagramDevice::go_down(Path& path) {
     List<Path, AckLink>::remove_if_linked(path);
     List<Path, WaitLink>::remove_if_linked(path);
     staging_.drop(path.id);
-    path.order.clear([this](std::uint32_t buffer) { port_->let_go(buffer); });
+    path.order.clear([this](const FrameOrder::Held& frame) { shares_.let_go(frame); });
     if (!was_up) return free_path(path);
     push_event({PathEventKind::down, path.id});
 }
@@ -140,7 +147,7 @@ void DatagramDevice::condemn(PathId id, const char* /*reason*/) {
     if (path == nullptr) return;
     ready_.filter([&](const Ready& ready) {
         if (ready.path != id) return true;
-        if (ready.kept) port_->let_go(ready.buffer);
+        if (ready.frame.share != nullptr) shares_.let_go(ready.frame);
         return false;
     });
     path->ready = 0;
@@ -292,6 +299,7 @@ Time DatagramDevice::next_deadline() const {
 void DatagramDevice::service(Time now) {
     looks_in_vain_ = 0;
     port_->service(now);
+    look_at_interface(now);
     hear_troubles(now);
     run_timers(now);
     flush(now);

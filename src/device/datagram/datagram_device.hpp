@@ -16,6 +16,7 @@
 #include "device/datagram/identifier_table.hpp"
 #include "device/datagram/numbered_queue.hpp"
 #include "device/datagram/port.hpp"
+#include "device/datagram/shares.hpp"
 #include "device/datagram/staging.hpp"
 #include "device/device.hpp"
 #include "wire/packet.hpp"
@@ -29,6 +30,8 @@ struct DatagramOptions {
     std::array<std::uint64_t, 2> identifier_key{};
     Duration silence = seconds(5);  ///< patience with a peer that says nothing
     std::uint32_t paths_max = 4096;
+    /// Bytes of frames that came early and were copied, since the port kept no more buffers.
+    std::size_t early_copies_max = 16 << 20;
 };
 
 struct Path;
@@ -141,7 +144,7 @@ private:
     void reschedule(Path& path, Time now);
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
-    Path* make_path(std::uint64_t instance, const HostAddress& peer);
+    Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
     void free_path(Path& path);
     void go_down(Path& path);
     void push_event(const PathEvent& event) { events_.push_back(event); }
@@ -185,16 +188,20 @@ private:
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
-    bool keep_early(const Path& path, std::uint32_t buffer);
+    bool keep_early(const Path& path, const Incoming& in);
+    FrameOrder::Held take_early(std::uint32_t number);
+    void drop_early();
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
-    void hand_up(Path& path, const FrameOrder::Held& frame, bool kept);
+    void hand_up(Path& path, const FrameOrder::Held& frame);
     void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
     void on_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);
+    void raise_length(Path& path, Time now);
+    void look_at_interface(Time now);
     void send_late_acks(Time now);
     void deliver(const Ready& ready, Frame& frame);
 
@@ -223,6 +230,7 @@ private:
     Capabilities capabilities_;
     Totals totals_;
 
+    Shares shares_;
     std::vector<std::unique_ptr<Path>> paths_;
     std::vector<PathId> free_ids_;
     IdentifierTable identifiers_;
@@ -253,21 +261,27 @@ private:
     std::uint32_t looks_in_vain_ = 0;
     std::uint32_t looks_left_out_ = 0;
     Time looked_at_{};
+    std::uint32_t interface_max_ = 0;  ///< datagram that our interface carried when we last looked
     struct FrameChunk {
         std::span<const std::byte> bytes;
         std::uint32_t number;
         bool reliable;
     };
     std::vector<FrameChunk> chunk_frames_;  ///< of the packet at hand
+    struct Early {
+        std::uint32_t number;
+        FrameOrder::Held frame;  ///< without a share: it has its place
+    };
+    std::vector<Early> early_;  ///< of its frames those that are kept, in their order
     wire::Chunk chunk_;
     wire::Ack chunk_ack_;  ///< count 0: the packet has none
     bool chunk_wants_ack_ = false;
-    std::uint32_t kept_early_ = 0;
     NumberedQueue<Ready> ready_;
-    std::vector<std::uint32_t> lent_kept_;  ///< kept buffers of frames that were handed up
+    std::vector<FrameOrder::Held> lent_kept_;  ///< kept frames that were handed up
     NumberedQueue<Reaped> reaped_;
 
     Staging staging_;
+    wire::Ack ack_to_send_;  ///< being written; here, since to clear one costs more than to fill it
     std::array<Outgoing, 64> burst_;
     std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
     bool blocked_ = false;                  ///< the port took less than all

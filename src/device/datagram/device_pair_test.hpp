@@ -164,17 +164,17 @@ public:
         sweep();
     }
     bool keep(std::uint32_t buffer) override {
-        if (kept == keep_max) return false;
-        ++kept;
-        ++here_.at(buffer).kept;
+        Buffer& here = here_.at(buffer);
+        if (here.kept == 0 && kept == keep_max) return false;
+        if (here.kept++ == 0) ++kept;
         return true;
     }
     void let_go(std::uint32_t buffer) override {
         ASSERT_GT(here_.at(buffer).kept, 0);
-        --here_[buffer].kept;
-        --kept;
+        if (--here_[buffer].kept == 0) --kept;
         sweep();
     }
+    std::uint32_t keeps_left() const override { return keep_max - kept; }
     bool has_work() override {
         network_.settle();
         return !arrived.empty();
@@ -258,7 +258,8 @@ public:
         open(instance);
     }
     /// Closes what is open; a process of another life begins.
-    void open(std::uint64_t instance, std::uint32_t paths_max = 4096) {
+    void open(std::uint64_t instance, std::uint32_t paths_max = 4096,
+              std::size_t early_copies_max = 16 << 20) {
         device.reset();
         auto owned = std::make_unique<TestPort>(network_, host_, data_port_, instance);
         port_ = owned.get();
@@ -267,6 +268,7 @@ public:
         options.cookie_key = {instance, 77};
         options.identifier_key = {instance, 99};
         options.paths_max = paths_max;
+        options.early_copies_max = early_copies_max;
         device = std::make_unique<DatagramDevice>(std::move(owned), options);
         device->arm(Sleep::on_handle);  // what a test sends leaves at once
         events.clear();

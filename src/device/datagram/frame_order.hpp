@@ -2,21 +2,27 @@
 // before its turn waits in the buffer that it came in.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "device/datagram/constants.hpp"
 
 namespace via::device::datagram {
 
+struct Share;
+
 class FrameOrder {
 public:
     struct Held {
         const std::byte* bytes = nullptr;  ///< nullptr: nothing is here
         std::uint32_t length = 0;
-        std::uint32_t buffer = 0;
+        std::uint32_t buffer = 0;  ///< no_buffer: a copy
+        Share* share = nullptr;    ///< whose; nullptr: it was not kept, and goes with release()
     };
+    static constexpr std::uint32_t no_buffer = ~0U;
     enum class Place : std::uint8_t { next, ahead, duplicate, too_far };
 
     std::uint32_t next() const { return next_; }
@@ -27,15 +33,15 @@ public:
         const std::uint32_t distance = number - next;
         if (distance == 0) return Place::next;
         if (distance >= 1U << 31) return Place::duplicate;
-        if (distance >= frames_ahead_max) return Place::too_far;
+        if (number - next_ >= reach()) return Place::too_far;
         return is_held(number) ? Place::duplicate : Place::ahead;
     }
     bool is_held(std::uint32_t number) const {
-        return held_ != 0 && number - next_ < frames_ahead_max &&
+        return held_ != 0 && number - next_ < frames_.size() &&
                frames_[slot(number)].bytes != nullptr;
     }
     void hold(std::uint32_t number, const Held& frame) {
-        if (frames_.empty()) frames_.resize(frames_ahead_max);
+        if (number - next_ >= frames_.size()) widen(number - next_);
         frames_[slot(number)] = frame;
         ++held_;
     }
@@ -48,23 +54,42 @@ public:
         frames_[slot(next_)] = {};
         --held_;
         ++next_;
+        give_memory_back();
         return true;
     }
-    /// Lets all go: calls `let_go(buffer)` for each.
+    /// Lets all go: calls `let_go(held)` for each.
     template <class LetGo>
     void clear(LetGo let_go) {
         for (std::uint32_t n = next_; held_ != 0; ++n) {
             if (frames_[slot(n)].bytes == nullptr) continue;
-            let_go(frames_[slot(n)].buffer);
+            let_go(frames_[slot(n)]);
             frames_[slot(n)] = {};
             --held_;
         }
+        give_memory_back();
     }
 
 private:
-    static std::uint32_t slot(std::uint32_t number) { return number % frames_ahead_max; }
+    /// What comes so far ahead has no place. It grows by one with each frame held, so that nobody
+    /// gets a long table for one frame. As frames are taken it shrinks by no more than we advance:
+    /// what was found to have its place, seen from here, still has it then.
+    std::uint32_t reach() const { return std::min(frames_ahead_least + held_, frames_ahead_max); }
+    std::uint32_t slot(std::uint32_t number) const {
+        return number & (static_cast<std::uint32_t>(frames_.size()) - 1);
+    }
+    void widen(std::uint32_t distance) {
+        std::size_t size = std::max<std::size_t>(frames_.size(), frames_ahead_least);
+        while (size <= distance) size *= 2;
+        std::vector<Held> wider(size);
+        for (std::uint32_t n = 0; n < frames_.size(); ++n)
+            wider[(next_ + n) & (size - 1)] = frames_[slot(next_ + n)];
+        frames_ = std::move(wider);
+    }
+    void give_memory_back() {
+        if (held_ == 0 && frames_.size() > frames_ahead_least) std::vector<Held>().swap(frames_);
+    }
 
-    std::vector<Held> frames_;  ///< none until something comes too early
+    std::vector<Held> frames_;  ///< a power of two; none until something comes too early
     std::uint32_t next_ = 0;
     std::uint32_t held_ = 0;
 };

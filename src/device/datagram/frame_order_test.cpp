@@ -32,17 +32,56 @@ TEST(FrameOrder, holds_what_comes_early) {
     EXPECT_EQ(order.place(0, order.next()), Place::duplicate);
 }
 
-TEST(FrameOrder, bounds) {
+TEST(FrameOrder, reaches_further_with_each_frame_held) {
     FrameOrder order;
-    EXPECT_EQ(order.place(frames_ahead_max - 1, order.next()), Place::ahead);
-    EXPECT_EQ(order.place(frames_ahead_max, order.next()), Place::too_far);
+    EXPECT_EQ(order.place(frames_ahead_least - 1, order.next()), Place::ahead);
+    EXPECT_EQ(order.place(frames_ahead_least, order.next()), Place::too_far);
     EXPECT_EQ(order.place(~0U, order.next()), Place::duplicate) << "the one before 0";
-    std::uint32_t let_go = 0;
+    std::uint64_t let_go = 0;
     const std::byte bytes[1]{};
-    for (std::uint32_t n = 1; n < frames_ahead_max; ++n) order.hold(n, {bytes, 1, n});
-    order.clear([&](std::uint32_t buffer) { let_go += buffer; });
-    EXPECT_EQ(let_go, frames_ahead_max * (frames_ahead_max - 1) / 2);
+    for (std::uint32_t n = 1; n < frames_ahead_max; ++n) {
+        ASSERT_EQ(order.place(n, order.next()), Place::ahead);
+        order.hold(n, {bytes, 1, n});
+        ASSERT_TRUE(order.is_held(n));
+    }
+    EXPECT_EQ(order.place(frames_ahead_max, order.next()), Place::too_far) << "the end";
+    order.clear([&](const FrameOrder::Held& held) { let_go += held.buffer; });
+    EXPECT_EQ(let_go, std::uint64_t{frames_ahead_max} * (frames_ahead_max - 1) / 2);
     EXPECT_EQ(order.held(), 0U);
+}
+
+TEST(FrameOrder, a_long_row_comes_out_in_order_over_and_over) {
+    FrameOrder order;
+    const std::byte bytes[1]{};
+    for (int round = 0; round < 5; ++round) {
+        const std::uint32_t lost = order.next();
+        for (std::uint32_t n = 1; n <= 5000; ++n) order.hold(lost + n, {bytes, n, 0});
+        order.advance();
+        FrameOrder::Held held;
+        for (std::uint32_t n = 1; n <= 5000; ++n) {
+            ASSERT_TRUE(order.take(held));
+            ASSERT_EQ(held.length, n);
+        }
+        EXPECT_FALSE(order.take(held));
+    }
+}
+
+/// All frames of a packet are judged before the first is taken; those taken bring what is held with
+/// them, and with that the reach of the others.
+TEST(FrameOrder, what_has_its_place_keeps_it_while_others_are_taken) {
+    FrameOrder order;
+    const std::byte bytes[1]{};
+    for (std::uint32_t n = 1; n <= 500; ++n) order.hold(n, {bytes, n, 0});
+    const std::uint32_t after = 501;  // next, when 0 was taken
+    std::uint32_t furthest = after;
+    while (order.place(furthest + 1, after) == Place::ahead) ++furthest;
+    EXPECT_GE(furthest, frames_ahead_least);
+    order.advance();
+    FrameOrder::Held held;
+    while (order.take(held)) {
+    }
+    ASSERT_EQ(order.next(), after);
+    EXPECT_EQ(order.place(furthest, after), Place::ahead);
 }
 
 TEST(Deadlines, in_order) {

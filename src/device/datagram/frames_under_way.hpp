@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -17,7 +18,7 @@ public:
     /// The next frame's number, from now on under way.
     std::uint32_t take() {
         VIA_ASSERT(has_room());
-        if (frames_.empty()) frames_.resize(frames_ahead_max);
+        if (count() == frames_.size()) widen();
         frames_[slot(end_)] = {};
         return end_++;
     }
@@ -52,9 +53,18 @@ private:
         bool arrived = false;
         bool told = false;  ///< that it was lost, and it was not sent again yet
     };
-    static std::uint32_t slot(std::uint32_t number) { return number % frames_ahead_max; }
+    std::uint32_t slot(std::uint32_t number) const {
+        return number & (static_cast<std::uint32_t>(frames_.size()) - 1);
+    }
+    void widen() {
+        std::vector<Frame> wider(frames_.empty() ? frames_first : 2 * frames_.size());
+        for (std::uint32_t number = begin_; number != end_; ++number)
+            wider[number & (wider.size() - 1)] = frames_[slot(number)];
+        frames_ = std::move(wider);
+    }
 
-    std::vector<Frame> frames_;  ///< none until the first frame
+    static constexpr std::size_t frames_first = 64;
+    std::vector<Frame> frames_;  ///< a power of two: the deepest use so far
     std::uint32_t begin_ = 0;    ///< the oldest that did not arrive
     std::uint32_t end_ = 0;
 };

@@ -15,6 +15,13 @@ void LengthSearch::begin(std::uint32_t good, std::uint32_t limit, std::uint32_t 
     if (first_try > good_ && first_try < limit_) candidate_ = first_try;
 }
 
+void LengthSearch::raise(std::uint32_t limit) {
+    limit_ = std::max(good_, limit);
+    ceiling_ = 0;
+    step_ = length_step_first;
+    choose();
+}
+
 void LengthSearch::choose() {
     losses_ = 0;
     candidate_ = 0;

@@ -9,6 +9,8 @@ class LengthSearch {
 public:
     /// `good` is known to go through, or as good as; `limit` is what both ends take.
     void begin(std::uint32_t good, std::uint32_t limit, std::uint32_t first_try = 0);
+    /// Longer ones may go through by now: looks again, up to `limit`.
+    void raise(std::uint32_t limit);
     std::uint32_t good() const { return good_; }
     std::uint32_t limit() const { return limit_; }
     /// Length of the next probe; 0: none is to be sent.

@@ -56,6 +56,39 @@ TEST_F(Lengths, are_not_looked_for_while_nothing_is_said) {
     EXPECT_GE(a.device->statistics(a.path).datagram_max, 4900U);
 }
 
+TEST_F(Lengths, an_interface_that_carries_more_is_noticed) {
+    begin(1472);
+    stream(10);
+    a.port().longest = b.port().longest = 9000;
+    a.device->service(network.now);
+    stream(200);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 9000U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U);
+}
+
+TEST_F(Lengths, where_only_ours_carries_more_nothing_is_lost_by_it) {
+    begin(1472);
+    stream(10);
+    a.port().longest = 9000;
+    carried = 1472;
+    a.device->service(network.now);
+    stream(200);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 1472U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U);
+}
+
+TEST_F(Lengths, a_way_that_carries_more_is_found_after_ten_minutes) {
+    carried = 5000;
+    begin(9000);
+    stream(300);
+    carried = 9000;
+    stream(300);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 5000U);
+    run(seconds(601));
+    stream(300);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 9000U);
+}
+
 TEST_F(Lengths, told_of_a_narrower_way) {
     begin(1472);
     stream(10);

@@ -192,13 +192,12 @@ void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t
                           Time now) {
     Path* path = find_path(instance, data, true);
     const bool is_new = path == nullptr;
-    if (is_new) path = make_path(instance, data);
+    if (is_new) path = make_path(instance, data, true);
     if (path == nullptr)
         return end_searches([&](const Search& other) { return &other == &search; },
                             {PathEventKind::unresolved, 0, Status::error_resource});
     search.path = path->id;
     if (is_new) {
-        path->asked_by_us = true;
         path->attempt = ++attempts_made_;
         path->give_up = search.give_up;
         say_hello(*path, now);
@@ -246,6 +245,7 @@ void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint
                           ? limit
                           : std::min(limit, datagram_length_first),
                       limit);
+    path.length_raised = now;
     path.window.begin(path.datagram_max());
     const std::size_t events = events_.size();
     PathEvent event{PathEventKind::resolved, path.id, Status::success, 0, {}, path.payload_max()};
@@ -319,7 +319,7 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
         path->replaced = true;
         return stage_ping(*path, 0, now);
     }
-    if (path == nullptr) path = make_path(instance, in.from);
+    if (path == nullptr) path = make_path(instance, in.from, false);
     if (path == nullptr) {
         ++totals_.refusals;
         std::byte packet[wire::connecting_length_max];

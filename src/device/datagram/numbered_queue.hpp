@@ -22,10 +22,13 @@ public:
     const T& operator[](std::uint64_t number) const { return items_[slot(number)]; }
     T& front() { return items_[slot(begin_)]; }
 
-    void push_back(const T& item) {
+    /// A new item in its place, with whatever stood there. What is put together elsewhere and then
+    /// copied in wider pieces than it was written waits for its own stores.
+    T& add() {
         if (size() == items_.size()) grow();
-        items_[slot(end_++)] = item;
+        return items_[slot(end_++)];
     }
+    void push_back(const T& item) { add() = item; }
     void pop_front() {
         VIA_ASSERT(!empty());
         ++begin_;

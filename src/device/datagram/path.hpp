@@ -38,6 +38,7 @@ struct Path : AckLink, WaitLink {
 
     // Who it leads to
     HostAddress peer;
+    Share* share = nullptr;  ///< what it has of what all peers share; the device's
     std::uint64_t instance = 0;
     std::uint64_t ours = 0;    ///< identifier in packets to us
     std::uint64_t theirs = 0;  ///< in packets to the peer
@@ -66,6 +67,7 @@ struct Path : AckLink, WaitLink {
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
     std::uint32_t long_timeouts = 0;
+    Time length_raised{};         ///< when longer ones were looked for from the beginning
     std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};

@@ -91,6 +91,8 @@ public:
     /// The buffer's bytes stay until let_go(). Calls nest by count. False: too many are kept.
     virtual bool keep(std::uint32_t buffer) = 0;
     virtual void let_go(std::uint32_t buffer) = 0;
+    /// Buffers that may still be kept, besides those that are.
+    virtual std::uint32_t keeps_left() const = 0;
     /// Is there something to receive? May make a system call.
     virtual bool has_work() = 0;
     /// False: none.

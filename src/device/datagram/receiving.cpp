@@ -110,31 +110,52 @@ bool DatagramDevice::read_chunks(std::span<const std::byte> packet) {
     return !reader.bad();
 }
 
-/// Has the port keep the buffer for each frame that comes before its turn. False: it cannot, or a
-/// frame is too far ahead.
-bool DatagramDevice::keep_early(const Path& path, std::uint32_t buffer) {
+/// Keeps each frame that comes before its turn. False: it cannot, or one is too far ahead.
+bool DatagramDevice::keep_early(const Path& path, const Incoming& in) {
     std::uint32_t next = path.order.next();
-    kept_early_ = 0;
     for (const FrameChunk& frame : chunk_frames_) {
         if (!frame.reliable) continue;
         const FrameOrder::Place place = path.order.place(frame.number, next);
+        if (place == FrameOrder::Place::duplicate) continue;
         if (place == FrameOrder::Place::next) {
             do {
                 ++next;
             } while (path.order.is_held(next));
-        } else if (place == FrameOrder::Place::ahead && port_->keep(buffer)) {
-            ++kept_early_;
-        } else if (place != FrameOrder::Place::duplicate) {
-            for (; kept_early_ != 0; --kept_early_) port_->let_go(buffer);
+            continue;
+        }
+        FrameOrder::Held early{frame.bytes.data(), static_cast<std::uint32_t>(frame.bytes.size()),
+                               in.buffer};
+        if (place == FrameOrder::Place::too_far || !shares_.keep(*path.share, early)) {
+            drop_early();
             return false;
         }
+        early_.push_back({frame.number, early});
     }
     return true;
 }
 
-void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame, bool kept) {
+FrameOrder::Held DatagramDevice::take_early(std::uint32_t number) {
+    const auto found = std::find_if(early_.begin(), early_.end(), [number](const Early& early) {
+        return early.number == number && early.frame.share != nullptr;
+    });
+    VIA_ASSERT(found != early_.end());
+    const FrameOrder::Held frame = found->frame;
+    found->frame.share = nullptr;
+    return frame;
+}
+
+/// Those that were kept and have no place now.
+void DatagramDevice::drop_early() {
+    for (const Early& early : early_)
+        if (early.frame.share != nullptr) shares_.let_go(early.frame);
+    early_.clear();
+}
+
+void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame) {
     ++path.ready;
-    ready_.push_back({path.id, frame.bytes, frame.length, frame.buffer, kept});
+    Ready& ready = ready_.add();
+    ready.path = path.id;
+    ready.frame = frame;
 }
 
 /// In the order of numbers, whatever was put into the packet first; else as they stand there.
@@ -158,30 +179,29 @@ void DatagramDevice::place_frames(Path& path, const Incoming& in, bool whole) {
         const FrameOrder::Held here{frame.bytes.data(),
                                     static_cast<std::uint32_t>(frame.bytes.size()), in.buffer};
         if (!frame.reliable || mutated(Mutation::ignore_order)) {
-            hand_up(path, here, false);
+            hand_up(path, here);
             continue;
         }
         switch (path.order.place(frame.number, path.order.next())) {
             case FrameOrder::Place::next: {
-                hand_up(path, here, false);
+                hand_up(path, here);
                 path.order.advance();
                 FrameOrder::Held held;
-                while (path.order.take(held)) hand_up(path, held, true);
+                while (path.order.take(held)) hand_up(path, held);
                 break;
             }
             case FrameOrder::Place::ahead:
-                path.order.hold(frame.number, here);
-                --kept_early_;
+                path.order.hold(frame.number, take_early(frame.number));
                 break;
             case FrameOrder::Place::duplicate:
                 ++totals_.duplicate_frames;
-                if (mutated(Mutation::skip_frame_duplicate_check)) hand_up(path, here, false);
+                if (mutated(Mutation::skip_frame_duplicate_check)) hand_up(path, here);
                 break;
             case FrameOrder::Place::too_far:
                 break;  // keep_early() has refused it
         }
     }
-    for (; kept_early_ != 0; --kept_early_) port_->let_go(in.buffer);
+    if (!early_.empty()) drop_early();
 }
 
 void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time now) {
@@ -209,7 +229,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         return;
     }
     sort_frames(*path);
-    if (!keep_early(*path, in.buffer)) {
+    if (!keep_early(*path, in)) {
         ++totals_.no_room;
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
         path->last_heard = now;
@@ -234,7 +254,7 @@ void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time
         path.ack_since = now;
         path.ack_look = look_;
         ack_owed_.push_back(path);
-        reschedule(path, now);
+        deadlines_.at_latest(path.id, now + ack_delay_max);
     }
     path.ack_bytes += in.length;
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
@@ -254,7 +274,10 @@ void DatagramDevice::send_late_acks(Time now) {
 
 void DatagramDevice::report(Path& path, std::uint32_t frame, bool lost) {
     if (lost && mutated(Mutation::never_report_loss)) return;
-    reaped_.push_back({path.id, frame, lost});
+    Reaped& reaped = reaped_.add();
+    reaped.path = path.id;
+    reaped.number = frame;
+    reaped.lost = lost;
     if (!lost && mutated(Mutation::double_report)) reaped_.push_back({path.id, frame, lost});
 }
 
@@ -306,7 +329,10 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     path.pacer.set_pace(path.window.bytes(),
                         std::min(path.round_trip.smoothed(), path.round_trip.latest()),
                         path.datagram_max());
-    if (traffic) stage_length_probe(path, now);  // an idle path probes nothing
+    if (traffic) {  // an idle path probes nothing
+        if (now >= path.length_raised + length_raise_interval) raise_length(path, now);
+        stage_length_probe(path, now);
+    }
     reschedule(path, now);
 }
 
@@ -352,21 +378,36 @@ void DatagramDevice::fall_back(Path& path, std::uint32_t hint) {
     length_changed(path);
 }
 
+/// The peer's offer says what its interface carried when the path came up; what both and the way
+/// carry now a probe tells.
+void DatagramDevice::raise_length(Path& path, Time now) {
+    path.length_raised = now;
+    path.length.raise(our_offer().datagram_max);
+}
+
+/// That it carries less shows by what does not go out.
+void DatagramDevice::look_at_interface(Time now) {
+    const std::uint32_t before = std::exchange(interface_max_, port_->datagram_max());
+    if (interface_max_ <= before) return;
+    for (const auto& path : paths_)
+        if (path && path->stage == Path::Stage::up) raise_length(*path, now);
+}
+
 // Frames to the engine ----------------------------------------------------------------------------
 
 void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     frame.path = ready.path;
-    if (ready.length <= Frame::inline_max) {
-        frame.length = ready.length;
+    if (ready.frame.length <= Frame::inline_max) {
+        frame.length = ready.frame.length;
         frame.payload = nullptr;
         frame.payload_length = 0;
-        std::memcpy(frame.bytes, ready.bytes, ready.length);
+        std::memcpy(frame.bytes, ready.frame.bytes, ready.frame.length);
         return;
     }
-    frame.length = wire::header_length(wire::get<std::uint8_t>(ready.bytes + 1));
-    frame.payload = ready.bytes + frame.length;
-    frame.payload_length = ready.length - frame.length;
-    std::memcpy(frame.bytes, ready.bytes, frame.length);
+    frame.length = wire::header_length(wire::get<std::uint8_t>(ready.frame.bytes + 1));
+    frame.payload = ready.frame.bytes + frame.length;
+    frame.payload_length = ready.frame.length - frame.length;
+    std::memcpy(frame.bytes, ready.frame.bytes, frame.length);
 }
 
 std::size_t DatagramDevice::receive(std::span<Frame> frames) {
@@ -380,7 +421,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
         Path& path = *paths_[ready.path];
         if (!path.announced) break;  // its event comes first
         deliver(ready, frames[count]);
-        if (ready.kept) lent_kept_.push_back(ready.buffer);
+        if (ready.frame.share != nullptr) lent_kept_.push_back(ready.frame);
         --path.ready;
         ready_.pop_front();
     }
@@ -389,7 +430,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
 }
 
 bool DatagramDevice::release() {
-    for (const std::uint32_t buffer : lent_kept_) port_->let_go(buffer);
+    for (const FrameOrder::Held& kept : lent_kept_) shares_.let_go(kept);
     lent_kept_.clear();
     if (burst_taken_ && ready_.empty()) {
         port_->release();

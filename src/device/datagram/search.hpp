@@ -40,10 +40,7 @@ void DatagramDevice::end_searches(Which which, PathEvent event) {
 
 struct DatagramDevice::Ready {
     PathId path = 0;
-    const std::byte* bytes = nullptr;
-    std::uint32_t length = 0;
-    std::uint32_t buffer = 0;
-    bool kept = false;  ///< the buffer is let go afterwards
+    FrameOrder::Held frame;
 };
 
 }  // namespace via::device::datagram

@@ -156,7 +156,7 @@ void DatagramDevice::stage_connecting(const HostAddress& to, std::span<const std
 /// Writes it behind what stands in the packet. False: there is no room.
 bool DatagramDevice::append_ack(Path& path, StagedPacket& packet, std::uint32_t limit, Time now) {
     if (packet.length + wire::ack_length_least > limit) return false;
-    wire::Ack ack;
+    wire::Ack& ack = ack_to_send_;
     path.received.fill(ack);
     const std::int64_t waited = std::max<std::int64_t>((now - path.largest_came).ns, 0);
     ack.delay =

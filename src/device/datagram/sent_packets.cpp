@@ -6,21 +6,22 @@ namespace via::device::datagram {
 
 void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
                        bool length_probe, bool asks_only) {
-    SentPacket packet;
+    const std::uint64_t frames_begin =
+        packets_.empty()
+            ? frames_.begin()
+            : packets_[packets_.end() - 1].frames_begin + packets_[packets_.end() - 1].frames;
+    SentPacket& packet = packets_.add();
     packet.sent = now;
-    packet.frames_begin = packets_.empty() ? frames_.begin()
-                                           : packets_[packets_.end() - 1].frames_begin +
-                                                 packets_[packets_.end() - 1].frames;
+    packet.frames_begin = frames_begin;
     packet.frames = static_cast<std::uint16_t>(frames_.end() - packet.frames_begin);
     packet.named_below = named_below;
     packet.length = length;
     packet.state = wants_ack ? SentState::in_flight : SentState::over;
     packet.length_probe = length_probe;
     packet.asks_only = asks_only;
-    packets_.push_back(packet);
     if (!wants_ack) return;
     in_flight_ += length;
-    room_taken_ += room_of(packet.length);
+    room_taken_ += room_of(length);
     ++packets_in_flight_;
 }
 

@@ -50,12 +50,7 @@ std::uint32_t Staging::limit(const StagedPacket& packet) const {
 StagedPacket* Staging::add(PathId path, std::uint32_t room) {
     const std::uint32_t offset = packets_.empty() ? 0 : end_of(packets_.back(), path);
     if (offset + round_up(room) > size_) return nullptr;
-    StagedPacket packet;
-    packet.path = path;
-    packet.offset = offset;
-    packet.room = room;
-    packet.frames_begin = static_cast<std::uint32_t>(frames_.size());
-    packets_.push_back(packet);
+    packets_.emplace_back(path, offset, room, static_cast<std::uint32_t>(frames_.size()));
     used_ = offset + round_up(room);
     return &packets_.back();
 }

@@ -15,13 +15,17 @@ namespace via::device::datagram {
 struct StagedPacket {
     static constexpr PathId no_path = ~PathId{0};
 
+    /// Not an aggregate: that would be cleared whole first, which takes longer than all else.
+    StagedPacket(PathId of, std::uint32_t at, std::uint32_t room_there, std::uint32_t first_frame)
+        : path(of), offset(at), room(room_there), frames_begin(first_frame) {}
+
     HostAddress to;
-    PathId path = no_path;  ///< of a data packet
-    std::uint32_t offset = 0;
+    PathId path;  ///< of a data packet; else no_path
+    std::uint32_t offset;
     std::uint32_t length = 0;       ///< bytes, those of frames not transmitted included
     std::uint32_t transmitted = 0;  ///< bytes
-    std::uint32_t room = 0;         ///< bytes that it may grow to
-    std::uint32_t frames_begin = 0;
+    std::uint32_t room;             ///< bytes that it may grow to
+    std::uint32_t frames_begin;
     std::uint32_t frames = 0;  ///< that must arrive
     std::uint32_t frames_transmitted = 0;
     std::uint64_t named_below = 0;  ///< numbers that its acknowledgement tells of; 0: it has none

@@ -11,7 +11,7 @@ namespace via::device::shm {
 
 Channel::Channel(PathId own_path, Introduction introduction, OneCopy one_copy)
     : path(own_path),
-      stores(introduction.own.layout().arena_bytes),
+      stores(introduction.own.layout().arena_bytes / 4),
       copies(one_copy),
       peer_info(std::move(introduction)),
       grants(peer_info.own.control().grants, grants_max) {

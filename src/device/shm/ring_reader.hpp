@@ -100,9 +100,18 @@ private:
         arena_taken_ += length;
         frame.length = header_length;
         frame.payload = arena_ + offset;
+        ahead(frame.payload, length);
         frame.payload_length = length;
         return true;
     }
+
+    /// Has the first lines of a payload brought while others still look at its header.
+    static void ahead(const std::byte* payload, std::uint32_t length) {
+        const std::uint32_t end = length < ahead_max ? length : ahead_max;
+        for (std::uint32_t at = 0; at < end; at += sizeof(Slot))
+            __builtin_prefetch(payload + at, 0, 2);
+    }
+    static constexpr std::uint32_t ahead_max = 1024;  ///< bytes
 
     const Slot* ring_ = nullptr;
     const std::byte* arena_ = nullptr;

@@ -132,6 +132,67 @@ TEST(ShmRing, AbandonGivesBackSlotsAndArena) {
     EXPECT_FALSE(ring.reader.pending());
 }
 
+/// The reference of a payload is stored late: before the next one's, or when it is published.
+TEST(ShmRing, EachOfSeveralPayloadsIsFound) {
+    Ring ring(16);
+    const std::uint32_t lengths[] = {300, 8, 4096, 64, 1, 2000, 100};
+    ASSERT_TRUE(ring.send(24, 500, 1));
+    ring.writer.abandon();  // its reference is nobody's
+    unsigned seed = 2;
+    for (const std::uint32_t length : lengths) ASSERT_TRUE(ring.send(24, length, seed++));
+    ring.writer.transmit();
+    seed = 2;
+    for (const std::uint32_t length : lengths) ring.expect(24, length, seed++);
+}
+
+TEST(ShmRing, LinesAreColdAfterPayloadsUntilTheyAreWarmed) {
+    Ring ring(16);
+    EXPECT_FALSE(ring.writer.cold());
+    ASSERT_TRUE(ring.send(24, 8, 1));
+    EXPECT_FALSE(ring.writer.cold()) << "nothing in the arena";
+    for (unsigned n = 0; n < 20; ++n) {  // wherever the arena stands, full or empty
+        ASSERT_TRUE(ring.send(24, payload_max, n));
+        EXPECT_TRUE(ring.writer.cold());
+        ring.writer.warm();
+        EXPECT_FALSE(ring.writer.cold());
+        ring.writer.transmit();
+        if (n == 0) ring.expect(24, 8, 1);
+        ring.expect(24, payload_max, n);
+        ring.give_back();
+    }
+    ASSERT_TRUE(ring.send(24, payload_max, 1));
+    ring.writer.will_stream();
+    EXPECT_FALSE(ring.writer.cold()) << "no line of it is in a cache";
+}
+
+TEST(ShmRing, PagesAreBroughtOnceALapAndAgainWhenTheyWereGivenBack) {
+    Ring ring(8);
+    std::vector<bool> there(arena_size);
+    const auto bring = [&] {
+        while (ring.writer.lacks_pages()) {
+            for (const std::byte& byte : ring.writer.lacking_pages())
+                there[static_cast<std::size_t>(&byte - ring.arena.data())] = true;
+        }
+    };
+    for (int life = 0; life < 3; ++life) {
+        there.assign(arena_size, false);
+        for (std::uint32_t sent = 0; sent < 2 * arena_size; sent += 4096) {
+            FrameSlot slot;
+            while (!ring.writer.reserve(16, 4096, slot)) ring.writer.refresh();
+            bring();
+            const auto begin = static_cast<std::size_t>(slot.payload - ring.arena.data());
+            for (std::size_t at = begin; at < begin + 4096; ++at) ASSERT_TRUE(there[at]) << at;
+            ring.writer.transmit();
+            Frame frame;
+            ASSERT_EQ(ring.reader.take(frame), RingReader::Take::frame);
+            ring.give_back();
+        }
+        EXPECT_FALSE(ring.writer.lacks_pages());
+        ring.writer.arena_given_back();
+        EXPECT_FALSE(ring.writer.lacks_pages()) << "nothing is reserved";
+    }
+}
+
 TEST(ShmRing, PositionsWrapAround) {
     constexpr std::uint32_t slots = 8;
     Ring ring(slots, 0U - 5 * slots);

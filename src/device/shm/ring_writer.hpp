@@ -5,8 +5,10 @@
 // each slot is remembered in `shadow`, private memory, never read back from the shared one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
@@ -45,30 +47,55 @@ public:
         arena_bytes_ = arena_bytes;
         shadow_ = shadow;
         peer_head_ = peer_head;
+        absent_ = arena_bytes;
     }
 
     /// Lends room for one frame out of what is known to be free; false: refresh() and try again.
     bool reserve(std::uint32_t header_length, std::uint32_t payload_length, FrameSlot& slot) {
-        if (reserved_ - head_ >= slots_) [[unlikely]]
-            return false;
-        const std::uint32_t index = reserved_ & (slots_ - 1);
-        std::byte* bytes = reinterpret_cast<std::byte*>(&ring_[index].words[1]);
+        if (reserve_in_slot(header_length, payload_length, slot)) return true;
+        return header_length + payload_length > slot_room && reserved_ - head_ < slots_ &&
+               reserve_arena(reserved_ & (slots_ - 1), header_length, payload_length, slot);
+    }
+    /// The same for frames that a slot holds; false also for the others.
+    [[gnu::always_inline]] bool reserve_in_slot(std::uint32_t header_length,
+                                                std::uint32_t payload_length, FrameSlot& slot) {
         const std::uint32_t length = header_length + payload_length;
-        if (length > slot_room) return reserve_arena(index, header_length, payload_length, slot);
+        if (reserved_ - head_ >= slots_ || length > slot_room) return false;
+        const std::uint32_t index = reserved_ & (slots_ - 1);
         shadow_[index] = shadow_entry(arena_tail_, length);
         ++reserved_;
-        slot.header = bytes;
-        slot.payload = bytes + header_length;
+        slot.header = reinterpret_cast<std::byte*>(&ring_[index].words[1]);
+        slot.payload = slot.header + header_length;
         return true;
     }
 
     /// A reserved payload will be filled with streaming stores.
-    void will_stream() { streamed_ = true; }
+    void will_stream() {
+        streamed_ = true;
+        cold_ = 0;
+    }
+
+    /// Are there lines to warm()?
+    bool cold() const { return cold_ != 0; }
+    /// Takes lines that the next payloads will be stored to away from the reader's processor, as
+    /// many as were stored to since the last time: it read them a lap ago, and a store waits for
+    /// them longer than for anything else. For a moment when there is nothing else to do.
+    void warm() {
+        const std::uint32_t bytes = cold_ < warm_max ? cold_ : warm_max;
+        cold_ = 0;
+        const std::uint32_t offset = arena_tail_ & (arena_bytes_ - 1);
+        // Not what the reader may be reading still, as far as we know, nor beyond the end.
+        if (arena_tail_ + bytes - arena_head_ > arena_bytes_ || bytes > arena_bytes_ - offset)
+            return;
+        for (std::uint32_t at = 0; at < bytes; at += sizeof(Slot))
+            __builtin_prefetch(arena_ + offset + at, 1, 3);
+    }
 
     /// Publishes all reserved frames in order. Returns false when there were none.
     bool transmit() {
         std::uint32_t position = published_;
         if (position == reserved_) return false;
+        if (referring_ != nullptr) refer();
         if (streamed_) {
             streaming_store_fence();
             streamed_ = false;
@@ -82,6 +109,9 @@ public:
         } while (position != reserved_);
         published_ = position;
         arena_published_ = arena_tail_;
+        // The next frame's line is not in this cache any more. Only to be read: asked for to be
+        // written, it would take the line beside it, which the peer is about to read.
+        __builtin_prefetch(&ring_[position & (slots_ - 1)]);
         return true;
     }
 
@@ -90,6 +120,7 @@ public:
         reserved_ = published_;
         arena_tail_ = arena_published_;
         streamed_ = false;
+        referring_ = nullptr;
         if (closed_) close();
     }
 
@@ -133,11 +164,40 @@ public:
     /// True when nobody needs a byte of the arena: nothing in flight, nothing reserved there.
     bool arena_idle() const { return arena_head_ == arena_tail_; }
     /// The caller gave the arena's pages back to the system.
-    void arena_given_back() { arena_used_ = false; }
+    void arena_given_back() {
+        arena_used_ = false;
+        brought_ = (arena_tail_ + page - 1) & ~(page - 1);  // what a page begins with comes alone
+        absent_ = arena_bytes_;
+    }
+    /// A reserved payload lies where the arena's pages may not be there.
+    bool lacks_pages() const {
+        return absent_ != 0 && static_cast<std::int32_t>(arena_tail_ - brought_) > 0;
+    }
+    /// Pages that the caller shall bring, or they come one by one. Until none are lacking.
+    std::span<std::byte> lacking_pages() {
+        const std::uint32_t offset = brought_ & (arena_bytes_ - 1);
+        std::uint32_t length = std::min(arena_bytes_ - offset, absent_);
+        length = std::min(length, pages_at_once - offset % pages_at_once);
+        brought_ += length;
+        absent_ -= length;
+        return {arena_ + offset, length};
+    }
 
 private:
+    static constexpr std::uint32_t page = 4096;            ///< bytes, or a part of a larger one
+    static constexpr std::uint32_t pages_at_once = 65536;  ///< bytes
+    static constexpr std::uint32_t warm_max =
+        32768;  ///< bytes; more do not fit the time of an answer
+
     static constexpr std::uint64_t shadow_entry(std::uint32_t arena_end, std::uint32_t lengths) {
         return std::uint64_t{lengths} << 32 | arena_end;
+    }
+
+    /// Stores the reference of the last payload into its slot. Not before the payload is filled:
+    /// who polls the slot would take its line away, and the stamp would wait for it once more.
+    void refer() {
+        referring_->words[arena_word].store(reference_, memory_order_relaxed);
+        referring_ = nullptr;
     }
 
     bool reserve_arena(std::uint32_t index, std::uint32_t header_length,
@@ -153,10 +213,12 @@ private:
             offset = 0;
         }
         if (start + need - arena_head_ > arena_bytes_) return false;
+        if (referring_ != nullptr) refer();
         Slot& entry = ring_[index];
-        entry.words[arena_word].store(std::uint64_t{payload_length} << 32 | offset,
-                                      memory_order_relaxed);
+        referring_ = &entry;
+        reference_ = std::uint64_t{payload_length} << 32 | offset;
         arena_tail_ = start + need;
+        cold_ += need;
         arena_used_ = true;
         shadow_[index] = shadow_entry(arena_tail_, header_length << 16 | arena_marker);
         ++reserved_;
@@ -177,9 +239,14 @@ private:
     std::uint32_t arena_bytes_ = 0;
     std::uint32_t arena_tail_ = 0;  ///< bytes ever taken, skipped ones included, modulo 2^32
     std::uint32_t arena_head_ = 0;  ///< of those, given back
+    std::uint32_t brought_ = 0;     ///< of arena_tail_: pages before that were brought
+    std::uint32_t absent_ = 0;      ///< bytes of the arena that were not since they were given back
+    std::uint32_t cold_ = 0;        ///< bytes of it stored to since the last warm(), or more
     bool streamed_ = false;         ///< a reserved payload may be filled with streaming stores
     bool arena_used_ = false;
     bool closed_ = false;
+    Slot* referring_ = nullptr;  ///< the last one reserved whose reference is not stored yet
+    std::uint64_t reference_ = 0;
     // rarely needed
     std::uint32_t arena_published_ = 0;  ///< arena_tail_ at the last transmit()
 };

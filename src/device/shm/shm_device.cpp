@@ -1,5 +1,7 @@
 #include "device/shm/shm_device.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -19,13 +21,35 @@ constexpr std::size_t fair_share = 16;
 bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                         FrameSlot& slot) {
     Channel& channel = *table_[path];
+    if (channel.writer.reserve_in_slot(header_length, payload_length, slot)) {
+        slot.stream = false;
+        return true;
+    }
+    return reserve_other(channel, header_length, payload_length, slot);
+}
+
+/// A frame with its payload in the arena, or any when room is to be looked for.
+[[gnu::noinline]] bool ShmDevice::reserve_other(Channel& channel, std::uint32_t header_length,
+                                                std::uint32_t payload_length, FrameSlot& slot) {
     if (!channel.writer.reserve(header_length, payload_length, slot) &&
         !reserve_slow(channel, header_length, payload_length, slot)) [[unlikely]]
         return false;
+    if (channel.writer.lacks_pages()) [[unlikely]]
+        bring_pages(channel);
     slot.stream = payload_length >= large_length_min &&
                   channel.stores.stream(payload_length, [this] { return system_.now(); });
     if (slot.stream) channel.writer.will_stream();
     return true;
+}
+
+/// An arena that was given back has no pages, and each costs a fault when it is touched: one call
+/// for some is cheaper. Where it fails (before Linux 5.14, or for want of memory) they come one by
+/// one.
+void ShmDevice::bring_pages(Channel& channel) {
+    while (channel.writer.lacks_pages()) {
+        const std::span<std::byte> pages = channel.writer.lacking_pages();
+        (void)system_.madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE);
+    }
 }
 
 bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
@@ -125,8 +149,9 @@ inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
         const bool too_many =
             channel.reader.position() - channel.drain_from > channel.reader.slots();
         if (count == 0 || too_many) end(channel);
-    } else if (count == 0 && channel.reader.unannounced()) {
-        went_idle(channel);
+    } else if (count == 0) {
+        if (channel.reader.unannounced()) went_idle(channel);
+        if (channel.writer.cold()) channel.writer.warm();
     }
     return count;
 }
@@ -190,6 +215,8 @@ void ShmDevice::end(Channel& channel) {
 }
 
 bool ShmDevice::next_event(PathEvent& event) {
+    if (events_.empty() && ended_.empty()) [[likely]]
+        return false;
     if (!events_.empty()) {
         event = events_.front();
         events_.pop_front();

@@ -26,13 +26,13 @@ struct ShmConfig {
     std::string host;                             ///< the name that `address` stands for, or empty
     std::uint64_t key = 0;                        ///< random: tells the NICs of one process apart
     std::uint32_t ring_slots = 1024;              ///< power of two, 64 bytes each, per peer
-    std::uint32_t arena_bytes = 1U << 20;         ///< power of two, per peer, given back when idle
+    std::uint32_t arena_bytes = 1U << 22;         ///< power of two, per peer, given back when idle
     std::uint32_t paths_max = 4096;               ///< peers
     std::uint32_t paths_per_process_max = 64;     ///< of these, come from one process
     std::uint32_t handshakes_max = 64;            ///< peers that came and have not greeted yet
     std::uint32_t wakeups_per_second_max = 1000;  ///< by one peer, with nothing to show
     Duration handshake_timeout = seconds(5);
-    Duration arena_idle_after = seconds(1);
+    Duration arena_idle_after = seconds(10);
     OneCopy one_copy = OneCopy::measured;  ///< how large messages go
     /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
     /// with the turn, from any of the device's calls; may be empty.
@@ -92,6 +92,8 @@ private:
     Outcome<void> start();
 
     // shm_device.cpp: the polling path
+    bool reserve_other(Channel& channel, std::uint32_t header_length, std::uint32_t payload_length,
+                       FrameSlot& slot);
     bool reserve_slow(Channel& channel, std::uint32_t header_length, std::uint32_t payload_length,
                       FrameSlot& slot);
     std::size_t take(Channel& channel, std::span<Frame> frames);
@@ -133,6 +135,7 @@ private:
     void read_socket(Channel& channel);
     void depart(Channel& channel);
     void look_after(Channel& channel);
+    void bring_pages(Channel& channel);
     void give_back_arena(Channel& channel);
 
     // The polling path's.

@@ -17,8 +17,8 @@ public:
     static constexpr std::uint32_t trial_windows = 8;   ///< of a trial, the two kinds in turn
     static constexpr std::uint32_t kept_windows = 512;  ///< until the next trial
 
-    /// `lap`: bytes of the arena. A window is two laps, and its time that of the second one: the
-    /// first still meets what the other kind of stores left in the caches.
+    /// `lap`: bytes, part of the arena. A window is two laps, and its time that of the second one:
+    /// in the first what the other kind of stores left is still on its way.
     explicit StoreChoice(std::uint32_t lap) : lap_(lap) {}
 
     /// Counts a payload of `length` bytes; true: store it past the cache. `now()` is a clock, asked

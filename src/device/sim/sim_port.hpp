@@ -52,6 +52,7 @@ public:
     void release() override;
     bool keep(std::uint32_t buffer) override;
     void let_go(std::uint32_t buffer) override;
+    std::uint32_t keeps_left() const override { return options_.kept_max - kept_; }
     bool has_work() override;
     bool next_trouble(datagram::Trouble& trouble) override;
 

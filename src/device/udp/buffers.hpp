@@ -50,6 +50,8 @@ public:
         end_use(buffer);
     }
 
+    std::uint32_t keeps_left() const { return count - spare - kept_; }
+
 private:
     struct Buffer {
         std::uint32_t uses = 0;  ///< keeps included

@@ -29,11 +29,18 @@ std::vector<int> errors_of(const std::string& call) {
         {"read", {EAGAIN, EINTR}},
         {"interface_mtu", {ENODEV}},
         {"openat", {EMFILE, ENFILE, ENOMEM, EACCES}},
+        {"open_below", {EMFILE, ENOSYS, EACCES}},
+        {"fstat", {ENOMEM, EIO}},
+        {"lstatat", {ENOMEM, EACCES}},
+        {"fchmod", {EPERM, EIO}},
         {"flock", {EWOULDBLOCK, EINTR, ENOLCK}},
+        {"lock", {ENOLCK, ENOMEM}},
+        {"is_locked", {ENOLCK}},
         {"getdents", {ENOMEM, EIO}},
         {"symlinkat", {ENOSPC, EACCES, EEXIST}},
         {"readlinkat", {ENOMEM, EACCES}},
         {"unlinkat", {EACCES, EINTR}},
+        {"rmdir", {ENOTEMPTY, EBUSY}},
         {"renameat", {ENOSPC, EACCES}},
         {"kill", {EPERM, ESRCH}},
     };
@@ -74,11 +81,18 @@ public:
     VIA_FAULTY(ssize_t, read, (int f, void* b, std::size_t l), (f, b, l))
     VIA_FAULTY(int, interface_mtu, (int f, ifreq* r), (f, r))
     VIA_FAULTY(int, openat, (int d, const char* p, int f), (d, p, f))
+    VIA_FAULTY(int, open_below, (int d, const char* p), (d, p))
+    VIA_FAULTY(int, fstat, (int f, struct stat* s), (f, s))
+    VIA_FAULTY(int, lstatat, (int d, const char* n, struct stat* s), (d, n, s))
+    VIA_FAULTY(int, fchmod, (int f, mode_t m), (f, m))
     VIA_FAULTY(int, flock, (int f, int o), (f, o))
+    VIA_FAULTY(int, lock, (int f), (f))
+    VIA_FAULTY(int, is_locked, (int f), (f))
     VIA_FAULTY(ssize_t, getdents, (int f, void* b, std::size_t l), (f, b, l))
     VIA_FAULTY(int, symlinkat, (const char* t, int d, const char* n), (t, d, n))
     VIA_FAULTY(ssize_t, readlinkat, (int d, const char* n, char* b, std::size_t l), (d, n, b, l))
     VIA_FAULTY(int, unlinkat, (int d, const char* n), (d, n))
+    VIA_FAULTY(int, rmdir, (const char* p), (p))
     VIA_FAULTY(int, renameat, (int d, const char* f, const char* t), (d, f, t))
     VIA_FAULTY(int, kill, (pid_t p, int s), (p, s))
 #undef VIA_FAULTY
@@ -107,7 +121,8 @@ void send_patiently(Node& node, std::span<const datagram::Outgoing> burst) {
 
 /// Everything that a port does, beside a friend at the same address, among what the dead have left.
 Sequel story(Faulty& system) {
-    Directory directory;
+    const Place place;
+    const User directory(place), other(place);
     Sequel sequel;
     const std::string dead = "nic-4194303-1-0000000000000001";
     auto friendly = std::make_unique<Node>(directory, test_address(), 1);
@@ -120,6 +135,8 @@ Sequel story(Faulty& system) {
         return sequel;
     }
     Node node(std::move(*opened));
+    auto others = std::make_unique<Node>(other, test_address(), 4);
+    (*others)->listen(discriminator("o"));
     std::filesystem::create_symlink(dead, directory.path + "/d-78");
     node->listen(discriminator("x"));  // was the dead one's
     node->listen(discriminator("z"));
@@ -127,6 +144,8 @@ Sequel story(Faulty& system) {
     std::uint16_t port = 0;
     std::uint64_t instance = 0;
     node->find_listener(discriminator("z"), port, instance);
+    node->find_listener(discriminator("o"), port, instance);
+    node->listen(discriminator("o"));
 
     const HostAddress to = (*friendly)->data_address();
     const std::string part = text(700, 1);
@@ -151,6 +170,11 @@ Sequel story(Faulty& system) {
     node.take_all();
     node->service(node->now() + seconds(2));
     friendly.reset();  // it had the host's port
+    (*others)->service((*others)->next_deadline());
+    for (int tries = 0; tries < 5 && others; ++tries) {
+        node->service(node->next_deadline());
+        if (tries == 2) others.reset();  // now it had it
+    }
     for (int tries = 0; tries < 5 && !node->has_host_port(); ++tries)
         node->service(node->next_deadline());
 
@@ -164,6 +188,31 @@ Sequel story(Faulty& system) {
                    node->listen(discriminator("again")) == Status::success &&
                    witness->find_listener(discriminator("again"), port, instance);
     return sequel;
+}
+
+/// The kernel watches no more descriptors for this user.
+class Deaf : public System {
+public:
+    bool deaf = true;
+    int epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) override {
+        if (!deaf) return System::epoll_ctl(epoll, operation, descriptor, event);
+        errno = ENOSPC;
+        return -1;
+    }
+};
+
+TEST(UdpFaults, WhoCannotHearLooksAgainSoon) {
+    Directory directory;
+    Deaf system;
+    Node node(directory, test_address(), 1, system);
+    node->arm(Sleep::on_handle);
+    EXPECT_LE(node->next_deadline(), node->now() + milliseconds(10));
+    system.deaf = false;
+    node->arm(Sleep::on_handle);
+    EXPECT_GT(node->next_deadline(), node->now() + seconds(1)) << "now it hears";
+    send(node, node->data_address(), "hello");
+    pollfd entry{node->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&entry, 1, watchdog_ms), 1);
 }
 
 TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {

@@ -1,60 +1,33 @@
 #include "device/udp/listeners.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <cerrno>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <vector>
+
+#include "device/udp/names.hpp"
 
 namespace via::device::udp {
 
 namespace {
 
-constexpr std::size_t name_max = 64;
 constexpr const char* holder_link = "holder";
+constexpr mode_t file_mode = 0644;
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
-
-std::string nic_name(pid_t pid, std::uint16_t port, std::uint64_t instance) {
-    char name[name_max];
-    std::snprintf(name, sizeof name, "nic-%d-%u-%016" PRIx64, static_cast<int>(pid), port,
-                  instance);
-    return name;
-}
-
-/// False: `name` is not in our own spelling.
-bool parse_nic_name(const std::string& name, std::uint16_t& port, std::uint64_t& instance) {
-    int pid = 0;
-    unsigned number = 0;
-    if (std::sscanf(name.c_str(), "nic-%9d-%5u-%16" SCNx64, &pid, &number, &instance) != 3)
-        return false;
-    port = static_cast<std::uint16_t>(number);
-    return nic_name(pid, port, instance) == name;
-}
-
-std::string link_name(const Discriminator& discriminator) {
-    constexpr const char* digits = "0123456789abcdef";
-    std::string name = "d-";
-    for (std::size_t n = 0; n < discriminator.length; ++n) {
-        name += digits[discriminator.bytes[n] >> 4];
-        name += digits[discriminator.bytes[n] & 15];
-    }
-    return name;
-}
 
 }  // namespace
 
 std::expected<Listeners, std::string> Listeners::open(System& system, const std::string& directory,
-                                                      std::uint16_t data_port,
+                                                      bool shared, std::uint16_t data_port,
                                                       std::uint64_t instance) {
     Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
     if (!opened.valid())
         return std::unexpected("udp: cannot open the directory " + directory + ": " +
                                std::strerror(errno));
-    Listeners self(system, std::move(opened), directory);
+    Listeners self(system, std::move(opened), directory, shared);
     self.remove_leftovers();
     if (auto done = self.put_down(data_port, instance); !done)
         return std::unexpected(std::move(done.error()));
@@ -68,6 +41,7 @@ Listeners::~Listeners() {
         if (target_of(link) == name_) remove(link);
     if (target_of(holder_link) == name_) remove(holder_link);
     remove(name_);
+    if (shared_) system_->rmdir(path_.c_str());  // while another NIC is there, it stays
 }
 
 /// Our file gets its name when it is locked: one that is not looks dead.
@@ -83,7 +57,8 @@ std::expected<void, std::string> Listeners::put_down(std::uint16_t data_port,
     lock_ = Descriptor(
         *system_, system_->openat(directory_.get(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL));
     if (!lock_.valid()) return failed("make a file");
-    if (system_->flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 &&
+    // Read by other users, too; only once it is locked, for who reads it may lock it for reading.
+    if (system_->lock(lock_.get()) == 0 && system_->fchmod(lock_.get(), file_mode) == 0 &&
         system_->renameat(directory_.get(), temporary.c_str(), name.c_str()) == 0) {
         name_ = name;
         return {};
@@ -97,17 +72,15 @@ bool Listeners::is_alive(const std::string& name) const {
     if (name == name_) return true;
     const Descriptor file(*system_, system_->openat(directory_.get(), name.c_str(), O_RDONLY));
     if (!file.valid()) return errno != ENOENT;
-    // Shared: two that look at the same time do not take each other for the owner.
-    if (system_->flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
-    return true;
+    return system_->is_locked(file.get()) != 0;
 }
 
 std::string Listeners::target_of(const std::string& link) const {
-    char target[name_max];
-    const ssize_t length =
-        system_->readlinkat(directory_.get(), link.c_str(), target, sizeof target);
-    if (length <= 0 || static_cast<std::size_t>(length) == sizeof target) return {};
-    return {target, static_cast<std::size_t>(length)};
+    return link_target(*system_, directory_.get(), link);
+}
+
+std::optional<Since> Listeners::own_since(const std::string& link) const {
+    return made_when(*system_, directory_.get(), link);
 }
 
 /// One more try for what an interruption or a lack of memory prevented; what stays nevertheless is
@@ -143,10 +116,24 @@ bool Listeners::take_link(const std::string& link) {
     return made;
 }
 
+/// Has another user it longer than our link says? Asked when that is made: of two who make theirs
+/// at once, the same one sees it on both sides.
+bool Listeners::is_others(const std::string& link) {
+    others_.look_around(true);
+    const auto claim = others_.oldest(link);
+    const auto own = claim ? own_since(link) : std::nullopt;
+    return own && claim->since < *own;
+}
+
 Status Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
-    const auto found = listening_.find(link);
-    if (found == listening_.end() && !take_link(link)) return Status::error_resource;
+    if (!listening_.contains(link)) {
+        if (!take_link(link)) return Status::error_resource;
+        if (is_others(link)) {
+            remove(link);
+            return Status::error_resource;
+        }
+    }
     ++listening_[link];
     return Status::success;
 }
@@ -159,25 +146,22 @@ void Listeners::unlisten(const Discriminator& discriminator) {
 }
 
 bool Listeners::find(const Discriminator& discriminator, std::uint16_t& data_port,
-                     std::uint64_t& instance) const {
-    const std::string owner = target_of(link_name(discriminator));
-    return parse_nic_name(owner, data_port, instance) && is_alive(owner);
+                     std::uint64_t& instance) {
+    const std::string link = link_name(discriminator);
+    std::string owner = target_of(link);
+    if (!is_nic_name(owner) || !is_alive(owner)) owner.clear();
+    others_.look_around(false);
+    if (const auto claim = others_.oldest(link)) {
+        const auto own = owner.empty() ? std::nullopt : own_since(link);
+        if (!own || claim->since < *own) owner = claim->owner;
+    }
+    return parse_nic_name(owner, data_port, instance);
 }
 
 void Listeners::list(const std::function<bool(const std::string&)>& take) const {
     // A descriptor of its own: reading moves its position.
     const Descriptor listing(*system_, system_->openat(directory_.get(), ".", directory_flags));
-    if (!listing.valid()) return;
-    alignas(8) char buffer[4096];
-    for (;;) {
-        const ssize_t length = system_->getdents(listing.get(), buffer, sizeof buffer);
-        if (length <= 0) return;
-        for (ssize_t at = 0; at < length;) {
-            const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-            if (!take(entry->d_name)) return;
-            at += entry->d_reclen;
-        }
-    }
+    if (listing.valid()) list_names(*system_, listing.get(), take);
 }
 
 void Listeners::note_holder() {
@@ -188,24 +172,31 @@ void Listeners::note_holder() {
     }
 }
 
-bool Listeners::watch_holder(int inotify) const {
-    const std::string holder = target_of(holder_link);
-    if (holder.empty() || holder == name_) return false;
+bool Listeners::watch_holder(int inotify) {
     // It has its file open for writing; however it ends, that is closed.
-    if (system_->inotify_add_watch(inotify, (path_ + "/" + holder).c_str(), IN_CLOSE_WRITE) < 0)
-        return false;
-    return is_alive(holder);
+    const auto watch = [&](const std::string& path) {
+        return system_->inotify_add_watch(inotify, path.c_str(), IN_CLOSE_WRITE) >= 0;
+    };
+    const std::string holder = target_of(holder_link);
+    if (holder == name_) return false;
+    if (!holder.empty() && is_alive(holder) && watch(path_ + "/" + holder) && is_alive(holder))
+        return true;
+    others_.look_around(true);
+    const Descriptor file = others_.open_holder(holder_link);
+    // By our descriptor: the path may be another one's by now.
+    return file.valid() && watch("/proc/self/fd/" + std::to_string(file.get())) &&
+           system_->is_locked(file.get()) == 1;
 }
 
-bool Listeners::has_others() const {
+bool Listeners::has_others() {
     bool others = false;
     list([&](const std::string& name) {
-        std::uint16_t port = 0;
-        std::uint64_t instance = 0;
-        others = parse_nic_name(name, port, instance) && name != name_ && is_alive(name);
+        others = is_nic_name(name) && name != name_ && is_alive(name);
         return !others;
     });
-    return others;
+    if (others) return true;
+    others_.look_around(true);
+    return others_.open_holder(holder_link).valid();
 }
 
 /// One that is being made is not locked yet.
@@ -235,7 +226,7 @@ void Listeners::remove_leftovers() {
 
 bool somebody_lives(System& system, const std::string& directory) {
     Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
-    return opened.valid() && Listeners(system, std::move(opened), directory).has_others();
+    return opened.valid() && Listeners(system, std::move(opened), directory, false).has_others();
 }
 
 }  // namespace via::device::udp

@@ -1,7 +1,8 @@
-// Who listens where, among the processes of one user at one NIC address: files in a directory that
-// only they can enter.
+// Who listens where, among the processes at one NIC address: files in a directory of their user,
+// beside those of other users.
 //
 // Each NIC has a file nic-PID-PORT-INSTANCE, which it keeps locked while it lives, however it ends.
+// The lock is for writing, and so can be seen, but not feigned, by who may only read.
 // A discriminator somebody listens to is a symbolic link d-HEX to that name. A name whose owner is
 // dead is taken over or removed by whoever meets it. The link `holder` leads to the one that
 // answers for the host.
@@ -15,40 +16,46 @@
 
 #include "base/address.hpp"
 #include "base/status.hpp"
+#include "device/udp/other_users.hpp"
 #include "device/udp/system.hpp"
 
 namespace via::device::udp {
 
 class Listeners {
 public:
-    /// `directory` exists, is ours and closed to others. Removes what the dead left behind. error:
-    /// what failed and why.
+    /// `directory` exists, is ours, and nobody else may write or list it. `shared`: others of its
+    /// name up to the last six characters are those of other users; then it is removed with its
+    /// last name. Removes what the dead left behind. error: what failed and why.
     static std::expected<Listeners, std::string> open(System& system, const std::string& directory,
-                                                      std::uint16_t data_port,
+                                                      bool shared, std::uint16_t data_port,
                                                       std::uint64_t instance);
-    Listeners(Listeners&&) = default;
+    Listeners(Listeners&& other) noexcept = default;
     /// Removes our names.
     ~Listeners();
 
     /// Makes `discriminator` lead to us. Calls nest by count. error_resource: it leads to somebody
-    /// alive, or the directory cannot be written.
+    /// alive, of whatever user, or the directory cannot be written.
     Status listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
-    /// False: nobody alive listens to it.
+    /// Of those alive that listen to it, who does longest; false: nobody does.
     bool find(const Discriminator& discriminator, std::uint16_t& data_port,
-              std::uint64_t& instance) const;
+              std::uint64_t& instance);
     /// We answer for the host from now on.
     void note_holder();
     /// Lets `inotify` tell when the one that answers for the host ends. False: there is none that
     /// lives, or that cannot be had.
-    bool watch_holder(int inotify) const;
-    /// Does any other NIC of this address live?
-    bool has_others() const;
+    bool watch_holder(int inotify);
+    /// Does any other NIC of this user at this address live, or one of another user that answers?
+    bool has_others();
 
 private:
     friend bool somebody_lives(System& system, const std::string& directory);
-    Listeners(System& system, Descriptor directory, std::string path)
-        : system_(&system), directory_(std::move(directory)), path_(std::move(path)) {}
+    Listeners(System& system, Descriptor directory, std::string path, bool shared)
+        : system_(&system),
+          directory_(std::move(directory)),
+          path_(std::move(path)),
+          shared_(shared),
+          others_(system, path_, shared) {}
 
     std::expected<void, std::string> put_down(std::uint16_t data_port, std::uint64_t instance);
     void list(const std::function<bool(const std::string&)>& take) const;
@@ -56,6 +63,8 @@ private:
     void remove_leftovers();
     bool is_alive(const std::string& name) const;
     std::string target_of(const std::string& link) const;
+    std::optional<Since> own_since(const std::string& link) const;
+    bool is_others(const std::string& link);
     bool take_link(const std::string& link);
     bool lock_directory() const;
     bool remove(const std::string& name) const;
@@ -63,6 +72,8 @@ private:
     System* system_;
     Descriptor directory_;
     std::string path_;
+    bool shared_;
+    OtherUsers others_;
     std::string name_;                           ///< empty: moved away, or not put down
     Descriptor lock_;                            ///< of our file
     std::map<std::string, unsigned> listening_;  ///< link name, how often

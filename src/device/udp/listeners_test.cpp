@@ -1,7 +1,10 @@
 // Processes of one address: who has the host's port, who listens where, what the dead leave behind.
 #include "device/udp/listeners.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "device/udp/test_support.hpp"
@@ -135,6 +138,99 @@ TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {
     EXPECT_NE(opened.error().find("UDP port 9741"), std::string::npos) << opened.error();
     EXPECT_NE(opened.error().find("not by a NIC of this user"), std::string::npos);
     EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(UdpListeners, UsersFindEachOther) {
+    const Place place;
+    const User first(place), second(place);
+    Node a(first), b(second, test_address(), 2);
+    EXPECT_TRUE(a->has_host_port());
+    EXPECT_FALSE(b->has_host_port());
+    EXPECT_EQ(b->listen(discriminator("b")), Status::success);
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    ASSERT_TRUE(a->find_listener(discriminator("b"), port, instance));
+    EXPECT_EQ(port, port_of(b->data_address()));
+    EXPECT_EQ(instance, 2U);
+    EXPECT_EQ(a->listen(discriminator("b")), Status::error_resource) << "another user's";
+    EXPECT_TRUE(a->find_listener(discriminator("b"), port, instance));
+    EXPECT_EQ(instance, 2U);
+    b->unlisten(discriminator("b"));
+    EXPECT_FALSE(a->find_listener(discriminator("b"), port, instance));
+    EXPECT_EQ(a->listen(discriminator("b")), Status::success);
+}
+
+TEST(UdpListeners, AnotherUserAnswersWhenTheOneThatDidCloses) {
+    const Place place;
+    const User first(place), second(place);
+    auto a = std::make_unique<Node>(first);
+    Node b(second, test_address(), 2);
+    const Time due = b->next_deadline();
+    EXPECT_GE(due, b->now() + seconds(4)) << "it need not look while it is told";
+    pollfd handle{b->wait_handle(), POLLIN, 0};
+    EXPECT_EQ(::poll(&handle, 1, 0), 0);
+    a.reset();
+    EXPECT_FALSE(std::filesystem::exists(first.path)) << "it was the last of its user";
+    EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1);
+    b->service(due);
+    EXPECT_TRUE(b->has_host_port());
+}
+
+/// Whatever a hostile user puts down, it does not get what another one has.
+TEST(UdpListeners, NobodyTakesAnothersNames) {
+    const Place place;
+    const User honest(place), hostile(place);
+    Node a(honest), evil(hostile, test_address(), 666);
+    ASSERT_EQ(a->listen(discriminator("door")), Status::success);
+    ASSERT_EQ(evil->listen(discriminator("own")), Status::success);
+    // What listen() would not do for it: a link of its own, later than the other one.
+    const std::string own = hostile.path + "/d-6f776e", door = hostile.path + "/d-646f6f72";
+    const auto nic = std::filesystem::read_symlink(own);
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    const auto found = [&] { return a->find_listener(discriminator("door"), port, instance); };
+    std::filesystem::create_symlink(nic, door);
+    ASSERT_TRUE(found());
+    EXPECT_EQ(instance, 1U) << "who came first has it";
+    a->unlisten(discriminator("door"));
+    ASSERT_TRUE(found());
+    EXPECT_EQ(instance, 666U) << "now it is the other's";
+    std::filesystem::remove(door);
+    for (const char* owner : {"nic-1-1-0000000000000001", "../../passwd", "nic-x", "d-6f776e"}) {
+        std::filesystem::create_symlink(owner, door);
+        EXPECT_FALSE(found()) << owner;
+        std::filesystem::remove(door);
+    }
+    const std::string pipe = "nic-7-7-0000000000000007";
+    ASSERT_EQ(::mkfifo((hostile.path + "/" + pipe).c_str(), 0666), 0);
+    std::filesystem::create_symlink(pipe, door);
+    EXPECT_FALSE(found()) << "and does not block";
+    // A whole directory elsewhere, under the name of one.
+    std::filesystem::create_directory_symlink(hostile.path, place.path + "/host-aaaaaa");
+    EXPECT_FALSE(found());
+    EXPECT_EQ(a->listen(discriminator("door")), Status::success);
+}
+
+TEST(UdpListeners, WhoMayOnlyReadCannotKeepTheDeadAlive) {
+    const Place place;
+    const User first(place), second(place);
+    Node a(first);
+    Child child(second);
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    ASSERT_TRUE(a->find_listener(discriminator("child"), port, instance));
+    const std::string nic =
+        second.path + "/" + std::filesystem::read_symlink(second.path + "/d-6368696c64").string();
+    const Descriptor seen(System::real(), System::real().openat(AT_FDCWD, nic.c_str(), O_RDONLY));
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    ASSERT_EQ(::fcntl(seen.get(), F_OFD_SETLK, &lock), -1) << "it is locked for writing";
+    ASSERT_EQ(::flock(seen.get(), LOCK_EX), 0) << "of no meaning";
+    child.kill();
+    ASSERT_EQ(::fcntl(seen.get(), F_OFD_SETLK, &lock), 0);
+    EXPECT_FALSE(a->find_listener(discriminator("child"), port, instance));
+    Node b(second, test_address(), 2);
+    EXPECT_EQ(b->listen(discriminator("child")), Status::success);
 }
 
 TEST(UdpListeners, ADirectoryThatIsNotThereIsNamed) {

@@ -29,6 +29,7 @@ public:
     void release();
 
     Buffers& buffers() { return buffers_; }
+    const Buffers& buffers() const { return buffers_; }
 
 private:
     static constexpr unsigned burst_max = 8;

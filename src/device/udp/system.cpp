@@ -1,6 +1,7 @@
 #include "device/udp/system.hpp"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -69,8 +70,31 @@ int System::getifaddrs(ifaddrs** list) { return ::getifaddrs(list); }
 int System::openat(int directory, const char* path, int flags) {
     return ::openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
+int System::open_below(int directory, const char* path) {
+    open_how how{};
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    return static_cast<int>(::syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+int System::fstat(int fd, struct stat* status) { return ::fstat(fd, status); }
+int System::lstatat(int directory, const char* name, struct stat* status) {
+    return ::fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW);
+}
+int System::fchmod(int fd, mode_t mode) { return ::fchmod(fd, mode); }
 int System::close(int fd) { return ::close(fd); }
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }
+int System::lock(int fd) {
+    struct flock whole{};
+    whole.l_type = F_WRLCK;
+    return ::fcntl(fd, F_OFD_SETLK, &whole);
+}
+int System::is_locked(int fd) {
+    // Only a lock for writing is in the way of one for reading.
+    struct flock whole{};
+    whole.l_type = F_RDLCK;
+    if (::fcntl(fd, F_OFD_GETLK, &whole) < 0) return -1;
+    return whole.l_type == F_UNLCK ? 0 : 1;
+}
 ssize_t System::getdents(int fd, void* buffer, std::size_t length) {
     return ::syscall(SYS_getdents64, fd, buffer, length);
 }
@@ -81,6 +105,7 @@ ssize_t System::readlinkat(int directory, const char* name, char* buffer, std::s
     return ::readlinkat(directory, name, buffer, length);
 }
 int System::unlinkat(int directory, const char* name) { return ::unlinkat(directory, name, 0); }
+int System::rmdir(const char* path) { return ::rmdir(path); }
 int System::renameat(int directory, const char* from, const char* to) {
     return ::renameat(directory, from, directory, to);
 }

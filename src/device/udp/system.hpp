@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
@@ -42,12 +43,24 @@ public:
     virtual int getifaddrs(ifaddrs** list);
 
     virtual int openat(int directory, const char* path, int flags);  ///< mode 0600
+    /// A directory below `directory`, on the same file system and by no symbolic link, for names
+    /// within it.
+    virtual int open_below(int directory, const char* path);
+    virtual int fstat(int fd, struct stat* status);
+    virtual int lstatat(int directory, const char* name, struct stat* status);
+    virtual int fchmod(int fd, mode_t mode);
     virtual int close(int fd);
     virtual int flock(int fd, int operation);
+    /// Locks a file that may be written, as long as it is open.
+    virtual int lock(int fd);
+    /// 1: somebody who may write the file has it locked; 0: nobody. Who may only read it cannot
+    /// make this 1.
+    virtual int is_locked(int fd);
     virtual ssize_t getdents(int fd, void* buffer, std::size_t length);
     virtual int symlinkat(const char* target, int directory, const char* name);
     virtual ssize_t readlinkat(int directory, const char* name, char* buffer, std::size_t length);
     virtual int unlinkat(int directory, const char* name);
+    virtual int rmdir(const char* path);
     virtual int renameat(int directory, const char* from, const char* to);
 
     virtual int kill(pid_t pid, int signal);

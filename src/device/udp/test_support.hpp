@@ -59,13 +59,36 @@ public:
         return all;
     }
     std::string path = "/tmp/via-udp-test-XXXXXX";
+    bool shared = false;
+
+protected:
+    Directory(const std::string& parent, int /*user*/)
+        : path(parent + "/host-XXXXXX"), shared(true) {
+        if (::mkdtemp(path.data()) == nullptr || ::chmod(path.c_str(), 0711) != 0)
+            ADD_FAILURE() << "mkdtemp " << path;
+    }
+};
+
+/// Directories of users, as they lie beside each other.
+class Place {
+public:
+    Place() {
+        if (::mkdtemp(path.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << path;
+    }
+    ~Place() { std::filesystem::remove_all(path); }
+    Place(const Place&) = delete;
+    std::string path = "/dev/shm/via-udp-users-XXXXXX";
+};
+
+struct User : Directory {
+    explicit User(const Place& place) : Directory(place.path, 0) {}
 };
 
 inline std::expected<std::unique_ptr<UdpPort>, std::string> open(const Directory& directory,
                                                                  const HostAddress& address,
                                                                  std::uint64_t instance,
                                                                  System& system = System::real()) {
-    return UdpPort::open({{"lo", 1, address}, directory.path, instance, &system});
+    return UdpPort::open({{"lo", 1, address}, directory.path, instance, directory.shared, &system});
 }
 
 /// A port and what came to it.

@@ -89,22 +89,30 @@ bool UdpPort::find_listener(const Discriminator& discriminator, std::uint16_t& d
 void UdpPort::arm(Sleep sleep) {
     const bool watched = sleep == Sleep::on_handle;
     if (watched != watched_ || (watched && awaits_room_)) set_watched(watched);
+    // The kernel did not let us hear: whoever sleeps looks again soon.
+    hear_again_ = watched && !watched_ ? system_.now() + milliseconds(10) : Time::never();
     polls_of_host_ = 0;  // what wakes us may be there
 }
 
-/// While somebody polls, what comes must not wake the agent.
+/// While somebody polls, what comes must not wake the agent. A socket that the wait handle knows
+/// tells it of each datagram, whether that is heard or not: so it is known only while we sleep.
 void UdpPort::set_watched(bool watched) {
     bool done = true;
-    for (const Descriptor* socket : {&data_, &host_}) {
-        if (!socket->valid()) continue;
-        epoll_event event{};
-        if (watched) event.events = EPOLLIN | (awaits_room_ ? std::uint32_t{EPOLLOUT} : 0);
-        bool changed = false;
-        for (int tries = 0; tries < 2 && !changed; ++tries)
-            changed = system_.epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket->get(), &event) == 0;
-        done = done && changed;
-    }
+    for (const Descriptor* socket : {&data_, &host_})
+        if (socket->valid()) done = set_watched(socket->get(), watched) && done;
     watched_ = done ? watched : !watched;  // else one more try the next time
+}
+
+bool UdpPort::set_watched(int socket, bool watched) {
+    epoll_event event{};
+    event.events = EPOLLIN | (awaits_room_ ? std::uint32_t{EPOLLOUT} : 0);
+    int operation = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+    for (int tries = 0; tries < 2; ++tries) {
+        if (system_.epoll_ctl(epoll_.get(), operation, socket, &event) == 0) return true;
+        if (!watched && errno == ENOENT) return true;
+        if (watched && errno == EEXIST) operation = EPOLL_CTL_MOD;
+    }
+    return false;
 }
 
 std::size_t UdpPort::wake_descriptors(std::span<WakeDescriptor> descriptors) const {

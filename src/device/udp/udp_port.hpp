@@ -21,8 +21,9 @@ namespace via::device::udp {
 
 struct UdpConfig {
     Place place;                 ///< as find_place() answered
-    std::string directory;       ///< of this address; exists, is ours and closed to others
+    std::string directory;       ///< of this address; exists, is ours, for Listeners::open()
     std::uint64_t instance = 0;  ///< of the NIC, random
+    bool shared = false;         ///< the directories of other users lie beside it
     System* system = &System::real();
 };
 
@@ -44,6 +45,7 @@ public:
     void release() override { receiver_.release(); }
     bool keep(std::uint32_t buffer) override { return receiver_.buffers().keep(buffer); }
     void let_go(std::uint32_t buffer) override { receiver_.buffers().let_go(buffer); }
+    std::uint32_t keeps_left() const override { return receiver_.buffers().keeps_left(); }
     bool has_work() override;
     bool next_trouble(datagram::Trouble& trouble) override { return troubles_.next(trouble); }
 
@@ -67,14 +69,15 @@ private:
     std::expected<void, std::string> open_all();
     Descriptor make_socket(std::uint16_t port);
     bool set_up_data_socket();
-    bool watch(int socket);
     void try_host_port(Time now);
     bool take_host_port();
+    bool host_answers();
     bool watch_holder();
     void hear_of_holder(Time now);
     void look_at_mtu(Time now);
     void read(const Descriptor& socket, bool is_host_port);
     void set_watched(bool watched);
+    bool set_watched(int socket, bool watched);
 
     UdpConfig config_;
     System& system_;
@@ -93,9 +96,10 @@ private:
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
     Time mtu_looked_{};
-    bool sent_since_ = false;     ///< the MTU was looked at
-    bool awaits_room_ = false;    ///< send() was refused
-    bool watched_ = false;        ///< the wait handle tells of what comes
+    bool sent_since_ = false;   ///< the MTU was looked at
+    bool awaits_room_ = false;  ///< send() was refused
+    bool watched_ = false;      ///< the wait handle knows the sockets
+    Time hear_again_ = Time::never();
     unsigned polls_of_host_ = 0;  ///< counts down to the next look at its socket
 };
 

@@ -23,6 +23,7 @@ constexpr std::uint32_t datagram_longest = 65507;
 constexpr Duration host_try_watched = seconds(5);
 constexpr Duration host_try_least = milliseconds(1);
 constexpr Duration host_try_longest = milliseconds(400);
+constexpr int tries_before_stranger = 64;
 constexpr Duration mtu_interval = seconds(1);
 
 std::string because(int error) { return std::string(": ") + std::strerror(error); }
@@ -78,13 +79,6 @@ bool UdpPort::set_up_data_socket() {
     return true;
 }
 
-/// Each socket is known to the wait handle from its beginning, and heard while we sleep.
-bool UdpPort::watch(int socket) {
-    epoll_event event{};
-    if (watched_) event.events = EPOLLIN;
-    return system_.epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0;
-}
-
 std::expected<void, std::string> UdpPort::open_all() {
     const std::string place = "udp: " + config_.place.interface;
     const auto failed = [&](const std::string& what) {
@@ -94,26 +88,40 @@ std::expected<void, std::string> UdpPort::open_all() {
     if (!data_.valid()) return failed("cannot bind a socket to its address");
     if (!set_up_data_socket()) return failed("cannot set a socket up");
     epoll_ = Descriptor(system_, system_.epoll_create());
-    if (!epoll_.valid() || !watch(data_.get())) return failed("cannot watch a socket (epoll)");
+    if (!epoll_.valid()) return failed("cannot make a wait handle (epoll)");
     look_at_mtu(system_.now());
     if (datagram_max_ == 0) return failed("cannot see its MTU");
-    auto listeners =
-        Listeners::open(system_, config_.directory, port_of(data_address_), config_.instance);
+    auto listeners = Listeners::open(system_, config_.directory, config_.shared,
+                                     port_of(data_address_), config_.instance);
     if (!listeners) return std::unexpected(std::move(listeners.error()));
     listeners_ = std::make_unique<Listeners>(std::move(*listeners));
     try_host_port(system_.now());
     if (host_.valid()) return {};
     if (errno != EADDRINUSE) return failed("cannot take the port that NICs are asked at");
-    if (listeners_->has_others()) return {};
-    return std::unexpected(place + ": UDP port " + std::to_string(port_of(nic_address())) +
-                           " at its address is taken, and not by a NIC of this user; end that "
-                           "program, or choose another port for all hosts: udp:" +
-                           config_.place.interface + ":PORT");
+    if (host_answers()) return {};
+    return std::unexpected(
+        place + ": UDP port " + std::to_string(port_of(nic_address())) +
+        " at its address is taken, and not by a NIC of this user" +
+        (config_.shared ? ", nor by one that another user shows in " +
+                              config_.directory.substr(0, config_.directory.rfind('/'))
+                        : std::string()) +
+        "; end that program, or choose another port for all hosts: udp:" + config_.place.interface +
+        ":PORT");
+}
+
+/// Another user's NIC that just took the port may not have said so yet, or it ended meanwhile.
+bool UdpPort::host_answers() {
+    for (int tries = 0; tries < tries_before_stranger; ++tries) {
+        if (listeners_->has_others()) return true;
+        if (tries != 0 && take_host_port()) return true;
+        system_.yield();
+    }
+    return false;
 }
 
 bool UdpPort::take_host_port() {
     Descriptor socket = make_socket(port_of(nic_address()));
-    if (!socket.valid() || !watch(socket.get())) return false;
+    if (!socket.valid() || (watched_ && !set_watched(socket.get(), true))) return false;
     host_ = std::move(socket);
     host_try_ = Time::never();
     listeners_->note_holder();
@@ -181,7 +189,8 @@ void UdpPort::service(Time now) {
 
 Time UdpPort::next_deadline() const {
     // Who sends nothing need not know how long a datagram may be.
-    return sent_since_ ? earlier(host_try_, mtu_looked_ + mtu_interval) : host_try_;
+    const Time soon = earlier(host_try_, hear_again_);
+    return sent_since_ ? earlier(soon, mtu_looked_ + mtu_interval) : soon;
 }
 
 }  // namespace via::device::udp

@@ -50,10 +50,19 @@ Host::~Host() {
 
 std::vector<std::string> Host::entries() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::recursive_directory_iterator(path_))
-        if (!fs::is_directory(entry.symlink_status()))
-            names.push_back(fs::relative(entry.path().parent_path(), path_) /
-                            entry.path().filename());
+    for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+        if (fs::is_directory(entry.symlink_status())) continue;
+        const fs::path name =
+            fs::relative(entry.path().parent_path(), path_) / entry.path().filename();
+        if (!entry.path().filename().string().starts_with("udp-")) {
+            names.push_back(name);
+            continue;
+        }
+        // Leads to what other users may see, in /dev/shm; to nowhere since the last NIC was closed.
+        std::error_code gone;
+        for (const auto& shared : fs::directory_iterator(entry.path(), gone))
+            names.push_back(name / shared.path().filename());
+    }
     std::sort(names.begin(), names.end());
     return names;
 }

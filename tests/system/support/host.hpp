@@ -28,7 +28,7 @@ public:
     Host& operator=(const Host&) = delete;
 
     const std::string& path() const { return path_; }
-    /// All entries below that are no directories, in alphabetical order.
+    /// All entries below that are no directories, and what the links of udp NICs lead to, sorted.
     std::vector<std::string> entries() const;
     /// The directory in which NICs called `shm` meet; there is one once such a NIC was open.
     std::string meeting_place() const;

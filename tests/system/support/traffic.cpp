@@ -18,9 +18,20 @@ const char* name_of(Operation operation) {
 // -------------------------------------------------------------------------------------
 
 void Initiator::step(Where where) {
+    start_all(where);
+    while (const auto outcome = end_.sent(where)) take(*outcome, where);
+}
+
+bool Initiator::wait(VIP_ULONG timeout_ms, Where where) {
+    start_all(where);
+    const auto outcome = end_.wait_sent(timeout_ms, where);
+    if (outcome) take(*outcome, where);
+    return outcome.has_value();
+}
+
+void Initiator::start_all(Where where) {
     while (!over() && started_ - done_ < end_.wants().sends && started_ < page_.credits.load())
         start(where);
-    while (const auto outcome = end_.sent(where)) take(*outcome, where);
 }
 
 void Initiator::start(Where where) {

@@ -32,6 +32,8 @@ public:
         : end_(end), operation_(operation), page_(page) {}
     /// Never blocks.
     void step(Where where = Where::current());
+    /// As step(), but sleeps at most that long until something is back. False: nothing is.
+    bool wait(VIP_ULONG timeout_ms, Where where = Where::current());
     /// A descriptor came back with an error: the connection is over.
     bool over() const { return failed_ != 0; }
     std::uint64_t done() const { return done_; }
@@ -39,6 +41,7 @@ public:
     bool all_back() const { return started_ == done_ + failed_; }
 
 private:
+    void start_all(Where where);
     void start(Where where);
     void take(const Outcome& outcome, Where where);
 

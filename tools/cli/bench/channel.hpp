@@ -68,6 +68,7 @@ struct DeviceOptions {
     Places places;
     Question like;
     bool exported = false;  // the arenas are segments that the other side attaches to
+    std::string name{};     // asked in its plain form beside another one; else the device's
 };
 
 enum class Sort : std::uint8_t {

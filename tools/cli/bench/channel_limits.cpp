@@ -20,36 +20,32 @@ std::string latency_only(const Question& question) {
     return question.bench == Bench::latency ? "" : "has a latency only";
 }
 
-// One cache line each way and nothing in it but the flag.
+// A cache line each way, another one each time, and nothing in it but the flag.
 class LineEnd : public End {
 public:
     static constexpr Wait wait = Wait::poll;
     static constexpr Op op = Op::write;
     static std::string refuses(const Question& question) { return latency_only(question); }
-    static std::size_t area_bytes(std::uint64_t) { return 2 * sizeof(Line); }
+    static std::size_t area_bytes(std::uint64_t) { return sizeof(Lines); }
 
-    LineEnd(Link& link, std::byte* area)
-        : End(link),
-          out_(reinterpret_cast<Line*>(area)[link.own()].value),
-          in_(reinterpret_cast<Line*>(area)[link.other()].value) {}
+    LineEnd(Link& link, std::byte* area) : End(link), lines_(*reinterpret_cast<Lines*>(area)) {}
 
     bool begin(const Question& question, std::uint64_t messages) {
-        out_.store(0, std::memory_order_relaxed);
+        lines_.clear(link_.own());
         return End::begin(question, messages);
     }
     bool send(std::uint64_t i) {
-        out_.store(i + 1, std::memory_order_release);
+        lines_.word(link_.own(), i).store(i + 1, std::memory_order_release);
         return true;
     }
     bool receive(std::uint64_t i) {
-        while (in_.load(std::memory_order_acquire) != i + 1) {
+        while (lines_.word(link_.other(), i).load(std::memory_order_acquire) != i + 1) {
         }
         return true;
     }
 
 private:
-    std::atomic<std::uint64_t>& out_;
-    std::atomic<std::uint64_t>& in_;
+    Lines& lines_;
 };
 
 // A bare futex hand-over: the flag again, but the receiver sleeps and the sender wakes it.

@@ -2,6 +2,8 @@
 // for single messages (a fifth of an 8-byte latency would go into reading the first each turn).
 #pragma once
 
+#include <sys/time.h>
+
 #include <cstdint>
 #include <ctime>
 
@@ -21,6 +23,10 @@ inline std::int64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 // Processor time of this process so far.
 inline std::int64_t cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+inline std::int64_t nanoseconds(const timeval& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1000;
+}
 
 // A fast counter of unknown unit; compare two differences to learn it.
 inline std::uint64_t ticks() {

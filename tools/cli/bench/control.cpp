@@ -29,6 +29,7 @@ void put(Writer& writer, const Question& question) {
     writer.number(question.vis);
     writer.number(question.active_vis);
     writer.number(question.segments);
+    writer.number(question.post_many);
     writer.number(question.reuse ? static_cast<std::uint8_t>(*question.reuse) : in_turn);
     writer.number(question.size);
 }
@@ -45,6 +46,7 @@ Question get_question(Reader& reader) {
     question.vis = reader.number<std::uint32_t>();
     question.active_vis = reader.number<std::uint32_t>();
     question.segments = reader.number<std::uint32_t>();
+    question.post_many = reader.number<std::uint32_t>();
     const auto reuse = reader.number<std::uint8_t>();
     if (reuse != in_turn) question.reuse = reuse;
     question.size = reader.number<std::uint64_t>();

@@ -20,7 +20,7 @@
 
 namespace via::bench {
 
-inline constexpr std::uint16_t control_version = 2;
+inline constexpr std::uint16_t control_version = 3;
 inline constexpr std::uint16_t default_control_port = 9742;
 inline constexpr std::size_t control_header_bytes = 12;
 inline constexpr std::size_t most_control_bytes = 1024;  // of a body

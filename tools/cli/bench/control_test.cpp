@@ -81,6 +81,15 @@ TEST(Control, WhatIsSaidIsUnderstood) {
     EXPECT_EQ(parse_refusal(body_of(refusal("busy\x1b[2J"))), "busy?[2J");
 }
 
+TEST(Control, HowManyArePostedAtOnceIsSaid) {
+    RemoteOrder order = some_order();
+    order.question.active_vis = 1;
+    order.question.post_many = 3;
+    const auto understood = parse_order(body_of(to_bytes(order)));
+    ASSERT_TRUE(understood.has_value());
+    EXPECT_EQ(understood->question, order.question);
+}
+
 TEST(Control, TheHeaderIsTheSameInEveryVersion) {
     const Bytes bytes = to_bytes(Hello{1});
     ASSERT_EQ(bytes.size(), 16u);
@@ -181,7 +190,7 @@ TEST(Control, AnOrderKeepsToWhatWasOpened) {
              [](Question& q) { q.vis = 8; }, [](Question& q) { q.active_vis = 9; },
              [](Question& q) { q.active_vis = 0; }, [](Question& q) { q.segments = 0; },
              [](Question& q) { q.segments = ~0u; }, [](Question& q) { q.reuse = 101; },
-             [](Question& q) { q.segments = 252; }}) {
+             [](Question& q) { q.segments = 252; }, [](Question& q) { q.post_many = 65; }}) {
         Question other = question;
         change(other);
         EXPECT_NE(objection_to(other, effort, open), "");

@@ -12,7 +12,7 @@ namespace via::bench {
 namespace {
 
 constexpr int probe_batches = 9;
-constexpr int trips_per_batch = 200;
+constexpr std::size_t trips_per_batch = 4 * Lines::count;
 constexpr std::size_t page_bytes = 4096;
 
 Pool pool_of(const Question& question) {
@@ -77,19 +77,23 @@ bool Link::meet() {
     return true;
 }
 
-double Link::probe() {
-    auto& mine = shared_.probe[own()].value;
-    auto& theirs = shared_.probe[other()].value;
+std::optional<double> Link::probe() {
+    Lines& lines = *shared_.probe;
+    lines.clear(own());  // of the pair that probed before
+    if (!meet()) return std::nullopt;
     std::vector<double> one_way_ns;
     one_way_ns.reserve(probe_batches);
+    std::uint64_t trips = 0;
     for (int batch = 0; batch < probe_batches; ++batch) {
         const std::int64_t start_ns = now_ns();
-        for (int trip = 0; trip < trips_per_batch; ++trip) {
-            ++probes_;
-            if (is_first()) mine.store(probes_, std::memory_order_release);
-            while (theirs.load(std::memory_order_acquire) != probes_) {
+        for (std::size_t trip = 0; trip < trips_per_batch; ++trip) {
+            ++trips;
+            auto& mine = lines.word(own(), trips);
+            const auto& theirs = lines.word(other(), trips);
+            if (is_first()) mine.store(trips, std::memory_order_release);
+            while (theirs.load(std::memory_order_acquire) != trips) {
             }
-            if (!is_first()) mine.store(probes_, std::memory_order_release);
+            if (!is_first()) mine.store(trips, std::memory_order_release);
         }
         const std::int64_t took_ns = now_ns() - start_ns;
         one_way_ns.push_back(static_cast<double>(took_ns) / (2.0 * trips_per_batch));

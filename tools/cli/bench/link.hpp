@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "bench/types.hpp"
@@ -17,6 +18,31 @@ namespace via::bench {
 // A cache line of its own; the neighbour too, which processors fetch in pairs.
 struct alignas(128) Line {
     std::atomic<std::uint64_t> value{0};
+};
+
+// The lines of a probe and of the line limit, mapped shared and zeroed: a set of them each way. How
+// far a line travels depends on its address as well, where several pieces of a processor share the
+// memory, so that one line alone would tell of itself. Hence lines of many pages in turn, as few as
+// every processor's first table of translations holds.
+struct Lines {
+    static constexpr std::size_t count = 64;
+
+    // The line that `side` writes in that trip; no two next to each other follow each other.
+    std::atomic<std::uint64_t>& word(std::size_t side, std::uint64_t trip) {
+        const std::size_t number = trip * 37 % count;
+        std::byte* page = lanes[side].data() + number % pages * page_bytes;
+        return reinterpret_cast<Line*>(page + number * sizeof(Line) % page_bytes)->value;
+    }
+    void clear(std::size_t side) {
+        for (std::uint64_t trip = 0; trip < count; ++trip) {
+            word(side, trip).store(0, std::memory_order_relaxed);
+        }
+    }
+
+private:
+    static constexpr std::size_t pages = 16;
+    static constexpr std::size_t page_bytes = 4096;
+    std::array<std::array<std::byte, pages * page_bytes>, 2> lanes;
 };
 
 // What one side tells the other before and during setup. Plain bytes, read after a meet().
@@ -36,7 +62,7 @@ struct Published {
 // Mapped shared and zeroed before the pair is forked. Both sides are our own processes. Between
 // machines each has its own, for its process and its parent.
 struct Shared {
-    std::array<Line, 2> probe;
+    Lines* probe = nullptr;       // the same for all pairs, so that their readings compare
     std::array<Line, 2> arrived;  // meetings reached, by side
     Line abort;                   // set by the parent: give up meeting
     Line closing;                 // set by the first side to close
@@ -134,9 +160,10 @@ public:
     // watchdog bounds it in time.
     bool meet();
 
-    // One way of a cache line in ns: ping-pong over two lines, one per direction, no pause. Both
-    // sides call it; only the first side gets the figure, the second gets 0.
-    double probe();
+    // One way of a cache line in ns: ping-pong over lines of which each goes one way, no pause.
+    // Both sides call it, behind a meeting; only the first side gets the figure, the second gets 0.
+    // None when it was called off.
+    std::optional<double> probe();
 
     // In place of the probe between machines: both sides call it; the first side gets the figures,
     // the second zeros. Fails as meet() does.
@@ -154,7 +181,6 @@ private:
     Side side_;
     int wire_;
     std::uint64_t meetings_ = 0;
-    std::uint64_t probes_ = 0;
 };
 
 }  // namespace via::bench

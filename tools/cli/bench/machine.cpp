@@ -54,7 +54,7 @@ std::string machine_json(const std::vector<AskedQuestion>& asked, const std::str
     utsname system{};
     ::uname(&system);
     cli::JsonLine line("via-bench-machine-1");
-    line.text("time", utc_now()).text("host", system.nodename);
+    line.text("time", utc_now());
     line.text("processor", value_in(text_of("/proc/cpuinfo"), "model name"));
     line.text("architecture", system.machine).number("processors", online_processors());
     line.text("memory", value_in(text_of("/proc/meminfo"), "MemTotal"));

@@ -65,10 +65,6 @@ std::int64_t busy_ns_in(std::string_view line) {
     return static_cast<std::int64_t>(ticks * (1'000'000'000 / ticks_per_s));
 }
 
-std::int64_t nanoseconds(const timeval& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1000;
-}
-
 }  // namespace
 
 Look look_around(int cpu) {
@@ -107,9 +103,10 @@ Disturbance between_looks(const Look& before, const Look& after, std::uint32_t p
     const std::uint64_t process_ns = after.process_cpu_ns - before.process_cpu_ns;
     const std::uint64_t thread_ns = after.thread_cpu_ns - before.thread_cpu_ns;
     told.own_others_ns = process_ns > thread_ns ? process_ns - thread_ns : 0;
-    told.tools_ns = after.children_cpu_ns - before.children_cpu_ns;
+    told.delays_are_told = after.run_delay_ns > 0;
+    const std::int64_t programs_ns = after.children_cpu_ns - before.children_cpu_ns;
     told.strange_ns =
-        after.busy_ns - before.busy_ns - told.tools_ns - static_cast<std::int64_t>(process_ns);
+        after.busy_ns - before.busy_ns - programs_ns - static_cast<std::int64_t>(process_ns);
     told.steal_ticks = after.steal_ticks - before.steal_ticks;
     told.runnable = std::max(before.runnable, after.runnable);
     told.processors = processors;

@@ -11,6 +11,20 @@
 
 namespace via::bench {
 
+namespace {
+
+// One for all pairs that this process ever starts.
+Result<Lines*> lines_to_probe() {
+    static SharedMap map;
+    if (map.base() == nullptr) {
+        if (auto mapped = map.create(sizeof(Lines)); !mapped)
+            return std::unexpected(mapped.error());
+    }
+    return reinterpret_cast<Lines*>(map.base());
+}
+
+}  // namespace
+
 Shared& Pair::shared_view() const { return *reinterpret_cast<Shared*>(shared_.base()); }
 
 Result<std::unique_ptr<Pair>> Pair::start(std::unique_ptr<Channel> channel,
@@ -20,6 +34,9 @@ Result<std::unique_ptr<Pair>> Pair::start(std::unique_ptr<Channel> channel,
     const auto prepared = [&]() -> Status {
         if (auto mapped = pair->shared_.create(sizeof(Shared)); !mapped) return mapped;
         new (pair->shared_.base()) Shared;
+        const auto lines = lines_to_probe();
+        if (!lines) return std::unexpected(lines.error());
+        pair->shared_view().probe = *lines;
         if (auto made = pair->channel_->prepare(setup.max_size); !made) return made;
         Shared& shared = pair->shared_view();
         auto& [one, other] = pair->sides_;

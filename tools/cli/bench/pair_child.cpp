@@ -10,14 +10,16 @@
 #include <ctime>
 
 #include "bench/noise.hpp"
+#include "bench/spinner.hpp"
 
 namespace via::bench {
 
 namespace {
 
-// Long enough for the parent to fall asleep after it gave the order, so that it does not share a
-// processor with what is measured.
-constexpr long settle_ns = 300'000;
+// Long enough for the parent to fall asleep after it gave the order, and for the threads of the
+// library measured before, some of which look once more a millisecond after the last call: they
+// would share a processor with what is measured.
+constexpr long settle_ns = 3'000'000;
 
 Status pin_to(int cpu) {
     cpu_set_t set;
@@ -38,8 +40,9 @@ Result<Arena> make_arena(std::size_t bytes) {
 
 bool probe(Link& link, double& probe_ns, ClockGap& clocks) {
     if (link.is_remote()) return link.compare_clocks(clocks);
-    probe_ns = link.probe();
-    return true;
+    const auto told = link.probe();
+    probe_ns = told.value_or(0);
+    return told.has_value();
 }
 
 // The child's half of one question.
@@ -62,9 +65,14 @@ Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const Pair
     if (!link.meet()) return fail("{}", called_off);
 
     link.set_step(Step::measuring);
-    auto reading = endpoint.measure(order.question, order.effort);
-    if (!reading) return std::unexpected(reading.error());
-    answer.reading = *reading;
+    const bool crowded = order.question.spinners >= (link.is_first() ? 2u : 1u);
+    const auto measured = [&] {
+        std::optional<Spinner> spinner;
+        if (crowded) spinner.emplace();
+        return endpoint.measure(order.question, order.effort);
+    }();
+    if (!measured) return std::unexpected(measured.error());
+    answer.reading = *measured;
 
     link.set_step(Step::probing);
     ClockGap after;
@@ -73,6 +81,10 @@ Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const Pair
     if (after.within_ns < answer.clocks.within_ns) answer.clocks = after;
     if (!link.meet()) return fail("{}", called_off);
     answer.disturbance = between_looks(before, look_around(cpu), setup.processors);
+    answer.disturbance.program_ns = answer.reading.program_ns;
+    // Beside spinners, nobody can tell what a program lost to whom.
+    const bool alone = order.question.spinners == 0;
+    answer.disturbance.program_lost_ns = alone ? answer.reading.program_lost_ns : 0;
     // Nobody answers before both have looked: the parent, once awake, would be foreign load.
     if (!link.meet()) return fail("{}", called_off);
     link.set_step(Step::idle);

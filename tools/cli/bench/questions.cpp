@@ -10,6 +10,7 @@ namespace via::bench {
 namespace {
 
 constexpr std::uint64_t largest_size = 64u << 20;
+constexpr std::uint32_t most_posted = 64;     // in one call
 constexpr std::uint32_t most_segments = 252;  // the least MaxSegmentsPerDesc (VIPL 1.9)
 
 // A ping-pong has one message under way.
@@ -43,7 +44,9 @@ Question kind_of(const cli::BenchOptions& options) {
     question.immediate = options.immediate;
     question.both_ways = options.both_ways;
     question.segments = options.segments;
+    question.post_many = options.post_many;
     question.senders = options.senders;
+    question.spinners = options.spinners;
     if (options.reuse >= 0) question.reuse = static_cast<std::uint32_t>(options.reuse);
     // --vis: idle ones besides those that carry messages.
     question.active_vis = options.rotate_vis ? options.vis + 1 : options.active_vis;
@@ -102,6 +105,13 @@ std::string nonsense_of(const Question& question) {
     }
     if (question.both_ways && question.wait == Wait::block && !question.cq) {
         return "--both-ways --wait block: needs --cq, to sleep on both directions at once";
+    }
+    if (question.post_many < 1 || question.post_many > most_posted) {
+        return fmt::format("--post-many: from 1 to {}", most_posted);
+    }
+    if (question.post_many > 1 && (question.bench == Bench::latency || question.op == Op::read ||
+                                   question.active_vis > 1 || question.senders > 1)) {
+        return "--post-many: of one VI's bandwidth and rate, --op send and write";
     }
     return question.senders > 1 ? nonsense_of_senders(question) : std::string();
 }

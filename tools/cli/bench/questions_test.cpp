@@ -60,6 +60,8 @@ TEST(Questions, NonsenseIsSaid) {
     const std::vector<std::pair<std::string, void (*)(Options&)>> all{
         {"latency", [](Options& o) { o.sizes = {"65M"}; }},
         {"latency", [](Options& o) { o.sizes = {"8"}, o.segments = 9; }},
+        {"rate", [](Options& o) { o.active_vis = 2, o.post_many = 2; }},
+        {"rate", [](Options& o) { o.post_many = 65; }},
         {"latency", [](Options& o) { o.op = "read", o.immediate = true; }},
         {"latency", [](Options& o) { o.op = "read", o.reliability = "unreliable"; }},
         {"latency", [](Options& o) { o.reuse = 50, o.sizes = {"7"}; }},
@@ -81,6 +83,9 @@ TEST(Questions, NonsenseIsSaid) {
               "");
     EXPECT_EQ(trouble_with("rate", [](Options& o) { o.senders = 64, o.sizes = {"64K"}; }), "");
     EXPECT_EQ(trouble_with("latency", [](Options& o) { o.sizes = {"0"}, o.segments = 1; }), "");
+    EXPECT_NE(trouble_with("latency", [](Options& o) { o.post_many = 2; }), "");
+    EXPECT_NE(trouble_with("rate", [](Options& o) { o.op = "read", o.post_many = 2; }), "");
+    EXPECT_EQ(trouble_with("rate", [](Options& o) { o.post_many = 64; }), "");
 }
 
 TEST(Reuse, ThatManyMessagesTakeTheSameBuffersAndTheOthersNever) {

@@ -86,8 +86,12 @@ std::string heading(const Row& row) {
     }
     if (question.immediate) text += ", immediate data";
     if (question.segments > 1) text += fmt::format(", {} segments", question.segments);
+    if (question.post_many > 1) text += fmt::format(", {} posted at once", question.post_many);
     if (question.both_ways) text += "; both ways at once, their sum";
     if (question.senders > 1) text += fmt::format("; {} senders to one", question.senders);
+    if (question.spinners > 0) {
+        text += fmt::format("; {} of the processors shared with a spinner", question.spinners);
+    }
     if (row.mode == Mode::remote) text += "; two machines, neither near nor far";
     if (question.reuse) {
         return text + fmt::format("; {} % of messages in the same {} buffers", *question.reuse,
@@ -107,12 +111,14 @@ std::string json_line(const Row& row, std::optional<double> ratio, const std::st
     line.number("active_vis", question.active_vis);
     line.text("reliability", name_of(question.reliability));
     line.number("segments", question.segments).boolean("immediate", question.immediate);
+    line.number("post_many", question.post_many);
     if (question.reuse) {
         line.number("reuse", *question.reuse);
     } else {
         line.null("reuse");
     }
     line.boolean("both_ways", question.both_ways).number("senders", question.senders);
+    line.number("spinners", question.spinners);
     if (!row.version.empty()) line.text("version", row.version);
     line.text("unit", unit_of(question.bench));
     line.figure("median", row.summary.median).figure("min", row.summary.min);

@@ -127,9 +127,10 @@ private:
         const Series& series = outcome_.series[s];
         tell(fmt::format("tuning {} for {} bytes", outcome_.channels[series.channel],
                          series.asked.size));
-        // Many senders on few processors get their turn by time slices.
+        // Many on few processors get their turn by time slices.
         const std::int64_t longer = series.asked.wait == Wait::block ? 2
                                     : series.asked.senders > 1       ? 4 * series.asked.senders
+                                    : series.asked.spinners > 0      ? 20
                                                                      : 1;
         const std::int64_t wanted_ns = plan_.sample_ns * longer;
         Effort effort{2, series.asked.size <= small_bytes ? 64u : 4u, 0};
@@ -273,7 +274,8 @@ Sample to_sample(const Question& question, const RawSample& raw, const ModeLimit
     sample.p50_us = first.p50_ns / 1000;
     sample.p99_us = first.p99_ns / 1000;
     sample.p999_us = first.p999_ns / 1000;
-    for (std::size_t side = 0; side < 2; ++side) {
+    // A spinner's time would be counted as well.
+    for (std::size_t side = 0; side < 2 && question.spinners == 0; ++side) {
         sample.cpu_us[side] = static_cast<double>(raw.readings[side].cpu_ns) / legs / 1000;
     }
     return sample;

@@ -8,12 +8,14 @@ namespace via::bench {
 namespace {
 
 // Ready but not running for longer than this, beyond what the own threads explain, is somebody
-// else's doing; timer interrupts and their work stay below.
+// else's doing, and 0.4 % of a sample's time; timer interrupts and their work stay below, and so
+// does a thread of the kernel that looks in for a moment.
 constexpr std::uint64_t run_delay_allowed_ns = 20'000;
 constexpr double same_distance_within = 1.25;
 
 Drop disturbance_of(const Disturbance& side, Wait wait) {
-    if (side.involuntary > side.own_switches) return Drop::involuntary;
+    const bool lost_time_is_told = wait == Wait::poll && side.delays_are_told;
+    if (!lost_time_is_told && side.involuntary > side.own_switches) return Drop::involuntary;
     if (side.steal_ticks > 0) return Drop::steal;
     if (side.runnable > side.processors) return Drop::foreign;
     if (wait == Wait::poll && side.run_delay_ns > side.own_others_ns + run_delay_allowed_ns) {
@@ -22,21 +24,32 @@ Drop disturbance_of(const Disturbance& side, Wait wait) {
     return Drop::none;
 }
 
-// The kernel tells nothing of what happened to a program while it ran, but how long processors were
-// busy and how much of it was the program's; in ticks, so a tick or two prove nothing. One program
-// may have run on both processors.
-bool tools_were_disturbed(const std::array<Disturbance, 2>& sides) {
+// Of a program that sleeps, how long processors were busy and how much of it was the program's is
+// all that tells; in ticks, so a tick or two prove nothing. One program may have run on both
+// processors.
+bool sleepers_were_disturbed(const std::array<Disturbance, 2>& sides) {
     constexpr std::int64_t allowed_ns = 30'000'000;
     constexpr std::int64_t allowed_part = 20;  // of the time of both
-    if (sides[0].tools_ns + sides[1].tools_ns == 0) return false;
     return sides[0].strange_ns + sides[1].strange_ns >
            allowed_ns + (sides[0].wall_ns + sides[1].wall_ns) / allowed_part;
 }
 
+bool programs_were_disturbed(const std::array<Disturbance, 2>& sides, Wait wait) {
+    constexpr std::int64_t allowed_part = 100;
+    if (wait == Wait::block) return sleepers_were_disturbed(sides);
+    const std::int64_t allowed_ns =
+        std::max(sides[0].program_ns, sides[1].program_ns) / allowed_part;
+    return std::max(sides[0].program_lost_ns, sides[1].program_lost_ns) > allowed_ns;
+}
+
 Drop disturbance_of(const std::array<Disturbance, 2>& sides, Wait wait, const ModeLimits& limits) {
-    if (!limits.keep_disturbed && tools_were_disturbed(sides)) return Drop::foreign;
+    if (limits.keep_disturbed) return Drop::none;
+    if (sides[0].program_ns + sides[1].program_ns > 0) {
+        // Our own two processes slept meanwhile: what happened to them is nothing to it.
+        if (sides[0].steal_ticks + sides[1].steal_ticks > 0) return Drop::steal;
+        return programs_were_disturbed(sides, wait) ? Drop::foreign : Drop::none;
+    }
     for (const Disturbance& side : sides) {
-        if (limits.keep_disturbed) break;
         if (Drop drop = disturbance_of(side, wait); drop != Drop::none) return drop;
     }
     return Drop::none;

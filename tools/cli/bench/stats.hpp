@@ -25,7 +25,7 @@ std::optional<Mode> classify(double probe_ns, const ModeLimits& limits = {});
 // Why a sample does not count.
 enum class Drop : std::uint8_t {
     none,
-    involuntary,   // a side was switched out against its will
+    involuntary,   // a side was switched out against its will, and nobody knows for how long
     steal,         // the hypervisor took a processor away
     foreign,       // another process wanted a processor
     no_probe,      // the probe was not taken
@@ -41,12 +41,14 @@ struct Disturbance {
     std::uint64_t involuntary = 0;    // involuntary switches of the measuring thread
     std::uint64_t own_switches = 0;   // switches of the same process's other threads
     std::uint64_t run_delay_ns = 0;   // the measuring thread was ready and did not run
+    bool delays_are_told = false;     // some kernels do not
     std::uint64_t own_others_ns = 0;  // processor time of the process's other threads
     std::uint64_t steal_ticks = 0;    // of this side's processor
-    std::int64_t tools_ns = 0;        // processor time of programs that stood for this side
-    std::int64_t strange_ns = 0;      // of this side's processor, beyond those and this process
-    std::uint32_t runnable = 0;       // tasks that wanted to run at either look, system-wide
-    std::uint32_t processors = 0;     // processors online
+    std::int64_t strange_ns = 0;  // of this side's processor, beyond this process and its programs
+    std::int64_t program_ns = 0;  // what such a program timed; 0: none stood for this side
+    std::int64_t program_lost_ns = 0;  // how long it was ready and did not run meanwhile
+    std::uint32_t runnable = 0;        // tasks that wanted to run at either look, system-wide
+    std::uint32_t processors = 0;      // processors online
 };
 
 struct Verdict {
@@ -56,7 +58,9 @@ struct Verdict {
 
 // Decides on one sample. Threads of the measured library are part of what is measured: switches
 // and delays they can explain do not excuse a sample. Waiting for a processor is judged only
-// while polling; a blocked process waits for its idle processor at every wake-up.
+// while polling; a blocked process waits for its idle processor at every wake-up. A program of
+// others times too long for nothing to happen at all: it may lose a hundredth of what it timed, so
+// that its figure is wrong by no more than that.
 Verdict judge(const std::array<Disturbance, 2>& sides, double probe_before_ns,
               double probe_after_ns, Wait wait, const ModeLimits& limits = {});
 

@@ -91,16 +91,40 @@ TEST(Judge, InvoluntarySwitchOfEitherSideDrops) {
     }
 }
 
-TEST(Judge, ProcessorTimeThatNoToolHadDropsItsSample) {
+TEST(Judge, HowLongItWasOutSaysMoreThanHowOften) {
+    auto sides = quiet();
+    sides[0].involuntary = 1;
+    sides[0].delays_are_told = true;
+    sides[0].run_delay_ns = 15'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none);
+    EXPECT_EQ(judge(sides, 52, 52, Wait::block).drop, Drop::involuntary);
+    sides[0].run_delay_ns = 25'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::foreign);
+}
+
+TEST(Judge, AProgramMayLoseAHundredthOfWhatItTimed) {
+    auto sides = quiet();
+    sides[0].program_ns = 100'000'000;
+    sides[1].involuntary = 9;  // of the process that waited for its program
+    sides[1].run_delay_ns = 5'000'000;
+    sides[1].program_lost_ns = 1'000'000;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none);
+    sides[1].program_lost_ns += 1;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::foreign);
+    sides[0].steal_ticks = 1;
+    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::steal);
+}
+
+TEST(Judge, ProcessorTimeThatNoToolHadDropsASleepersSample) {
     auto sides = quiet();
     for (Disturbance& side : sides) side.wall_ns = 200'000'000;
     sides[1].strange_ns = 180'000'000;
-    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none) << "our own loops tell more";
-    sides[0].tools_ns = 190'000'000;
-    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::foreign);
+    EXPECT_EQ(judge(sides, 52, 52, Wait::block).drop, Drop::none) << "our own loops tell more";
+    sides[0].program_ns = 100'000'000;
+    sides[0].program_lost_ns = 100'000'000;
     EXPECT_EQ(judge(sides, 52, 52, Wait::block).drop, Drop::foreign);
     sides[0].strange_ns = -170'000'000;
-    EXPECT_EQ(judge(sides, 52, 52, Wait::poll).drop, Drop::none) << "one ran on both processors";
+    EXPECT_EQ(judge(sides, 52, 52, Wait::block).drop, Drop::none) << "one ran on both processors";
 }
 
 TEST(Judge, WhatIsDisturbedCountsWhereAThirdProcessBelongsToIt) {

@@ -38,32 +38,44 @@ std::vector<SuiteQuestion> suite_questions(bool quick) {
     };
     std::vector<SuiteQuestion> all;
     const auto ask = [&](std::string name, Words words, std::vector<Words> variants = {}) {
-        all.push_back({std::move(name), std::move(words), std::move(variants), false, false});
+        all.push_back({std::move(name), std::move(words), std::move(variants), false, false, {}});
     };
-    const auto compare = [&](std::string name, Words words) {
-        all.push_back({std::move(name), std::move(words), {}, true, false});
+    // Beside channels of ours alone, or of those wanted as well.
+    const auto beside = [&](std::string name, Words words, std::string_view channels) {
+        all.push_back({std::move(name), std::move(words), {}, false, false, words_of(channels)});
+    };
+    const auto compare = [&](std::string name, Words words, std::string_view channels) {
+        all.push_back({std::move(name), std::move(words), {}, true, false, words_of(channels)});
     };
 
     ask("operations", words_of("operations"));
     ask("register", sizes("register", "4K,64K,1M,16M", "4K,1M"));
-    compare("latency", sizes("latency", "netpipe:1M", "8,64,4K,64K"));
-    compare("bandwidth", sizes("bandwidth", "netpipe:1M", "4K,64K,1M"));
-    compare("rate", words_of("rate --size 8"));
-    compare("latency-blocking", words_of("latency --wait block --size 8,4K"));
-    ask("latency-cq", sizes("latency --cq", "8,64,4K", "8"));
+    compare("latency", sizes("latency", "8,512,4K,64K,1M", "8,64K"), "line two-copy cma");
+    compare("bandwidth", sizes("bandwidth", "4K,64K,1M", "64K"), "ring cma");
+    compare("rate", words_of("rate --size 8"), "spsc");
+    beside("rate-vectored", words_of("rate --size 8 --post-many 16"), "spsc plain");
+    compare("latency-blocking", words_of("latency --wait block --size 8"), "futex");
+    compare("latency-one-spinner", words_of("latency --size 8 --spinners 1"), "");
+    compare("latency-two-spinners", words_of("latency --size 8 --spinners 2"), "");
+    beside("latency-sizes", sizes("latency", "netpipe:1M", "8,64,4K,64K"), "two-copy unix-socket");
+    beside("bandwidth-sizes", sizes("bandwidth", "netpipe:1M", "4K,64K,1M"), "ring unix-socket");
+    beside("latency-cq", words_of("latency --cq --size 8"), "plain");
+    beside("rate-cq", words_of("rate --cq --size 8"), "plain");
+    beside("latency-1000-vis", words_of("latency --cq --active-vis 1000 --size 8"), "plain");
     ask("latency-write", sizes("latency --op write", "8,64,4K,64K,1M", "8,64K"));
     ask("latency-read", sizes("latency --op read", "8,64,4K,64K,1M", "8,64K"));
     ask("bandwidth-write", sizes("bandwidth --op write", "4K,64K,1M", "64K"));
     ask("bandwidth-read", sizes("bandwidth --op read", "4K,64K,1M", "64K"));
     for (const std::string_view bench : {"latency", "bandwidth"}) {
-        ask(std::string(bench) + "-exported",
-            sizes(std::string(bench) + " --op write --export", "8,64,4K,64K,1M", "8,64K"));
+        beside(std::string(bench) + "-exported",
+               sizes(std::string(bench) + " --op write --export", "8,64,4K,64K,1M", "8,1M"),
+               bench == "latency" ? "put" : "put memcpy");
         all.back().in_segments = true;
     }
     ask("latency-immediate", words_of("latency --immediate --size 8"),
         {words_of("--op send"), words_of("--op write")});
     ask("latency-active-vis", words_of("latency --cq --size 8"),
-        each("--active-vis", {"2", "10", "100", "1000"}, quick));
+        each("--active-vis", {"2", "10", "100"}, quick));
     ask("latency-idle-vis", words_of("latency --size 8"),
         each("--vis", {"1", "10", "100", "1000"}, quick));
     ask("rate-active-vis", words_of("rate --cq --size 8"),
@@ -93,7 +105,12 @@ std::vector<SuiteQuestion> suite_questions(bool quick) {
 }
 
 std::vector<Words> commands_of(const SuiteQuestion& question, const Words& common,
-                               const Words& against) {
+                               const Words& against, bool one_host) {
+    Words channels;
+    for (const std::string& channel : question.beside) {
+        if (one_host || channel == "plain") channels.push_back(channel);
+    }
+    if (question.compared) channels.insert(channels.end(), against.begin(), against.end());
     std::vector<Words> commands;
     for (const Words& variant :
          question.variants.empty() ? std::vector<Words>{{}} : question.variants) {
@@ -101,7 +118,11 @@ std::vector<Words> commands_of(const SuiteQuestion& question, const Words& commo
         for (const Words* more : {&variant, &common}) {
             words.insert(words.end(), more->begin(), more->end());
         }
-        if (question.compared) words.insert(words.end(), against.begin(), against.end());
+        if (!channels.empty()) {
+            std::string list;
+            for (const std::string& name : channels) list += (list.empty() ? "" : ",") + name;
+            words.insert(words.end(), {"--against", list});
+        }
         words.emplace_back("--json");
         commands.push_back(std::move(words));
     }

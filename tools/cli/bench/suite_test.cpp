@@ -30,13 +30,15 @@ TEST(Suite, EveryQuestionHasAFileAndNoCommandComesTwice) {
 }
 
 TEST(Suite, ACommandHasItsWordsThoseOfTheVariantAndTheCommonOnes) {
-    const SuiteQuestion varied{"name", {"rate", "--size", "8"}, {{"--depth", "2"}}, false, false};
-    const auto commands = commands_of(varied, {"--device", "udp:lo"}, {"--against", "pipe"});
+    const SuiteQuestion varied{"name", {"rate", "--size", "8"}, {{"--depth", "2"}}, false, false,
+                               {}};
+    const auto commands = commands_of(varied, {"--device", "udp:lo"}, {"pipe"});
     ASSERT_EQ(commands.size(), 1u);
     EXPECT_EQ(joined(commands[0]), "rate --size 8 --depth 2 --device udp:lo --json");
-    const SuiteQuestion compared{"name", {"rate"}, {}, true, false};
-    EXPECT_EQ(joined(commands_of(compared, {}, {"--against", "pipe"})[0]),
-              "rate --against pipe --json");
+    const SuiteQuestion compared{"name", {"rate"}, {}, true, false, {"spsc"}};
+    EXPECT_EQ(joined(commands_of(compared, {}, {"pipe"})[0]), "rate --against spsc,pipe --json");
+    EXPECT_EQ(joined(commands_of(compared, {}, {"pipe"}, false)[0]), "rate --against pipe --json")
+        << "hosts have no memory in common";
 }
 
 TEST(Machine, ValuesOfTheKernelsFiles) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "bench/clock.hpp"
 
@@ -125,11 +128,43 @@ Result<std::string> Tool::finish(std::int64_t patience_ns, std::size_t most_byte
     return fail("{} failed: {}", name_, shown(text));
 }
 
-int Tool::wait() {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+// The kernel tells of a thread: nanoseconds on a processor, and waiting for one.
+Tool::Load Tool::load() const {
+    const auto read = [](const std::filesystem::path& folder) {
+        std::ifstream file(folder / "schedstat");
+        std::array<std::int64_t, 2> told{};
+        file >> told[0] >> told[1];
+        return told;
+    };
+    const std::filesystem::path folder = fmt::format("/proc/{}", pid_);
+    const auto [first_ns, delay_ns] = read(folder);
+    Load load{delay_ns, first_ns, -first_ns};
+    std::error_code error;
+    for (const auto& thread : std::filesystem::directory_iterator(folder / "task", error)) {
+        load.others_ns += read(thread.path())[0];
     }
+    return load;
+}
+
+void Tool::watch() { from_ = load(); }
+
+int Tool::wait() {
+    const auto again = [](auto&& call) {
+        while (call() < 0 && errno == EINTR) {
+        }
+    };
+    // Ended, it is still there to be looked at until somebody has waited for it.
+    siginfo_t ended{};
+    again([&] { return ::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT); });
+    const Load until = load();
+    int status = 0;
+    rusage used{};
+    again([&] { return ::wait4(pid_, &status, 0, &used); });
     pid_ = -1;
+    const auto all_ns = nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime);
+    const auto others_ns = all_ns - until.first_ns - from_.others_ns;
+    lost_ns_ = std::max<std::int64_t>(
+        until.delay_ns - from_.delay_ns - std::max<std::int64_t>(others_ns, 0), 0);
     return status;
 }
 

@@ -37,6 +37,13 @@ public:
     // True once it has closed its output; at once.
     bool has_ended() const;
 
+    // What happens to it counts from now on; otherwise from its beginning.
+    void watch();
+
+    // How long its first thread was ready and did not run, but for its own other threads; once it
+    // has ended.
+    std::int64_t lost_ns() const { return lost_ns_; }
+
     // What it prints on both streams, once it has ended well within `patience_ns`. More than
     // most_bytes is a failure as well.
     Result<std::string> finish(std::int64_t patience_ns, std::size_t most_bytes = 65536);
@@ -45,11 +52,19 @@ private:
     [[noreturn]] static void become(std::vector<std::string>& arguments,
                                     const std::vector<std::string>& settings, int input, int output,
                                     pid_t parent);
+    struct Load {
+        std::int64_t delay_ns = 0;   // of the first thread: ready, not running
+        std::int64_t first_ns = 0;   // processor time of the first thread
+        std::int64_t others_ns = 0;  // and of its other ones
+    };
+    Load load() const;
     int wait();
 
     std::string name_;
     pid_t pid_ = -1;
     FileHandle output_;
+    Load from_;
+    std::int64_t lost_ns_ = 0;
 };
 
 }  // namespace via::bench

@@ -1,6 +1,7 @@
 #include "bench/tool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "bench/clock.hpp"
 
@@ -35,6 +36,26 @@ TEST(Tool, TimeAndOutputAreBounded) {
     EXPECT_FALSE(run("exec sleep 1000", 1'000'000).has_value());
     EXPECT_FALSE(run("exec yes").has_value());
     EXPECT_LT(now_ns() - start_ns, 2 * patience_ns) << "whoever is cut short is ended";
+}
+
+TEST(Tool, WhatItLostToOthersOnItsProcessorIsTold) {
+    cpu_set_t before;
+    CPU_ZERO(&before);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    cpu_set_t one = before;
+    for (unsigned cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (CPU_ISSET(cpu, &one) && seen++ > 0) CPU_CLR(cpu, &one);
+    }
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    const std::string spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    Tool first("the shell");
+    Tool second("the shell");
+    ASSERT_TRUE(first.start({"/bin/sh", "-c", spin}));
+    ASSERT_TRUE(second.start({"/bin/sh", "-c", spin}));
+    EXPECT_TRUE(first.finish(patience_ns));
+    EXPECT_TRUE(second.finish(patience_ns));
+    ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+    EXPECT_GT(first.lost_ns() + second.lost_ns(), 1'000'000);
 }
 
 TEST(Tool, AProgramThatIsNotThereIsNamedWithItsPackage) {

@@ -47,14 +47,16 @@ struct Question {
     Op op = Op::send;
     Wait wait = Wait::poll;
     Reliability reliability = Reliability::delivery;
-    bool cq = false;                     // completions through one completion queue
-    bool immediate = false;              // with immediate data, which is checked
-    bool both_ways = false;              // a stream in each direction at once
-    std::uint32_t depth = 1;             // descriptors in flight at the sender
-    std::uint32_t vis = 0;               // connected VIs besides the first
-    std::uint32_t active_vis = 1;        // messages go over so many of them all in turn
-    std::uint32_t segments = 1;          // data segments of a descriptor
-    std::uint32_t senders = 1;           // processes that stream to one
+    bool cq = false;               // completions through one completion queue
+    bool immediate = false;        // with immediate data, which is checked
+    bool both_ways = false;        // a stream in each direction at once
+    std::uint32_t depth = 1;       // descriptors in flight at the sender
+    std::uint32_t vis = 0;         // connected VIs besides the first
+    std::uint32_t active_vis = 1;  // messages go over so many of them all in turn
+    std::uint32_t segments = 1;    // data segments of a descriptor
+    std::uint32_t post_many = 1;   // descriptors that a stream posts in one call
+    std::uint32_t senders = 1;     // processes that stream to one
+    std::uint32_t spinners = 0;    // others who want a processor: the second side's, then both
     std::optional<std::uint32_t> reuse;  // percentage of messages in a buffer that was just used
     std::uint64_t size = 0;              // bytes of payload
 
@@ -67,7 +69,7 @@ inline Question without_vis(Question question) {
     question.reliability = Reliability::delivery;
     question.cq = question.immediate = false;
     question.vis = 0;
-    question.active_vis = question.segments = 1;
+    question.active_vis = question.segments = question.post_many = 1;
     return question;
 }
 
@@ -90,8 +92,10 @@ struct Reading {
     double p50_ns = 0;       // per leg, of the messages timed one by one
     double p99_ns = 0;
     double p999_ns = 0;
-    std::int64_t cpu_ns = 0;  // processor time of this process from first to last
-    double fairness = 0;      // of many senders: Jain's index, 1 is fair
+    std::int64_t cpu_ns = 0;           // processor time of this process from first to last
+    double fairness = 0;               // of many senders: Jain's index, 1 is fair
+    std::int64_t program_ns = 0;       // of a program that stood for this side: what it timed,
+    std::int64_t program_lost_ns = 0;  // and how long it was ready and did not run meanwhile
 };
 
 std::string_view name_of(Bench bench);

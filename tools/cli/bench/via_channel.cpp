@@ -93,9 +93,11 @@ private:
 class ViaChannel final : public Channel {
 public:
     explicit ViaChannel(const DeviceOptions& options)
-        : Channel(options.device), options_(options) {}
+        : Channel(options.name.empty() ? options.device : options.name), options_(options) {}
 
-    Question adapt(const Question& asked) const override { return asked; }
+    Question adapt(const Question& asked) const override {
+        return options_.name.empty() ? asked : without_vis(asked);
+    }
 
     std::string refuses(const Question& question) const override {
         const bool polls_memory = question.op == Op::write && question.wait == Wait::poll &&

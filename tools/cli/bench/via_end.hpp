@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "bench/end.hpp"
@@ -31,11 +32,14 @@ public:
         notified_ = question.op != Op::write || question.wait == Wait::block ||
                     question.immediate || is_verifying();
         posted_ = reaped_ = 0;
+        refill_due_ = false;
         control_expected_ = control_posted_ = control_taken_ = control_out_ = 0;
         arrived_.assign(count_, 0);
         const std::uint32_t vis = question.active_vis;
         vi_to_post_ = vi_to_reap_ = vi_to_take_ = Turn(vis);
         vi_to_refill_ = Turn(vis, count_);
+        sends_to_post_.clear();
+        receives_to_post_.clear();
         lay_out_descriptors();
         return post_first_receives();
     }
@@ -48,7 +52,7 @@ public:
             if (!take(true, port_.control_vi())) return false;
         }
         stamped(i);
-        return post(i);
+        return post(i) && (is_stream() || tidy());
     }
 
     bool receive(std::uint64_t i) {
@@ -71,7 +75,14 @@ public:
             }
         }
         if (!check(i)) return false;
-        if (notified_ && i + count_ < messages_ && !refill(i)) return false;
+        if (notified_ && i + count_ < messages_) {
+            if (is_stream() || count_ == 1) {
+                if (!refill(i)) return false;
+            } else {
+                refill_due_ = true;
+                to_refill_ = i;
+            }
+        }
         return !is_stream() || ((i + 1) & (credit_step_ - 1)) != 0 || send_control();
     }
 
@@ -136,28 +147,59 @@ private:
     bool says_goodbye() const { return question_.op == Op::read ? link_.is_first() : !notified_; }
     bool hears_goodbye() const { return question_.op == Op::read ? !link_.is_first() : !notified_; }
 
+    // In ping-pong while the answer is on its way, as programs do it: the receive of the message
+    // that was answered, and one look whether the answer is sent.
+    bool tidy() {
+        if (std::exchange(refill_due_, false) && !refill(to_refill_)) return false;
+        return question_.wait == Wait::block || take(false, vi_to_reap_.now());
+    }
+
     bool posted(bool good) { return good || give_up("{}", port_.trouble()); }
 
     bool post(std::uint64_t i) {
         VIP_DESCRIPTOR& descriptor = *sends_.at(slot_of(i));
         if (pools_.send.again != 0) aim_send(descriptor, i);
         if (numbers_) descriptor.CS.ImmediateData = static_cast<VIP_UINT32>(i);
+        ++posted_;
+        if (question_.post_many > 1) {
+            sends_to_post_.push_back(&descriptor);
+            return sends_to_post_.size() < question_.post_many || post_sends();
+        }
         if (!posted(port_.post_send(vi_to_post_.now(), &descriptor))) return false;
         vi_to_post_.pass();
-        ++posted_;
         return true;
+    }
+
+    // What was put by for one call goes before we look for what comes of it, and receives before
+    // the peer is told of them.
+    bool post_sends() {
+        if (sends_to_post_.empty()) return true;
+        const bool good = posted(port_.post_sends(0, sends_to_post_));
+        sends_to_post_.clear();
+        return good;
+    }
+    bool post_receives() {
+        if (receives_to_post_.empty()) return true;
+        const bool good = posted(port_.post_receives(0, receives_to_post_));
+        receives_to_post_.clear();
+        return good;
     }
 
     // Posts the receive of message i again, for message i + count_.
     bool refill(std::uint64_t i) {
         VIP_DESCRIPTOR& descriptor = *receives_.at(slot_of(i));
         if (pools_.receive.again != 0) aim_receive(descriptor, i + count_);
+        if (question_.post_many > 1) {
+            receives_to_post_.push_back(&descriptor);
+            return receives_to_post_.size() < question_.post_many || post_receives();
+        }
         const bool good = posted(port_.post_receive(vi_to_refill_.now(), &descriptor));
         vi_to_refill_.pass();
         return good;
     }
 
     bool send_control() {
+        if (!post_receives()) return false;
         while (control_out_ >= control_sends) {
             if (!take(false, port_.control_vi())) return false;
         }
@@ -196,6 +238,7 @@ private:
 
     // One look at, or one sleep on, a queue; with a completion queue whatever comes.
     bool take(bool receive, std::uint32_t vi) {
+        if (!post_sends()) return false;
         VIP_DESCRIPTOR* descriptor = nullptr;
         switch (port_.take(receive, vi, descriptor)) {
             case Took::nothing:
@@ -288,7 +331,9 @@ private:
     ViaPort& port_;
     std::uint64_t count_ = 1;        // buffers, and descriptors of each kind
     std::uint64_t credit_step_ = 1;  // messages per credit
-    bool notified_ = true;           // the target learns of a message by a completion
+    bool refill_due_ = false;        // the receive of message to_refill_ is to be posted again
+    std::uint64_t to_refill_ = 0;
+    bool notified_ = true;  // the target learns of a message by a completion
     std::uint64_t posted_ = 0;
     std::uint64_t reaped_ = 0;
     std::uint64_t control_expected_ = 0;
@@ -298,6 +343,7 @@ private:
     std::uint64_t controls_sent_ = 0;
     std::uint64_t verified_ = 0;
     Turn vi_to_post_, vi_to_reap_, vi_to_take_, vi_to_refill_;
+    std::vector<VIP_DESCRIPTOR*> sends_to_post_, receives_to_post_;
     std::vector<std::uint8_t> arrived_;  // by buffer; of a read: completed
     bool numbers_ = false;               // every message carries its number as immediate data
     DescriptorRing sends_, receives_, controls_out_, controls_in_;

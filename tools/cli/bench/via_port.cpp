@@ -70,6 +70,7 @@ Status ViaPort::open_nic() {
         return fail_call("VipRegisterMem", code);
     }
     mine.memory_handle = memory_;
+    handles_.assign(options_.like.post_many, memory_);
     return {};
 }
 
@@ -82,6 +83,7 @@ Status ViaPort::make_segment(VIP_MEM_ATTRIBUTES& attributes) {
     std::memset(link_.arena.base, 0, link_.arena.bytes);  // touched before anything is timed
     link_.mine().arena = reinterpret_cast<std::uint64_t>(base);
     link_.mine().memory_handle = memory_;
+    handles_.assign(options_.like.post_many, memory_);
     return {};
 }
 
@@ -158,18 +160,32 @@ void ViaPort::close() {
     nic_ = nullptr;
 }
 
-bool ViaPort::post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
-    const VIP_RETURN code = VipPostSend(vis_[vi], descriptor, memory_);
+bool ViaPort::posted(VIP_RETURN code, const char* call) {
     if (code == VIP_SUCCESS) return true;
-    trouble_ = fmt::format("VipPostSend returned {}", name_of_return(code));
+    trouble_ = fmt::format("{} returned {}", call, name_of_return(code));
     return false;
 }
 
+bool ViaPort::post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
+    return posted(VipPostSend(vis_[vi], descriptor, memory_), "VipPostSend");
+}
+
 bool ViaPort::post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
-    const VIP_RETURN code = VipPostRecv(vis_[vi], descriptor, memory_);
-    if (code == VIP_SUCCESS) return true;
-    trouble_ = fmt::format("VipPostRecv returned {}", name_of_return(code));
-    return false;
+    return posted(VipPostRecv(vis_[vi], descriptor, memory_), "VipPostRecv");
+}
+
+bool ViaPort::post_sends(std::uint32_t vi, std::span<VIP_DESCRIPTOR* const> descriptors) {
+    VIP_UINT32 went = 0;
+    const auto count = static_cast<VIP_UINT32>(descriptors.size());
+    return posted(ViaPostSendMany(vis_[vi], descriptors.data(), handles_.data(), count, &went),
+                  "ViaPostSendMany");
+}
+
+bool ViaPort::post_receives(std::uint32_t vi, std::span<VIP_DESCRIPTOR* const> descriptors) {
+    VIP_UINT32 went = 0;
+    const auto count = static_cast<VIP_UINT32>(descriptors.size());
+    return posted(ViaPostRecvMany(vis_[vi], descriptors.data(), handles_.data(), count, &went),
+                  "ViaPostRecvMany");
 }
 
 Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor) {

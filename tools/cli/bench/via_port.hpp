@@ -2,10 +2,12 @@
 // all through vipl.h. The calls a benchmark repeats, with their failures in words.
 #pragma once
 
+#include <via/via.h>
 #include <vipl.h>
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,9 @@ public:
     // The descriptor must lie in the arena. False: see trouble().
     bool post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
     bool post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
+    // Several in order, at most as many as the question posts at once.
+    bool post_sends(std::uint32_t vi, std::span<VIP_DESCRIPTOR* const> descriptors);
+    bool post_receives(std::uint32_t vi, std::span<VIP_DESCRIPTOR* const> descriptors);
 
     // Takes one completed descriptor, of the queue named or, with a completion queue, of any. While
     // polling it looks once and may find nothing; while blocking it sleeps.
@@ -63,6 +68,7 @@ private:
     Status connect_all();
     Status make_segment(VIP_MEM_ATTRIBUTES& attributes);
     Status import_segment();
+    bool posted(VIP_RETURN code, const char* call);
     Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);
     static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
 
@@ -75,6 +81,7 @@ private:
     VIP_NIC_ATTRIBUTES nic_attributes_{};
     VIP_PROTECTION_HANDLE tag_ = nullptr;
     VIP_MEM_HANDLE memory_ = 0;
+    std::vector<VIP_MEM_HANDLE> handles_;  // memory_ for each of several descriptors
     VIP_CQ_HANDLE cq_ = nullptr;
     std::vector<VIP_VI_HANDLE> vis_;
     int waits_without_result_ = 0;

@@ -211,6 +211,15 @@ std::optional<Bars> ratio_bars(const Run& run, const Group& group) {
             figure->more_is_better() ? *figure->ratio : 1 / *figure->ratio;
     }
     if (bars.channels.empty()) return std::nullopt;
+    // Sizes at which nobody came to a figure beside ours have no place in the picture.
+    for (std::size_t key = bars.keys.size(); key-- > 0;) {
+        if (std::any_of(bars.values.begin(), bars.values.end(),
+                        [&](const auto& channel) { return channel[key].has_value(); }))
+            continue;
+        const auto at = static_cast<std::ptrdiff_t>(key);
+        bars.keys.erase(bars.keys.begin() + at);
+        for (auto& channel : bars.values) channel.erase(channel.begin() + at);
+    }
     return bars;
 }
 

@@ -6,6 +6,7 @@
 
 #include "bench/stats.hpp"
 #include "report/gnuplot.hpp"
+#include "report/goals.hpp"
 
 namespace via::report {
 
@@ -194,6 +195,25 @@ std::vector<const Run*> in_order(const std::vector<Run>& runs, const Fields& mac
     return order;
 }
 
+// How much of what was tried did not count. A figure of each mode tells the same of what was
+// dropped.
+std::string drops_in(const Run& run) {
+    std::uint64_t kept = 0;
+    std::uint64_t dropped = 0;
+    for (const Figure& figure : run.figures) {
+        kept += figure.values.size();
+        const auto first =
+            std::find_if(run.figures.begin(), run.figures.end(), [&](const Figure& other) {
+                return other.bench == figure.bench && other.device == figure.device &&
+                       other.ours == figure.ours && other.size == figure.size &&
+                       other.question == figure.question;
+            });
+        if (&*first == &figure) dropped += figure.dropped;
+    }
+    if (kept == 0) return {};
+    return fmt::format("{} samples count, {} were dropped.", kept, dropped);
+}
+
 Status add_run(Page& page, const Run& run, const Fields& machine, Draw draw) {
     page.blocks.push_back(Heading{2, run.name});
     add_commands(page, machine, run.name);
@@ -203,6 +223,9 @@ Status add_run(Page& page, const Run& run, const Fields& machine, Draw draw) {
     if (const std::string versions = versions_in(run); !versions.empty()) {
         page.blocks.push_back(Paragraph{versions});
     }
+    if (const std::string drops = drops_in(run); !drops.empty()) {
+        page.blocks.push_back(Paragraph{drops});
+    }
     for (const Group& group : groups_of(run)) {
         if (auto added = add_group(page, run, group, draw); !added) return added;
     }
@@ -210,11 +233,29 @@ Status add_run(Page& page, const Run& run, const Fields& machine, Draw draw) {
     return {};
 }
 
+// Only of what was measured: a page of one question shows no long list of what it did not ask.
+void add_goals(Page& page, const std::vector<Run>& runs) {
+    Table table{"Goals", goal_head(), {}, {}};
+    for (const GoalRow& row : goals_of(runs)) {
+        if (row.ours.empty() && row.other.empty()) continue;
+        table.rows.push_back(cells_of(row));
+        table.ours.push_back(row.reached == Reached::yes);
+    }
+    if (table.rows.empty()) return;
+    page.blocks.push_back(Heading{2, "Goals"});
+    page.blocks.push_back(
+        Paragraph{"What we want to reach, beside the best of the others or the machine's own "
+                  "limit, of one run and mode each. Inconclusive: the mode did not come often "
+                  "enough for both."});
+    page.blocks.push_back(std::move(table));
+}
+
 }  // namespace
 
 Result<Page> page_of(const std::vector<Run>& runs, const Fields& machine, Draw draw) {
     Page page{"Benchmarks", {Paragraph{std::string(reading_hint)}}};
     add_machine(page, machine);
+    add_goals(page, runs);
     for (const Run* run : in_order(runs, machine)) {
         if (auto added = add_run(page, *run, machine, draw); !added) {
             return std::unexpected(added.error());

@@ -82,6 +82,17 @@ TEST(Charts, BarsTellHowManyTimesAsGoodOursIs) {
     EXPECT_DOUBLE_EQ(rates->values[0][0].value_or(0), 0.05) << "a twentieth of the bandwidth";
 }
 
+TEST(Charts, ASizeThatNobodyElseAnsweredHasNoBar) {
+    report::Run run = three_sizes();
+    run.figures[3].ratio.reset();  // gnuplot refuses a place without any bar
+    const auto groups = groups_of(run);
+    const auto bars = ratio_bars(run, groups[0]);
+    ASSERT_TRUE(bars.has_value());
+    EXPECT_EQ(bars->keys, (std::vector<std::string>{"8", "4K"}));
+    ASSERT_EQ(bars->values.size(), 1u);
+    EXPECT_EQ(bars->values[0].size(), 2u);
+}
+
 TEST(Charts, ManySizesAreShownByTheUsualOnes) {
     report::Run run{"run", {}, {}};
     for (std::uint64_t size = 1; size < 100; ++size) run.figures.push_back(figure("shm", size, 1));

@@ -3,6 +3,7 @@
 // buffers, number messages, read every cache line at the receiver.
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "bench/peers/printed.hpp"
@@ -13,8 +14,12 @@ namespace via::bench {
 
 namespace {
 
+constexpr std::string_view client_schema = "via-peer-2";
 constexpr std::uint64_t most_bytes = 64u << 20;
 constexpr std::uint64_t least_warmup = 20;
+
+// Beside a spinner all is disturbed, and what a moment without it told would be a lie.
+std::uint64_t phases_of(const Question& question) { return question.spinners > 0 ? 1 : 20; }
 
 Result<std::string> find_client(const std::string& name, std::string_view package) {
     std::error_code error;
@@ -34,7 +39,8 @@ std::vector<std::string> job_of(const ToolOrder& order) {
     return {is_stream(question) ? "stream" : "latency",
             std::to_string(question.size),
             std::to_string(order.messages),
-            std::to_string(std::max(order.messages / 10, least_warmup)),
+            std::to_string(std::max(order.messages, least_warmup)),
+            std::to_string(phases_of(question)),
             std::to_string(question.depth),
             std::to_string(buffers_for(question)),
             std::to_string(order.cpus[0]),
@@ -57,11 +63,15 @@ public:
         return question.size > most_bytes ? "is asked for messages of up to 64M only" : "";
     }
     bool listens() const override { return false; }
+    std::uint64_t phases(const Question& question) const override { return phases_of(question); }
+    std::int64_t lost_ns(std::string_view printed) const override {
+        return std::llround(PrintedRow(printed, client_schema, " ").number("lost_ns"));
+    }
     Result<double> message_ns(std::string_view printed, const ToolOrder& order) const override {
-        const PrintedRow row(printed, "via-peer-1", " ");
+        const PrintedRow row(printed, client_schema, " ");
         const double took_ns = row.number("took_ns");
         const auto messages = static_cast<double>(order.messages);
-        const bool asked = row.number("messages") == messages &&
+        const bool asked = row.number("messages") == messages && row.number("phases") > 0 &&
                            row.number("bytes") == static_cast<double>(order.question.size);
         if (took_ns <= 0 || !asked) return makes_no_sense(name_, printed);
         return took_ns / messages / (is_stream(order.question) ? 1 : 2);

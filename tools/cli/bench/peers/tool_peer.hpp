@@ -20,7 +20,7 @@ namespace via::bench {
 struct ToolOrder {
     Side side = Side::first;
     Question question;
-    std::uint64_t messages = 0;
+    std::uint64_t messages = 0;  // of one phase
     std::string variant;
     std::string address;        // of the second side, which is the server
     std::uint16_t port = 0;     // free at the second side
@@ -55,6 +55,12 @@ public:
     // The first side's program stands for both.
     virtual bool is_launcher() const { return false; }
     virtual ToolCommand command(const ToolOrder& order) const = 0;
+
+    // How many times the program measures; 1: it only does so once, and cannot be looked into.
+    virtual std::uint64_t phases(const Question&) const { return 1; }
+    // What a program of several phases says it lost to others in the one that counts: the longer
+    // its two sides were ready and did not run.
+    virtual std::int64_t lost_ns(std::string_view) const { return 0; }
 
     // Nanoseconds of one message one way (latency) or of each message at the receiver, from what
     // the first side's program printed.

@@ -124,7 +124,8 @@ TEST(UcxPerftest, OnlyTheFirstSideNamesTheOther) {
     EXPECT_EQ(peer->command(order).settings, std::vector<std::string>{"UCX_TLS=tcp,self"});
 }
 
-constexpr std::string_view client = "via-peer-1 bytes messages took_ns\n0 8 1000 286000\n";
+constexpr std::string_view client =
+    "via-peer-2 bytes messages phases good took_ns lost_ns\n0 8 1000 20 18 286000 1200\n";
 
 TEST(OwnClient, TellsItsTime) {
     for (const Client which : {Client::openmpi, Client::mpich, Client::zeromq}) {
@@ -132,6 +133,7 @@ TEST(OwnClient, TellsItsTime) {
         const auto latency = peer->message_ns(client, order_of(8, 1000));
         ASSERT_TRUE(latency.has_value()) << latency.error().what;
         EXPECT_DOUBLE_EQ(*latency, 143) << "half a round trip";
+        EXPECT_EQ(peer->lost_ns(client), 1200);
         EXPECT_DOUBLE_EQ(*peer->message_ns(client, order_of(8, 1000, Bench::rate)), 286);
     }
 }

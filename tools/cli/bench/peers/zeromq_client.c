@@ -40,6 +40,14 @@ static int64_t run(const struct job* job, long messages, const struct pool* out,
     return job->stream ? stream(job, messages, out) : ping_pong(job, messages, is_first, out, in);
 }
 
+static int64_t larger_of_both(int64_t own) {
+    int64_t other = 0;
+    if (is_first) check(zmq_send(link_to_other, &own, sizeof own, 0));
+    check(zmq_recv(link_to_other, &other, sizeof other, 0));
+    if (!is_first) check(zmq_send(link_to_other, &own, sizeof own, 0));
+    return own > other ? own : other;
+}
+
 static void tell_version(void) {
     int major = 0;
     int minor = 0;
@@ -53,7 +61,6 @@ int main(int count, char** words) {
     struct job job;
     struct pool out;
     struct pool in;
-    int64_t took_ns;
     void* context;
     if (count == 2 && strcmp(words[1], "--version") == 0) {
         tell_version();
@@ -72,9 +79,7 @@ int main(int count, char** words) {
                    : zmq_bind(link_to_other, words[count - 1]));
     out = make_pool(&job);
     in = make_pool(&job);
-    (void)run(&job, job.warmup, &out, &in);
-    took_ns = run(&job, job.messages, &out, &in);
-    if (is_first) answer(&job, took_ns);
+    measure(&job, is_first, &out, &in);
     zmq_close(link_to_other);
     zmq_ctx_term(context);
     return 0;

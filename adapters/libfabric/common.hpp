@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every part of the provider needs: libfabric's headers, answers, tables' empty places.
+#pragma once
+
+#include <sched.h>
+#include <via/via.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+namespace via::fabric {
+
+/// What libfabric was given; for its log and its parameters.
+extern fi_provider provider;
+
+/// The bytes of a program's parameter and of ours that may go along with connecting.
+inline constexpr std::size_t connect_data_max = VIA_PRIVATE_DATA_MAX;
+
+/// Fills the place of any operation that there is not: -FI_ENOSYS. libfabric's inline functions
+/// call through their tables without a look.
+struct Unsupported {
+    template <class Result, class... Arguments>
+    using Function = Result (*)(Arguments...);
+    template <class Result, class... Arguments>
+    constexpr operator Function<Result, Arguments...>() const {
+        return [](Arguments...) -> Result { return static_cast<Result>(-FI_ENOSYS); };
+    }
+};
+inline constexpr Unsupported unsupported;
+
+/// Runs `work`, which answers an error code; no exception crosses into C.
+template <class Work>
+auto guarded(Work&& work) noexcept -> decltype(work()) {
+    using Answer = decltype(work());
+    try {
+        return std::forward<Work>(work)();
+    } catch (const std::bad_alloc&) {
+        return static_cast<Answer>(-FI_ENOMEM);
+    } catch (const std::system_error&) {
+        return static_cast<Answer>(-FI_EAGAIN);
+    } catch (...) {
+        return static_cast<Answer>(-FI_EOTHER);
+    }
+}
+
+/// What fi_control() asks of a queue with that descriptor to wait on; -1: it has none.
+int tell_wait_object(int descriptor, int command, void* argument) noexcept;
+
+/// A positive FI_E... for a return code of VIPL.
+int error_of(VIP_RETURN code) noexcept;
+/// A positive FI_E... for the error bits of a descriptor's status.
+int error_of_status(VIP_UINT32 status) noexcept;
+
+/// A lock held for a few instructions, on the data path.
+class SpinLock {
+public:
+    void lock() noexcept {
+        // Whoever holds it may have lost its processor.
+        for (int tries = 0; locked_.exchange(true, std::memory_order_acquire); ++tries)
+            if (tries >= 100) sched_yield();
+    }
+    void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool> locked_{false};
+};
+
+/// How many objects stand on this one; it may not be closed before them.
+class Users {
+public:
+    void add() noexcept { ++count_; }
+    void remove() noexcept { --count_; }
+    bool any() const noexcept { return count_ != 0; }
+
+private:
+    std::atomic<int> count_{0};
+};
+
+}  // namespace via::fabric

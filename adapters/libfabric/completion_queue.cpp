@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "completion_queue.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "domain.hpp"
+#include "endpoint.hpp"
+
+namespace via::fabric {
+namespace {
+
+constexpr std::uint32_t part_size_min = 1024;
+constexpr VIP_UINT32 batch = 16;
+
+CompletionQueue& queue_of(fid_cq* queue) { return *static_cast<CompletionQueue*>(queue); }
+CompletionQueue& queue_of(fid* queue) { return queue_of(reinterpret_cast<fid_cq*>(queue)); }
+
+/// Takes one that is done; false: there is none, or it tells the program nothing.
+bool take(VIP_VI_HANDLE vi, bool receive, Completion& completion, bool& any) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    any = false;
+    const VIP_RETURN code = receive ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
+    // DESCRIPTOR_ERROR without one: the endpoint was closed since.
+    if ((code != VIP_SUCCESS && code != VIP_DESCRIPTOR_ERROR) || descriptor == nullptr)
+        return false;
+    any = true;
+    auto& operation = *reinterpret_cast<Operation*>(descriptor);
+    return operation.endpoint->complete(operation, receive, completion);
+}
+
+}  // namespace
+
+struct CompletionQueueOperations {
+    static ssize_t read(fid_cq* queue, void* buffer, std::size_t count) {
+        return guarded([&] { return queue_of(queue).read(buffer, count); });
+    }
+    static ssize_t readfrom(fid_cq* queue, void* buffer, std::size_t count, fi_addr_t* from) {
+        const ssize_t got = read(queue, buffer, count);
+        for (ssize_t index = 0; from != nullptr && index < got; ++index)
+            from[index] = FI_ADDR_NOTAVAIL;
+        return got;
+    }
+    static ssize_t readerr(fid_cq* queue, fi_cq_err_entry* entry, std::uint64_t) {
+        return guarded([&] { return queue_of(queue).read_error(entry); });
+    }
+    static ssize_t sread(fid_cq* queue, void* buffer, std::size_t count, const void*,
+                         int timeout_ms) {
+        return guarded([&] { return queue_of(queue).wait_and_read(buffer, count, timeout_ms); });
+    }
+    static ssize_t sreadfrom(fid_cq* queue, void* buffer, std::size_t count, fi_addr_t* from,
+                             const void* condition, int timeout_ms) {
+        const ssize_t got = sread(queue, buffer, count, condition, timeout_ms);
+        for (ssize_t index = 0; from != nullptr && index < got; ++index)
+            from[index] = FI_ADDR_NOTAVAIL;
+        return got;
+    }
+    static int signal(fid_cq* queue) { return queue_of(queue).signal(); }
+    static const char* strerror(fid_cq*, int provider_error, const void*, char* buffer,
+                                std::size_t length) {
+        const char* text = fi_strerror(error_of_status(static_cast<VIP_UINT32>(provider_error)));
+        if (buffer != nullptr && length != 0) {
+            std::strncpy(buffer, text, length - 1);
+            buffer[length - 1] = 0;
+        }
+        return text;
+    }
+    static int control(fid* queue, int command, void* argument) {
+        return queue_of(queue).control(command, argument);
+    }
+    static int close(fid* queue) {
+        if (queue_of(queue).users.any()) return -FI_EBUSY;
+        delete &queue_of(queue);
+        return 0;
+    }
+};
+
+namespace {
+
+using Operations = CompletionQueueOperations;
+fi_ops object_operations = {sizeof(fi_ops), Operations::close, unsupported, Operations::control,
+                            unsupported,    unsupported,       unsupported};
+fi_ops_cq queue_operations = {sizeof(fi_ops_cq),   Operations::read,    Operations::readfrom,
+                              Operations::readerr, Operations::sread,   Operations::sreadfrom,
+                              Operations::signal,  Operations::strerror};
+
+}  // namespace
+
+int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue,
+                          void* context) {
+    return guarded([&] {
+        const fi_cq_attr wanted = attributes != nullptr ? *attributes : fi_cq_attr{};
+        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
+            wanted.wait_obj != FI_WAIT_FD)
+            return -FI_ENOSYS;
+        if (wanted.format > FI_CQ_FORMAT_DATA) return -FI_ENOSYS;
+        *queue = new CompletionQueue(*static_cast<Domain*>(domain), wanted, false, context);
+        return 0;
+    });
+}
+
+CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, bool discards,
+                                 void* context)
+    : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
+      domain_(domain),
+      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
+      discards_(discards) {
+    if (attributes.wait_obj != FI_WAIT_NONE) {
+        descriptor_ = epoll_create1(EPOLL_CLOEXEC);
+        wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        epoll_event event{EPOLLIN, {}};
+        if (descriptor_ < 0 || wake_ < 0 ||
+            epoll_ctl(descriptor_, EPOLL_CTL_ADD, wake_, &event) != 0) {
+            ::close(descriptor_);
+            ::close(wake_);
+            throw std::bad_alloc();
+        }
+    }
+    if (!discards_) domain_.users.add();
+}
+
+CompletionQueue::~CompletionQueue() {
+    for (const Part& part : parts_) VipDestroyCQ(part.queue);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (wake_ >= 0) ::close(wake_);
+    if (!discards_) domain_.users.remove();
+}
+
+// Room ------------------------------------------------------------------------------------------
+
+bool CompletionQueue::add_part(std::uint32_t entries) {
+    Part part{nullptr, std::max(entries, part_size_min), 0};
+    if (VipCreateCQ(domain_.nic().handle(), part.room, &part.queue) != VIP_SUCCESS) return false;
+    if (descriptor_ >= 0) {
+        int readable = -1;
+        epoll_event event{EPOLLIN, {}};
+        if (ViaCQDescriptor(part.queue, &readable) != VIP_SUCCESS ||
+            epoll_ctl(descriptor_, EPOLL_CTL_ADD, readable, &event) != 0) {
+            VipDestroyCQ(part.queue);
+            return false;
+        }
+    }
+    parts_.push_back(part);
+    return true;
+}
+
+int CompletionQueue::reserve(std::uint32_t entries, VIP_CQ_HANDLE& queue) {
+    const auto limit = static_cast<std::uint32_t>(domain_.nic().attributes().MaxCQEntries);
+    const std::lock_guard guard(lock_);
+    for (Part& part : parts_) {
+        if (part.used + entries > limit) continue;
+        if (part.used + entries > part.room) {
+            const std::uint32_t room =
+                std::min(limit, std::max(2 * part.room, part.used + entries));
+            if (VipResizeCQ(part.queue, room) != VIP_SUCCESS) return -FI_ENOMEM;
+            part.room = room;
+        }
+        part.used += entries;
+        queue = part.queue;
+        return 0;
+    }
+    if (!add_part(entries)) return -FI_ENOMEM;
+    parts_.back().used = entries;
+    queue = parts_.back().queue;
+    return 0;
+}
+
+void CompletionQueue::give_back(VIP_CQ_HANDLE queue, std::uint32_t entries) {
+    const std::lock_guard guard(lock_);
+    for (Part& part : parts_)
+        if (part.queue == queue) part.used -= entries;
+}
+
+// Reading ---------------------------------------------------------------------------------------
+
+void CompletionQueue::write(void* buffer, std::size_t index, const Completion& completion) const {
+    if (format_ == FI_CQ_FORMAT_CONTEXT) {
+        static_cast<fi_cq_entry*>(buffer)[index] = {completion.context};
+    } else if (format_ == FI_CQ_FORMAT_MSG) {
+        static_cast<fi_cq_msg_entry*>(buffer)[index] = {completion.context, completion.flags,
+                                                        completion.length};
+    } else {
+        static_cast<fi_cq_data_entry*>(buffer)[index] = {completion.context, completion.flags,
+                                                         completion.length, completion.buffer,
+                                                         completion.data};
+    }
+}
+
+void CompletionQueue::keep(const Completion& completion) {
+    if (!discards_) kept_.push_back(completion);
+}
+
+std::size_t CompletionQueue::collect_from(const Part& part, void* buffer, std::size_t at,
+                                          std::size_t count) {
+    while (at < count) {
+        VIA_COMPLETION entries[batch];
+        VIP_UINT32 taken = 0;
+        const auto room = static_cast<VIP_UINT32>(std::min<std::size_t>(batch, count - at));
+        if (ViaCQDoneMany(part.queue, entries, room, &taken) != VIP_SUCCESS) break;
+        for (VIP_UINT32 index = 0; index < taken; ++index) {
+            Completion completion;
+            bool any = false;
+            if (!take(entries[index].ViHandle, entries[index].RecvQueue == VIP_TRUE, completion,
+                      any))
+                continue;
+            // Behind an error all is kept, so that it is read in order.
+            if (buffer == nullptr || completion.error != 0 || !kept_.empty())
+                keep(completion);
+            else
+                write(buffer, at++, completion);
+        }
+        if (!kept_.empty() && buffer != nullptr) break;
+    }
+    return at;
+}
+
+/// Completions for the program, or, without a buffer, up to `count` rounds' worth to be kept.
+std::size_t CompletionQueue::collect(void* buffer, std::size_t count) {
+    std::size_t got = 0;
+    while (buffer != nullptr && got < count && !kept_.empty() && kept_.front().error == 0) {
+        write(buffer, got++, kept_.front());
+        kept_.pop_front();
+    }
+    if (buffer == nullptr || kept_.empty())
+        for (const Part& part : parts_) {
+            got = collect_from(part, buffer, got, count);
+            if (buffer != nullptr && (got == count || !kept_.empty())) break;
+        }
+    return got;
+}
+
+ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
+    const std::lock_guard guard(lock_);
+    // Room for none: the program only wants things to go on.
+    const std::size_t got = count == 0 ? collect(nullptr, 1) : collect(buffer, count);
+    if (descriptor_ >= 0) show();
+    if (got != 0) return static_cast<ssize_t>(got);
+    if (kept_.empty()) return -FI_EAGAIN;
+    return kept_.front().error != 0 ? -FI_EAVAIL : 0;
+}
+
+void CompletionQueue::progress() {
+    const std::lock_guard guard(lock_);
+    collect(nullptr, 1);
+    if (descriptor_ >= 0) show();
+}
+
+ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
+    const std::lock_guard guard(lock_);
+    if (kept_.empty() || kept_.front().error == 0) return -FI_EAGAIN;
+    const Completion& completion = kept_.front();
+    entry->op_context = completion.context;
+    entry->flags = completion.flags;
+    entry->len = completion.length;
+    entry->buf = completion.buffer;
+    entry->data = completion.data;
+    entry->tag = 0;
+    entry->olen = 0;
+    entry->err = completion.error;
+    entry->prov_errno = static_cast<int>(completion.status);
+    entry->err_data_size = 0;
+    kept_.pop_front();
+    if (descriptor_ >= 0) show();
+    return 1;
+}
+
+void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
+    const std::lock_guard guard(lock_);
+    for (bool any = true; any;) {
+        Completion completion;
+        if (take(vi, receives, completion, any)) keep(completion);
+    }
+    if (descriptor_ >= 0) show();
+}
+
+// Waiting ---------------------------------------------------------------------------------------
+
+/// The descriptor is readable while something is kept or signalled; under the lock.
+void CompletionQueue::show() {
+    const bool wanted = signalled_ || !kept_.empty();
+    if (wanted == shown_) return;
+    shown_ = wanted;
+    std::uint64_t value = 1;
+    const ssize_t done =
+        wanted ? ::write(wake_, &value, sizeof value) : ::read(wake_, &value, sizeof value);
+    if (done < 0) FI_WARN(&provider, FI_LOG_CQ, "the completion queue's descriptor failed\n");
+}
+
+bool CompletionQueue::is_quiet() {
+    const std::lock_guard guard(lock_);
+    return kept_.empty() && !signalled_;
+}
+
+int CompletionQueue::signal() {
+    if (descriptor_ < 0) return -FI_ENOSYS;
+    const std::lock_guard guard(lock_);
+    signalled_ = true;
+    show();
+    return 0;
+}
+
+ssize_t CompletionQueue::wait_and_read(void* buffer, std::size_t count, int timeout_ms) {
+    using Clock = std::chrono::steady_clock;
+    if (descriptor_ < 0) return -FI_ENOSYS;
+    const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    for (;;) {
+        const ssize_t got = read(buffer, count);
+        if (got != -FI_EAGAIN) return got;
+        {
+            const std::lock_guard guard(lock_);
+            const bool interrupted = std::exchange(signalled_, false);
+            show();
+            if (interrupted) return -FI_EAGAIN;
+        }
+        int left = -1;
+        if (timeout_ms >= 0) {
+            left = static_cast<int>(
+                std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count());
+            if (left <= 0) return -FI_EAGAIN;
+        }
+        pollfd waited{descriptor_, POLLIN, 0};
+        if (::poll(&waited, 1, left) < 0 && errno != EINTR) return -errno;
+    }
+}
+
+int CompletionQueue::control(int command, void* argument) {
+    return tell_wait_object(descriptor_, command, argument);
+}
+
+}  // namespace via::fabric

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queue: VIA's, and a queue of ours for errors and for what endpoints left when closed.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "common.hpp"
+#include "operation.hpp"
+
+namespace via::fabric {
+
+class Domain;
+
+class CompletionQueue : public fid_cq {
+public:
+    static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context);
+    /// `discards`: nobody reads it; it is there for queues that were bound to none.
+    CompletionQueue(Domain& domain, const fi_cq_attr& attributes, bool discards, void* context);
+    ~CompletionQueue();
+
+    /// Room for `entries` more, so that the queue never overflows. 0 and VIA's queue that has it.
+    int reserve(std::uint32_t entries, VIP_CQ_HANDLE& queue);
+    void give_back(VIP_CQ_HANDLE queue, std::uint32_t entries);
+    /// Takes all that is left on a queue of a VI that is disconnected.
+    void drain(VIP_VI_HANDLE vi, bool receives);
+    /// Takes what has completed, so that counters count; the program reads it later.
+    void progress();
+    /// May the program sleep on the descriptor?
+    bool is_quiet();
+
+    Users users;
+
+private:
+    friend struct CompletionQueueOperations;
+    struct Part {
+        VIP_CQ_HANDLE queue;
+        std::uint32_t room;
+        std::uint32_t used;
+    };
+
+    ssize_t read(void* buffer, std::size_t count);
+    ssize_t read_error(fi_cq_err_entry* entry);
+    ssize_t wait_and_read(void* buffer, std::size_t count, int timeout_ms);
+    int signal();
+    int control(int command, void* argument);
+    std::size_t collect(void* buffer, std::size_t count);
+    std::size_t collect_from(const Part& part, void* buffer, std::size_t at, std::size_t count);
+    void keep(const Completion& completion);
+    void write(void* buffer, std::size_t index, const Completion& completion) const;
+    bool add_part(std::uint32_t entries);
+    void show();
+
+    Domain& domain_;
+    const fi_cq_format format_;
+    const bool discards_;
+    SpinLock lock_;
+    std::vector<Part> parts_;
+    std::deque<Completion> kept_;
+    bool signalled_ = false;
+    bool shown_ = false;
+    int descriptor_ = -1;  ///< epoll over VIA's queues and `wake_`; if asked for
+    int wake_ = -1;        ///< readable while something is kept, or signalled
+};
+
+}  // namespace via::fabric

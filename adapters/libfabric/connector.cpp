@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "connector.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "endpoint.hpp"
+
+namespace via::fabric {
+
+using std::chrono::milliseconds;
+
+std::thread start_thread(void (*work)(void*), void* argument) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct Restore {
+        sigset_t* mask;
+        ~Restore() { pthread_sigmask(SIG_SETMASK, mask, nullptr); }
+    } restore{&before};
+    return std::thread(work, argument);
+}
+
+Connector::~Connector() {
+    {
+        const std::lock_guard guard(lock_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Connector::start(Endpoint& endpoint) {
+    const std::lock_guard guard(lock_);
+    waiting_.push_back(&endpoint);
+    if (idle_ >= waiting_.size() || threads_.size() == threads_max) {
+        changed_.notify_all();
+        return;
+    }
+    try {
+        threads_.push_back(start_thread(run, this));
+    } catch (...) {
+        if (!threads_.empty()) return;  // one of the others will come to it
+        waiting_.pop_back();
+        throw;
+    }
+}
+
+void Connector::cancel(Endpoint& endpoint) {
+    std::unique_lock guard(lock_);
+    std::erase(waiting_, &endpoint);
+    if (!running_.contains(&endpoint)) return;
+    cancelled_.insert(&endpoint);
+    changed_.notify_all();
+    while (running_.contains(&endpoint)) {
+        // Again and again: the thread may be just about to ask.
+        guard.unlock();
+        endpoint.interrupt();
+        guard.lock();
+        changed_.wait_for(guard, milliseconds(1));
+    }
+    cancelled_.erase(&endpoint);
+}
+
+void Connector::run(void* self) { static_cast<Connector*>(self)->serve(); }
+
+void Connector::serve() {
+    std::unique_lock guard(lock_);
+    for (;;) {
+        ++idle_;
+        changed_.wait(guard, [&] { return stopping_ || !waiting_.empty(); });
+        --idle_;
+        if (stopping_) return;
+        Endpoint& endpoint = *waiting_.front();
+        waiting_.pop_front();
+        running_.insert(&endpoint);
+        connect(endpoint, guard);
+        running_.erase(&endpoint);
+        changed_.notify_all();
+    }
+}
+
+/// A listener is not there for a moment after each request that it got: asks again for a while.
+void Connector::connect(Endpoint& endpoint, std::unique_lock<std::mutex>& guard) {
+    const auto give_up = std::chrono::steady_clock::now() + milliseconds(1000);
+    for (milliseconds pause(1);; pause = std::min(2 * pause, milliseconds(16))) {
+        guard.unlock();
+        const bool last = std::chrono::steady_clock::now() >= give_up;
+        const bool done = endpoint.try_connect(last);
+        guard.lock();
+        if (done) return;
+        changed_.wait_for(guard, pause, [&] { return cancelled_.contains(&endpoint); });
+        if (cancelled_.contains(&endpoint)) return;
+    }
+}
+
+}  // namespace via::fabric

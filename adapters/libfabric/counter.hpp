@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A counter of completions.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "common.hpp"
+
+namespace via::fabric {
+
+class CompletionQueue;
+class Domain;
+
+class Counter : public fid_cntr {
+public:
+    static int open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** counter,
+                    void* context);
+
+    /// `queue` has completions that count; the same one may be named several times.
+    void watch(CompletionQueue& queue);
+    void unwatch(CompletionQueue& queue);
+    void count(bool error) { (error ? errors_ : value_).fetch_add(1, std::memory_order_release); }
+    Users users;
+
+private:
+    friend struct CounterOperations;
+    Counter(Domain& domain, void* context);
+    ~Counter();
+    void progress();
+    int wait(std::uint64_t threshold, int timeout_ms);
+
+    Domain& domain_;
+    std::mutex lock_;
+    std::vector<CompletionQueue*> queues_;
+    std::atomic<std::uint64_t> value_{0};
+    std::atomic<std::uint64_t> errors_{0};
+};
+
+}  // namespace via::fabric

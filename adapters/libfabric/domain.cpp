@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "domain.hpp"
+
+#include "completion_queue.hpp"
+#include "counter.hpp"
+#include "endpoint.hpp"
+
+namespace via::fabric {
+
+int close_domain(fid* domain) {
+    auto& object = *static_cast<Domain*>(reinterpret_cast<fid_domain*>(domain));
+    if (object.users.any()) return -FI_EBUSY;
+    delete &object;
+    return 0;
+}
+
+namespace {
+
+fi_ops object_operations = {sizeof(fi_ops), close_domain, unsupported, unsupported,
+                            unsupported,    unsupported,  unsupported};
+fi_ops_domain domain_operations = {sizeof(fi_ops_domain), unsupported, CompletionQueue::open,
+                                   Endpoint::open,        unsupported, Counter::open,
+                                   unsupported,           unsupported, unsupported,
+                                   unsupported,           unsupported, unsupported};
+
+}  // namespace
+
+Domain::Domain(Fabric& fabric, std::shared_ptr<Nic> nic, void* context)
+    : fid_domain{{FI_CLASS_DOMAIN, context, &object_operations},
+                 &domain_operations,
+                 &memory_operations},
+      fabric_(fabric),
+      nic_(std::move(nic)) {
+    fabric_.users.add();
+}
+
+Domain::~Domain() { fabric_.users.remove(); }
+
+int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
+    return guarded([&] {
+        auto& owner = *static_cast<Fabric*>(fabric);
+        std::shared_ptr<Nic> nic;
+        if (const int error = owner.nic(info, nic)) return error;
+        *domain = new Domain(owner, std::move(nic), context);
+        return 0;
+    });
+}
+
+CompletionQueue& Domain::unread() {
+    const std::lock_guard guard(lock_);
+    if (!unread_) unread_ = std::make_unique<CompletionQueue>(*this, fi_cq_attr{}, true, nullptr);
+    return *unread_;
+}
+
+}  // namespace via::fabric

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// An endpoint: a VI, its descriptors, and where its completions and events go.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "common.hpp"
+#include "completion_queue.hpp"
+#include "counter.hpp"
+#include "domain.hpp"
+#include "event_queue.hpp"
+#include "operation.hpp"
+#include "passive_endpoint.hpp"
+
+namespace via::fabric {
+
+/// What is to be posted; all of it is the program's.
+struct Transfer {
+    VIP_UINT16 control;   ///< VIP_CONTROL_ bits
+    std::uint64_t flags;  ///< of the completion
+    const iovec* pieces;
+    std::size_t count;
+    void* context;
+    bool visible = true;
+    bool copied = false;  ///< the memory is the program's again at once
+    std::uint64_t remote_address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t data = 0;
+};
+
+class Endpoint : public fid_ep {
+public:
+    static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+
+    // Threads of the connector ------------------------------------------------------------------
+    /// Asks the peer once, sleeping; true: that is the outcome, and it was told. `last`: whatever
+    /// the answer is, it is the outcome.
+    bool try_connect(bool last);
+    /// Wakes who is in try_connect().
+    void interrupt();
+
+    // The NIC's thread
+    void on_connection_lost(VIP_ERROR_CODE error);
+
+    // Whoever reads completions; under the queue's lock
+    /// Tells of an operation that is done, and takes it back; false: the program wants no word.
+    bool complete(Operation& operation, bool receive, Completion& completion);
+
+    // The data path (transfer.cpp); any thread
+    ssize_t send(const Transfer& transfer);
+    ssize_t receive(const iovec* pieces, std::size_t count, void* context, bool visible);
+
+    std::uint64_t transmit_flags() const { return transmit_flags_; }
+    std::uint64_t receive_flags() const { return receive_flags_; }
+    bool tells_always(bool receives) const { return !side(receives).selective; }
+    bool writes_with_data() const { return writes_with_data_; }
+    bool completes_on_delivery() const {
+        return attributes_.ReliabilityLevel == VIP_SERVICE_RELIABLE_RECEPTION;
+    }
+
+private:
+    friend struct EndpointOperations;
+    enum class State : std::uint8_t { created, enabled, connecting, connected, ended };
+    /// One of the two directions.
+    struct Side {
+        CompletionQueue* queue = nullptr;
+        VIP_CQ_HANDLE part = nullptr;
+        bool selective = false;
+        OperationRing ring;
+    };
+
+    Endpoint(Domain& domain, const fi_info& info, void* context);
+    ~Endpoint();
+    Side& side(bool receives) { return receives ? receives_ : sends_; }
+    const Side& side(bool receives) const { return receives ? receives_ : sends_; }
+
+    int bind(::fid* object, std::uint64_t flags);
+    int bind_queue(CompletionQueue& queue, std::uint64_t flags);
+    int bind_counter(Counter& counter, std::uint64_t flags);
+    int enable();
+    int make_vi();
+    int connect(const void* address, const void* data, std::size_t length);
+    int accept(const void* data, std::size_t length);
+    int shut_down();
+    void connected(const std::uint8_t* data, std::size_t length);
+    void count(std::uint64_t flags, bool receive, bool error);
+    ssize_t not_now() const;
+    void fill_pieces(Operation& operation, std::size_t segment, const Transfer& transfer,
+                     std::size_t from, std::size_t length);
+    ssize_t post(Side& to, Operation& operation, bool receives);
+
+    Domain& domain_;
+    EventQueue* events_ = nullptr;
+    Side sends_;
+    Side receives_;
+    Counter* counters_[4] = {};            ///< of sends, receives, reads, writes
+    std::unique_ptr<std::byte[]> copies_;  ///< of injected messages, by place in the ring
+    VIP_VI_HANDLE vi_ = nullptr;
+    VIP_VI_ATTRIBUTES attributes_{};
+    std::uint32_t send_size_;
+    std::uint32_t receive_size_;
+    std::uint64_t transmit_flags_;
+    std::uint64_t receive_flags_;
+    bool writes_with_data_;
+    int cut_error_ = 0;  ///< of an earlier piece of the RDMA that now ends
+    VIP_UINT32 cut_status_ = 0;
+
+    std::mutex state_lock_;  ///< the state, and the order of events
+    std::atomic<State> state_{State::created};
+    bool lost_early_ = false;  ///< the connection ended before we knew that there was one
+    std::unique_ptr<ConnectRequest> request_;
+    sockaddr_in peer_{};
+    std::uint8_t data_[connect_data_max];
+    VIP_UINT32 data_length_ = 0;
+};
+
+/// libfabric's operations on data (transfer.cpp).
+extern fi_ops_msg message_operations;
+extern fi_ops_rma rma_operations;
+
+}  // namespace via::fabric

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "info.hpp"
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "address.hpp"
+#include "devices.hpp"
+
+namespace via::fabric {
+namespace {
+
+constexpr std::uint64_t message_caps = FI_MSG | FI_SEND | FI_RECV;
+constexpr std::uint64_t rma_caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t all_caps = message_caps | rma_caps | domain_caps;
+constexpr std::uint64_t tx_flags =
+    FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+constexpr std::uint64_t tx_order = FI_ORDER_SAS | FI_ORDER_SAW;
+/// VIA has one address space per region, makes the handles itself, and touches the pages.
+constexpr int rma_mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
+
+struct Wish {
+    std::uint32_t version;
+    std::uint64_t caps;  ///< 0: none
+    int mr_mode;         ///< as asked for; only with `has_mr_mode`
+    bool has_mr_mode;
+    bool rma;  ///< RMA is to be had
+};
+
+bool endpoint_fits(const fi_ep_attr* wanted) {
+    if (wanted == nullptr) return true;
+    return (wanted->type == FI_EP_UNSPEC || wanted->type == FI_EP_MSG) &&
+           wanted->protocol == FI_PROTO_UNSPEC && wanted->max_msg_size <= message_size_max &&
+           wanted->msg_prefix_size == 0 && wanted->tx_ctx_cnt <= 1 && wanted->rx_ctx_cnt <= 1 &&
+           wanted->auth_key_size == 0;
+}
+
+bool transmit_fits(const fi_tx_attr* wanted) {
+    if (wanted == nullptr) return true;
+    return (wanted->caps & ~all_caps) == 0 && (wanted->op_flags & ~tx_flags) == 0 &&
+           (wanted->msg_order & ~tx_order) == 0 &&
+           (wanted->comp_order & ~std::uint64_t{FI_ORDER_STRICT}) == 0 &&
+           wanted->inject_size <= inject_size_max && wanted->size <= queue_size_max &&
+           wanted->iov_limit <= segments_max && wanted->rma_iov_limit <= 1;
+}
+
+bool receive_fits(const fi_rx_attr* wanted) {
+    if (wanted == nullptr) return true;
+    return (wanted->caps & ~all_caps) == 0 && (wanted->op_flags & ~FI_COMPLETION) == 0 &&
+           (wanted->msg_order & ~tx_order) == 0 &&
+           (wanted->comp_order & ~std::uint64_t{FI_ORDER_STRICT}) == 0 &&
+           wanted->total_buffered_recv == 0 && wanted->size <= queue_size_max &&
+           wanted->iov_limit <= segments_max;
+}
+
+bool domain_fits(const fi_domain_attr* wanted) {
+    if (wanted == nullptr) return true;
+    return (wanted->caps & ~domain_caps) == 0 && wanted->mr_key_size <= sizeof(std::uint64_t) &&
+           wanted->cq_data_size <= sizeof(VIP_UINT32) && wanted->max_ep_srx_ctx == 0 &&
+           wanted->max_ep_stx_ctx == 0 && wanted->auth_key_size == 0 && wanted->mr_iov_limit <= 1;
+}
+
+/// Can the program live with the way we register memory? Only RMA needs registered memory at all.
+bool memory_fits(const Wish& wish) {
+    if (!wish.has_mr_mode || wish.mr_mode == FI_MR_BASIC) return true;
+    if (wish.mr_mode == FI_MR_UNSPEC && FI_VERSION_LT(wish.version, FI_VERSION(1, 5))) return true;
+    return (wish.mr_mode & FI_MR_SCALABLE) == 0 && (wish.mr_mode & rma_mr_mode) == rma_mr_mode;
+}
+
+int mr_mode_for(const Wish& wish) {
+    if (FI_VERSION_LT(wish.version, FI_VERSION(1, 5)) ||
+        (wish.has_mr_mode && wish.mr_mode == FI_MR_BASIC))
+        return FI_MR_BASIC;
+    return wish.rma ? rma_mr_mode : 0;
+}
+
+bool read_wish(std::uint32_t version, const fi_info* hints, Wish& wish) {
+    wish = {version, 0, 0, false, true};
+    if (hints == nullptr) return true;
+    if (!endpoint_fits(hints->ep_attr) || !transmit_fits(hints->tx_attr) ||
+        !receive_fits(hints->rx_attr) || !domain_fits(hints->domain_attr))
+        return false;
+    if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
+        hints->addr_format != FI_SOCKADDR_IN)
+        return false;
+    wish.caps = hints->caps;
+    if ((wish.caps & ~all_caps) != 0) return false;
+    wish.has_mr_mode = hints->domain_attr != nullptr;
+    if (wish.has_mr_mode) wish.mr_mode = hints->domain_attr->mr_mode;
+    wish.rma = (wish.caps & rma_caps) != 0;
+    if (wish.caps == 0) wish.rma = memory_fits(wish);
+    return !wish.rma || memory_fits(wish);
+}
+
+std::uint64_t caps_for(const Wish& wish) {
+    if (wish.caps == 0) return wish.rma ? all_caps : message_caps | domain_caps;
+    std::uint64_t caps = wish.caps;
+    if ((caps & FI_MSG) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+    const std::uint64_t detail = rma_caps & ~FI_RMA;
+    if ((caps & FI_RMA) != 0 && (caps & detail) == 0) caps |= detail;
+    return caps | domain_caps;
+}
+
+void* copy_of(const sockaddr_in& address) {
+    void* copy = std::malloc(sizeof address);
+    if (copy == nullptr) throw std::bad_alloc();
+    return std::memcpy(copy, &address, sizeof address);
+}
+
+char* copy_of(const std::string& text) {
+    char* copy = strdup(text.c_str());
+    if (copy == nullptr) throw std::bad_alloc();
+    return copy;
+}
+
+std::size_t asked(std::size_t wanted, std::size_t otherwise) {
+    return wanted != 0 ? wanted : otherwise;
+}
+
+void fill_queues(fi_info& info, const fi_info* hints) {
+    const fi_tx_attr* tx = hints != nullptr ? hints->tx_attr : nullptr;
+    const fi_rx_attr* rx = hints != nullptr ? hints->rx_attr : nullptr;
+    *info.tx_attr = {};
+    info.tx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE);
+    info.tx_attr->mode = info.mode;
+    info.tx_attr->op_flags = tx != nullptr ? tx->op_flags : 0;
+    info.tx_attr->msg_order = tx_order;
+    info.tx_attr->comp_order = FI_ORDER_STRICT;
+    info.tx_attr->inject_size = inject_size_max;
+    info.tx_attr->size = asked(tx != nullptr ? tx->size : 0, queue_size_default);
+    info.tx_attr->iov_limit = segments_max;
+    info.tx_attr->rma_iov_limit = 1;
+    *info.rx_attr = {};
+    info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
+    info.rx_attr->mode = info.mode;
+    info.rx_attr->op_flags = rx != nullptr ? rx->op_flags : 0;
+    info.rx_attr->msg_order = tx_order;
+    info.rx_attr->comp_order = FI_ORDER_STRICT;
+    info.rx_attr->size = asked(rx != nullptr ? rx->size : 0, queue_size_default);
+    info.rx_attr->iov_limit = segments_max;
+}
+
+void fill_endpoint(fi_ep_attr& attributes) {
+    attributes = {};
+    attributes.type = FI_EP_MSG;
+    attributes.protocol = FI_PROV_SPECIFIC | 0x564941;  // nobody else speaks it
+    attributes.protocol_version = 1;
+    attributes.max_msg_size = message_size_max;
+    attributes.tx_ctx_cnt = 1;
+    attributes.rx_ctx_cnt = 1;
+}
+
+void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hints) {
+    const fi_domain_attr* wanted = hints != nullptr ? hints->domain_attr : nullptr;
+    const auto progress = [](fi_progress asked_for) {
+        return asked_for == FI_PROGRESS_UNSPEC ? FI_PROGRESS_AUTO : asked_for;
+    };
+    attributes.domain = wanted != nullptr ? wanted->domain : nullptr;
+    attributes.threading = wanted != nullptr && wanted->threading != FI_THREAD_UNSPEC
+                               ? wanted->threading
+                               : FI_THREAD_SAFE;
+    attributes.control_progress =
+        progress(wanted != nullptr ? wanted->control_progress : FI_PROGRESS_UNSPEC);
+    attributes.data_progress =
+        progress(wanted != nullptr ? wanted->data_progress : FI_PROGRESS_UNSPEC);
+    attributes.resource_mgmt = FI_RM_ENABLED;
+    attributes.av_type = wanted != nullptr ? wanted->av_type : FI_AV_UNSPEC;
+    attributes.mr_mode = mr_mode_for(wish);
+    attributes.mr_key_size = sizeof(VIP_MEM_HANDLE);
+    attributes.cq_data_size = sizeof(VIP_UINT32);
+    attributes.cq_cnt = 1024;
+    attributes.ep_cnt = 65536;
+    attributes.tx_ctx_cnt = 65536;
+    attributes.rx_ctx_cnt = 65536;
+    attributes.max_ep_tx_ctx = 1;
+    attributes.max_ep_rx_ctx = 1;
+    attributes.cntr_cnt = 65536;
+    attributes.mr_iov_limit = 1;
+    attributes.caps = domain_caps;
+    attributes.mr_cnt = std::size_t{1} << 20;
+}
+
+Info describe(const Device& device, const Wish& wish, const fi_info* hints) {
+    Info info(fi_allocinfo(), fi_freeinfo);
+    if (!info) throw std::bad_alloc();
+    info->caps = caps_for(wish);
+    // A write with data takes a receive of the program's.
+    info->mode = hints == nullptr ? FI_RX_CQ_DATA : hints->mode & FI_RX_CQ_DATA;
+    info->addr_format = FI_SOCKADDR_IN;
+    fill_queues(*info, hints);
+    fill_endpoint(*info->ep_attr);
+    fill_domain(*info->domain_attr, wish, hints);
+    info->domain_attr->name = copy_of(device.name);
+    info->fabric_attr->name = copy_of(device.network);
+    info->fabric_attr->prov_version = provider.version;
+    info->fabric_attr->fabric =
+        hints != nullptr && hints->fabric_attr != nullptr ? hints->fabric_attr->fabric : nullptr;
+    return info;
+}
+
+// Addresses -------------------------------------------------------------------------------------
+
+/// What node and service, or the hints, say: 0, or an error of libfabric's.
+int resolve(const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
+            sockaddr_in& source, sockaddr_in& destination) {
+    source = {};
+    destination = {};
+    if (hints != nullptr && is_socket_address(hints->src_addr, hints->src_addrlen))
+        std::memcpy(&source, hints->src_addr, sizeof source);
+    if (hints != nullptr && is_socket_address(hints->dest_addr, hints->dest_addrlen))
+        std::memcpy(&destination, hints->dest_addr, sizeof destination);
+    if (node == nullptr && service == nullptr) return 0;
+    addrinfo wanted{};
+    wanted.ai_family = AF_INET;
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = ((flags & FI_SOURCE) != 0 ? AI_PASSIVE : 0) |
+                      ((flags & FI_NUMERICHOST) != 0 ? AI_NUMERICHOST : 0);
+    addrinfo* found = nullptr;
+    if (getaddrinfo(node, service, &wanted, &found) != 0) return -FI_ENODATA;
+    sockaddr_in& to = (flags & FI_SOURCE) != 0 ? source : destination;
+    // Without a node a service names a port of ours.
+    if (node != nullptr || (flags & FI_SOURCE) != 0)
+        std::memcpy(&to, found->ai_addr, sizeof to);
+    else
+        source.sin_port = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port;
+    freeaddrinfo(found);
+    return 0;
+}
+
+bool is_loopback(const sockaddr_in& address) {
+    return (ntohl(address.sin_addr.s_addr) >> 24) == 127;
+}
+
+/// Is the NIC at the source that the program names? Any source, and loopback's, mean this host.
+bool is_at(const Device& device, const sockaddr_in& source) {
+    return source.sin_family == 0 || source.sin_addr.s_addr == htonl(INADDR_ANY) ||
+           source.sin_addr.s_addr == device.address.sin_addr.s_addr;
+}
+
+bool is_named(const Device& device, const fi_info* hints) {
+    if (hints == nullptr) return true;
+    const char* domain = hints->domain_attr != nullptr ? hints->domain_attr->name : nullptr;
+    const char* fabric = hints->fabric_attr != nullptr ? hints->fabric_attr->name : nullptr;
+    return (domain == nullptr || device.name == domain) &&
+           (fabric == nullptr || device.network == fabric);
+}
+
+/// A program that searches wants one way to everybody, not all there are: with several that look
+/// alike an MPI library deals them out to its ranks.
+bool is_search(const fi_info* hints) {
+    return hints != nullptr && hints->caps != 0 &&
+           (hints->domain_attr == nullptr || hints->domain_attr->name == nullptr);
+}
+
+/// Is that this host by another of its names? A NIC has one address.
+bool is_here(const sockaddr_in& address, const Device& device, const std::vector<Device>& all) {
+    if (device.name != "shm")
+        return !device.name.starts_with("shm") && address.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+    return std::ranges::any_of(all, [&](const Device& other) {
+        return other.address.sin_addr.s_addr == address.sin_addr.s_addr;
+    });
+}
+
+void place(fi_info& info, const Device& device, const std::vector<Device>& all,
+           const sockaddr_in& source, const sockaddr_in& destination) {
+    sockaddr_in own = device.address;
+    own.sin_port = source.sin_port;
+    info.src_addr = copy_of(own);
+    info.src_addrlen = sizeof own;
+    if (destination.sin_family == 0) return;
+    sockaddr_in peer = destination;
+    if (is_here(peer, device, all)) peer.sin_addr = device.address.sin_addr;
+    info.dest_addr = copy_of(peer);
+    info.dest_addrlen = sizeof peer;
+}
+
+}  // namespace
+
+std::size_t transfer_size() {
+    std::size_t wanted = transfer_size_max;
+    if (fi_param_get_size_t(&provider, "max_transfer_size", &wanted) != 0) return transfer_size_max;
+    return std::clamp(wanted, std::size_t{4096}, transfer_size_max);
+}
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** answer) {
+    return guarded([&] {
+        Wish wish;
+        if (!read_wish(version, hints, wish)) return -FI_ENODATA;
+        sockaddr_in source;
+        sockaddr_in destination;
+        if (const int error = resolve(node, service, flags, hints, source, destination))
+            return error;
+        const std::vector<Device> devices = find_devices();
+        Info first(nullptr, fi_freeinfo);
+        fi_info* last = nullptr;
+        const auto add = [&](const Device& device) {
+            if (!is_named(device, hints) || !is_at(device, source)) return;
+            if (last != nullptr && is_search(hints)) return;
+            Info info = describe(device, wish, hints);
+            place(*info, device, devices, source, destination);
+            fi_info* next = info.release();
+            if (last == nullptr)
+                first.reset(next);
+            else
+                last->next = next;
+            last = next;
+        };
+        for (const Device& device : devices) add(device);
+        if (first == nullptr && is_loopback(source)) {
+            source.sin_addr.s_addr = htonl(INADDR_ANY);
+            for (const Device& device : devices) add(device);
+        }
+        if (first == nullptr) return -FI_ENODATA;
+        *answer = first.release();
+        return 0;
+    });
+}
+
+}  // namespace via::fabric

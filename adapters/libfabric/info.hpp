@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the provider says it can do, and which of its NICs fit what a program asks for.
+#pragma once
+
+#include "common.hpp"
+
+namespace via::fabric {
+
+inline constexpr std::size_t queue_size_max = 1024;     ///< VIA: descriptors of a queue
+inline constexpr std::size_t queue_size_default = 256;  ///< what an endpoint's queues hold
+inline constexpr std::size_t inject_size_max = 192;     ///< bytes copied by an injected message
+inline constexpr std::size_t segments_max = 4;          ///< pieces of memory of one operation
+inline constexpr std::size_t transfer_size_max = std::size_t{1} << 30;  ///< VIA: of one message
+inline constexpr std::size_t message_size_max = std::size_t{1} << 40;   ///< by RDMA, in pieces
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** info);
+
+/// Parameter `max_transfer_size`: where RDMA is cut; otherwise as large as VIA allows.
+std::size_t transfer_size();
+
+}  // namespace via::fabric

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where libfabric enters, once, when it loads its providers. Nothing is opened or started here.
+#include "common.hpp"
+#include "fabric.hpp"
+#include "info.hpp"
+
+namespace via::fabric {
+
+namespace {
+void clean_up() {}
+}  // namespace
+
+fi_provider provider = {FI_VERSION(0, 1), FI_VERSION(1, 17), {},      "via",
+                        get_info,         Fabric::open,      clean_up};
+
+int tell_wait_object(int descriptor, int command, void* argument) noexcept {
+    if (command == FI_GETWAIT && descriptor >= 0) {
+        *static_cast<int*>(argument) = descriptor;
+        return 0;
+    }
+    if (command == FI_GETWAITOBJ) {
+        *static_cast<fi_wait_obj*>(argument) = descriptor >= 0 ? FI_WAIT_FD : FI_WAIT_NONE;
+        return 0;
+    }
+    return -FI_ENOSYS;
+}
+
+int error_of(VIP_RETURN code) noexcept {
+    switch (code) {
+        case VIP_SUCCESS:
+            return FI_SUCCESS;
+        case VIP_NOT_DONE:
+            return FI_EAGAIN;
+        case VIP_INVALID_PARAMETER:
+            return FI_EINVAL;
+        case VIP_ERROR_RESOURCE:
+            return FI_ENOMEM;
+        case VIP_TIMEOUT:
+            return FI_ETIMEDOUT;
+        case VIP_REJECT:
+        case VIP_NO_MATCH:
+            return FI_ECONNREFUSED;
+        case VIP_INVALID_RELIABILITY_LEVEL:
+        case VIP_INVALID_MTU:
+        case VIP_INVALID_QOS:
+        case VIP_INVALID_PTAG:
+        case VIP_INVALID_RDMAREAD:
+            return FI_EINVAL;
+        case VIP_DESCRIPTOR_ERROR:
+            return FI_EIO;
+        case VIP_INVALID_STATE:
+            return FI_EOPBADSTATE;
+        case VIP_ERROR_NAMESERVICE:
+            return FI_EADDRNOTAVAIL;
+        case VIP_NOT_REACHABLE:
+            return FI_EHOSTUNREACH;
+        case VIP_ERROR_NOT_SUPPORTED:
+            return FI_EOPNOTSUPP;
+    }
+    return FI_EOTHER;
+}
+
+int error_of_status(VIP_UINT32 status) noexcept {
+    if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) != 0) return FI_ECANCELED;
+    if ((status & VIP_STATUS_LENGTH_ERROR) != 0) return FI_ETRUNC;
+    if ((status & (VIP_STATUS_PROTECTION_ERROR | VIP_STATUS_RDMA_PROT_ERROR)) != 0)
+        return FI_EACCES;
+    if ((status & VIP_STATUS_REMOTE_DESC_ERROR) != 0) return FI_EREMOTEIO;
+    if ((status & VIP_STATUS_FORMAT_ERROR) != 0) return FI_EINVAL;
+    return FI_EIO;
+}
+
+}  // namespace via::fabric
+
+extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void) {
+    using via::fabric::provider;
+    fi_param_define(&provider, "device", FI_PARAM_STRING,
+                    "NICs to offer, the best first, with ; between them: shm, auto:eth0, "
+                    "udp:eth0 (default: all, auto before shm before udp)");
+    fi_param_define(&provider, "max_transfer_size", FI_PARAM_SIZE_T,
+                    "bytes of one RDMA of the NIC; longer ones are cut (default: 1 GiB)");
+    return &provider;
+}

@@ -1,0 +1,120 @@
+#include "agent/shared_directory.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/directory.hpp"
+#include "agent/file.hpp"
+#include "agent/process.hpp"
+
+namespace via::agent {
+
+namespace {
+
+constexpr mode_t shared_mode = 0711;
+constexpr const char* random_end = "-XXXXXX";
+
+/// Everybody may make names there, and nobody but their owner and the system take them away.
+bool is_common(const std::string& place) {
+    struct stat status;
+    return lstat(place.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+           (status.st_uid == 0 || status.st_uid == geteuid()) && (status.st_mode & 01000) != 0 &&
+           access(place.c_str(), W_OK | X_OK | R_OK) == 0;
+}
+
+bool is_shared_by_us(const std::string& path) {
+    struct stat status;
+    return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+           status.st_uid == geteuid() && (status.st_mode & 07777) == shared_mode;
+}
+
+/// Where the link leads, if that is a directory of ours that was made for it.
+std::string linked_directory(const std::string& link, const std::string& begin) {
+    char target[PATH_MAX];
+    const ssize_t length = readlink(link.c_str(), target, sizeof target);
+    std::string path(target, length < 0 ? 0 : static_cast<std::size_t>(length));
+    return path.starts_with(begin) && is_shared_by_us(path) ? path : std::string();
+}
+
+/// Of processes that were killed, or of hosts (network namespaces) that are gone: nothing in it is
+/// locked any more. One that was made just now may be about to be used.
+bool is_left_over(const std::string& path) {
+    constexpr time_t young_seconds = 60;
+    struct stat status;
+    if (!is_shared_by_us(path) || lstat(path.c_str(), &status) < 0 ||
+        status.st_mtime > time(nullptr) - young_seconds)
+        return false;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+        if (!entry.is_regular_file(error) || entry.is_symlink(error)) continue;
+        const File file(open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+        struct flock lock{};
+        lock.l_type = F_RDLCK;
+        if (fcntl(file.get(), F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK) return false;
+    }
+    return !error;
+}
+
+void remove_left_over(const std::string& place) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+        const std::string path = entry.path();
+        if (path.starts_with(place + "/openvia-") && is_left_over(path))
+            std::filesystem::remove_all(path, error);
+    }
+}
+
+/// Empty and errno: it cannot be made.
+std::string make_linked_directory(const std::string& link, const std::string& begin) {
+    remove_left_over(begin.substr(0, begin.rfind('/')));
+    std::string path = begin + random_end;
+    if (mkdtemp(path.data()) == nullptr) return {};
+    if (chmod(path.c_str(), shared_mode) == 0) {
+        // Leads to one that is gone; or is a folder from when there was no place, which stays if
+        // somebody is in it.
+        if (unlink(link.c_str()) < 0 && errno == EISDIR) rmdir(link.c_str());
+        if (symlink(path.c_str(), link.c_str()) == 0) return path;
+    }
+    const int error = errno;
+    rmdir(path.c_str());
+    errno = error;
+    return {};
+}
+
+}  // namespace
+
+std::expected<SharedDirectory, std::string> shared_directory(const std::string& parent,
+                                                             const std::string& name,
+                                                             const std::string& place) {
+    const auto host = host_folder();
+    if (!host) return std::unexpected(host.error());
+    const std::string begin = place + "/openvia-" + *host + "-" + name;
+    const std::string link = parent + "/" + name;
+    if (is_common(place)) {
+        // Two processes of ours make one.
+        const File lock(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        while (lock.valid() && flock(lock.get(), LOCK_EX) < 0 && errno == EINTR) {
+        }
+        std::string path = linked_directory(link, begin);
+        if (path.empty()) path = make_linked_directory(link, begin);
+        if (!path.empty()) return SharedDirectory{path, true};
+        if (errno != EEXIST)
+            return std::unexpected("cannot make a directory in " + place + ": " + strerror(errno));
+    }
+    log(2, "other users' NICs are not found: no common place %s", place.c_str());
+    const auto own = sub_directory(parent, name);
+    if (!own) return std::unexpected(own.error());
+    return SharedDirectory{*own, false};
+}
+
+}  // namespace via::agent

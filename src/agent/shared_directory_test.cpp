@@ -1,0 +1,95 @@
+#include "agent/shared_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "agent/directory.hpp"
+#include "agent/test_support.hpp"
+
+namespace via::agent {
+namespace {
+
+using test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+mode_t mode_of(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(lstat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
+}
+
+struct Common : TemporaryFolder {
+    Common() { EXPECT_EQ(chmod(path().c_str(), 01777), 0); }
+};
+
+TEST(SharedDirectory, IsOneForEachNameThatOthersMayLookInto) {
+    const Common place;
+    const TemporaryFolder ours;
+    const auto first = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(first) << first.error();
+    EXPECT_TRUE(first->shared);
+    EXPECT_EQ(mode_of(first->path), 0711U);
+    const std::string begin = place.path() + "/openvia-" + *host_folder() + "-udp-x-";
+    EXPECT_EQ(first->path.substr(0, first->path.size() - 6), begin);
+    EXPECT_EQ(shared_directory(ours.path(), "udp-x", place.path())->path, first->path);
+    EXPECT_NE(shared_directory(ours.path(), "udp-y", place.path())->path, first->path);
+    const TemporaryFolder theirs;
+    EXPECT_NE(shared_directory(theirs.path(), "udp-x", place.path())->path, first->path);
+}
+
+TEST(SharedDirectory, OneThatIsGoneIsMadeAnew) {
+    const Common place;
+    const TemporaryFolder ours;
+    const auto first = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(first);
+    fs::remove(first->path);
+    const auto second = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(second);
+    EXPECT_TRUE(second->shared);
+    EXPECT_TRUE(fs::is_directory(second->path));
+    EXPECT_EQ(chmod(second->path.c_str(), 0777), 0);
+    EXPECT_NE(shared_directory(ours.path(), "udp-x", place.path())->path, second->path)
+        << "others may write there";
+}
+
+TEST(SharedDirectory, WithoutAPlaceItIsOursAlone) {
+    const TemporaryFolder place, ours;  // a place whose names anybody with its rights may remove
+    for (const std::string& where : {place.path(), place.path() + "/none"}) {
+        const auto own = shared_directory(ours.path(), "udp-x", where);
+        ASSERT_TRUE(own) << own.error();
+        EXPECT_FALSE(own->shared);
+        EXPECT_EQ(own->path, ours.path() + "/udp-x");
+        EXPECT_EQ(mode_of(own->path), 0700U);
+    }
+}
+
+/// As if nothing had been changed in it since 2001.
+void make_old(const std::string& path) {
+    const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+TEST(SharedDirectory, WhatTheDeadLeftIsRemoved) {
+    const Common place;
+    const TemporaryFolder ours, theirs;
+    const std::string dead = shared_directory(ours.path(), "udp-a", place.path())->path;
+    const std::string alive = shared_directory(ours.path(), "udp-b", place.path())->path;
+    const std::string young = shared_directory(ours.path(), "udp-c", place.path())->path;
+    for (const std::string& path : {dead, alive, young}) std::ofstream(path + "/nic-1");
+    fs::create_symlink("nic-1", dead + "/d-61");
+    const int locked = open((alive + "/nic-1").c_str(), O_RDWR | O_CLOEXEC);
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    ASSERT_EQ(fcntl(locked, F_OFD_SETLK, &lock), 0);
+    for (const std::string& path : {dead, alive}) make_old(path);
+    ASSERT_TRUE(shared_directory(theirs.path(), "udp-a", place.path()));
+    EXPECT_FALSE(fs::exists(dead));
+    EXPECT_TRUE(fs::exists(alive));
+    EXPECT_TRUE(fs::exists(young));
+    close(locked);
+}
+
+}  // namespace
+}  // namespace via::agent

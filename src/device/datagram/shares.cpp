@@ -1,0 +1,81 @@
+#include "device/datagram/shares.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.hpp"
+
+namespace via::device::datagram {
+
+namespace {
+
+/// So many are worth looking whether they are still needed.
+constexpr std::size_t shares_swept = 256;
+
+}  // namespace
+
+Shares::Key Shares::key_of(const HostAddress& peer) {
+    constexpr std::size_t network_bytes = 8;
+    const std::size_t length = std::min<std::size_t>(peer.length - 2U, network_bytes);
+    return {reinterpret_cast<const char*>(peer.bytes.data()), length};
+}
+
+Share* Shares::add_path(const HostAddress& peer, bool asked_by_us) {
+    if (paths_left_ == 0) return nullptr;
+    Share& share = shares_[key_of(peer)];
+    if (!asked_by_us && share.paths >= paths_left_) return nullptr;
+    ++share.paths;
+    --paths_left_;
+    return &share;
+}
+
+void Shares::remove_path(Share& share) {
+    VIA_ASSERT(share.paths > 0);
+    --share.paths;
+    ++paths_left_;
+    // Frames that it brought may still be lent. Now and then is enough.
+    if (shares_.size() < shares_swept) return;
+    std::erase_if(shares_, [](const auto& entry) {
+        return entry.second.paths == 0 && entry.second.buffers == 0 && entry.second.copied == 0;
+    });
+}
+
+bool Shares::keep_buffer(Share& share, std::uint32_t buffer) {
+    const std::uint32_t left = port_.keeps_left();
+    if (!port_.keep(buffer)) return false;
+    const std::uint32_t taken = left - port_.keeps_left();  // none if it was kept already
+    if (taken != 0 && share.buffers >= left) {
+        port_.let_go(buffer);
+        return false;
+    }
+    share.buffers += taken;
+    return true;
+}
+
+bool Shares::keep(Share& share, FrameOrder::Held& frame) {
+    frame.share = &share;
+    if (keep_buffer(share, frame.buffer)) return true;
+    if (share.copied + frame.length > copies_left_) return false;
+    auto* const copy = new std::byte[frame.length];
+    std::memcpy(copy, frame.bytes, frame.length);
+    frame.bytes = copy;
+    frame.buffer = FrameOrder::no_buffer;
+    share.copied += frame.length;
+    copies_left_ -= frame.length;
+    return true;
+}
+
+void Shares::let_go(const FrameOrder::Held& frame) {
+    Share& share = *frame.share;
+    if (frame.buffer == FrameOrder::no_buffer) {
+        share.copied -= frame.length;
+        copies_left_ += frame.length;
+        delete[] frame.bytes;
+        return;
+    }
+    const std::uint32_t left = port_.keeps_left();
+    port_.let_go(frame.buffer);
+    share.buffers -= port_.keeps_left() - left;
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,53 @@
+// What is bounded for all peers together, and how much of it one of them may have: never more than
+// it leaves free. So one alone has half of it, n of them 1/(n + 1) each, and who comes next finds
+// something.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/address.hpp"
+#include "device/datagram/frame_order.hpp"
+#include "device/datagram/port.hpp"
+
+namespace via::device::datagram {
+
+/// What a peer has: one IPv4 host, or the hosts of one IPv6 network of 64 bits, which are anybody's
+/// who has one of them.
+struct Share {
+    std::uint32_t paths = 0;
+    std::uint32_t buffers = 0;  ///< of the port, kept
+    std::size_t copied = 0;     ///< bytes
+};
+
+class Shares {
+public:
+    /// `copied_max`: bytes of all copies.
+    Shares(Port& port, std::uint32_t paths_max, std::size_t copied_max)
+        : port_(port), paths_left_(paths_max), copies_left_(copied_max) {}
+    Shares(const Shares&) = delete;
+
+    /// For a path. `asked_by_us`: the program's own wish, which only the bound of all limits.
+    /// nullptr: too many.
+    Share* add_path(const HostAddress& peer, bool asked_by_us);
+    void remove_path(Share& share);
+
+    /// Keeps a frame beyond the port's release(): its buffer, or where no more of those may be kept
+    /// a copy. False: neither.
+    bool keep(Share& share, FrameOrder::Held& frame);
+    void let_go(const FrameOrder::Held& frame);
+
+private:
+    using Key = std::string;
+    static Key key_of(const HostAddress& peer);
+    bool keep_buffer(Share& share, std::uint32_t buffer);
+
+    Port& port_;
+    std::uint32_t paths_left_;
+    std::size_t copies_left_;
+    std::map<Key, Share> shares_;
+};
+
+}  // namespace via::device::datagram

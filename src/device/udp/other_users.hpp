@@ -1,0 +1,67 @@
+// Listeners of other users at the same NIC address. Each user has a directory of its own in one
+// place that is the system's (/dev/shm), called PREFIX-XXXXXX, which the others may look into by
+// name, but neither list nor write. All that stands in it is its user's word: read once, checked,
+// and good for that user's own ports only.
+#pragma once
+
+#include <compare>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/udp/system.hpp"
+
+namespace via::device::udp {
+
+/// Since when somebody listens: when its link was made, which nobody can change, not even to an
+/// earlier time. Of those of one tick of the clock the lower inode is earlier (tmpfs counts up).
+struct Since {
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    std::uint64_t inode = 0;
+
+    auto operator<=>(const Since&) const = default;
+};
+
+struct Claim {
+    std::string owner;  ///< name of the NIC's file
+    Since since;
+};
+
+/// Nothing: the link cannot be seen.
+std::optional<Since> made_when(System& system, int directory, const std::string& link);
+/// What a link leads to; empty: nothing, or too much.
+std::string link_target(System& system, int directory, const std::string& link);
+
+class OtherUsers {
+public:
+    /// Those beside `directory`, ours. `shared` false: it lies where no other user can come.
+    OtherUsers(System& system, const std::string& directory, bool shared);
+
+    /// Looks who is there, now or when it last looked some time ago.
+    void look_around(bool now);
+    /// Of those alive that listen by `link`, who has it longest.
+    std::optional<Claim> oldest(const std::string& link) const;
+    /// The open file of the NIC that answers for the host by another user's word; not valid: none.
+    Descriptor open_holder(const std::string& link) const;
+
+private:
+    struct User {
+        std::string directory;  ///< its name
+        uid_t user;
+    };
+
+    void add(int parent, const std::string& name);
+    Descriptor open_directory(const User& user) const;
+    Descriptor open_alive(int directory, uid_t user, const std::string& nic) const;
+
+    System* system_;
+    std::string parent_path_;  ///< empty: there are no others
+    std::string own_;
+    std::vector<User> users_;
+    Time looked_{};
+};
+
+}  // namespace via::device::udp

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "scene.hpp"
+
+using namespace scene;
+
+namespace {
+
+std::vector<std::uint8_t> bytes(std::size_t count, std::uint8_t first) {
+    std::vector<std::uint8_t> data(count);
+    for (std::size_t index = 0; index < count; ++index)
+        data[index] = static_cast<std::uint8_t>(first + index);
+    return data;
+}
+
+TEST(Connecting, PrivateDataGoesBothWays) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    std::size_t room = 0;
+    std::size_t length = sizeof room;
+    ASSERT_EQ(fi_getopt(&listener->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &room, &length), 0);
+    EXPECT_GE(room, 24U);
+    const auto left = a.endpoint();
+    const auto question = bytes(24, 1);
+    ASSERT_EQ(fi_connect(left.get(), &address, question.data(), question.size()), 0);
+    Info request(nullptr, fi_freeinfo);
+    EXPECT_EQ(b.expect(FI_CONNREQ, &listener->fid, &request), question);
+    const auto right = b.endpoint(request.get());
+    const auto answer = bytes(16, 101);
+    ASSERT_EQ(fi_accept(right.get(), answer.data(), answer.size()), 0);
+    b.expect(FI_CONNECTED, &right->fid);
+    EXPECT_EQ(a.expect(FI_CONNECTED, &left->fid), answer);
+    sockaddr_in peer{};
+    std::size_t peer_length = sizeof peer;
+    ASSERT_EQ(fi_getpeer(left.get(), &peer, &peer_length), 0);
+    EXPECT_EQ(peer.sin_port, address.sin_port);
+}
+
+TEST(Connecting, RejectionBringsItsData) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    const auto why = bytes(20, 7);
+    ASSERT_EQ(fi_reject(listener.get(), request->handle, why.data(), why.size()), 0);
+    std::vector<std::uint8_t> data;
+    const fi_eq_err_entry error = a.expect_error(data);
+    EXPECT_EQ(error.err, FI_ECONNREFUSED);
+    EXPECT_EQ(error.fid, &left->fid);
+    EXPECT_EQ(data, why);
+}
+
+TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    auto listener = b.listen(address);
+    listener.reset();
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+    listener = b.listen(address);
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
+}
+
+TEST(Connecting, APortIsOnesAlone) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = a.listen(address);
+    fid_pep* second = nullptr;
+    ASSERT_EQ(fi_passive_ep(b.fabric.get(), b.info.get(), &second, nullptr), 0);
+    const Owned<fid_pep> owned(second);
+    ASSERT_EQ(fi_setname(&second->fid, &address, sizeof address), 0);
+    ASSERT_EQ(fi_pep_bind(second, &b.events->fid, 0), 0);
+    EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+}
+
+TEST(Connecting, TheOtherSideSeesTheEnd) {
+    Pair pair;
+    ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
+    pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
+    EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, nullptr), -FI_ENOTCONN);
+}
+
+TEST(Connecting, ClosingIsSeenToo) {
+    Pair pair;
+    pair.right.reset();
+    pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+}
+
+TEST(Connecting, AnEndpointClosesWhileItAsks) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    for (int round = 0; round < 20; ++round) {
+        auto left = a.endpoint();
+        ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+        // Half of them are found already, the others perhaps not.
+        Info request(nullptr, fi_freeinfo);
+        if (round % 2 == 0) b.expect(FI_CONNREQ, &listener->fid, &request);
+        left.reset();
+        if (!request) continue;
+        const auto right = b.endpoint(request.get());
+        const int answer = fi_accept(right.get(), nullptr, 0);
+        if (answer == 0) {  // the withdrawal was still on its way
+            b.expect(FI_CONNECTED, &right->fid);
+            b.expect(FI_SHUTDOWN, &right->fid);
+        } else {
+            EXPECT_EQ(answer, -FI_ETIMEDOUT);
+        }
+    }
+}
+
+TEST(Connecting, AListenerClosesWithRequestsUnread) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    auto listener = b.listen(address);
+    std::vector<Owned<fid_ep>> asking;
+    for (int count = 0; count < 4; ++count) {
+        asking.push_back(a.endpoint());
+        ASSERT_EQ(fi_connect(asking.back().get(), &address, nullptr, 0), 0);
+    }
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
+    listener.reset();
+    std::vector<std::uint8_t> data;
+    for (int count = 0; count < 4; ++count) EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
+/// Both sides ask the other for many connections at once, and answer as they come.
+TEST(Connecting, StormsInBothDirections) {
+    constexpr std::size_t count = 100;
+    Side sides[2];
+    sockaddr_in addresses[2];
+    Owned<fid_pep> listeners[2];
+    for (int side = 0; side < 2; ++side) listeners[side] = sides[side].listen(addresses[side]);
+    std::vector<Owned<fid_ep>> endpoints[2];
+    for (std::size_t number = 0; number < count; ++number)
+        for (int side = 0; side < 2; ++side) {
+            endpoints[side].push_back(sides[side].endpoint());
+            ASSERT_EQ(fi_connect(endpoints[side].back().get(), &addresses[1 - side], &number,
+                                 sizeof number),
+                      0);
+        }
+    std::size_t connected[2] = {};
+    std::set<std::size_t> heard[2];
+    const auto serve = [&](int side) {
+        while (connected[side] < 2 * count) {
+            alignas(8) std::uint8_t room[sizeof(fi_eq_cm_entry) + 64];
+            std::uint32_t kind = ~0U;
+            const ssize_t size =
+                fi_eq_sread(sides[side].events.get(), &kind, room, sizeof room, patience_ms, 0);
+            ASSERT_GE(size, 0) << fi_strerror(-static_cast<int>(size)) << ", side " << side
+                               << " has " << connected[side];
+            if (kind == FI_CONNECTED) {
+                ++connected[side];
+                continue;
+            }
+            ASSERT_EQ(kind, std::uint32_t{FI_CONNREQ});
+            const Info request(reinterpret_cast<fi_eq_cm_entry*>(room)->info, fi_freeinfo);
+            std::size_t number = 0;
+            std::memcpy(&number, room + sizeof(fi_eq_cm_entry), sizeof number);
+            EXPECT_TRUE(heard[side].insert(number).second);
+            endpoints[side].push_back(sides[side].endpoint(request.get()));
+            ASSERT_EQ(fi_accept(endpoints[side].back().get(), nullptr, 0), 0);
+        }
+    };
+    std::thread other(serve, 1);
+    serve(0);
+    other.join();
+    EXPECT_EQ(heard[0].size(), count);
+    EXPECT_EQ(heard[1].size(), count);
+}
+
+TEST(Connecting, EventQueues) {
+    Options options;
+    options.event_wait = FI_WAIT_FD;
+    Side side(options);
+    int descriptor = -1;
+    ASSERT_EQ(fi_control(&side.events->fid, FI_GETWAIT, &descriptor), 0);
+    pollfd waited{descriptor, POLLIN, 0};
+    EXPECT_EQ(poll(&waited, 1, 0), 0);
+    fi_eq_entry entry{nullptr, word(5), 77};
+    EXPECT_EQ(fi_eq_write(side.events.get(), FI_NOTIFY, &entry, sizeof entry, 0),
+              static_cast<ssize_t>(sizeof entry));
+    EXPECT_EQ(poll(&waited, 1, 0), 1);
+    fi_eq_entry read{};
+    std::uint32_t kind = ~0U;
+    EXPECT_EQ(fi_eq_read(side.events.get(), &kind, &read, 4, 0), -FI_ETOOSMALL);
+    for (const std::uint64_t flags : {std::uint64_t{FI_PEEK}, std::uint64_t{0}}) {
+        EXPECT_EQ(fi_eq_read(side.events.get(), &kind, &read, sizeof read, flags),
+                  static_cast<ssize_t>(sizeof read));
+        EXPECT_EQ(kind, std::uint32_t{FI_NOTIFY});
+        EXPECT_EQ(read.data, 77U);
+    }
+    EXPECT_EQ(poll(&waited, 1, 0), 0);
+    EXPECT_EQ(fi_eq_read(side.events.get(), &kind, &read, sizeof read, 0), -FI_EAGAIN);
+    EXPECT_EQ(fi_eq_sread(side.events.get(), &kind, &read, sizeof read, 1, 0), -FI_EAGAIN);
+}
+
+}  // namespace

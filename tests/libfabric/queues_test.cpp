@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues and counters: full, flushed, slept on, shared by threads.
+#include <poll.h>
+
+#include <thread>
+
+#include "scene.hpp"
+
+using namespace scene;
+
+namespace {
+
+/// What is sent where it does not matter.
+const std::uint64_t word_sent = 7;
+
+Options waiting(fi_wait_obj object) {
+    Options options;
+    options.queue.wait_obj = object;
+    return options;
+}
+
+TEST(Queues, WhenFullTheProgramIsToldToTryAgain) {
+    Options options;
+    options.queue_size = 8;
+    options.queue.size = 1;  // it never overflows, whatever it is said to hold
+    Pair pair(options);
+    std::uint64_t room = 0;
+    for (int count = 0; count < 8; ++count)
+        ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+    EXPECT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), -FI_EAGAIN);
+    for (int count = 0; count < 8; ++count)
+        ASSERT_EQ(fi_send(pair.left.get(), &word_sent, 4, nullptr, 0, nullptr), 0);
+    EXPECT_EQ(fi_send(pair.left.get(), &word_sent, 4, nullptr, 0, nullptr), -FI_EAGAIN);
+    completion(pair.a, &pair.b);
+    EXPECT_EQ(fi_send(pair.left.get(), &word_sent, 4, nullptr, 0, nullptr), 0);
+    completion(pair.b);
+    EXPECT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+}
+
+TEST(Queues, ManyEndpointsShareOne) {
+    Options options;
+    options.queue.size = 65536;
+    Pair pair(options);
+    constexpr std::size_t count = 140;  // with their 512 entries each, more than one of VIA's
+    std::vector<Owned<fid_ep>> left(count);
+    std::vector<Owned<fid_ep>> right(count);
+    for (std::size_t number = 0; number < count; ++number) {
+        pair.connect(left[number], right[number]);
+        ASSERT_EQ(fi_recv(right[number].get(), nullptr, 0, nullptr, 0, word(number)), 0);
+    }
+    for (auto& endpoint : left) ASSERT_EQ(fi_inject(endpoint.get(), nullptr, 0, 0), 0);
+    std::vector<bool> seen(count);
+    for (std::size_t number = 0; number < count; ++number)
+        seen[reinterpret_cast<std::uintptr_t>(completion(pair.b, &pair.a).op_context)] = true;
+    EXPECT_EQ(seen, std::vector<bool>(count, true));
+}
+
+TEST(Queues, ClosingFlushesReceives) {
+    Pair pair;
+    std::byte room[16];
+    for (std::uintptr_t number = 0; number < 128; ++number)
+        ASSERT_EQ(fi_recv(pair.right.get(), room, 16, nullptr, 0, word(number)), 0);
+    pair.right.reset();
+    for (std::uintptr_t number = 0; number < 128; ++number) {
+        const fi_cq_err_entry error = failure(pair.b);
+        EXPECT_EQ(error.err, FI_ECANCELED);
+        EXPECT_EQ(error.op_context, word(number));
+        EXPECT_EQ(error.flags, FI_MSG | FI_RECV);
+    }
+    fi_cq_data_entry none;
+    EXPECT_EQ(fi_cq_read(pair.b.queue.get(), &none, 1), -FI_EAGAIN);
+}
+
+TEST(Queues, LosingThePeerFlushesReceives) {
+    Pair pair;
+    std::byte room[16];
+    ASSERT_EQ(fi_recv(pair.right.get(), room, 16, nullptr, 0, word(1)), 0);
+    pair.left.reset();
+    pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
+    EXPECT_EQ(failure(pair.b).err, FI_ECANCELED);
+}
+
+TEST(Queues, SleepersWakeUp) {
+    for (const fi_wait_obj object : {FI_WAIT_UNSPEC, FI_WAIT_FD}) {
+        Pair pair(waiting(object));
+        std::uint64_t room = 0;
+        ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+        fi_cq_data_entry entry{};
+        EXPECT_EQ(fi_cq_sread(pair.b.queue.get(), &entry, 1, nullptr, 1), -FI_EAGAIN);
+        std::thread sender([&] {
+            const std::uint64_t value = 12345;
+            EXPECT_EQ(fi_inject(pair.left.get(), &value, 8, 0), 0);
+        });
+        EXPECT_EQ(fi_cq_sread(pair.b.queue.get(), &entry, 1, nullptr, patience_ms), 1);
+        sender.join();
+        EXPECT_EQ(room, 12345U);
+        std::thread signaller([&] { EXPECT_EQ(fi_cq_signal(pair.b.queue.get()), 0); });
+        EXPECT_EQ(fi_cq_sread(pair.b.queue.get(), &entry, 1, nullptr, patience_ms), -FI_EAGAIN);
+        signaller.join();
+    }
+}
+
+TEST(Queues, ADescriptorToPoll) {
+    Pair pair(waiting(FI_WAIT_FD));
+    int descriptor = -1;
+    ASSERT_EQ(fi_control(&pair.b.queue->fid, FI_GETWAIT, &descriptor), 0);
+    for (int round = 0; round < 50; ++round) {
+        std::uint64_t room = 0;
+        ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+        std::thread sender([&] { EXPECT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0); });
+        fid* waited = &pair.b.queue->fid;
+        fi_cq_data_entry entry{};
+        ssize_t got = -FI_EAGAIN;
+        while (got == -FI_EAGAIN) {
+            if (fi_trywait(pair.b.fabric.get(), &waited, 1) == 0) {
+                pollfd one{descriptor, POLLIN, 0};
+                ASSERT_EQ(poll(&one, 1, patience_ms), 1);
+            }
+            got = fi_cq_read(pair.b.queue.get(), &entry, 1);
+        }
+        sender.join();
+        EXPECT_EQ(got, 1);
+    }
+}
+
+TEST(Queues, FormatsHaveTheirSizes) {
+    for (const fi_cq_format format : {FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG, FI_CQ_FORMAT_DATA}) {
+        Options options;
+        options.queue.format = format;
+        Pair pair(options);
+        std::uint64_t room[2];
+        for (std::uintptr_t number = 0; number < 2; ++number)
+            ASSERT_EQ(fi_recv(pair.right.get(), &room[number], 8, nullptr, 0, word(number + 1)), 0);
+        for (int count = 0; count < 2; ++count)
+            ASSERT_EQ(fi_inject(pair.left.get(), &count, 4, 0), 0);
+        union {
+            fi_cq_entry context[2];
+            fi_cq_msg_entry message[2];
+            fi_cq_data_entry data[2];
+        } entries{};
+        std::size_t got = 0;
+        const std::size_t sizes[] = {0, sizeof(fi_cq_entry), sizeof(fi_cq_msg_entry),
+                                     sizeof(fi_cq_data_entry)};
+        for (int tries = 0; got < 2 && tries < 100000000; ++tries) {
+            const ssize_t more =
+                fi_cq_read(pair.b.queue.get(),
+                           reinterpret_cast<std::byte*>(&entries) + got * sizes[format], 2 - got);
+            if (more > 0) got += static_cast<std::size_t>(more);
+        }
+        ASSERT_EQ(got, 2U);
+        const auto& last =
+            *reinterpret_cast<fi_cq_entry*>(reinterpret_cast<std::byte*>(&entries) + sizes[format]);
+        EXPECT_EQ(last.op_context, word(2));
+    }
+}
+
+TEST(Queues, SelectiveCompletionTellsWhatIsAskedFor) {
+    Options options;
+    options.queue_flags |= FI_SELECTIVE_COMPLETION;
+    Pair pair(options);
+    std::uint64_t room = 0;
+    fi_msg message{};
+    iovec piece{&room, 8};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.context = word(8);
+    ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, word(7)), 0);
+    ASSERT_EQ(fi_recvmsg(pair.right.get(), &message, FI_COMPLETION), 0);
+    ASSERT_EQ(fi_send(pair.left.get(), &word_sent, 8, nullptr, 0, word(1)), 0);
+    iovec sent{const_cast<std::uint64_t*>(&word_sent), 8};
+    message.msg_iov = &sent;
+    ASSERT_EQ(fi_sendmsg(pair.left.get(), &message, FI_COMPLETION), 0);
+    EXPECT_EQ(completion(pair.b, &pair.a).op_context, word(8));
+    EXPECT_EQ(completion(pair.a).op_context, word(8));
+}
+
+TEST(Counters, CountWithoutACompletionQueue) {
+    fid_cntr* sends = nullptr;
+    fid_cntr* receives = nullptr;
+    Options options;
+    Side a(options);
+    Side b(options);
+    ASSERT_EQ(fi_cntr_open(a.domain.get(), nullptr, &sends, nullptr), 0);
+    ASSERT_EQ(fi_cntr_open(b.domain.get(), nullptr, &receives, nullptr), 0);
+    const Owned<fid_cntr> owned[] = {Owned<fid_cntr>(sends), Owned<fid_cntr>(receives)};
+    a.options.queue_flags = b.options.queue_flags = 0;
+    a.options.bind_more = [&](fid_ep* endpoint) {
+        EXPECT_EQ(fi_ep_bind(endpoint, &sends->fid, FI_SEND | FI_WRITE), 0);
+        EXPECT_EQ(fi_ep_bind(endpoint, &sends->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+    };
+    b.options.bind_more = [&](fid_ep* endpoint) {
+        EXPECT_EQ(fi_ep_bind(endpoint, &receives->fid, FI_RECV), 0);
+    };
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    const auto right = b.endpoint(request.get());
+    ASSERT_EQ(fi_accept(right.get(), nullptr, 0), 0);
+    a.expect(FI_CONNECTED, &left->fid);
+    std::uint64_t room = 0;
+    for (int count = 0; count < 10; ++count)
+        ASSERT_EQ(fi_recv(right.get(), &room, 8, nullptr, 0, nullptr), 0);
+    for (int count = 0; count < 10; ++count)
+        ASSERT_EQ(fi_send(left.get(), &word_sent, 8, nullptr, 0, nullptr), 0);
+    EXPECT_EQ(fi_cntr_wait(receives, 10, patience_ms), 0);
+    EXPECT_EQ(fi_cntr_wait(sends, 10, patience_ms), 0);
+    EXPECT_EQ(fi_cntr_read(sends), 10U);
+    EXPECT_EQ(fi_cntr_wait(sends, 11, 1), -FI_ETIMEDOUT);
+    EXPECT_EQ(fi_cntr_add(sends, 5), 0);
+    EXPECT_EQ(fi_cntr_read(sends), 15U);
+    EXPECT_EQ(fi_cntr_set(sends, 0), 0);
+    EXPECT_EQ(fi_cntr_readerr(sends), 0U);
+}
+
+/// FI_THREAD_SAFE: threads send on one endpoint, and threads read one completion queue.
+TEST(Threads, ShareEndpointsAndQueues) {
+    Pair pair;
+    constexpr int threads = 4;
+    constexpr std::uint64_t each = 2000;
+    std::vector<std::uint64_t> rooms(128);
+    for (std::uint64_t& room : rooms)
+        ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, &room), 0);
+    std::atomic<std::uint64_t> sum{0};
+    std::atomic<std::uint64_t> received{0};
+    std::vector<std::thread> all;
+    for (int number = 0; number < threads; ++number) {
+        all.emplace_back([&, number] {
+            for (std::uint64_t count = 0; count < each;) {
+                const std::uint64_t value = each * static_cast<unsigned>(number) + count;
+                const ssize_t sent = fi_inject(pair.left.get(), &value, 8, 0);
+                if (sent == 0) {
+                    ++count;
+                } else {
+                    ASSERT_EQ(sent, -FI_EAGAIN);
+                    fi_cq_read(pair.a.queue.get(), nullptr, 0);
+                    std::this_thread::yield();
+                }
+            }
+        });
+        all.emplace_back([&] {
+            while (received < threads * each) {
+                fi_cq_data_entry entry{};
+                const ssize_t got = fi_cq_read(pair.b.queue.get(), &entry, 1);
+                if (got != 1) {
+                    ASSERT_EQ(got, -FI_EAGAIN);
+                    std::this_thread::yield();
+                    continue;
+                }
+                sum += *static_cast<std::uint64_t*>(entry.op_context);
+                ++received;
+                ASSERT_EQ(
+                    fi_recv(pair.right.get(), entry.op_context, 8, nullptr, 0, entry.op_context),
+                    0);
+            }
+        });
+    }
+    for (std::thread& thread : all) thread.join();
+    const std::uint64_t count = threads * each;
+    EXPECT_EQ(sum, count * (count - 1) / 2);
+}
+
+}  // namespace

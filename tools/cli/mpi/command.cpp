@@ -1,0 +1,126 @@
+#include "mpi/command.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace via::cli::mpi {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* path_variable = "FI_PROVIDER_PATH";
+
+// Messages of more than a packet are not cut by ofi_rxm but fetched: in libfabric 1.17 a matched
+// probe of a message in pieces never ends, nor does a receive that is too short for one.
+constexpr const char* whole_variable = "FI_OFI_RXM_SAR_LIMIT";
+
+// Debian's configuration of Open MPI forbids both mtl/ofi and osc/pt2pt, without which programs on
+// several hosts have no windows. pml/cm ends a job rather than falling back to another transport.
+constexpr std::pair<const char*, const char*> parameters[] = {
+    {"pml", "cm"},
+    {"mtl", "ofi"},
+    {"mtl_ofi_provider_include", "via;ofi_rxm"},
+    {"osc", "^ucx"},
+};
+
+bool names_parameter(const Words& arguments, std::string_view name) {
+    for (std::size_t at = 0; at + 1 < arguments.size(); ++at) {
+        const std::string& option = arguments[at];
+        if ((option.ends_with("-mca") || option.ends_with("-gmca")) && arguments[at + 1] == name)
+            return true;
+    }
+    return false;
+}
+
+/// mpirun takes its long options with one dash or two.
+bool names_option(const Words& arguments, std::string_view name) {
+    return std::ranges::any_of(arguments, [name](const std::string& one) {
+        const std::string_view word = one;
+        return word.starts_with("-") && word.substr(word.find_first_not_of('-')) == name;
+    });
+}
+
+bool names_variable(const Words& arguments, std::string_view name) {
+    for (std::size_t at = 0; at + 1 < arguments.size(); ++at) {
+        const std::string_view given = arguments[at + 1];
+        if (arguments[at] == "-x" && given.substr(0, given.find('=')) == name) return true;
+    }
+    return false;
+}
+
+Words variable_options(const Surroundings& around, const Words& arguments) {
+    Words options;
+    if (!around.provider_folder.empty() && !names_variable(arguments, path_variable)) {
+        options.insert(options.end(),
+                       {"-x", std::string(path_variable) + "=" + around.provider_folder});
+    }
+    if (std::ranges::count(around.variables, whole_variable) == 0 &&
+        !names_variable(arguments, whole_variable))
+        options.insert(options.end(), {"-x", std::string(whole_variable) + "=0"});
+    for (const std::string& name : around.variables) {
+        if (!names_variable(arguments, name)) options.insert(options.end(), {"-x", name});
+    }
+    return options;
+}
+
+}  // namespace
+
+Words command(const Surroundings& around, const Words& arguments) {
+    Words made{around.mpirun};
+    if (around.is_root && !names_option(arguments, "allow-run-as-root"))
+        made.emplace_back("--allow-run-as-root");
+    if (!names_option(arguments, "oversubscribe") && !names_option(arguments, "nooversubscribe"))
+        made.emplace_back("--oversubscribe");
+    for (const auto& [name, value] : parameters) {
+        if (!names_parameter(arguments, name)) made.insert(made.end(), {"--mca", name, value});
+    }
+    const Words variables = variable_options(around, arguments);
+    made.insert(made.end(), variables.begin(), variables.end());
+    for (const std::string& argument : arguments) {
+        made.push_back(argument);
+        if (argument == ":") made.insert(made.end(), variables.begin(), variables.end());
+    }
+    return made;
+}
+
+std::string shell_line(const Words& words) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%^";
+    std::string line;
+    for (const std::string& word : words) {
+        if (!line.empty()) line += ' ';
+        if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+            line += word;
+            continue;
+        }
+        line += '\'';
+        for (const char one : word) {
+            if (one == '\'') line += "'\\'";
+            line += one;
+        }
+        line += '\'';
+    }
+    return line;
+}
+
+Words folders_of(const std::string& provider_path) {
+    Words folders;
+    std::string_view rest = provider_path;
+    while (!rest.empty()) {
+        std::string_view folder = rest.substr(0, rest.find(':'));
+        rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+        if (folder.starts_with('@')) folder.remove_prefix(1);
+        if (!folder.empty()) folders.emplace_back(folder);
+    }
+    return folders;
+}
+
+std::string passed_name(const std::string& variable) {
+    const std::string name = variable.substr(0, variable.find('='));
+    if (name == path_variable) return {};
+    return name.starts_with("FI_") || name.starts_with("OPENVIA_") ? name : std::string{};
+}
+
+}  // namespace via::cli::mpi

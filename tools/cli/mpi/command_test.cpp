@@ -1,0 +1,90 @@
+#include "mpi/command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace via::cli::mpi;
+using Words = std::vector<std::string>;
+
+const Words added{"--mca",       "pml",   "cm",    "--mca",
+                  "mtl",         "ofi",   "--mca", "mtl_ofi_provider_include",
+                  "via;ofi_rxm", "--mca", "osc",   "^ucx"};
+
+Surroundings user() { return {.mpirun = "mpirun", .provider_folder = "/lib/f", .variables = {}}; }
+
+Words after(Words first, const Words& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+}
+
+TEST(MpirunCommand, PutsTheOptionsBeforeTheArguments) {
+    const Words arguments{"-np", "4", "./app", "--mca", "-x"};
+    Words wanted = after({"mpirun", "--oversubscribe"}, added);
+    wanted = after(wanted, {"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_OFI_RXM_SAR_LIMIT=0"});
+    wanted = after(wanted, arguments);
+    EXPECT_EQ(command(user(), arguments), wanted);
+}
+
+TEST(MpirunCommand, LeavesOutTheFolderThatLibfabricKnows) {
+    Surroundings around = user();
+    around.provider_folder.clear();
+    EXPECT_EQ(command(around, {"app"}), after(after({"mpirun", "--oversubscribe"}, added),
+                                              {"-x", "FI_OFI_RXM_SAR_LIMIT=0", "app"}));
+}
+
+TEST(MpirunCommand, AllowsRoot) {
+    Surroundings around = user();
+    around.is_root = true;
+    EXPECT_EQ(command(around, {"app"})[1], "--allow-run-as-root");
+    EXPECT_EQ(
+        std::ranges::count(command(around, {"-allow-run-as-root", "app"}), "--allow-run-as-root"),
+        0);
+}
+
+TEST(MpirunCommand, SaysNothingOfWhatTheUserSays) {
+    const Words arguments{
+        "--nooversubscribe", "-mca", "osc",    "pt2pt", "--gmca", "pml", "ob1", "-x",
+        "FI_PROVIDER_PATH",  "-x",   "FI_A=1", "app"};
+    Surroundings around = user();
+    around.variables = {"FI_A", "FI_B", "FI_OFI_RXM_SAR_LIMIT"};
+    const Words made = command(around, arguments);
+    EXPECT_EQ(made, after({"mpirun", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
+                           "via;ofi_rxm", "-x", "FI_B", "-x", "FI_OFI_RXM_SAR_LIMIT"},
+                          arguments));
+}
+
+TEST(MpirunCommand, PassesVariablesToEachProgramOfSeveral) {
+    Surroundings around = user();
+    around.variables = {"FI_VIA_DEVICE"};
+    const Words made = command(around, {"-np", "1", "a", ":", "-np", "1", "b"});
+    EXPECT_EQ(std::ranges::count(made, "FI_PROVIDER_PATH=/lib/f"), 2);
+    EXPECT_EQ(std::ranges::count(made, "FI_VIA_DEVICE"), 2);
+    const auto colon = std::ranges::find(made, ":");
+    EXPECT_EQ(Words(colon + 1, made.end()),
+              (Words{"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_OFI_RXM_SAR_LIMIT=0", "-x",
+                     "FI_VIA_DEVICE", "-np", "1", "b"}));
+}
+
+TEST(MpirunCommand, LineIsWhatAShellReads) {
+    EXPECT_EQ(shell_line({"a-b=/c.d", "via;ofi_rxm", "", "it's", "$x"}),
+              "a-b=/c.d 'via;ofi_rxm' '' 'it'\\''s' '$x'");
+}
+
+TEST(MpirunCommand, FoldersOfAPath) {
+    EXPECT_EQ(folders_of(""), Words{});
+    EXPECT_EQ(folders_of("/a:@/b::/c:"), (Words{"/a", "/b", "/c"}));
+}
+
+TEST(MpirunCommand, KnowsTheVariablesToPass) {
+    EXPECT_EQ(passed_name("FI_VIA_DEVICE=udp:via0"), "FI_VIA_DEVICE");
+    EXPECT_EQ(passed_name("FI_OFI_RXM_USE_RNDV_WRITE=1"), "FI_OFI_RXM_USE_RNDV_WRITE");
+    EXPECT_EQ(passed_name("OPENVIA_OPTIONS=a=b"), "OPENVIA_OPTIONS");
+    EXPECT_EQ(passed_name("FI_PROVIDER_PATH=/a"), "");
+    EXPECT_EQ(passed_name("FILES=1"), "");
+    EXPECT_EQ(passed_name(""), "");
+}
+
+}  // namespace

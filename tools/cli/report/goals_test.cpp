@@ -1,0 +1,97 @@
+#include "report/goals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace via::report {
+namespace {
+
+Figure figure(std::string device, double median, bool ours, std::string mode = "near",
+              std::uint64_t size = 8) {
+    Figure made;
+    made.bench = "latency";
+    made.device = std::move(device);
+    made.mode = std::move(mode);
+    made.unit = "us";
+    made.ours = ours;
+    made.size = size;
+    made.median = median;
+    return made;
+}
+
+const GoalRow& row(const std::vector<GoalRow>& rows, std::string_view what, std::string_view mode) {
+    const auto at = std::find_if(rows.begin(), rows.end(), [&](const GoalRow& one) {
+        return one.what.starts_with(what) && one.mode == mode;
+    });
+    static const GoalRow none;
+    EXPECT_NE(at, rows.end()) << what << ' ' << mode;
+    return at == rows.end() ? none : *at;
+}
+
+TEST(Goals, NothingMeasuredIsInconclusive) {
+    const auto rows = goals_of({});
+    ASSERT_FALSE(rows.empty());
+    for (const GoalRow& one : rows) EXPECT_EQ(one.reached, Reached::inconclusive) << one.what;
+}
+
+TEST(Goals, RatiosAreOfOneRunAndMode) {
+    via::report::Run run{"latency", {figure("shm", 0.080, true), figure("line", 0.050, false)}, {}};
+    run.figures.push_back(figure("shm", 0.450, true, "far"));
+    via::report::Run elsewhere{"rate", {figure("line", 0.200, false, "far")}, {}};
+    const auto rows = goals_of({run, elsewhere});
+    const GoalRow& near = row(rows, "8 B send/receive, to the line", "near");
+    EXPECT_DOUBLE_EQ(near.measured.value_or(0), 1.6);
+    EXPECT_EQ(near.reached, Reached::yes);
+    const GoalRow& far = row(rows, "8 B send/receive, to the line", "far");
+    EXPECT_FALSE(far.measured);
+    EXPECT_EQ(far.reached, Reached::inconclusive);
+    EXPECT_EQ(far.ours, "0.45 us");
+}
+
+TEST(Goals, TheBestPeerCountsAndAPutIsNone) {
+    const via::report::Run run{
+        "latency",
+        {figure("shm", 0.300, true), figure("pipe", 0.900, false), figure("mpich", 0.250, false),
+         figure("ucx-put", 0.06, false), figure("line", 0.05, false)},
+        {}};
+    const auto rows = goals_of({run});
+    const GoalRow& told = row(rows, "8 B send/receive, ahead", "near");
+    EXPECT_EQ(told.other, "mpich 0.25 us");
+    EXPECT_DOUBLE_EQ(told.measured.value_or(0), 1.2);
+    EXPECT_EQ(told.reached, Reached::no);
+}
+
+TEST(Goals, WhoWaitsIsNotHeldAgainstWhoPolls) {
+    via::report::Run run{
+        "latency-blocking",
+        {figure("shm", 6, true), figure("pipe", 12, false), figure("mpich", 0.250, false)},
+        {}};
+    for (std::size_t n = 0; n < 3; ++n)
+        run.figures[n].question.emplace_back("wait", n == 2 ? "poll" : "block");
+    EXPECT_EQ(row(goals_of({run}), "8 B by waiting calls, ahead", "near").other, "pipe 12 us");
+}
+
+TEST(Goals, TimesFasterReadsTheOtherWayRound) {
+    const via::report::Run run{
+        "latency",
+        {figure("shm", 4, true, "far", 65536), figure("openmpi", 12, false, "far", 65536)},
+        {}};
+    const GoalRow told = row(goals_of({run}), "64 KB one way", "far");
+    EXPECT_DOUBLE_EQ(told.measured.value_or(0), 3);
+    EXPECT_EQ(told.reached, Reached::yes);
+}
+
+TEST(Goals, BetweenIsShownWhereThereIsNothingElse) {
+    const via::report::Run run{
+        "latency",
+        {figure("shm", 0.2, true, "between"), figure("line", 0.1, false, "between")},
+        {}};
+    const GoalRow told = row(goals_of({run}), "8 B send/receive, to the line", "between");
+    EXPECT_DOUBLE_EQ(told.measured.value_or(0), 2);
+    EXPECT_EQ(told.reached, Reached::no_goal);
+    EXPECT_NE(text_of({told}).find("2.00"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace via::report
