@@ -218,7 +218,8 @@ TEST(ManyPeers, CostFewDescriptorsEach) {
     }
     for (auto& end : ends) nic.wait_error(end->vi(), VIP_ERROR_CONN_LOST);
     const Holdings after = Holdings::now();
-    EXPECT_EQ(after.descriptors, before.descriptors);
+    // Less: the progress thread that had just started, or a sanitizer, had one for a moment.
+    EXPECT_LE(after.descriptors, before.descriptors);
     EXPECT_EQ(after.mappings, before.mappings);
 }
 

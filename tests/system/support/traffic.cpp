@@ -87,7 +87,11 @@ Target::Target(End& end, Operation operation, TrafficPage& page)
 }
 
 void Target::step(Where where) {
-    while (const auto outcome = end_.received(where)) take(*outcome, where);
+    for (unsigned taken = 0; taken < end_.wants().receives; ++taken) {
+        const auto outcome = end_.received(where);
+        if (!outcome) return;
+        take(*outcome, where);
+    }
 }
 
 void Target::take(const Outcome& outcome, Where where) {

@@ -58,6 +58,7 @@ class Target {
 public:
     /// Before connecting: tells the page where the memory is.
     Target(End& end, Operation operation, TrafficPage& page);
+    /// Never blocks, and returns even while more arrives all the time.
     void step(Where where = Where::current());
     bool over() const { return failed_ != 0; }
     std::uint64_t taken() const { return taken_; }
