@@ -111,16 +111,8 @@ VIP_RETURN done_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR** descri
     if (!found || taken == nullptr || descriptors == nullptr || room == 0)
         return VIP_INVALID_PARAMETER;
     engine::ViQueue& queue = receive ? found.vi->receive : found.vi->send;
-    VIP_UINT32 count = 0;
-    VIP_RETURN result = take(found, queue, &descriptors[0]);
-    while (result == VIP_SUCCESS && ++count < room && queue.work.has_done())
-        result = take(found, queue, &descriptors[count]);
-    if (result == VIP_DESCRIPTOR_ERROR && descriptors[count] != nullptr) {
-        *taken = count + 1;
-        return result;
-    }
-    *taken = count;
-    return count != 0 ? VIP_SUCCESS : result;
+    return answer(
+        found.open->nic->done_many(queue, {reinterpret_cast<void**>(descriptors), room}, *taken));
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
 
 /// What most descriptors are: one segment in the region that holds the descriptor, and no bits but
 /// `allowed`. Nothing is wrong with the segment.
-inline bool is_plain(const CheckContext& context, const queue::ControlSegment& control,
-                     const queue::Segment& segment, std::uint16_t allowed) {
+[[gnu::always_inline]] inline bool is_plain(const CheckContext& context,
+                                            const queue::ControlSegment& control,
+                                            const queue::Segment& segment, std::uint16_t allowed) {
     return control.segment_count == 1 && (control.control & ~allowed) == 0 &&
            control.reserved == 0 && segment.handle == context.region.handle &&
            context.region.allows(segment.address, segment.length, context.tag,
@@ -34,8 +35,9 @@ inline bool is_plain(const CheckContext& context, const queue::ControlSegment& c
 
 /// Status bits of the first fault of a send descriptor, or 0. `segments` holds
 /// control.segment_count entries.
-inline std::uint32_t check_send(const CheckContext& context, const queue::ControlSegment& control,
-                                const queue::Segment* segments) {
+[[gnu::always_inline]] inline std::uint32_t check_send(const CheckContext& context,
+                                                       const queue::ControlSegment& control,
+                                                       const queue::Segment* segments) {
     constexpr std::uint16_t allowed = queue::control::immediate | queue::control::queue_fence;
     if (is_plain(context, control, segments[0], allowed) && segments[0].length == control.length &&
         control.length <= context.transfer_length_max) [[likely]]
@@ -51,9 +53,10 @@ inline std::uint32_t check_send(const CheckContext& context, const queue::Contro
 }
 
 /// The same for a receive descriptor; `capacity` becomes the sum of its segments, at most 2^32-1.
-inline std::uint32_t check_receive(const CheckContext& context,
-                                   const queue::ControlSegment& control,
-                                   const queue::Segment* segments, std::uint32_t& capacity) {
+[[gnu::always_inline]] inline std::uint32_t check_receive(const CheckContext& context,
+                                                          const queue::ControlSegment& control,
+                                                          const queue::Segment* segments,
+                                                          std::uint32_t& capacity) {
     // IMMEDIATE may be left over from a former use (VIPL 4.9).
     if (is_plain(context, control, segments[0], queue::control::immediate)) [[likely]] {
         capacity = segments[0].length;

@@ -219,6 +219,8 @@ public:
     void plain_transmitted(Vi& vi) { drain_sends(vi); }
     /// Instead, where next_is_plain() found that no frame is needed.
     void carry_out_plain(Vi& vi);
+    /// Bytes of the message that next_frame() said may go to the peer's memory without frames.
+    bool goes_direct() const { return direct_ != nullptr; }
     /// Carries out the message for which next_frame() said just before that no frame is needed.
     void carry_out(PathId path);
     /// The frames emitted so far were published: completes what is done by that.

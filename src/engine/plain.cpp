@@ -1,5 +1,5 @@
-// The common message, there and back: posted alone, whole in one frame, of one segment into one,
-// with nothing special about it and nobody waiting; or written to a segment of the peer's. A few
+// The common message, there and back: whole in one frame, of one segment into one, with nothing
+// special about it and nobody waiting; or written to a segment of the peer's. A few
 // looks tell; whatever they do not find so goes the general way (outbound.cpp, inbound.cpp), which
 // these two only shorten.
 #include "engine/engine.hpp"
@@ -24,7 +24,9 @@ bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
     queue::WorkQueue& work = vi.send.work;
     if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
-    if (work.current().position() + 1 != work.posted() || entry.status != 0) return false;
+    // Where frames share packets, several go the general way, by which they do.
+    if (entry.status != 0 || (path.retransmits && work.current().position() + 1 != work.posted()))
+        return false;
     if (entry.control == queue::control::rdma_write) {
         if (entry.segment_count != 2 || vi.imports.empty() ||
             (vi.attach && vi.attach->status == Status::not_done))

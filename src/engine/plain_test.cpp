@@ -84,6 +84,33 @@ TEST_P(Plain, its_frames_are_those_of_the_general_way) {
     }
 }
 
+TEST_P(Plain, SeveralGoOneBehindTheOtherWhereFramesShareNoPackets) {
+    Scene scene(GetParam());
+    if (GetParam().lossy) {
+        scene.post(8), scene.post(8);
+        EXPECT_FALSE(scene.emit_plain());
+        return;
+    }
+    constexpr std::uint32_t count = 5;
+    std::vector<queue::Descriptor*> receives, sends;
+    for (std::uint32_t n = 0; n < count; ++n) {
+        receives.push_back(&scene.server.receive(n * frame_max, frame_max));
+        sends.push_back(&scene.post(n));
+    }
+    scene.client.fill(0, count, 7);
+    for (std::uint32_t n = 0; n < count; ++n) {
+        const auto frame = scene.emit_plain();
+        ASSERT_TRUE(frame) << n;
+        EXPECT_EQ(scene.pair.b.take(*frame), FrameVerdict::taken);
+        if (frame->numbered) scene.pair.a.engine.on_reaped(the_path, frame->number, false);
+        scene.pair.carry();
+        EXPECT_EQ(status_of(*sends[n]), send_done);
+        EXPECT_EQ(receives[n]->control.length, n);
+    }
+    EXPECT_FALSE(scene.emit_plain());
+    EXPECT_TRUE(scene.server.holds((count - 1) * frame_max, count - 1, 7));
+}
+
 class PlainAndLost : public Plain {};
 
 TEST_P(PlainAndLost, a_frame_that_was_lost_is_emitted_again) {
@@ -108,7 +135,6 @@ TEST_P(Plain, what_is_not_common_goes_the_general_way) {
         std::function<void(Scene&)> make;
     } cases[] = {
         {"nothing is posted", [](Scene&) {}},
-        {"two are", [](Scene& scene) { scene.post(8), scene.post(8); }},
         {"immediate data", [](Scene& scene) { scene.post(8, queue::control::immediate); }},
         {"a fence", [](Scene& scene) { scene.post(8, queue::control::queue_fence); }},
         {"longer than a frame", [](Scene& scene) { scene.post(frame_max + 1); }},

@@ -87,7 +87,7 @@ public:
     }
 
     /// The region as it is now; for several questions in a row.
-    Region look(MemoryHandle handle) const {
+    [[gnu::always_inline]] Region look(MemoryHandle handle) const {
         const Slot* slot = find(handle);
         if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return {};
         const Region region{handle, slot->rights.load(std::memory_order_relaxed),

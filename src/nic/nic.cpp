@@ -12,6 +12,8 @@ namespace {
 
 /// Segments that a post can read, VIPL's least (1.9).
 constexpr std::uint32_t segments_read_max = 252;
+/// Posts in one go with the queue's lock held.
+constexpr std::size_t posts_locked_max = 64;
 
 }  // namespace
 
@@ -149,6 +151,10 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     std::uint32_t bytes = 0;
     std::uint32_t unpublished = 0;
     bool sent = false;
+    const auto publish = [&] {
+        if (unpublished != 0) device.transmit(path.local);
+        unpublished = 0;
+    };
     while (engine_.next_frame(id, shape)) {
         if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max) {
             turn.more = true;
@@ -156,6 +162,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
         if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
             engine_.let_fetch(id, shape);
+        if (engine_.goes_direct()) publish();  // it must not overtake them (VIPL 4.15)
         if (shape.header_length == 0) {
             engine_.carry_out(id);
             ++turn.frames;
@@ -173,16 +180,15 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
         ++turn.frames;
         bytes += shape.payload_length;
+        ++unpublished;
         // The first goes at once, and large payloads one by one: the peer takes one while we fill
         // the next. Where frames share packets, the device decides.
         if ((!sent && lossless) || shape.payload_length >= large_min ||
-            ++unpublished == frames_.size()) {
-            device.transmit(path.local);
-            unpublished = 0;
-        }
+            unpublished == frames_.size())
+            publish();
         sent = true;
     }
-    if (unpublished != 0) device.transmit(path.local);
+    publish();
     if (!sent) return;
     published_ = true;
     engine_.on_transmitted();
@@ -341,17 +347,17 @@ void Nic::leave() {
 
 // Data path ---------------------------------------------------------------------------------------
 
-/// success: posted. not_done: posted, and the NIC has to complete it at once, for its fault or the
-/// VI's state. Else why it was not posted.
+/// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
+/// complete it at once, for its fault or the VI's state. Else why it was not posted.
 template <bool receive>
-Status Nic::post(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
+[[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
+                                                      memory::MemoryHandle handle) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
     if (address == nullptr || at % queue::descriptor_alignment != 0)
         return Status::invalid_parameter;
-    std::lock_guard guard(work.post_lock());
     const memory::Region region = memory_.look(handle);
     if (!region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local))
         return Status::invalid_parameter;
@@ -390,7 +396,13 @@ Status Nic::post(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
     return status;
 }
 
-/// The common message, posted alone where nobody waits. False: it goes the general way.
+template <bool receive>
+Status Nic::post(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
+    std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+    return post_locked<receive>(vi, address, handle);
+}
+
+/// The common message, posted where nobody waits. False: it goes the general way.
 inline bool Nic::send_plain(engine::Vi& vi) {
     engine::FrameShape shape;
     if (!engine_.next_is_plain(vi, shape)) return false;
@@ -413,12 +425,12 @@ inline bool Nic::send_plain(engine::Vi& vi) {
 /// After posts that the NIC has to look at: takes a turn if nobody else has it.
 void Nic::begin_sends(engine::Vi& vi) {
     if (lock_.try_take()) {
-        if (!send_plain(vi)) {
-            Turn turn;
-            engine_.on_doorbell(vi);
-            if (vi.path != engine::no_path) send_on(vi.path, turn);
-            if (turn.more) work_left_ = true;
-        }
+        for (std::uint32_t left = limits_.turn_frames_max; left != 0 && send_plain(vi); --left)
+            if (!vi.send.work.has_current()) return end_turn();
+        Turn turn;
+        engine_.on_doorbell(vi);
+        if (vi.path != engine::no_path) send_on(vi.path, turn);
+        if (turn.more) work_left_ = true;
         end_turn();
         return;
     }
@@ -459,18 +471,33 @@ void Nic::tell_of_receives(engine::Vi& vi) {
     poll();
 }
 
+/// Posts up to the first that is refused. not_done: all, and one of them as post_locked() says.
+template <bool receive>
+Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
+                     const memory::MemoryHandle* handles, std::uint32_t& posted) {
+    Status result = Status::success;
+    for (posted = 0; posted < descriptors.size();) {
+        // Who changes a region or a state waits for the lock: not for long.
+        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        const std::size_t end = std::min(descriptors.size(), posted + posts_locked_max);
+        for (; posted < end; ++posted) {
+            const Status status = post_locked<receive>(vi, descriptors[posted], handles[posted]);
+            if (status == Status::not_done) {
+                result = status;
+            } else if (status != Status::success) {
+                return status;
+            }
+        }
+    }
+    return result;
+}
+
 Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descriptors,
                       const memory::MemoryHandle* handles, std::uint32_t& posted) {
-    Status status = Status::success;
-    bool at_once = false;
-    for (posted = 0; posted < descriptors.size(); ++posted) {
-        status = receive ? post<true>(vi, descriptors[posted], handles[posted])
-                         : post<false>(vi, descriptors[posted], handles[posted]);
-        if (status != Status::success && status != Status::not_done) break;
-        at_once = at_once || status == Status::not_done;
-        status = Status::success;
-    }
-    if (at_once) {
+    const Status status = receive ? post_all<true>(vi, descriptors, handles, posted)
+                                  : post_all<false>(vi, descriptors, handles, posted);
+    // One that must be completed at once may stand before one that was refused.
+    if (status != Status::success && posted != 0) {
         doorbells_.ring(vi);
         poll_surely();
     } else if (posted != 0 && !receive) {
@@ -478,7 +505,7 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
     } else if (posted != 0 && vi.credits_agreed.load(std::memory_order_relaxed)) {
         tell_of_receives(vi);
     }
-    return status;
+    return status == Status::not_done ? Status::success : status;
 }
 
 Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
@@ -502,6 +529,15 @@ Status Nic::done(engine::ViQueue& queue, void*& descriptor) {
     descriptor = taken.descriptor;
     return (taken.status & queue::status::error_mask) != 0 ? Status::descriptor_error
                                                            : Status::success;
+}
+
+Status Nic::done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken) {
+    const Status status = done(queue, descriptors.front());
+    taken = descriptors.front() == nullptr ? 0 : 1;
+    if (status != Status::success) return status;
+    bool failed = false;
+    taken += queue.work.take(descriptors.subspan(1), failed);
+    return failed ? Status::descriptor_error : Status::success;
 }
 
 Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& completion) {

@@ -160,6 +160,9 @@ public:
     /// VIPL 4.13: success, descriptor_error (faulty, or *descriptor nullptr: nothing is posted),
     /// not_done.
     Status done(engine::ViQueue& queue, void*& descriptor);
+    /// The oldest that are done, up to and with the first that is faulty (descriptor_error), at
+    /// most as many as `descriptors` has room for, which is one at least. Else as done().
+    Status done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken);
     /// success or not_done. `completion.vi` is the VI handle's number.
     Status completion_done(queue::CompletionQueue& queue, queue::Completion& completion);
 
@@ -260,7 +263,12 @@ private:
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
     template <bool receive>
+    Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    template <bool receive>
     Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    template <bool receive>
+    Status post_all(engine::Vi& vi, std::span<void* const> descriptors,
+                    const memory::MemoryHandle* handles, std::uint32_t& posted);
     void begin_sends(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);

@@ -391,6 +391,101 @@ TEST_F(NarrowTest, a_turn_is_bounded) {
     }
 }
 
+// Posted together ---------------------------------------------------------------------------------
+
+/// Notes of each frame when it is published what a watched byte holds.
+struct WatchedLoopback final : LoopbackDevice {
+    WatchedLoopback() : LoopbackDevice(host(2)) {}
+    bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
+                 device::FrameSlot& slot) override {
+        const bool done = LoopbackDevice::reserve(path, header_length, payload_length, slot);
+        reserved += done ? 1 : 0;
+        return done;
+    }
+    void transmit(device::PathId path) override {
+        seen.insert(seen.end(), reserved, watched == nullptr ? std::byte{} : *watched);
+        reserved = 0;
+        LoopbackDevice::transmit(path);
+    }
+    std::size_t reserved = 0;
+    std::vector<std::byte> seen;
+    const std::byte* watched = nullptr;
+};
+
+struct TogetherTest : Fixture {
+    TogetherTest() {
+        auto made_device = std::make_unique<WatchedLoopback>();
+        device = made_device.get();
+        nic.add_device(std::move(made_device));
+        connect(client, server, 2);
+        device->seen.clear();
+    }
+    void post(const std::vector<void*>& wanted) {
+        const std::vector<memory::MemoryHandle> handles(wanted.size(), descriptor_handle);
+        std::uint32_t posted = 0;
+        ASSERT_EQ(nic.post_many(client, false, wanted, handles.data(), posted), Status::success);
+        ASSERT_EQ(posted, wanted.size());
+    }
+    engine::Vi& client = make_vi(Reliability::delivery);
+    engine::Vi& server = make_vi(Reliability::delivery);
+    WatchedLoopback* device = nullptr;
+};
+
+TEST_F(TogetherTest, TheyGoInOrderAndPublishedIsDone) {
+    constexpr std::uint32_t count = 100;  // more than a turn's frames
+    std::vector<void*> sends;
+    for (std::uint32_t n = 0; n < count; ++n) {
+        receive(server, 1000 + n * 8, 8);
+        memory.get()[n * 8] = static_cast<std::byte>(n);
+        sends.push_back(&make(n * 8, 8));
+    }
+    post(sends);
+    EXPECT_GE(device->seen.size(), limits.turn_frames_max);
+    std::vector<void*> done(count);
+    std::uint32_t taken = 0;
+    ASSERT_EQ(nic.done_many(client.send, done, taken), Status::success);
+    EXPECT_EQ(taken, device->seen.size()) << "what was published";
+    poll();
+    std::uint32_t rest = 0;
+    ASSERT_EQ(nic.done_many(client.send, std::span(done).subspan(taken), rest), Status::success);
+    EXPECT_EQ(done, sends);
+    EXPECT_EQ(counters.get(Counter::receives), count);
+    EXPECT_EQ(std::memcmp(memory.get(), memory.get() + 1000, std::size_t{count} * 8), 0);
+}
+
+TEST_F(TogetherTest, Vipl_4_15_a_write_to_a_segment_does_not_overtake_sends_before_it) {
+    constexpr std::size_t segment_at = 65536, segment_length = 4096;
+    std::byte* const segment = memory.get() + segment_at;
+    const memory::MemoryHandle shared =
+        nic.add_segment({segment, segment_length, -1, nullptr}, {memory::no_tag, true, true})
+            .value();
+    const std::uint32_t question =
+        nic.begin_import(client, shared, address(segment_at), true).value();
+    poll();
+    Attachment attachment;
+    ASSERT_EQ(nic.finish_import(client, question, attachment), Status::success);
+    for (const bool special : {false, true}) {
+        device->seen.clear();
+        device->watched = segment;
+        *segment = std::byte{0};
+        memory.get()[500] = std::byte{1};
+        std::vector<void*> work;
+        for (std::uint32_t n = 0; n < 3; ++n) {
+            receive(server, 1000 + n * 8, 8);
+            work.push_back(&make(n * 8, 8, special ? queue::control::immediate : 0));
+        }
+        queue::Descriptor& write = make(0, 1, queue::control::rdma_write);
+        write.control.segment_count = 2;
+        write.segments[0] = {address(segment_at), shared, 0};
+        write.segments[1] = {address(500), handle, 1};
+        work.push_back(&write);
+        post(work);
+        EXPECT_EQ(*segment, std::byte{1});
+        EXPECT_EQ(device->seen, std::vector<std::byte>(3)) << "all were out before it";
+        poll();
+    }
+}
+
 /// Two devices: a connection stays on the path on which it was made.
 TEST_F(NicTest, one_nic_over_two_devices) {
     nic.add_device(std::make_unique<LoopbackDevice>(host(2)));

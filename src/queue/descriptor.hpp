@@ -38,7 +38,7 @@ constexpr std::size_t descriptor_alignment = 64;
 /// The one read of a program's descriptor, which other threads may write to, but for the segments
 /// behind the second. Field by field: the program has just written them, and a load that is wider
 /// than its store waits until the store has left the processor's buffer.
-inline Descriptor read(const Descriptor& from) {
+[[gnu::always_inline]] inline Descriptor read(const Descriptor& from) {
     const auto field = []<class T>(const T& value) {
         return __atomic_load_n(&value, __ATOMIC_RELAXED);
     };

@@ -91,6 +91,22 @@ bool WorkQueue::take(Taken& taken) {
     return true;
 }
 
+std::uint32_t WorkQueue::take(std::span<void*> descriptors, bool& failed) {
+    std::lock_guard guard(take_lock_);
+    const std::uint32_t completed = completed_.load(std::memory_order_acquire);
+    std::uint32_t count = 0;
+    while (!failed && count < descriptors.size() && head_.position() != completed) {
+        const WorkEntry& entry = head_.cell();
+        descriptors[count++] = entry.descriptor;
+        failed = (entry.status & status::error_mask) != 0;
+        head_.pass();
+    }
+    taken_count_.store(taken_count_.load(std::memory_order_relaxed) + count,
+                       std::memory_order_relaxed);
+    taken_.store(head_.position(), std::memory_order_release);
+    return count;
+}
+
 bool WorkQueue::head_is_written() {
     std::lock_guard guard(take_lock_);
     return posted_.load(std::memory_order_acquire) != head_.position() &&

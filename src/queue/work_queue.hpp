@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/atomic.hpp"
 #include "base/status.hpp"
@@ -179,6 +180,9 @@ public:
     }
     /// Takes the head off if it is done.
     bool take(Taken& taken);
+    /// Takes the oldest off that are done, up to and with the first that has error bits, in which
+    /// case `failed` is set. How many.
+    std::uint32_t take(std::span<void*> descriptors, bool& failed);
     /// The NIC has written the head's status but not counted it yet: one look later it is done.
     bool head_is_written();
     /// Neither posted nor completed descriptors are left.

@@ -1,6 +1,7 @@
 #include "queue/work_queue.hpp"
 
 #include <gtest/gtest.h>
+#include <array>
 
 #include <cstdlib>
 #include <deque>
@@ -227,6 +228,34 @@ TEST_F(WorkQueueTest, TheLimitCountsWhatIsNotTakenYet) {
 }
 
 #ifdef CHUNKS_ARE_COUNTED
+TEST_F(WorkQueueTest, SeveralAreTakenUpToTheFirstFault) {
+    const auto finish_all = [&] {
+        while (queue_.has_current()) {
+            queue_.start_next();
+            queue_.complete_oldest();
+        }
+    };
+    std::array<void*, 4> taken{};
+    bool failed = false;
+    EXPECT_EQ(queue_.take(taken, failed), 0U);
+    for (const std::uint32_t fault : {0U, 0U, status::format_error, 0U}) {
+        const std::lock_guard guard(queue_.post_lock());
+        ASSERT_EQ(queue_.post(descriptors_.data(), 3, {}, nullptr, fault, depth), Status::success);
+    }
+    EXPECT_EQ(queue_.take(taken, failed), 0U) << "none is done";
+    finish_all();
+    EXPECT_EQ(queue_.take(std::span(taken).first(1), failed), 1U) << "no more than there is room";
+    EXPECT_FALSE(failed);
+    EXPECT_EQ(queue_.take(taken, failed), 2U);
+    EXPECT_TRUE(failed);
+    EXPECT_EQ(queue_.taken_count(), 3U);
+    failed = false;
+    EXPECT_EQ(queue_.take(taken, failed), 1U);
+    EXPECT_EQ(taken[0], descriptors_.data());
+    EXPECT_FALSE(failed);
+    EXPECT_TRUE(queue_.empty());
+}
+
 TEST_F(WorkQueueTest, MemoryFollowsTheDeepestUseAndIsReused) {
     std::uint32_t number = 0;
     const auto rounds = [&](int count, std::uint32_t deep, std::uint32_t segments) {
