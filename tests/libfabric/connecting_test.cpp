@@ -61,6 +61,54 @@ TEST(Connecting, RejectionBringsItsData) {
     EXPECT_EQ(data, why);
 }
 
+TEST(Connecting, ARequestIsAnsweredOnce) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
+    EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
+    fid_ep* late = nullptr;
+    EXPECT_EQ(fi_endpoint(b.domain.get(), request.get(), &late, nullptr), -FI_EINVAL);
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
+/// An endpoint that was to accept and is closed has rejected: libfabric's ofi_rxm rejects then too.
+TEST(Connecting, AnEndpointThatNeverAcceptedRejects) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    b.endpoint(request.get()).reset();
+    EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
+TEST(Connecting, ARequestThatNobodyAnsweredEndsWithTheFabric) {
+    Side a;
+    auto b = std::make_unique<Side>();
+    sockaddr_in address;
+    auto listener = b->listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b->expect(FI_CONNREQ, &listener->fid, &request);
+    listener.reset();
+    b.reset();
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
 TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
     Side a;
     Side b;
@@ -95,7 +143,11 @@ TEST(Connecting, TheOtherSideSeesTheEnd) {
     Pair pair;
     ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
     pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
-    EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, nullptr), -FI_ENOTCONN);
+    // What is sent later is told as what was under way.
+    EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, word(1)), 0);
+    const fi_cq_err_entry error = failure(pair.b);
+    EXPECT_EQ(error.err, FI_ECANCELED);
+    EXPECT_EQ(error.op_context, word(1));
 }
 
 TEST(Connecting, ClosingIsSeenToo) {
