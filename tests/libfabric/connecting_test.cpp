@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
 #include <poll.h>
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -241,6 +243,44 @@ TEST(Connecting, StormsInBothDirections) {
     other.join();
     EXPECT_EQ(heard[0].size(), count);
     EXPECT_EQ(heard[1].size(), count);
+}
+
+struct Held {
+    std::size_t heap;
+    std::ptrdiff_t files;
+};
+
+Held held() {
+    const struct mallinfo2 info = mallinfo2();
+    return {info.uordblks + info.hblkhd,
+            std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {})};
+}
+
+/// A message on each, answered or left, and closed at either end first.
+TEST(Connecting, ThousandsComeAndGoAndLeaveNothing) {
+    Pair pair;
+    std::uint64_t room = 0;
+    Held before{};
+    for (int round = 0; round < 3000; ++round) {
+        if (round == 1000) before = held();
+        Owned<fid_ep> left;
+        Owned<fid_ep> right;
+        pair.connect(left, right);
+        ASSERT_EQ(fi_recv(right.get(), &room, 8, nullptr, 0, nullptr), 0);
+        ASSERT_EQ(fi_inject(left.get(), &room, 8, 0), 0);
+        if (round % 2 == 0) completion(pair.b, &pair.a);
+        (round % 3 == 0 ? left : right).reset();
+        left.reset();
+        right.reset();
+        fi_cq_data_entry entry;
+        fi_cq_err_entry error{};
+        for (Side* side : {&pair.a, &pair.b})
+            while (fi_cq_read(side->queue.get(), &entry, 1) != -FI_EAGAIN)
+                fi_cq_readerr(side->queue.get(), &error, 0);
+    }
+    const Held after = held();
+    EXPECT_LT(after.heap, before.heap + (64 << 10)) << "2000 connections later";
+    EXPECT_EQ(after.files, before.files);
 }
 
 TEST(Connecting, EventQueues) {
