@@ -261,6 +261,7 @@ private:
     void fetch(Turn& turn);
     template <bool receive>
     Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    void answer_post(engine::Vi& vi);
     void begin_sends(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);
