@@ -2,11 +2,12 @@
 """Measures MPI over VIA and over Open MPI's other ways with NetPIPE (NPopenmpi), on one host and between
 two network namespaces, and draws the curves:
 
-  netpipe.py --via build/release/bin/via --out docs/benchmarks [--rounds 5] [--repeat 100]
-  netpipe.py --out docs/benchmarks --draw      only draws again what was measured
+  netpipe.py --out docs/benchmarks             five rounds, in which all ways take turns
+  netpipe.py --out docs/benchmarks --add       more rounds to those that are there
+  netpipe.py --out docs/benchmarks --rounds 0 --add      only draws again
 
-Writes mpi.txt (medians over the rounds, in which all ways take turns) and mpi-PLACE-WHAT.svg. Between
-the namespaces it needs the administrator.
+Writes mpi.txt (all rounds) and mpi-PLACE-WHAT.svg (medians, and the span of the middle half). Between the
+namespaces it needs the administrator.
 """
 
 import argparse
@@ -47,8 +48,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=100, help="messages of a size in a round")
     parser.add_argument("--most", type=int, default=4 << 20, help="bytes of the longest message")
-    parser.add_argument("--before", default="", help="words before each measurement: flock FILE")
-    parser.add_argument("--draw", action="store_true", help="do not measure")
+    parser.add_argument("--add", action="store_true", help="to the rounds that are there")
     return parser.parse_args()
 
 
@@ -64,16 +64,15 @@ def measure(options, folder, hosts, way):
         line = hosts.inside(hosts.names[0]) + line
     line += ["-np", "2", "NPopenmpi", "-o", output, "-p", "0", "-l", "1", "-u", str(options.most),
              "-n", str(options.repeat)]
-    subprocess.run(options.before.split() + line, env=os.environ | variables, cwd=folder, timeout=600,
+    subprocess.run(line, env=os.environ | variables, cwd=folder, timeout=600,
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(output, encoding="ascii") as file:
         rows = [row.split() for row in file]
     return {int(row[0]): float(row[2]) for row in rows}
 
 
-def measure_all(options):
-    """{(place, way): {size: [seconds of each round]}}"""
-    found = collections.defaultdict(lambda: collections.defaultdict(list))
+def measure_all(options, found):
+    """Adds rounds to {(place, way): {size: [seconds]}}."""
     with tempfile.TemporaryDirectory(prefix="via-netpipe-") as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
         # The provider tcp is dealt out by interface, so its hosts have more of them.
@@ -85,27 +84,31 @@ def measure_all(options):
                         times = measure(options, folder, hosts if place == "two-hosts" else None, way)
                         for size, seconds in times.items():
                             found[place, name][size].append(seconds)
-    return found
 
 
 def write(found, path):
     with open(path, "w", encoding="ascii") as file:
-        file.write("# place | way | bytes | microseconds one way, median | smallest | largest\n")
+        file.write("# place | way | bytes | microseconds one way, of each round\n")
         for (place, name), sizes in found.items():
             for size, seconds in sorted(sizes.items()):
-                file.write(f"{place} | {name} | {size} | {statistics.median(seconds) * 1e6:.4g} | "
-                           f"{min(seconds) * 1e6:.4g} | {max(seconds) * 1e6:.4g}\n")
+                times = " ".join(f"{one * 1e6:.4g}" for one in seconds)
+                file.write(f"{place} | {name} | {size} | {times}\n")
 
 
 def read(path):
-    """{(place, way): {size: (median, smallest, largest)}}"""
-    found = collections.defaultdict(dict)
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
     with open(path, encoding="ascii") as file:
         for row in file:
             if not row.startswith("#"):
-                place, name, size, *times = row.strip().split(" | ")
-                found[place, name][int(size)] = tuple(map(float, times))
+                place, name, size, times = row.strip().split(" | ")
+                found[place, name][int(size)] = [float(one) / 1e6 for one in times.split()]
     return found
+
+
+def span(times):
+    """Median, and between what the middle half lies, in microseconds."""
+    ordered = sorted(one * 1e6 for one in times)
+    return statistics.median(ordered), ordered[len(ordered) // 4], ordered[(3 * len(ordered) - 1) // 4]
 
 
 def tics(sizes):
@@ -121,7 +124,8 @@ def draw(found, place, what, path):
     for number, name in enumerate(ways):
         rows = found[place, name]
         of = {"latency": lambda size, time: time, "bandwidth": lambda size, time: size / time}[what]
-        chosen = {size: row for size, row in rows.items() if what == "bandwidth" or size <= 65536}
+        chosen = {size: span(row) for size, row in rows.items()
+                  if what == "bandwidth" or size <= 65536}
         curves += f"$d{number} << END\n" + "".join(
             f"{size} {of(size, row[0]):.4g} {of(size, row[1]):.4g} {of(size, row[2]):.4g}\n"
             for size, row in sorted(chosen.items())) + "END\n"
@@ -162,9 +166,10 @@ plot {", ".join(plots)}
 def main():
     options = arguments()
     table = os.path.join(options.out, "mpi.txt")
-    if not options.draw:
-        write(measure_all(options), table)
-    found = read(table)
+    found = read(table) if options.add else collections.defaultdict(
+        lambda: collections.defaultdict(list))
+    measure_all(options, found)
+    write(found, table)
     for place in PLACES:
         for what in ("latency", "bandwidth"):
             draw(found, place, what, os.path.join(options.out, f"mpi-{place}-{what}.svg"))
