@@ -215,7 +215,8 @@ std::size_t CompletionQueue::collect_from(const Part& part, void* buffer, std::s
             else
                 write(buffer, at++, completion);
         }
-        if (!kept_.empty() && buffer != nullptr) break;
+        // What was not there a moment ago is left to the next call: a look at the NIC costs more.
+        if (taken < room || (!kept_.empty() && buffer != nullptr)) break;
     }
     return at;
 }
@@ -241,7 +242,10 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
     const std::size_t got = count == 0 ? collect(nullptr, 1) : collect(buffer, count);
     if (descriptor_ >= 0) show();
     if (got != 0) return static_cast<ssize_t>(got);
-    if (kept_.empty()) return -FI_EAGAIN;
+    if (kept_.empty()) {
+        if (!closed_.empty()) closed_.clear();
+        return -FI_EAGAIN;
+    }
     return kept_.front().error != 0 ? -FI_EAVAIL : 0;
 }
 
@@ -277,6 +281,17 @@ void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
         if (take(vi, receives, completion, any)) keep(completion);
     }
     if (descriptor_ >= 0) show();
+}
+
+void CompletionQueue::tell(const Completion& completion) {
+    const std::lock_guard guard(lock_);
+    keep(completion);
+    if (descriptor_ >= 0) show();
+}
+
+void CompletionQueue::keep_closed(std::unique_ptr<Endpoint> endpoint) {
+    const std::lock_guard guard(lock_);
+    if (!kept_.empty()) closed_.push_back(std::move(endpoint));
 }
 
 // Waiting ---------------------------------------------------------------------------------------

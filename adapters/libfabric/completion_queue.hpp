@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +26,11 @@ public:
     void give_back(VIP_CQ_HANDLE queue, std::uint32_t entries);
     /// Takes all that is left on a queue of a VI that is disconnected.
     void drain(VIP_VI_HANDLE vi, bool receives);
+    /// Adds one that VIA knows nothing of.
+    void tell(const Completion& completion);
+    /// Keeps a closed endpoint until nothing is left to be read. While libfabric's ofi_rxm reads
+    /// what an endpoint left behind when it closed that endpoint, it goes on posting to it.
+    void keep_closed(std::unique_ptr<Endpoint> endpoint);
     /// Takes what has completed, so that counters count; the program reads it later.
     void progress();
     /// May the program sleep on the descriptor?
@@ -58,6 +64,7 @@ private:
     SpinLock lock_;
     std::vector<Part> parts_;
     std::deque<Completion> kept_;
+    std::vector<std::unique_ptr<Endpoint>> closed_;
     bool signalled_ = false;
     bool shown_ = false;
     int descriptor_ = -1;  ///< epoll over VIA's queues and `wake_`; if asked for

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "domain.hpp"
 
+#include <cstdlib>
+
 #include "completion_queue.hpp"
 #include "counter.hpp"
 #include "endpoint.hpp"
@@ -15,6 +17,11 @@ int close_domain(fid* domain) {
 }
 
 namespace {
+
+/// libfabric 1.17's ofi_rxm cuts messages of 16 to 128 KiB into packets, and loses those to matched
+/// probes and to receives that are too short. It reads its parameters when an endpoint of its own
+/// is made, after the domain below it; what the user says stands.
+void fetch_whole_messages() { setenv("FI_OFI_RXM_SAR_LIMIT", "0", 0); }
 
 fi_ops object_operations = {sizeof(fi_ops), close_domain, unsupported, unsupported,
                             unsupported,    unsupported,  unsupported};
@@ -42,6 +49,7 @@ int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* c
         std::shared_ptr<Nic> nic;
         if (const int error = owner.nic(info, nic)) return error;
         *domain = new Domain(owner, std::move(nic), context);
+        fetch_whole_messages();
         return 0;
     });
 }

@@ -15,7 +15,7 @@ struct EndpointOperations {
     static Endpoint& of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
     static int close(fid* endpoint) {
         return guarded([&] {
-            delete &of(endpoint);
+            Endpoint::close(std::unique_ptr<Endpoint>(&of(endpoint)));
             return 0;
         });
     }
@@ -80,14 +80,18 @@ int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* c
             return -FI_EINVAL;
         if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
         auto& owner = *static_cast<Domain*>(domain);
-        const ConnectRequest* request = request_of(info);
-        if (request != nullptr && request->nic.get() != &owner.nic()) return -FI_EINVAL;
-        *endpoint = new Endpoint(owner, *info, context);
+        std::unique_ptr<ConnectRequest> request;
+        if (info->handle != nullptr) {  // of an event; perhaps answered already, and freed
+            request = owner.fabric().requests().take(info->handle, &owner.nic());
+            if (!request) return -FI_EINVAL;
+        }
+        *endpoint = new Endpoint(owner, *info, std::move(request), context);
         return 0;
     });
 }
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+Endpoint::Endpoint(Domain& domain, const fi_info& info, std::unique_ptr<ConnectRequest> request,
+                   void* context)
     : fid_ep{{FI_CLASS_EP, context, &object_operations},
              &endpoint_operations,
              &cm_operations,
@@ -102,14 +106,23 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       transmit_flags_(info.tx_attr->op_flags),
       receive_flags_(info.rx_attr->op_flags),
       writes_with_data_(((info.mode | info.rx_attr->mode) & FI_RX_CQ_DATA) != 0),
-      request_(request_of(&info)) {
+      request_(std::move(request)) {
     if (is_socket_address(info.dest_addr, info.dest_addrlen))
         peer_ = *static_cast<const sockaddr_in*>(info.dest_addr);
     domain_.users.add();
 }
 
-Endpoint::~Endpoint() {
+void Endpoint::close(std::unique_ptr<Endpoint> endpoint) {
+    CompletionQueue* const queue = endpoint->sends_.queue;
+    endpoint->let_go();
+    if (queue != nullptr && queue == endpoint->receives_.queue)
+        queue->keep_closed(std::move(endpoint));
+}
+
+/// Ends what is under way, and stands on nothing any more.
+void Endpoint::let_go() {
     domain_.fabric().connector().cancel(*this);
+    request_.reset();
     if (vi_ != nullptr) {
         domain_.nic().unwatch(vi_);
         VipDisconnect(vi_);
@@ -133,6 +146,8 @@ Endpoint::~Endpoint() {
         events_->users.remove();
     }
     domain_.users.remove();
+    vi_ = nullptr;
+    state_ = State::closed;
 }
 
 int Endpoint::bind(::fid* object, std::uint64_t flags) {

@@ -22,7 +22,7 @@ struct Transfer {
     const iovec* pieces;
     std::size_t count;
     void* context;
-    bool visible = true;
+    Told told = Told::all;
     bool copied = false;  ///< the memory is the program's again at once
     std::uint64_t remote_address = 0;
     std::uint64_t key = 0;
@@ -32,6 +32,8 @@ struct Transfer {
 class Endpoint : public fid_ep {
 public:
     static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+    /// Ends what is under way. The object itself may outlive that: CompletionQueue::keep_closed().
+    static void close(std::unique_ptr<Endpoint> endpoint);
 
     // Threads of the connector ------------------------------------------------------------------
     /// Asks the peer once, sleeping; true: that is the outcome, and it was told. `last`: whatever
@@ -49,7 +51,7 @@ public:
 
     // The data path (transfer.cpp); any thread
     ssize_t send(const Transfer& transfer);
-    ssize_t receive(const iovec* pieces, std::size_t count, void* context, bool visible);
+    ssize_t receive(const iovec* pieces, std::size_t count, void* context, Told told);
 
     std::uint64_t transmit_flags() const { return transmit_flags_; }
     std::uint64_t receive_flags() const { return receive_flags_; }
@@ -61,7 +63,7 @@ public:
 
 private:
     friend struct EndpointOperations;
-    enum class State : std::uint8_t { created, enabled, connecting, connected, ended };
+    enum class State : std::uint8_t { created, enabled, connecting, connected, ended, closed };
     /// One of the two directions.
     struct Side {
         CompletionQueue* queue = nullptr;
@@ -70,8 +72,11 @@ private:
         OperationRing ring;
     };
 
-    Endpoint(Domain& domain, const fi_info& info, void* context);
-    ~Endpoint();
+    Endpoint(Domain& domain, const fi_info& info, std::unique_ptr<ConnectRequest> request,
+             void* context);
+    ~Endpoint() = default;
+    friend std::default_delete<Endpoint>;
+    void let_go();
     Side& side(bool receives) { return receives ? receives_ : sends_; }
     const Side& side(bool receives) const { return receives ? receives_ : sends_; }
 
@@ -85,7 +90,9 @@ private:
     int shut_down();
     void connected(const std::uint8_t* data, std::size_t length);
     void count(std::uint64_t flags, bool receive, bool error);
-    ssize_t not_now() const;
+    ssize_t not_now(const Transfer& transfer);
+    ssize_t cancel(Side& from, void* context, std::uint64_t flags);
+    void give_up(const Transfer& transfer);
     void fill_pieces(Operation& operation, std::size_t segment, const Transfer& transfer,
                      std::size_t from, std::size_t length);
     ssize_t post(Side& to, Operation& operation, bool receives);

@@ -9,19 +9,12 @@
 #include <cstring>
 
 #include "fabric.hpp"
-#include "passive_endpoint.hpp"
 
 namespace via::fabric {
 namespace {
 
 EventQueue& queue_of(fid_eq* queue) { return *static_cast<EventQueue*>(queue); }
 EventQueue& queue_of(fid* queue) { return queue_of(reinterpret_cast<fid_eq*>(queue)); }
-
-/// A request that nobody will read is rejected.
-void discard(const Event& event) {
-    delete request_of(event.info);
-    fi_freeinfo(event.info);
-}
 
 }  // namespace
 
@@ -80,24 +73,30 @@ int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** queue,
         if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
             wanted.wait_obj != FI_WAIT_FD)
             return -FI_ENOSYS;
-        *queue = new EventQueue(static_cast<Fabric*>(fabric)->users, wanted, context);
+        *queue = new EventQueue(*static_cast<Fabric*>(fabric), wanted, context);
         return 0;
     });
 }
 
-EventQueue::EventQueue(Users& fabric, const fi_eq_attr& attributes, void* context)
+EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* context)
     : fid_eq{{FI_CLASS_EQ, context, &object_operations}, &queue_operations}, fabric_(fabric) {
     if (attributes.wait_obj == FI_WAIT_FD) {
         descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (descriptor_ < 0) throw std::bad_alloc();
     }
-    fabric_.add();
+    fabric_.users.add();
 }
 
 EventQueue::~EventQueue() {
     for (const Event& event : events_) discard(event);
     if (descriptor_ >= 0) close(descriptor_);
-    fabric_.remove();
+    fabric_.users.remove();
+}
+
+/// A request that nobody will read is rejected.
+void EventQueue::discard(const Event& event) {
+    if (event.info != nullptr) fabric_.requests().take(event.info->handle);
+    fi_freeinfo(event.info);
 }
 
 void EventQueue::push(Event event) noexcept {

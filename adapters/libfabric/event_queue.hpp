@@ -12,6 +12,8 @@
 
 namespace via::fabric {
 
+class Fabric;
+
 struct Event {
     std::uint32_t kind = 0;
     int error = 0;  ///< FI_E..., positive: for readerr
@@ -35,7 +37,7 @@ public:
     Users users;
 
 private:
-    EventQueue(Users& fabric, const fi_eq_attr& attributes, void* context);
+    EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* context);
     ~EventQueue();
     friend struct EventQueueOperations;
     friend int close_event_queue(::fid* queue);
@@ -46,10 +48,11 @@ private:
     ssize_t wait_and_read(std::uint32_t* kind, void* buffer, std::size_t length, int timeout_ms,
                           std::uint64_t flags);
     int control(int command, void* argument);
+    void discard(const Event& event);
     void pop();
     void show();
 
-    Users& fabric_;
+    Fabric& fabric_;
     std::mutex lock_;
     std::condition_variable came_;
     std::deque<Event> events_;

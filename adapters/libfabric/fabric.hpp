@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common.hpp"
+#include "connect_request.hpp"
 #include "connector.hpp"
 #include "nic.hpp"
 
@@ -22,6 +23,7 @@ public:
     int nic(const fi_info* info, std::shared_ptr<Nic>& nic);
 
     Connector& connector() { return connector_; }
+    ConnectRequests& requests() { return requests_; }
     Users users;
 
 private:
@@ -32,6 +34,7 @@ private:
     std::mutex lock_;
     std::map<std::string, std::weak_ptr<Nic>> nics_;
     Connector connector_;
+    ConnectRequests requests_;
 };
 
 }  // namespace via::fabric

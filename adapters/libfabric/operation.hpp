@@ -11,6 +11,13 @@ namespace via::fabric {
 
 class Endpoint;
 
+/// Which ends of an operation the program reads of.
+enum class Told : std::uint8_t {
+    all,
+    errors,
+    nothing,  ///< it was injected: there is no context to tell an error with
+};
+
 /// What a program reads from a completion queue.
 struct Completion {
     void* context;
@@ -31,8 +38,8 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Operation {
     std::uint64_t flags;  ///< of the completion
     void* buffer;
     std::size_t length;  ///< of the whole operation
-    bool visible;        ///< a success is told; an error always is
-    bool last;           ///< of the pieces that a long RDMA was cut into
+    Told told;
+    bool last;  ///< of the pieces that a long RDMA was cut into
 
     VIP_DESCRIPTOR_SEGMENT* segments() { return descriptor.DS; }
 };

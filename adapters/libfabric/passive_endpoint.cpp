@@ -9,45 +9,6 @@
 
 namespace via::fabric {
 
-// Requests --------------------------------------------------------------------------------------
-
-namespace {
-
-int close_request(fid* request) {
-    delete static_cast<ConnectRequest*>(request);
-    return 0;
-}
-
-fi_ops request_operations = {sizeof(fi_ops), close_request, unsupported, unsupported,
-                             unsupported,    unsupported,   unsupported};
-
-}  // namespace
-
-ConnectRequest::ConnectRequest(std::shared_ptr<Nic> at, VIP_CONN_HANDLE asked)
-    : fid{FI_CLASS_CONNREQ, nullptr, &request_operations}, nic(std::move(at)), connection(asked) {}
-
-ConnectRequest::~ConnectRequest() {
-    if (connection != nullptr) VipConnectReject(connection);
-}
-
-VIP_RETURN ConnectRequest::accept(VIP_VI_HANDLE vi, const void* data, VIP_UINT32 length) {
-    const VIP_RETURN code = ViaConnectAccept(connection, vi, data, length);
-    if (code == VIP_SUCCESS || code == VIP_TIMEOUT) connection = nullptr;
-    return code;
-}
-
-VIP_RETURN ConnectRequest::reject(const void* data, VIP_UINT32 length) {
-    const VIP_RETURN code = ViaConnectReject(connection, data, length);
-    if (code == VIP_SUCCESS) connection = nullptr;
-    return code;
-}
-
-ConnectRequest* request_of(const fi_info* info) {
-    if (info == nullptr || info->handle == nullptr || info->handle->fclass != FI_CLASS_CONNREQ)
-        return nullptr;
-    return static_cast<ConnectRequest*>(info->handle);
-}
-
 // libfabric's operations ------------------------------------------------------------------------
 
 struct PassiveEndpointOperations {
@@ -81,12 +42,12 @@ struct PassiveEndpointOperations {
     static int listen(fid_pep* endpoint) {
         return guarded([&] { return static_cast<PassiveEndpoint*>(endpoint)->listen(); });
     }
-    static int reject(fid_pep*, fid_t handle, const void* data, std::size_t length) {
-        if (handle == nullptr || handle->fclass != FI_CLASS_CONNREQ || length > connect_data_max)
-            return -FI_EINVAL;
-        auto* request = static_cast<ConnectRequest*>(handle);
+    static int reject(fid_pep* endpoint, fid_t handle, const void* data, std::size_t length) {
+        if (length > connect_data_max) return -FI_EINVAL;
+        const auto request =
+            static_cast<PassiveEndpoint*>(endpoint)->fabric_.requests().take(handle);
+        if (!request) return -FI_EINVAL;
         const VIP_RETURN code = request->reject(data, static_cast<VIP_UINT32>(length));
-        delete request;
         return -error_of(code);
     }
 };
@@ -205,48 +166,37 @@ void PassiveEndpoint::serve() {
             FI_WARN(&provider, FI_LOG_EP_CTRL, "listening: %s\n", ViaReturnText(code));
             if (code != VIP_ERROR_RESOURCE) break;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } else if (stopping_) {
-            VipConnectReject(connection);
-        } else {
-            auto* request = new (std::nothrow) ConnectRequest(nic_, connection);
-            if (request == nullptr) {
-                VipConnectReject(connection);
-                continue;
-            }
+            continue;
+        }
+        const auto hand_over = [&] {
+            std::unique_ptr<ConnectRequest> request(new ConnectRequest(nic_, connection));
             request->attributes = attributes;
             request->peer = socket_address(peer.host().data(), 0);
-            announce(request, data, length);
-        }
+            announce(std::move(request), data, length);
+            return 0;
+        };
+        if (stopping_ || guarded(hand_over) != 0) VipConnectReject(connection);
     }
     stopped_ = true;
 }
 
-void PassiveEndpoint::announce(ConnectRequest* request, const std::uint8_t* data,
+void PassiveEndpoint::announce(std::unique_ptr<ConnectRequest> request, const std::uint8_t* data,
                                std::size_t length) {
+    std::unique_ptr<fi_info, decltype(&fi_freeinfo)> info(fi_dupinfo(info_.get()), fi_freeinfo);
+    void* peer = std::malloc(sizeof(sockaddr_in));
+    if (!info || peer == nullptr) {
+        std::free(peer);
+        throw std::bad_alloc();
+    }
+    std::free(info->dest_addr);
+    info->dest_addr = std::memcpy(peer, &request->peer, sizeof request->peer);
+    info->dest_addrlen = sizeof request->peer;
     Event event;
     event.kind = FI_CONNREQ;
     event.subject = &fid;
-    event.info = fi_dupinfo(info_.get());
-    void* peer = std::malloc(sizeof(sockaddr_in));
-    if (event.info == nullptr || peer == nullptr) {
-        fi_freeinfo(event.info);
-        std::free(peer);
-        delete request;
-        return;
-    }
-    std::free(event.info->dest_addr);
-    event.info->dest_addr = std::memcpy(peer, &request->peer, sizeof request->peer);
-    event.info->dest_addrlen = sizeof request->peer;
-    event.info->handle = request;
-    const bool failed = guarded([&] {
-                            event.bytes.assign(data, data + length);
-                            return 0;
-                        }) != 0;
-    if (failed) {
-        fi_freeinfo(event.info);
-        delete request;
-        return;
-    }
+    event.bytes.assign(data, data + length);
+    info->handle = fabric_.requests().add(std::move(request));
+    event.info = info.release();
     events_->push(std::move(event));
 }
 

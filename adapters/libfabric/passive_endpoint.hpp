@@ -6,31 +6,13 @@
 #include <thread>
 
 #include "common.hpp"
+#include "connect_request.hpp"
 #include "event_queue.hpp"
 #include "nic.hpp"
 
 namespace via::fabric {
 
 class Fabric;
-
-/// Somebody who asks for a connection and waits for the answer; what info->handle is. Rejects in
-/// its destructor who was not answered.
-struct ConnectRequest : fid {
-    ConnectRequest(std::shared_ptr<Nic> at, VIP_CONN_HANDLE asked);
-    ~ConnectRequest();
-
-    /// As VIA's functions; after success or a timeout nothing is left to be answered.
-    VIP_RETURN accept(VIP_VI_HANDLE vi, const void* data, VIP_UINT32 length);
-    VIP_RETURN reject(const void* data, VIP_UINT32 length);
-
-    std::shared_ptr<Nic> nic;
-    VIP_CONN_HANDLE connection;
-    VIP_VI_ATTRIBUTES attributes{};
-    sockaddr_in peer{};
-};
-
-/// The request of an fi_info, or nullptr.
-ConnectRequest* request_of(const fi_info* info);
 
 class PassiveEndpoint : public fid_pep {
 public:
@@ -46,7 +28,8 @@ private:
     bool claim(std::uint16_t port);
     static void run(void* self);
     void serve();
-    void announce(ConnectRequest* request, const std::uint8_t* data, std::size_t length);
+    void announce(std::unique_ptr<ConnectRequest> request, const std::uint8_t* data,
+                  std::size_t length);
     void stop();
 
     Fabric& fabric_;

@@ -21,9 +21,25 @@ Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoin
 
 // Posting ---------------------------------------------------------------------------------------
 
-/// Why nothing can be sent: there will be a connection, or there is none.
-ssize_t Endpoint::not_now() const {
-    return state_ == State::connecting ? -FI_EAGAIN : -FI_ENOTCONN;
+/// Why nothing can be sent: there will be a connection, or there is none. (With one that has ended
+/// it can: VIA flushes it at once, and so the program hears of it as of what was under way.)
+ssize_t Endpoint::not_now(const Transfer& transfer) {
+    if (state_ == State::connecting) return -FI_EAGAIN;
+    if (state_ != State::closed) return -FI_ENOTCONN;
+    return transfer.told == Told::nothing ? 0 : cancel(sends_, transfer.context, transfer.flags);
+}
+
+/// Tells of an operation that was not posted as of one that was flushed.
+ssize_t Endpoint::cancel(Side& from, void* context, std::uint64_t flags) {
+    Completion completion{};
+    completion.context = context;
+    completion.flags = flags;
+    completion.error = FI_ECANCELED;
+    completion.status = VIP_STATUS_DESC_FLUSHED_ERROR;
+    return guarded([&] {
+        from.queue->tell(completion);
+        return 0;
+    });
 }
 
 /// The part of the transfer's memory that begins at byte `from`.
@@ -60,8 +76,18 @@ ssize_t Endpoint::post(Side& to, Operation& operation, bool receives) {
     return code == VIP_ERROR_RESOURCE ? -FI_EAGAIN : -error_of(code);
 }
 
+/// A later piece of a long RDMA could not be posted, for want of memory. The connection ends, after
+/// which the earlier ones touch no memory, and the whole is told as failed.
+void Endpoint::give_up(const Transfer& transfer) {
+    VipDisconnect(vi_);
+    on_connection_lost(VIP_ERROR_CONN_LOST);
+    sends_.queue->drain(vi_, false);
+    if (transfer.told != Told::nothing) cancel(sends_, transfer.context, transfer.flags);
+}
+
 ssize_t Endpoint::send(const Transfer& transfer) {
-    if (state_ != State::connected) return not_now();
+    if (const State state = state_; state != State::connected && state != State::ended)
+        return not_now(transfer);
     if (transfer.count > segments_max) return -FI_EINVAL;
     const std::size_t length = length_of(transfer.pieces, transfer.count);
     const std::size_t most = attributes_.MaxTransferSize;
@@ -82,7 +108,7 @@ ssize_t Endpoint::send(const Transfer& transfer) {
         operation.flags = transfer.flags;
         operation.buffer = nullptr;
         operation.length = length;
-        operation.visible = transfer.visible && last;
+        operation.told = last ? transfer.told : Told::errors;
         operation.last = last;
         VIP_CONTROL_SEGMENT& control = operation.descriptor.CS;
         control.Control = last ? transfer.control
@@ -110,13 +136,19 @@ ssize_t Endpoint::send(const Transfer& transfer) {
         } else {
             fill_pieces(operation, segment, transfer, from, std::min(most, length - from));
         }
-        if (const ssize_t error = post(sends_, operation, false)) return error;
+        if (const ssize_t error = post(sends_, operation, false)) {
+            if (cut == 0) return error;
+            give_up(transfer);
+            return 0;
+        }
     }
     return 0;
 }
 
-ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context, bool visible) {
-    if (state_ == State::created) return -FI_EOPBADSTATE;
+ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context, Told told) {
+    if (vi_ == nullptr)
+        return state_ == State::closed ? cancel(receives_, context, FI_MSG | FI_RECV)
+                                       : -FI_EOPBADSTATE;
     if (count > segments_max) return -FI_EINVAL;
     const std::size_t length = length_of(pieces, count);
     if (length > std::size_t{UINT32_MAX}) return -FI_EMSGSIZE;
@@ -129,7 +161,7 @@ ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context,
     operation.flags = FI_MSG | FI_RECV;
     operation.buffer = count != 0 ? pieces[0].iov_base : nullptr;
     operation.length = length;
-    operation.visible = visible;
+    operation.told = told;
     operation.last = true;
     operation.descriptor.CS.Control = VIP_CONTROL_OP_SENDRECV;
     operation.descriptor.CS.Reserved = 0;
@@ -170,7 +202,7 @@ bool Endpoint::complete(Operation& operation, bool receive, Completion& completi
         completion.buffer = nullptr;
     }
     const bool last = operation.last;
-    bool visible = operation.visible;
+    const Told told = operation.told;
     side(receive).ring.give_back();
     if (!last) {
         // What went wrong with a piece is told with the last one, which was flushed for it.
@@ -185,7 +217,7 @@ bool Endpoint::complete(Operation& operation, bool receive, Completion& completi
         completion.status = cut_status_;
     }
     count(completion.flags, receive, completion.error != 0);
-    return visible || completion.error != 0;
+    return told == Told::all || (told == Told::errors && completion.error != 0);
 }
 
 // libfabric's operations ------------------------------------------------------------------------
@@ -196,9 +228,10 @@ constexpr std::uint64_t sent = FI_MSG | FI_SEND;
 constexpr std::uint64_t written = FI_RMA | FI_WRITE;
 constexpr std::uint64_t was_read = FI_RMA | FI_READ;
 
-/// Does an operation with these flags tell the program that it is done?
-bool is_told(const Endpoint& endpoint, std::uint64_t flags, bool receives) {
-    return endpoint.tells_always(receives) || (flags & FI_COMPLETION) != 0;
+/// What an operation with these flags tells the program.
+Told told_with(const Endpoint& endpoint, std::uint64_t flags, bool receives) {
+    const bool always = endpoint.tells_always(receives) || (flags & FI_COMPLETION) != 0;
+    return always ? Told::all : Told::errors;
 }
 
 VIP_UINT16 control_of(unsigned operation, std::uint64_t flags) {
@@ -222,7 +255,7 @@ ssize_t send_message(Endpoint& endpoint, const iovec* pieces, std::size_t count,
                      std::uint64_t data, std::uint64_t flags) {
     if (is_too_much(endpoint, flags)) return -FI_EOPNOTSUPP;
     Transfer transfer{control_of(VIP_CONTROL_OP_SENDRECV, flags), sent, pieces, count, context};
-    transfer.visible = is_told(endpoint, flags, false);
+    transfer.told = told_with(endpoint, flags, false);
     transfer.copied = (flags & FI_INJECT) != 0;
     transfer.data = data;
     return endpoint.send(transfer);
@@ -257,7 +290,7 @@ ssize_t inject_message(Endpoint& endpoint, const void* buffer, std::size_t lengt
                        std::uint64_t data, std::uint64_t flags) {
     const iovec piece = piece_of(buffer, length);
     Transfer transfer{control_of(VIP_CONTROL_OP_SENDRECV, flags), sent, &piece, 1, nullptr};
-    transfer.visible = false;
+    transfer.told = Told::nothing;
     transfer.copied = true;
     transfer.data = data;
     return endpoint.send(transfer);
@@ -275,7 +308,7 @@ ssize_t injectdata(fid_ep* endpoint, const void* buffer, std::size_t length, std
 ssize_t recvv(fid_ep* endpoint, const iovec* pieces, void**, std::size_t count, fi_addr_t,
               void* context) {
     Endpoint& to = endpoint_of(endpoint);
-    return to.receive(pieces, count, context, is_told(to, to.receive_flags(), true));
+    return to.receive(pieces, count, context, told_with(to, to.receive_flags(), true));
 }
 
 ssize_t recv(fid_ep* endpoint, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
@@ -286,7 +319,7 @@ ssize_t recv(fid_ep* endpoint, void* buffer, std::size_t length, void*, fi_addr_
 ssize_t recvmsg(fid_ep* endpoint, const fi_msg* message, std::uint64_t flags) {
     Endpoint& to = endpoint_of(endpoint);
     return to.receive(message->msg_iov, message->iov_count, message->context,
-                      is_told(to, flags, true));
+                      told_with(to, flags, true));
 }
 
 // RMA
@@ -299,7 +332,7 @@ ssize_t move(Endpoint& endpoint, unsigned operation, const iovec* pieces, std::s
     const bool reads = operation == VIP_CONTROL_OP_RDMAREAD;
     Transfer transfer{control_of(operation, flags), reads ? was_read : written, pieces, count,
                       context};
-    transfer.visible = is_told(endpoint, flags, false);
+    transfer.told = told_with(endpoint, flags, false);
     transfer.copied = !reads && (flags & FI_INJECT) != 0;
     transfer.remote_address = address;
     transfer.key = key;
@@ -362,7 +395,7 @@ ssize_t inject_write_with(Endpoint& endpoint, const void* buffer, std::size_t le
     if ((flags & FI_REMOTE_CQ_DATA) != 0 && !endpoint.writes_with_data()) return -FI_EOPNOTSUPP;
     const iovec piece = piece_of(buffer, length);
     Transfer transfer{control_of(VIP_CONTROL_OP_RDMAWRITE, flags), written, &piece, 1, nullptr};
-    transfer.visible = false;
+    transfer.told = Told::nothing;
     transfer.copied = true;
     transfer.remote_address = address;
     transfer.key = key;

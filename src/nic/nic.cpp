@@ -422,15 +422,20 @@ inline bool Nic::send_plain(engine::Vi& vi) {
     return true;
 }
 
+/// What a post needs of a turn, by its poster.
+void Nic::answer_post(engine::Vi& vi) {
+    Turn turn;
+    engine_.on_doorbell(vi);
+    if (vi.path != engine::no_path) send_on(vi.path, turn);
+    if (turn.more) work_left_ = true;
+}
+
 /// After posts that the NIC has to look at: takes a turn if nobody else has it.
 void Nic::begin_sends(engine::Vi& vi) {
     if (lock_.try_take()) {
         for (std::uint32_t left = limits_.turn_frames_max; left != 0 && send_plain(vi); --left)
             if (!vi.send.work.has_current()) return end_turn();
-        Turn turn;
-        engine_.on_doorbell(vi);
-        if (vi.path != engine::no_path) send_on(vi.path, turn);
-        if (turn.more) work_left_ = true;
+        answer_post(vi);
         end_turn();
         return;
     }
@@ -465,8 +470,15 @@ Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle 
     return status;
 }
 
-/// The peer may wait for them.
+/// The peer may wait for them. Most need no word, so this looks at nothing else: a look at the
+/// devices is a system call on a network, and sends an acknowledgement that the answer would take
+/// along.
 void Nic::tell_of_receives(engine::Vi& vi) {
+    if (lock_.try_take()) {
+        answer_post(vi);
+        end_turn();
+        return;
+    }
     doorbells_.ring(vi);
     poll();
 }

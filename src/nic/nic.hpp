@@ -269,6 +269,7 @@ private:
     template <bool receive>
     Status post_all(engine::Vi& vi, std::span<void* const> descriptors,
                     const memory::MemoryHandle* handles, std::uint32_t& posted);
+    void answer_post(engine::Vi& vi);
     void begin_sends(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
     void tell_of_receives(engine::Vi& vi);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
 #include <poll.h>
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -61,6 +63,54 @@ TEST(Connecting, RejectionBringsItsData) {
     EXPECT_EQ(data, why);
 }
 
+TEST(Connecting, ARequestIsAnsweredOnce) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
+    EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
+    fid_ep* late = nullptr;
+    EXPECT_EQ(fi_endpoint(b.domain.get(), request.get(), &late, nullptr), -FI_EINVAL);
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
+/// An endpoint that was to accept and is closed has rejected: libfabric's ofi_rxm rejects then too.
+TEST(Connecting, AnEndpointThatNeverAcceptedRejects) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+    b.endpoint(request.get()).reset();
+    EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
+TEST(Connecting, ARequestThatNobodyAnsweredEndsWithTheFabric) {
+    Side a;
+    auto b = std::make_unique<Side>();
+    sockaddr_in address;
+    auto listener = b->listen(address);
+    const auto left = a.endpoint();
+    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+    Info request(nullptr, fi_freeinfo);
+    b->expect(FI_CONNREQ, &listener->fid, &request);
+    listener.reset();
+    b.reset();
+    std::vector<std::uint8_t> data;
+    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+}
+
 TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
     Side a;
     Side b;
@@ -95,7 +145,11 @@ TEST(Connecting, TheOtherSideSeesTheEnd) {
     Pair pair;
     ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
     pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
-    EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, nullptr), -FI_ENOTCONN);
+    // What is sent later is told as what was under way.
+    EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, word(1)), 0);
+    const fi_cq_err_entry error = failure(pair.b);
+    EXPECT_EQ(error.err, FI_ECANCELED);
+    EXPECT_EQ(error.op_context, word(1));
 }
 
 TEST(Connecting, ClosingIsSeenToo) {
@@ -189,6 +243,44 @@ TEST(Connecting, StormsInBothDirections) {
     other.join();
     EXPECT_EQ(heard[0].size(), count);
     EXPECT_EQ(heard[1].size(), count);
+}
+
+struct Held {
+    std::size_t heap;
+    std::ptrdiff_t files;
+};
+
+Held held() {
+    const struct mallinfo2 info = mallinfo2();
+    return {info.uordblks + info.hblkhd,
+            std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {})};
+}
+
+/// A message on each, answered or left, and closed at either end first.
+TEST(Connecting, ThousandsComeAndGoAndLeaveNothing) {
+    Pair pair;
+    std::uint64_t room = 0;
+    Held before{};
+    for (int round = 0; round < 3000; ++round) {
+        if (round == 1000) before = held();
+        Owned<fid_ep> left;
+        Owned<fid_ep> right;
+        pair.connect(left, right);
+        ASSERT_EQ(fi_recv(right.get(), &room, 8, nullptr, 0, nullptr), 0);
+        ASSERT_EQ(fi_inject(left.get(), &room, 8, 0), 0);
+        if (round % 2 == 0) completion(pair.b, &pair.a);
+        (round % 3 == 0 ? left : right).reset();
+        left.reset();
+        right.reset();
+        fi_cq_data_entry entry;
+        fi_cq_err_entry error{};
+        for (Side* side : {&pair.a, &pair.b})
+            while (fi_cq_read(side->queue.get(), &entry, 1) != -FI_EAGAIN)
+                fi_cq_readerr(side->queue.get(), &error, 0);
+    }
+    const Held after = held();
+    EXPECT_LT(after.heap, before.heap + (64 << 10)) << "2000 connections later";
+    EXPECT_EQ(after.files, before.files);
 }
 
 TEST(Connecting, EventQueues) {

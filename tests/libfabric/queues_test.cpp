@@ -71,6 +71,59 @@ TEST(Queues, ClosingFlushesReceives) {
     EXPECT_EQ(fi_cq_read(pair.b.queue.get(), &none, 1), -FI_EAGAIN);
 }
 
+/// There is no context to tell it with.
+TEST(Queues, InjectedMessagesTellNothingWhenTheyAreFlushed) {
+    Pair pair;
+    std::uint64_t target = 0;
+    const auto region = pair.b.memory(&target, 8, FI_REMOTE_WRITE);
+    // No receive: they wait for credits.
+    ASSERT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0);
+    ASSERT_EQ(fi_injectdata(pair.left.get(), &word_sent, 8, 5, 0), 0);
+    ASSERT_EQ(fi_inject_write(pair.left.get(), &word_sent, 8, 0,
+                              reinterpret_cast<std::uintptr_t>(&target), fi_mr_key(region.get())),
+              0);
+    ASSERT_EQ(fi_send(pair.left.get(), &word_sent, 8, nullptr, 0, word(1)), 0);
+    pair.right.reset();
+    pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+    ASSERT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0);
+    const fi_cq_err_entry error = failure(pair.a);
+    EXPECT_EQ(error.err, FI_ECANCELED);
+    EXPECT_EQ(error.op_context, word(1));
+    pair.left.reset();
+    fi_cq_data_entry none;
+    EXPECT_EQ(fi_cq_read(pair.a.queue.get(), &none, 1), -FI_EAGAIN);
+}
+
+/// libfabric's ofi_rxm closes an endpoint, then reads what it left, and answers that on it.
+TEST(Queues, AClosedEndpointIsThereUntilAllIsRead) {
+    Options options;
+    options.op_flags = FI_DELIVERY_COMPLETE;
+    Pair pair(options);
+    std::uint64_t room = 0;
+    for (std::uintptr_t number = 1; number < 3; ++number)
+        ASSERT_EQ(fi_recv(pair.left.get(), &room, 8, nullptr, 0, word(number)), 0);
+    ASSERT_EQ(fi_send(pair.right.get(), &word_sent, 8, nullptr, 0, nullptr), 0);
+    completion(pair.b, &pair.a);
+    fid_ep* const closed = pair.left.get();
+    pair.left.reset();
+    EXPECT_EQ(completion(pair.a).op_context, word(1));
+    EXPECT_EQ(room, word_sent);
+    ASSERT_EQ(fi_recv(closed, &room, 8, nullptr, 0, word(11)), 0);
+    ASSERT_EQ(fi_send(closed, &room, 8, nullptr, 0, word(12)), 0);
+    ASSERT_EQ(fi_inject(closed, &room, 8, 0), 0);
+    ASSERT_EQ(fi_read(closed, &room, 8, nullptr, 0, 4096, 1, word(13)), 0);
+    const std::uint64_t kinds[] = {FI_MSG | FI_RECV, FI_MSG | FI_RECV, FI_MSG | FI_SEND,
+                                   FI_RMA | FI_READ};
+    for (const std::uintptr_t number : {0, 1, 2, 3}) {
+        const fi_cq_err_entry error = failure(pair.a);
+        EXPECT_EQ(error.err, FI_ECANCELED);
+        EXPECT_EQ(error.op_context, word(number == 0 ? 2 : 10 + number));
+        EXPECT_EQ(error.flags, kinds[number]);
+    }
+    fi_cq_data_entry none;
+    EXPECT_EQ(fi_cq_read(pair.a.queue.get(), &none, 1), -FI_EAGAIN);
+}
+
 TEST(Queues, LosingThePeerFlushesReceives) {
     Pair pair;
     std::byte room[16];

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages and RMA, with every byte checked.
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "scene.hpp"
 
 using namespace scene;
+
+namespace {
+
+constexpr int posts_unlimited = 1 << 30;
+std::atomic<int> posts_left{posts_unlimited};
+
+}  // namespace
+
+/// The provider's calls of VIPL's function come here, as the program's symbols are found first:
+/// beyond `posts_left` there is no memory (VIP_ERROR_RESOURCE).
+extern "C" __attribute__((visibility("default"))) int VipPostSend(void* vi, void* descriptor,
+                                                                  std::uint32_t handle) {
+    using Function = int (*)(void*, void*, std::uint32_t);
+    static const auto real = reinterpret_cast<Function>(
+        dlsym(dlopen("libvipl.so.1", RTLD_NOW | RTLD_NOLOAD), "VipPostSend"));
+    return posts_left-- > 0 ? real(vi, descriptor, handle) : 3;
+}
 
 namespace {
 
@@ -218,6 +238,32 @@ TEST(Cut, RmaLongerThanTheNicsTransferGoesInPieces) {
     EXPECT_EQ(fi_send(pair.left.get(), data.data(), 65537, nullptr, 0, nullptr), -FI_EMSGSIZE);
     fi_cq_data_entry none;
     EXPECT_EQ(fi_cq_read(pair.a.queue.get(), &none, 1), -FI_EAGAIN) << "one completion for all";
+    unsetenv("FI_VIA_MAX_TRANSFER_SIZE");
+}
+
+/// The connection ends, so that nothing goes on with the memory, and the whole is told once.
+TEST(Cut, WhenAPieceCannotBePostedTheWholeFails) {
+    setenv("FI_VIA_MAX_TRANSFER_SIZE", "65536", 1);
+    Pair pair;
+    std::vector<std::byte> data(1 << 20);
+    const auto region = pair.b.memory(data.data(), data.size(), FI_REMOTE_WRITE);
+    const auto write = [&](std::uintptr_t context) {
+        return fi_write(pair.left.get(), data.data(), data.size(), nullptr, 0,
+                        reinterpret_cast<std::uintptr_t>(data.data()), fi_mr_key(region.get()),
+                        word(context));
+    };
+    posts_left = 0;
+    EXPECT_EQ(write(1), -FI_EAGAIN);
+    posts_left = 3;
+    EXPECT_EQ(write(2), 0);
+    posts_left = posts_unlimited;
+    const fi_cq_err_entry error = failure(pair.a);
+    EXPECT_EQ(error.op_context, word(2));
+    EXPECT_EQ(error.flags, FI_RMA | FI_WRITE);
+    pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+    pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
+    fi_cq_data_entry none;
+    EXPECT_EQ(fi_cq_read(pair.a.queue.get(), &none, 1), -FI_EAGAIN);
     unsetenv("FI_VIA_MAX_TRANSFER_SIZE");
 }
 

@@ -211,6 +211,8 @@ def check_death(result, output, seconds):
         faults.append("the job ended well though a rank was killed")
     if "exited on signal 9" not in output:
         faults.append("mpirun does not say that a rank exited on signal 9")
+    if "Signal: Segmentation fault" in output:
+        faults.append("one of the others crashed")
     if seconds > KILLED_SECONDS_MAX:
         faults.append(f"the job ended {seconds:.1f} s after the death")
     if not faults:

@@ -12,10 +12,6 @@ using Words = std::vector<std::string>;
 
 constexpr const char* path_variable = "FI_PROVIDER_PATH";
 
-// Messages of more than a packet are not cut by ofi_rxm but fetched: in libfabric 1.17 a matched
-// probe of a message in pieces never ends, nor does a receive that is too short for one.
-constexpr const char* whole_variable = "FI_OFI_RXM_SAR_LIMIT";
-
 // Debian's configuration of Open MPI forbids both mtl/ofi and osc/pt2pt, without which programs on
 // several hosts have no windows. pml/cm ends a job rather than falling back to another transport.
 constexpr std::pair<const char*, const char*> parameters[] = {
@@ -56,9 +52,6 @@ Words variable_options(const Surroundings& around, const Words& arguments) {
         options.insert(options.end(),
                        {"-x", std::string(path_variable) + "=" + around.provider_folder});
     }
-    if (std::ranges::count(around.variables, whole_variable) == 0 &&
-        !names_variable(arguments, whole_variable))
-        options.insert(options.end(), {"-x", std::string(whole_variable) + "=0"});
     for (const std::string& name : around.variables) {
         if (!names_variable(arguments, name)) options.insert(options.end(), {"-x", name});
     }

@@ -23,7 +23,7 @@ Words after(Words first, const Words& more) {
 TEST(MpirunCommand, PutsTheOptionsBeforeTheArguments) {
     const Words arguments{"-np", "4", "./app", "--mca", "-x"};
     Words wanted = after({"mpirun", "--oversubscribe"}, added);
-    wanted = after(wanted, {"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_OFI_RXM_SAR_LIMIT=0"});
+    wanted = after(wanted, {"-x", "FI_PROVIDER_PATH=/lib/f"});
     wanted = after(wanted, arguments);
     EXPECT_EQ(command(user(), arguments), wanted);
 }
@@ -31,8 +31,8 @@ TEST(MpirunCommand, PutsTheOptionsBeforeTheArguments) {
 TEST(MpirunCommand, LeavesOutTheFolderThatLibfabricKnows) {
     Surroundings around = user();
     around.provider_folder.clear();
-    EXPECT_EQ(command(around, {"app"}), after(after({"mpirun", "--oversubscribe"}, added),
-                                              {"-x", "FI_OFI_RXM_SAR_LIMIT=0", "app"}));
+    EXPECT_EQ(command(around, {"app"}),
+              after(after({"mpirun", "--oversubscribe"}, added), {"app"}));
 }
 
 TEST(MpirunCommand, AllowsRoot) {
@@ -49,10 +49,10 @@ TEST(MpirunCommand, SaysNothingOfWhatTheUserSays) {
         "--nooversubscribe", "-mca", "osc",    "pt2pt", "--gmca", "pml", "ob1", "-x",
         "FI_PROVIDER_PATH",  "-x",   "FI_A=1", "app"};
     Surroundings around = user();
-    around.variables = {"FI_A", "FI_B", "FI_OFI_RXM_SAR_LIMIT"};
+    around.variables = {"FI_A", "FI_B"};
     const Words made = command(around, arguments);
     EXPECT_EQ(made, after({"mpirun", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
-                           "via;ofi_rxm", "-x", "FI_B", "-x", "FI_OFI_RXM_SAR_LIMIT"},
+                           "via;ofi_rxm", "-x", "FI_B"},
                           arguments));
 }
 
@@ -64,8 +64,7 @@ TEST(MpirunCommand, PassesVariablesToEachProgramOfSeveral) {
     EXPECT_EQ(std::ranges::count(made, "FI_VIA_DEVICE"), 2);
     const auto colon = std::ranges::find(made, ":");
     EXPECT_EQ(Words(colon + 1, made.end()),
-              (Words{"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_OFI_RXM_SAR_LIMIT=0", "-x",
-                     "FI_VIA_DEVICE", "-np", "1", "b"}));
+              (Words{"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_VIA_DEVICE", "-np", "1", "b"}));
 }
 
 TEST(MpirunCommand, LineIsWhatAShellReads) {
