@@ -74,6 +74,20 @@ struct Path : AckLink, WaitLink {
     Time probe_base{};  ///< the last packet that wants an answer, or the last timeout
     Time loss_time = Time::never();
     bool window_limited = false;
+    /// What an acknowledgement told, until conclude(); packets 0: there is none.
+    struct News {
+        std::uint64_t bytes = 0;
+        std::uint32_t packets = 0;
+        bool traffic = false;  ///< some asked for more than a sign of life
+        bool longer = false;   ///< longer packets go through
+        bool sampled = false;  ///< `sample` is a round trip, `delay` the peer's part of it
+        Duration sample{};
+        Duration delay{};
+        std::uint64_t in_flight_before = 0;
+        std::uint64_t largest = 0;
+        std::uint64_t next = 0;
+        Time came{};
+    } news;
     struct Wanted {
         std::uint32_t length = 0;
         bool is_new = false;

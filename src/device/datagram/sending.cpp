@@ -259,6 +259,7 @@ void DatagramDevice::stage_acks(Time now) {
     }
 }
 
+/// Gives the packet its number and its checksum; record() follows.
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
     // One that left alone may be lost, and nobody would send it again.
@@ -266,16 +267,22 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
         append_ack(path, packet, staging_.limit(packet), now);
     packet.sealed = true;
     const std::uint64_t number = path.sent.next_number();
+    std::uint64_t on_wire = number;
+    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
+        on_wire = number - 1;
+    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
+}
+
+/// What is to be known of a sealed packet until it is acknowledged.
+void DatagramDevice::record(const StagedPacket& packet, Time now) {
+    Path& path = *paths_[packet.path];
+    const std::uint64_t number = path.sent.next_number();
     for (std::uint32_t n = 0; n < packet.frames; ++n) {
         path.sent.add_frame(staging_.frame(packet, n));
         path.frames.sent(staging_.frame(packet, n), number);
     }
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
-    std::uint64_t on_wire = number;
-    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
-        on_wire = number - 1;
-    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
     --path.staged_packets;
     ++path.counts.packets_sent;
     if (!packet.wants_ack) return;
@@ -297,6 +304,7 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
             if (packet.transmitted != packet.length) break;
             if (!packet.sealed) {
                 seal(packet, now);
+                record(packet, now);
                 if (sealed != packet.path && sealed != StagedPacket::no_path)
                     reschedule(*paths_[sealed], now);
                 sealed = packet.path;
@@ -320,6 +328,7 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
 
 void DatagramDevice::flush_all(Time now) {
     if (!ack_owed_.empty()) stage_acks(now);
+    if (send_lone(now)) return;
     send_before(staging_.end(), now);
     staging_.take_in();  // of what is left: the turn ends
 }

@@ -35,22 +35,19 @@ SocketAddress to_socket(const HostAddress& address, unsigned scope) {
     return result;
 }
 
-HostAddress from_socket(const sockaddr& address) {
-    HostAddress result;
-    if (address.sa_family == AF_INET) {
-        sockaddr_in ipv4;
-        std::memcpy(&ipv4, &address, sizeof ipv4);
-        std::memcpy(result.bytes.data(), &ipv4.sin_addr, 4);
-        std::memcpy(result.bytes.data() + 4, &ipv4.sin_port, 2);
-        result.length = 6;
-    } else if (address.sa_family == AF_INET6) {
-        sockaddr_in6 ipv6;
-        std::memcpy(&ipv6, &address, sizeof ipv6);
-        std::memcpy(result.bytes.data(), &ipv6.sin6_addr, 16);
-        std::memcpy(result.bytes.data() + 16, &ipv6.sin6_port, 2);
-        result.length = 18;
+void from_socket(const sockaddr& from, HostAddress& address) {
+    address = {};
+    if (from.sa_family == AF_INET) {
+        const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(from);
+        std::memcpy(address.bytes.data(), &ipv4.sin_addr, 4);
+        std::memcpy(address.bytes.data() + 4, &ipv4.sin_port, 2);
+        address.length = 6;
+    } else if (from.sa_family == AF_INET6) {
+        const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(from);
+        std::memcpy(address.bytes.data(), &ipv6.sin6_addr, 16);
+        std::memcpy(address.bytes.data() + 16, &ipv6.sin6_port, 2);
+        address.length = 18;
     }
-    return result;
 }
 
 }  // namespace via::device::udp
