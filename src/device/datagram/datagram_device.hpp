@@ -282,7 +282,7 @@ private:
         FrameOrder::Held frame;  ///< without a share: it has its place
     };
     std::vector<Early> early_;  ///< of its frames those that are kept, in their order
-    wire::Chunk chunk_;  ///< its acknowledgement is the packet's, where that has one
+    wire::Chunk chunk_;         ///< its acknowledgement is the packet's, where that has one
     bool chunk_has_ack_ = false;
     bool chunk_wants_ack_ = false;
     Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest

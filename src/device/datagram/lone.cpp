@@ -25,7 +25,8 @@ bool DatagramDevice::take_lone(const Incoming& in, Time now) {
     ++path->counts.packets_received;
     path->suspected_until = path->over_since = Time::never();
     path->replaced = false;
-    hand_up(*path, {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
+    hand_up(*path,
+            {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
     note_arrival(*path, in.length, false, now);
     if (ack.count != 0) hear(*path, ack, now);
@@ -40,8 +41,8 @@ bool DatagramDevice::send_lone(Time now) {
     if (packet.sealed || packet.dropped || packet.transmitted != packet.length) return false;
     Path& path = *paths_[packet.path];
     seal(packet, now);
-    const Outgoing out{packet.to,         staging_.bytes(packet), packet.length, false,
-                       packet.may_be_cut, packet.body};
+    const Outgoing out{packet.to, staging_.bytes(packet), packet.length,
+                       false,     packet.may_be_cut,      packet.body};
     looks_in_vain_ = 0;  // an answer may come
     blocked_ = port_->send({&out, 1}) == 0;
     record(packet, now);

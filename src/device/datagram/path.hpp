@@ -60,7 +60,8 @@ struct Path : AckLink, WaitLink {
     Window window;
     Pacer pacer;
     LengthSearch length;
-    std::uint32_t staged_packets = 0;  ///< filled, not sealed
+    std::uint32_t staged_packets = 0;  ///< filled, not recorded
+    std::uint32_t sealed_packets = 0;  ///< of these, sealed
     std::uint64_t staged_bytes = 0;
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()

@@ -339,8 +339,7 @@ void DatagramDevice::conclude(Path& path) {
     seen.packets = std::exchange(path.news.packets, 0);
     seen.largest = news.largest;
     seen.next = news.next;
-    seen.window_limited =
-        path.window_limited || news.in_flight_before * 2 >= path.window.bytes();
+    seen.window_limited = path.window_limited || news.in_flight_before * 2 >= path.window.bytes();
     seen.sampled = news.sampled;
     seen.round_trip = path.round_trip.latest();
     seen.least = path.round_trip.least();
@@ -421,6 +420,13 @@ void DatagramDevice::look_at_interface(Time now) {
 
 void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     frame.path = ready.path;
+    if (wire::is_whole_send(ready.frame.bytes, ready.frame.length)) {
+        frame.length = wire::header_length_base;
+        frame.payload = ready.frame.bytes + wire::header_length_base;
+        frame.payload_length = ready.frame.length - wire::header_length_base;
+        std::memcpy(frame.bytes, ready.frame.bytes, wire::header_length_base);
+        return;
+    }
     if (ready.frame.length <= Frame::inline_max) {
         frame.length = ready.frame.length;
         frame.payload = nullptr;

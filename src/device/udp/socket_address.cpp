@@ -20,14 +20,13 @@ HostAddress with_port(HostAddress address, std::uint16_t port) {
 SocketAddress to_socket(const HostAddress& address, unsigned scope) {
     SocketAddress result;
     if (address.length == 6) {
-        result.ipv4 = {};
         result.ipv4.sin_family = AF_INET;
-        result.ipv4.sin_port = htons(port_of(address));
+        std::memcpy(&result.ipv4.sin_port, address.bytes.data() + 4, 2);
         std::memcpy(&result.ipv4.sin_addr, address.bytes.data(), 4);
         result.length = sizeof result.ipv4;
     } else if (address.length == 18) {
         result.ipv6.sin6_family = AF_INET6;
-        result.ipv6.sin6_port = htons(port_of(address));
+        std::memcpy(&result.ipv6.sin6_port, address.bytes.data() + 16, 2);
         std::memcpy(&result.ipv6.sin6_addr, address.bytes.data(), 16);
         if (IN6_IS_ADDR_LINKLOCAL(&result.ipv6.sin6_addr)) result.ipv6.sin6_scope_id = scope;
         result.length = sizeof result.ipv6;
