@@ -85,6 +85,44 @@ bool ChunkReader::next(Chunk& chunk) {
     return true;
 }
 
+namespace {
+
+/// How packets and chunks begin, as one word each: version, kind, zero; kind, flags, length.
+constexpr std::uint32_t data_word =
+    packet_version | std::uint32_t{static_cast<std::uint8_t>(PacketKind::data)} << 8;
+constexpr std::uint32_t chunk_word(ChunkKind kind, std::uint8_t flags, std::size_t length) {
+    return static_cast<std::uint32_t>(kind) | std::uint32_t{flags} << 8 |
+           static_cast<std::uint32_t>(length - chunk_prefix_length) << 16;
+}
+
+}  // namespace
+
+bool read_common(std::span<const std::byte> packet, CommonPacket& common, Ack& ack) {
+    constexpr std::size_t frame_at = data_header_length + frame_chunk_overhead;
+    const std::byte* const bytes = packet.data();
+    if (packet.size() <= frame_at || get<std::uint32_t>(bytes + 4) != data_word) return false;
+    const auto word = get<std::uint32_t>(bytes + data_header_length);
+    const std::size_t length = chunk_prefix_length + (word >> 16);
+    const std::size_t ack_at = data_header_length + length;
+    if (word != chunk_word(ChunkKind::frame, chunk_flag::reliable, length) ||
+        length <= frame_chunk_overhead)
+        return false;
+    common.connection = get<std::uint64_t>(bytes + 8);
+    common.number = get<std::uint64_t>(bytes + packet_prefix_length);
+    common.frame_number = get<std::uint32_t>(bytes + data_header_length + chunk_prefix_length);
+    common.frame = {bytes + frame_at, length - frame_chunk_overhead};
+    ack.count = 0;
+    if (packet.size() == ack_at) return true;
+    if (packet.size() != ack_at + ack_length_least ||
+        get<std::uint32_t>(bytes + ack_at) != chunk_word(ChunkKind::ack, 1, ack_length_least))
+        return false;
+    return read_ack(packet.subspan(ack_at), ack);
+}
+
+bool has_checksum(std::span<const std::byte> packet) {
+    return get<std::uint32_t>(packet.data()) == crc32c(packet.subspan(4));
+}
+
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to) {
     put_prefix(ChunkKind::ack, ack.count, ack_length(ack), to);
     put(to + 4, ack.delay);

@@ -317,6 +317,75 @@ TEST(Chunk, WhatIsReadIsExactlyWhatWasWritten) {
     EXPECT_GT(whole, 30'000);
 }
 
+/// What read_common() should find, by the reader of all packets.
+bool is_common(const Bytes& packet, CommonPacket& common, Ack& ack) {
+    PacketPrefix prefix;
+    Bytes sealed = packet;
+    put(sealed.data(), crc32c(std::span(sealed).subspan(4)));
+    if (parse_prefix(sealed, prefix) != PacketError::none || prefix.kind != PacketKind::data ||
+        get<std::uint8_t>(packet.data() + 4) != packet_version)
+        return false;
+    ChunkReader reader(packet);
+    common.connection = prefix.connection;
+    common.number = reader.packet_number();
+    Chunk chunk;
+    if (!reader.next(chunk) || chunk.kind != ChunkKind::frame || !chunk.reliable) return false;
+    common.frame_number = chunk.frame_number;
+    common.frame = chunk.frame;
+    ack.count = 0;
+    if (reader.next(chunk)) {
+        if (chunk.kind != ChunkKind::ack || chunk.ack.count != 1) return false;
+        ack = chunk.ack;
+    }
+    return !reader.next(chunk) && !reader.bad();
+}
+
+void expect_same_common(const Bytes& packet, int& found) {
+    CommonPacket expected{};
+    CommonPacket read{};
+    Ack expected_ack;
+    Ack ack;
+    const bool common = is_common(packet, expected, expected_ack);
+    ASSERT_EQ(read_common(packet, read, ack), common);
+    if (!common) return;
+    ++found;
+    ASSERT_EQ(read.connection, expected.connection);
+    ASSERT_EQ(read.number, expected.number);
+    ASSERT_EQ(read.frame_number, expected.frame_number);
+    ASSERT_EQ(read.frame.data(), expected.frame.data());
+    ASSERT_EQ(read.frame.size(), expected.frame.size());
+    ASSERT_EQ(ack.count, expected_ack.count);
+    if (ack.count == 0) return;
+    ASSERT_EQ(ack.largest, expected_ack.largest);
+    ASSERT_EQ(ack.delay, expected_ack.delay);
+    ASSERT_EQ(ack.ranges[0].there, expected_ack.ranges[0].there);
+}
+
+TEST(Chunk, CommonPacketsAreReadAsAllAreReadAndNoOthersAre) {
+    Random random(6);
+    int found = 0;
+    for (int n = 0; n < 20'000; ++n) {
+        Packet packet;
+        if (random.chance(20)) {
+            packet = random_packet(random);
+        } else {
+            packet.frame(random.chance(90), 0, random_bytes(random, random.between(1, 60)));
+            if (random.chance(50)) {
+                Ack ack = random_ack(random);
+                if (random.chance(80)) ack.count = 1;
+                packet.ack(ack);
+            }
+        }
+        Bytes bytes = packet.sealed(random.next(), random.next());
+        expect_same_common(bytes, found);
+        bytes.resize(random.between(packet_length_least, bytes.size()));
+        expect_same_common(bytes, found);
+        bytes[random.between(4, bytes.size() - 1)] ^= std::byte{1} << random.below(8);
+        expect_same_common(bytes, found);
+    }
+    EXPECT_GT(found, 10'000);
+}
+
 TEST(Chunk, EveryChangedBitIsCaughtByTheChecksum) {
     Random random(5);
     const Bytes whole = Packet().frame(true, 9, random_bytes(random, 1400)).sealed(3, 4);

@@ -59,8 +59,7 @@ std::uint32_t seal_connecting(ConnectingBytes packet, std::uint32_t length, Pack
 
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix) {
     if (packet.size() < packet_length_least) return PacketError::truncated;
-    if (get<std::uint32_t>(packet.data()) != crc32c(packet.subspan(4)))
-        return PacketError::checksum;
+    if (!has_checksum(packet)) return PacketError::checksum;
     const auto kind = get<std::uint8_t>(packet.data() + 5);
     prefix.connection = get<std::uint64_t>(packet.data() + 8);
     if (get<std::uint8_t>(packet.data() + 4) != packet_version &&

@@ -204,6 +204,20 @@ private:
     bool bad_ = false;
 };
 
+/// A data packet as most are: one frame that must arrive, and behind it perhaps an acknowledgement
+/// of one range.
+struct CommonPacket {
+    std::uint64_t connection;
+    std::uint64_t number;
+    std::uint32_t frame_number;
+    std::span<const std::byte> frame;  ///< header and payload, not empty
+};
+/// Reads one, `ack` too: count 0 where it has none. False: it is another packet, or what nobody
+/// sends; ChunkReader would tell. Either way its checksum was not looked at: see has_checksum().
+bool read_common(std::span<const std::byte> packet, CommonPacket& common, Ack& ack);
+/// Does the checksum of a packet that is long enough hold?
+bool has_checksum(std::span<const std::byte> packet);
+
 /// Each writes one chunk to the beginning of `to`, which is long enough, and returns its length.
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to);
 std::uint32_t emit_ping_chunk(std::byte* to);

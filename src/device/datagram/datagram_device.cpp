@@ -132,6 +132,7 @@ void DatagramDevice::go_down(Path& path) {
     VIA_ASSERT(path.stage != Path::Stage::ending);
     const bool was_up = path.stage == Path::Stage::up;
     path.stage = Path::Stage::ending;
+    if (unsettled_ == &path) unsettled_ = nullptr;
     identifiers_.remove(path.ours);
     deadlines_.remove(path.id);
     List<Path, AckLink>::remove_if_linked(path);
@@ -185,6 +186,7 @@ bool DatagramDevice::has_reaped(PathId id) const {
 }
 
 void DatagramDevice::begin_turn() {
+    settle();
     // First: what came while nobody looked was not late.
     if (!ready_.empty() || !poll()) looked_at_ = port_->now();
     const Time now = looked_at_;
@@ -293,10 +295,21 @@ void DatagramDevice::doubt(Path& path, Time now) {
 }
 
 Time DatagramDevice::next_deadline() const {
-    return earlier(earlier(deadlines_.next(), search_deadline_), port_->next_deadline());
+    Time next = earlier(earlier(deadlines_.next(), search_deadline_), port_->next_deadline());
+    if (unsettled_ == nullptr) return next;
+    // What was heard may tell of losses: then at once.
+    if (unsettled_->news.packets != 0) return earlier(next, looked_at_);
+    return earlier(next, unsettled_->deadline(looked_at_, options_.silence));
+}
+
+void DatagramDevice::arm(Sleep sleep) {
+    settle();
+    asleep_ = sleep != Sleep::awake;
+    port_->arm(sleep);
 }
 
 void DatagramDevice::service(Time now) {
+    settle();
     looks_in_vain_ = 0;
     port_->service(now);
     look_at_interface(now);
@@ -313,6 +326,7 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 }
 
 bool DatagramDevice::has_work() {
+    settle();
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
     if ((!ack_owed_.empty() || !staging_.empty()) && !blocked_) return true;
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))

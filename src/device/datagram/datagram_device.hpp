@@ -107,10 +107,7 @@ public:
     bool next_event(PathEvent& event) override;
     Time next_deadline() const override;
     void service(Time now) override;
-    void arm(Sleep sleep) override {
-        asleep_ = sleep != Sleep::awake;
-        port_->arm(sleep);
-    }
+    void arm(Sleep sleep) override;
     void set_waiting_for_room(PathId path) override;
     bool has_work() override;
     int wait_handle() const override { return port_->wait_handle(); }
@@ -142,6 +139,11 @@ private:
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
     void doubt(Path& path, Time now);
     void reschedule(Path& path, Time now);
+    void settle_later(Path& path);
+    void settle() {
+        if (unsettled_ != nullptr) settle_now();
+    }
+    void settle_now();
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
     Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
@@ -194,8 +196,10 @@ private:
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame);
-    void note_arrival(Path& path, const Incoming& in, bool gap, Time now);
+    void note_arrival(Path& path, std::uint32_t length, bool gap, Time now);
     void on_ack(Path& path, const wire::Ack& ack, Time now);
+    void hear(Path& path, const wire::Ack& ack, Time now);
+    void conclude(Path& path);
     void detect_losses(Path& path, Time now);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
@@ -204,6 +208,10 @@ private:
     void look_at_interface(Time now);
     void send_late_acks(Time now);
     void deliver(const Ready& ready, Frame& frame);
+
+    // The common packet's short way (lone.cpp)
+    bool take_lone(const Incoming& in, Time now);
+    bool send_lone(Time now);
 
     // Sending (sending.cpp)
     StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
@@ -218,6 +226,7 @@ private:
     void stage_acks(Time now);
     void on_probe_timeout(Path& path, Time now);
     void seal(StagedPacket& packet, Time now);
+    void record(const StagedPacket& packet, Time now);
     bool may_hold();
     void flush(Time now) {
         if (!staging_.empty() || !ack_owed_.empty()) flush_all(now);
@@ -273,9 +282,10 @@ private:
         FrameOrder::Held frame;  ///< without a share: it has its place
     };
     std::vector<Early> early_;  ///< of its frames those that are kept, in their order
-    wire::Chunk chunk_;
-    wire::Ack chunk_ack_;  ///< count 0: the packet has none
+    wire::Chunk chunk_;         ///< its acknowledgement is the packet's, where that has one
+    bool chunk_has_ack_ = false;
     bool chunk_wants_ack_ = false;
+    Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest
     NumberedQueue<Ready> ready_;
     std::vector<FrameOrder::Held> lent_kept_;  ///< kept frames that were handed up
     NumberedQueue<Reaped> reaped_;

@@ -27,6 +27,8 @@ public:
 
     std::uint32_t next() const { return next_; }
     std::uint32_t held() const { return held_; }
+    /// It is its turn, and no other's behind it.
+    bool is_next(std::uint32_t number) const { return number == next_ && held_ == 0; }
 
     /// Where a frame stands, if `next` is the next one.
     Place place(std::uint32_t number, std::uint32_t next) const {

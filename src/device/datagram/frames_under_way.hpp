@@ -18,7 +18,7 @@ public:
     /// The next frame's number, from now on under way.
     std::uint32_t take() {
         VIA_ASSERT(has_room());
-        if (count() == frames_.size()) widen();
+        if (count() == room_) widen();
         frames_[slot(end_)] = {};
         return end_++;
     }
@@ -53,19 +53,19 @@ private:
         bool arrived = false;
         bool told = false;  ///< that it was lost, and it was not sent again yet
     };
-    std::uint32_t slot(std::uint32_t number) const {
-        return number & (static_cast<std::uint32_t>(frames_.size()) - 1);
-    }
+    std::uint32_t slot(std::uint32_t number) const { return number & (room_ - 1); }
     void widen() {
         std::vector<Frame> wider(frames_.empty() ? frames_first : 2 * frames_.size());
         for (std::uint32_t number = begin_; number != end_; ++number)
             wider[number & (wider.size() - 1)] = frames_[slot(number)];
         frames_ = std::move(wider);
+        room_ = static_cast<std::uint32_t>(frames_.size());
     }
 
     static constexpr std::size_t frames_first = 64;
-    std::vector<Frame> frames_;  ///< a power of two: the deepest use so far
-    std::uint32_t begin_ = 0;    ///< the oldest that did not arrive
+    std::vector<Frame> frames_;
+    std::uint32_t room_ = 0;   ///< a power of two: the deepest use so far
+    std::uint32_t begin_ = 0;  ///< the oldest that did not arrive
     std::uint32_t end_ = 0;
 };
 

@@ -25,7 +25,7 @@ public:
     /// A new item in its place, with whatever stood there. What is put together elsewhere and then
     /// copied in wider pieces than it was written waits for its own stores.
     T& add() {
-        if (size() == items_.size()) grow();
+        if (end_ - begin_ == room_) grow();
         return items_[slot(end_++)];
     }
     void push_back(const T& item) { add() = item; }
@@ -45,16 +45,18 @@ public:
 
 private:
     std::size_t slot(std::uint64_t number) const {
-        return static_cast<std::size_t>(number & (items_.size() - 1));
+        return static_cast<std::size_t>(number & (room_ - 1));
     }
     void grow() {
         std::vector<T> larger(items_.empty() ? 16 : items_.size() * 2);
         for (std::uint64_t n = begin_; n != end_; ++n)
             larger[static_cast<std::size_t>(n & (larger.size() - 1))] = (*this)[n];
         items_ = std::move(larger);
+        room_ = items_.size();
     }
 
-    std::vector<T> items_;  ///< a power of two
+    std::vector<T> items_;
+    std::uint64_t room_ = 0;  ///< how many, a power of two: to ask a vector takes a multiplication
     std::uint64_t begin_ = 0;
     std::uint64_t end_ = 0;
 };

@@ -60,7 +60,8 @@ struct Path : AckLink, WaitLink {
     Window window;
     Pacer pacer;
     LengthSearch length;
-    std::uint32_t staged_packets = 0;  ///< filled, not sealed
+    std::uint32_t staged_packets = 0;  ///< filled, not recorded
+    std::uint32_t sealed_packets = 0;  ///< of these, sealed
     std::uint64_t staged_bytes = 0;
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
@@ -74,6 +75,20 @@ struct Path : AckLink, WaitLink {
     Time probe_base{};  ///< the last packet that wants an answer, or the last timeout
     Time loss_time = Time::never();
     bool window_limited = false;
+    /// What an acknowledgement told, until conclude(); packets 0: there is none.
+    struct News {
+        std::uint64_t bytes = 0;
+        std::uint32_t packets = 0;
+        bool traffic = false;  ///< some asked for more than a sign of life
+        bool longer = false;   ///< longer packets go through
+        bool sampled = false;  ///< `sample` is a round trip, `delay` the peer's part of it
+        Duration sample{};
+        Duration delay{};
+        std::uint64_t in_flight_before = 0;
+        std::uint64_t largest = 0;
+        std::uint64_t next = 0;
+        Time came{};
+    } news;
     struct Wanted {
         std::uint32_t length = 0;
         bool is_new = false;

@@ -14,6 +14,12 @@ public:
     std::uint64_t largest() const { return ranges_[0].last; }
     /// Arrived before, or so old that nobody knows any more.
     bool seen(std::uint64_t number) const;
+    /// The number behind all that arrived: most are.
+    bool is_next(std::uint64_t number) const {
+        return count_ != 0 && number == ranges_[0].last + 1;
+    }
+    /// The same as add() of it: nothing is missing that was not missed.
+    void add_next() { ++ranges_[0].last; }
     /// A number not seen before. True: it shows that others are missing that were not missed yet.
     bool add(std::uint64_t number);
     /// Ranges from the largest number down; not for an empty set.

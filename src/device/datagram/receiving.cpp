@@ -23,6 +23,7 @@ bool DatagramDevice::is_worth_a_look() {
 /// False: nothing came.
 bool DatagramDevice::poll() {
     VIA_ASSERT(ready_.empty());
+    settle();
     if (!is_worth_a_look()) return false;
     if (burst_taken_) port_->release();
     const std::size_t count = port_->receive(incoming_);
@@ -32,7 +33,8 @@ bool DatagramDevice::poll() {
     if (hands_over_ != 0) hands_over_before_ = std::exchange(hands_over_, 0);
     if (!burst_taken_) return false;
     looked_at_ = port_->now();
-    for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], looked_at_);
+    if (count != 1 || !take_lone(incoming_[0], looked_at_))
+        for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], looked_at_);
     if (!ready_.empty()) return true;
     port_->release();
     burst_taken_ = false;
@@ -94,13 +96,11 @@ void DatagramDevice::on_datagram(const Incoming& in, Time now) {
 /// All chunks, before anything of them is taken. False: they are not what anybody sends.
 bool DatagramDevice::read_chunks(std::span<const std::byte> packet) {
     chunk_frames_.clear();
-    chunk_ack_.count = 0;
-    chunk_wants_ack_ = false;
+    chunk_has_ack_ = chunk_wants_ack_ = false;
     wire::ChunkReader reader(packet);
     while (reader.next(chunk_)) {
         if (chunk_.kind == wire::ChunkKind::ack) {
-            if (chunk_ack_.count != 0) return false;
-            chunk_ack_ = chunk_.ack;
+            if (std::exchange(chunk_has_ack_, true)) return false;
         } else if (chunk_.kind == wire::ChunkKind::frame) {
             chunk_frames_.push_back({chunk_.frame, chunk_.frame_number, chunk_.reliable});
         }
@@ -235,7 +235,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         path->last_heard = now;
         path->suspected_until = path->over_since = Time::never();
         place_frames(*path, in, false);
-        if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
+        if (chunk_has_ack_) on_ack(*path, chunk_.ack, now);
         return;
     }
     const bool gap = !seen && path->received.add(number);
@@ -245,18 +245,20 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
     path->suspected_until = path->over_since = Time::never();
     path->replaced = false;
     place_frames(*path, in, true);
-    if (chunk_wants_ack_) note_arrival(*path, in, gap, now);
-    if (chunk_ack_.count != 0) on_ack(*path, chunk_ack_, now);
+    if (chunk_wants_ack_) {
+        if (!path->owes_ack()) deadlines_.at_latest(path->id, now + ack_delay_max);
+        note_arrival(*path, in.length, gap, now);
+    }
+    if (chunk_has_ack_) on_ack(*path, chunk_.ack, now);
 }
 
-void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time now) {
+void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
         path.ack_look = look_;
         ack_owed_.push_back(path);
-        deadlines_.at_latest(path.id, now + ack_delay_max);
     }
-    path.ack_bytes += in.length;
+    path.ack_bytes += length;
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
@@ -283,10 +285,15 @@ void DatagramDevice::report(Path& path, std::uint32_t frame, bool lost) {
 
 void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     if (!path.sent.plausible(ack)) return condemn(path.id, "acknowledges what was not sent");
-    const std::uint64_t before = path.sent.in_flight();
-    Window::Acknowledged news;
-    bool longer = false;
-    bool traffic = false;
+    hear(path, ack, now);
+    conclude(path);
+}
+
+/// Which packets came, and so which frames. The rest of what that tells is left in path.news.
+void DatagramDevice::hear(Path& path, const wire::Ack& ack, Time now) {
+    Path::News& news = path.news;
+    news = {};
+    news.in_flight_before = path.sent.in_flight();
     path.sent.acknowledge(ack, [&](std::uint64_t number, const SentPacket& packet, bool was_lost) {
         for (std::uint32_t n = 0; n < packet.frames; ++n)
             if (path.frames.arrived(path.sent.frame(packet, n)))
@@ -306,30 +313,46 @@ void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
         }
         news.bytes += packet.length;
         ++news.packets;
-        traffic = traffic || !packet.asks_only;
-        if (packet.length_probe) longer = path.length.arrived() || longer;
+        news.traffic = news.traffic || !packet.asks_only;
+        if (packet.length_probe) news.longer = path.length.arrived() || news.longer;
         if (number != ack.largest) return;
-        path.round_trip.add(now - packet.sent, microseconds(ack.delay), now);
         news.sampled = true;
-        news.round_trip = path.round_trip.latest();
+        news.sample = now - packet.sent;
     });
     if (news.packets == 0) return;
     path.timeouts = 0;
     path.probe_credit = 0;
+    news.delay = microseconds(ack.delay);
     news.largest = path.sent.largest_acknowledged();
     news.next = path.sent.next_number();
-    news.window_limited = path.window_limited || before * 2 >= path.window.bytes();
-    news.least = path.round_trip.least();
+    news.came = now;
+}
+
+/// What an acknowledgement tells of the way: its length, its room, what was lost on it.
+void DatagramDevice::conclude(Path& path) {
+    const Path::News& news = path.news;
+    if (news.packets == 0) return;
+    const Time now = news.came;
+    if (news.sampled) path.round_trip.add(news.sample, news.delay, now);
+    Window::Acknowledged seen;
+    seen.bytes = news.bytes;
+    seen.packets = std::exchange(path.news.packets, 0);
+    seen.largest = news.largest;
+    seen.next = news.next;
+    seen.window_limited = path.window_limited || news.in_flight_before * 2 >= path.window.bytes();
+    seen.sampled = news.sampled;
+    seen.round_trip = path.round_trip.latest();
+    seen.least = path.round_trip.least();
     path.window_limited = false;
-    path.window.on_ack(news);
-    if (longer) length_changed(path);
+    path.window.on_ack(seen);
+    if (news.longer) length_changed(path);
     detect_losses(path, now);
     path.sent.retire();
     // After one late answer the mean is too long for many more, and pace would be slow for nothing.
     path.pacer.set_pace(path.window.bytes(),
                         std::min(path.round_trip.smoothed(), path.round_trip.latest()),
                         path.datagram_max());
-    if (traffic) {  // an idle path probes nothing
+    if (news.traffic) {  // an idle path probes nothing
         if (now >= path.length_raised + length_raise_interval) raise_length(path, now);
         stage_length_probe(path, now);
     }
@@ -397,6 +420,13 @@ void DatagramDevice::look_at_interface(Time now) {
 
 void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     frame.path = ready.path;
+    if (wire::is_whole_send(ready.frame.bytes, ready.frame.length)) {
+        frame.length = wire::header_length_base;
+        frame.payload = ready.frame.bytes + wire::header_length_base;
+        frame.payload_length = ready.frame.length - wire::header_length_base;
+        std::memcpy(frame.bytes, ready.frame.bytes, wire::header_length_base);
+        return;
+    }
     if (ready.frame.length <= Frame::inline_max) {
         frame.length = ready.frame.length;
         frame.payload = nullptr;

@@ -259,12 +259,24 @@ void DatagramDevice::stage_acks(Time now) {
     }
 }
 
+/// Gives the packet its number and its checksum; record() follows.
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
     // One that left alone may be lost, and nobody would send it again.
     if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
         append_ack(path, packet, staging_.limit(packet), now);
     packet.sealed = true;
+    const std::uint64_t number = path.sent.next_number() + path.sealed_packets++;
+    std::uint64_t on_wire = number;
+    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
+        on_wire = number - 1;
+    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
+}
+
+/// What is to be known of a sealed packet until it is acknowledged.
+void DatagramDevice::record(const StagedPacket& packet, Time now) {
+    Path& path = *paths_[packet.path];
+    --path.sealed_packets;
     const std::uint64_t number = path.sent.next_number();
     for (std::uint32_t n = 0; n < packet.frames; ++n) {
         path.sent.add_frame(staging_.frame(packet, n));
@@ -272,10 +284,6 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     }
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
-    std::uint64_t on_wire = number;
-    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
-        on_wire = number - 1;
-    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
     --path.staged_packets;
     ++path.counts.packets_sent;
     if (!packet.wants_ack) return;
@@ -291,15 +299,14 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
     while (!blocked_ && staging_.begin() < end && !staging_.empty()) {
         std::size_t count = 0;
         std::size_t n = staging_.begin();
+        std::size_t first_new = end;
         for (; n < end && count < burst_.size(); ++n) {
             StagedPacket& packet = staging_[n];
             if (packet.dropped) continue;
             if (packet.transmitted != packet.length) break;
             if (!packet.sealed) {
                 seal(packet, now);
-                if (sealed != packet.path && sealed != StagedPacket::no_path)
-                    reschedule(*paths_[sealed], now);
-                sealed = packet.path;
+                first_new = std::min(first_new, n);
             }
             behind_[count] = n + 1;
             burst_[count++] = {packet.to,         staging_.bytes(packet),
@@ -312,6 +319,14 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
         }
         looks_in_vain_ = 0;  // an answer may come
         const std::size_t taken = port_->send(std::span(burst_).first(count));
+        for (std::size_t at = first_new; at < n; ++at) {  // the peer works on them already
+            const StagedPacket& packet = staging_[at];
+            if (packet.dropped || packet.path == StagedPacket::no_path) continue;
+            record(packet, now);
+            if (sealed != packet.path && sealed != StagedPacket::no_path)
+                reschedule(*paths_[sealed], now);
+            sealed = packet.path;
+        }
         if (taken != 0) staging_.sent_before(taken == count ? n : behind_[taken - 1]);
         blocked_ = taken < count;
     }
@@ -320,6 +335,7 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
 
 void DatagramDevice::flush_all(Time now) {
     if (!ack_owed_.empty()) stage_acks(now);
+    if (send_lone(now)) return;
     send_before(staging_.end(), now);
     staging_.take_in();  // of what is left: the turn ends
 }

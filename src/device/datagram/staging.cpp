@@ -30,7 +30,7 @@ StagedPacket* Staging::open(PathId path) {
 bool Staging::has_room(std::uint32_t room) const {
     // The last packet counts whole: whose the next one is is not known yet.
     const std::uint32_t used =
-        packets_.empty() ? 0 : packets_.back().offset + round_up(packets_.back().room);
+        end_ == 0 ? 0 : packets_.back().offset + round_up(packets_.back().room);
     return used + round_up(room) <= size_;
 }
 
@@ -42,21 +42,21 @@ bool Staging::is_filling(std::uint32_t length) const {
 }
 
 std::uint32_t Staging::limit(const StagedPacket& packet) const {
-    const auto next = static_cast<std::size_t>(&packet - packets_.data()) + 1;
-    return next == packets_.size() ? packet.room
-                                   : std::min(packet.room, packets_[next].offset - packet.offset);
+    if (&packet == &packets_.back()) return packet.room;
+    return std::min(packet.room, (&packet)[1].offset - packet.offset);
 }
 
 StagedPacket* Staging::add(PathId path, std::uint32_t room) {
-    const std::uint32_t offset = packets_.empty() ? 0 : end_of(packets_.back(), path);
+    const std::uint32_t offset = end_ == 0 ? 0 : end_of(packets_.back(), path);
     if (offset + round_up(room) > size_) return nullptr;
     packets_.emplace_back(path, offset, room, static_cast<std::uint32_t>(frames_.size()));
+    ++end_;
     used_ = offset + round_up(room);
     return &packets_.back();
 }
 
 void Staging::transmit(PathId path) {
-    for (std::size_t n = packets_.size(); n-- > begin_;) {
+    for (std::size_t n = end_; n-- > begin_;) {
         StagedPacket& packet = packets_[n];
         if (packet.path != path) continue;
         if (packet.transmitted == packet.length) return;
@@ -66,7 +66,7 @@ void Staging::transmit(PathId path) {
 }
 
 void Staging::abandon(PathId path) {
-    for (std::size_t n = packets_.size(); n-- > begin_;) {
+    for (std::size_t n = end_; n-- > begin_;) {
         StagedPacket& packet = packets_[n];
         if (packet.path != path) continue;
         if (packet.transmitted == packet.length) return;
@@ -79,7 +79,7 @@ void Staging::abandon(PathId path) {
 }
 
 void Staging::take_in() {
-    for (std::size_t n = begin_; n < packets_.size(); ++n) {
+    for (std::size_t n = begin_; n < end_; ++n) {
         wire::Body& body = packets_[n].body;
         if (body.bytes == nullptr) continue;
         std::memcpy(bytes(packets_[n]) + body.at, body.bytes, body.length);
@@ -88,7 +88,7 @@ void Staging::take_in() {
 }
 
 void Staging::drop(PathId path) {
-    for (std::size_t n = begin_; n < packets_.size(); ++n)
+    for (std::size_t n = begin_; n < end_; ++n)
         if (packets_[n].path == path) packets_[n].dropped = true;
 }
 
@@ -97,7 +97,7 @@ void Staging::sent_before(std::size_t n) {
     if (!empty()) return;
     packets_.clear();
     frames_.clear();
-    begin_ = 0;
+    begin_ = end_ = 0;
     used_ = 0;
 }
 

@@ -48,8 +48,8 @@ public:
         : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)), size_(bytes) {}
 
     std::size_t begin() const { return begin_; }  ///< the first that was not sent
-    std::size_t end() const { return packets_.size(); }
-    bool empty() const { return begin_ == packets_.size(); }
+    std::size_t end() const { return end_; }
+    bool empty() const { return begin_ == end_; }
     std::uint32_t used() const { return used_; }
     StagedPacket& operator[](std::size_t n) { return packets_[n]; }
     std::byte* bytes(const StagedPacket& packet) { return bytes_.get() + packet.offset; }
@@ -88,6 +88,7 @@ private:
     std::vector<StagedPacket> packets_;
     std::vector<std::uint32_t> frames_;
     std::size_t begin_ = 0;
+    std::size_t end_ = 0;  ///< packets_.size(), which takes a multiplication
 };
 
 }  // namespace via::device::datagram

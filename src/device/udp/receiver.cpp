@@ -33,7 +33,7 @@ std::size_t Receiver::take(std::span<datagram::Incoming> datagrams) {
         const std::uint32_t left = message.length - message.taken;
         const std::uint32_t length = std::min(left, message.segment);
         datagram::Incoming& incoming = datagrams[count];
-        incoming.from = message.from;
+        from_socket(slots_[first_].from.any, incoming.from);
         incoming.bytes = buffers_.at(message.buffer) + message.taken;
         incoming.length = length;
         incoming.buffer = message.buffer;
@@ -82,20 +82,32 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
     message.taken = 0;
     message.segment = segment_of(headers_[index].msg_hdr);
     if (message.segment == 0) message.segment = length;
-    message.from = from_socket(slots_[index].from.any);
     message.is_host_port = is_host_port;
 }
 
-unsigned Receiver::read_lone(int socket) {
-    Slot& slot = slots_[0];
-    msghdr& header = headers_[0].msg_hdr;
-    header.msg_namelen = sizeof slot.from.ipv6;
+/// As read(), of the data socket where nothing is joined. A lone datagram is the one that somebody
+/// waits for.
+int Receiver::read_lone(int socket) {
+    if (prepared_count_ == 0 && prepare(1) == 0) return 0;
+    const unsigned index = prepared_count_ - 1;
+    Slot& slot = slots_[index];
+    socklen_t address_length = sizeof slot.from.ipv6;
     const ssize_t length = system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
-                                            &slot.from.any, &header.msg_namelen);
-    if (length < 0) return 0;
-    headers_[0].msg_len = static_cast<unsigned>(length);
-    header.msg_controllen = 0;
-    return 1;
+                                            &slot.from.any, &address_length);
+    if (length < 0) {
+        came_before_ = more_expected_ = false;
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
+    }
+    Message& message = messages_[index];
+    message.buffer = prepared_[index];
+    message.length = message.segment = static_cast<std::uint32_t>(length);
+    message.taken = 0;
+    message.is_host_port = false;
+    prepared_count_ = first_ = index;
+    last_ = index + 1;
+    more_expected_ = message.length <= small_bytes;
+    judge_joining(socket, 1, message.length, false);
+    return 0;
 }
 
 unsigned Receiver::read_messages(int socket, unsigned wanted) {
@@ -109,13 +121,14 @@ unsigned Receiver::read_messages(int socket, unsigned wanted) {
 }
 
 /// After a look at the data socket. Nothing is joined any more once it was found empty.
-void Receiver::judge_joining(int socket, unsigned count, bool empty) {
+/// `length`: of the first datagram.
+void Receiver::judge_joining(int socket, unsigned count, std::uint32_t length, bool empty) {
     const bool came_before = std::exchange(came_before_, count != 0);
     if (count == 0) {
         if (empty && joining_ == Joining::ending) joining_ = Joining::off;
         return;
     }
-    if (!came_before && count == 1 && headers_[0].msg_len <= lone_bytes) {
+    if (!came_before && count == 1 && length <= lone_bytes) {
         if (joining_ != Joining::on || ++lone_ < lone_looks) return;
         lone_ = 0;
         if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) joining_ = Joining::ending;
@@ -128,17 +141,17 @@ void Receiver::judge_joining(int socket, unsigned count, bool empty) {
 }
 
 int Receiver::read(int socket, bool is_host_port) {
-    // A lone datagram is the one that somebody waits for. Behind one there may be more.
-    const bool lone = !is_host_port && joining_ == Joining::off;
-    const unsigned wanted = prepare(more_expected_ && !is_host_port && !lone ? burst_max : 1);
+    if (!is_host_port && joining_ == Joining::off) return read_lone(socket);
+    // Behind one there may be more.
+    const unsigned wanted = prepare(more_expected_ && !is_host_port ? burst_max : 1);
     if (wanted == 0) return 0;
-    const unsigned count = lone ? read_lone(socket) : read_messages(socket, wanted);
+    const unsigned count = read_messages(socket, wanted);
     const int error = count == 0 ? errno : 0;
     const bool empty = error == EAGAIN || error == EWOULDBLOCK;
     if (!is_host_port) {
         // Large ones are taken one by one: the cache still has a buffer that is used again at once.
         more_expected_ = count == wanted && headers_[0].msg_len <= small_bytes;
-        judge_joining(socket, count, empty);
+        judge_joining(socket, count, headers_[0].msg_len, empty);
     }
     if (count == 0) return empty || error == EINTR ? 0 : error;
     first_ = last_ = 0;

@@ -51,7 +51,6 @@ private:
         std::uint32_t length = 0;
         std::uint32_t taken = 0;  ///< bytes
         std::uint32_t segment = 0;
-        HostAddress from;
         bool is_host_port = false;
     };
     /// What the kernel fills.
@@ -63,9 +62,9 @@ private:
 
     unsigned prepare(unsigned count);
     void renew(unsigned index);
-    unsigned read_lone(int socket);
+    int read_lone(int socket);
     unsigned read_messages(int socket, unsigned wanted);
-    void judge_joining(int socket, unsigned count, bool empty);
+    void judge_joining(int socket, unsigned count, std::uint32_t length, bool empty);
     void accept(unsigned index, std::uint32_t length, bool is_host_port);
 
     System& system_;

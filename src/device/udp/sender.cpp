@@ -85,6 +85,8 @@ std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
 }
 
 std::size_t Sender::send(int socket, std::span<const datagram::Outgoing> datagrams) {
+    if (datagrams.size() == 1 && !datagrams.front().may_be_cut)
+        return send_one(socket, datagrams.front()) == Result::sent ? 1 : 0;
     std::size_t taken = 0;
     bool no_room = false;
     while (taken < datagrams.size() && !no_room) {

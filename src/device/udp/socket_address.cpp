@@ -20,14 +20,13 @@ HostAddress with_port(HostAddress address, std::uint16_t port) {
 SocketAddress to_socket(const HostAddress& address, unsigned scope) {
     SocketAddress result;
     if (address.length == 6) {
-        result.ipv4 = {};
         result.ipv4.sin_family = AF_INET;
-        result.ipv4.sin_port = htons(port_of(address));
+        std::memcpy(&result.ipv4.sin_port, address.bytes.data() + 4, 2);
         std::memcpy(&result.ipv4.sin_addr, address.bytes.data(), 4);
         result.length = sizeof result.ipv4;
     } else if (address.length == 18) {
         result.ipv6.sin6_family = AF_INET6;
-        result.ipv6.sin6_port = htons(port_of(address));
+        std::memcpy(&result.ipv6.sin6_port, address.bytes.data() + 16, 2);
         std::memcpy(&result.ipv6.sin6_addr, address.bytes.data(), 16);
         if (IN6_IS_ADDR_LINKLOCAL(&result.ipv6.sin6_addr)) result.ipv6.sin6_scope_id = scope;
         result.length = sizeof result.ipv6;
@@ -35,22 +34,19 @@ SocketAddress to_socket(const HostAddress& address, unsigned scope) {
     return result;
 }
 
-HostAddress from_socket(const sockaddr& address) {
-    HostAddress result;
-    if (address.sa_family == AF_INET) {
-        sockaddr_in ipv4;
-        std::memcpy(&ipv4, &address, sizeof ipv4);
-        std::memcpy(result.bytes.data(), &ipv4.sin_addr, 4);
-        std::memcpy(result.bytes.data() + 4, &ipv4.sin_port, 2);
-        result.length = 6;
-    } else if (address.sa_family == AF_INET6) {
-        sockaddr_in6 ipv6;
-        std::memcpy(&ipv6, &address, sizeof ipv6);
-        std::memcpy(result.bytes.data(), &ipv6.sin6_addr, 16);
-        std::memcpy(result.bytes.data() + 16, &ipv6.sin6_port, 2);
-        result.length = 18;
+void from_socket(const sockaddr& from, HostAddress& address) {
+    address = {};
+    if (from.sa_family == AF_INET) {
+        const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(from);
+        std::memcpy(address.bytes.data(), &ipv4.sin_addr, 4);
+        std::memcpy(address.bytes.data() + 4, &ipv4.sin_port, 2);
+        address.length = 6;
+    } else if (from.sa_family == AF_INET6) {
+        const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(from);
+        std::memcpy(address.bytes.data(), &ipv6.sin6_addr, 16);
+        std::memcpy(address.bytes.data() + 16, &ipv6.sin6_port, 2);
+        address.length = 18;
     }
-    return result;
 }
 
 }  // namespace via::device::udp

@@ -32,6 +32,11 @@ inline bool same_host(const HostAddress& a, const HostAddress& b) {
 /// neither length: length 0.
 SocketAddress to_socket(const HostAddress& address, unsigned scope);
 /// Of neither family: an address of length 0.
-HostAddress from_socket(const sockaddr& address);
+void from_socket(const sockaddr& from, HostAddress& address);
+inline HostAddress from_socket(const sockaddr& from) {
+    HostAddress address;
+    from_socket(from, address);
+    return address;
+}
 
 }  // namespace via::device::udp

@@ -1,0 +1,75 @@
+// The common packet, there and back: alone in its burst, in order, with one frame and at most an
+// acknowledgement of what was sent last. A few looks tell; whatever they do not find so goes the
+// general way (receiving.cpp, sending.cpp), which these two only shorten. What the peer or the
+// program need not wait for comes last, or with the next look: settle().
+#include "device/datagram/datagram_device.hpp"
+#include "device/datagram/mutation.hpp"
+#include "device/datagram/path.hpp"
+
+namespace via::device::datagram {
+
+/// False: nothing was done, it goes the general way.
+bool DatagramDevice::take_lone(const Incoming& in, Time now) {
+    const std::span<const std::byte> packet{in.bytes, in.length};
+    wire::CommonPacket common;
+    wire::Ack& ack = chunk_.ack;
+    if (mutating() || !wire::read_common(packet, common, ack)) return false;
+    Path* const path = path_at(identifiers_.find(common.connection));
+    if (path == nullptr || path->stage != Path::Stage::up || !(path->peer == in.from) ||
+        !path->received.is_next(common.number) || !path->order.is_next(common.frame_number) ||
+        (ack.count != 0 && !path->sent.plausible(ack)) || !wire::has_checksum(packet))
+        return false;
+    ++totals_.datagrams;
+    path->received.add_next();
+    path->largest_came = path->last_heard = now;
+    ++path->counts.packets_received;
+    path->suspected_until = path->over_since = Time::never();
+    path->replaced = false;
+    hand_up(*path,
+            {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
+    path->order.advance();
+    note_arrival(*path, in.length, false, now);
+    if (ack.count != 0) hear(*path, ack, now);
+    settle_later(*path);
+    return true;
+}
+
+/// All that is staged is one packet: it leaves, then it is recorded. False: nothing was done.
+bool DatagramDevice::send_lone(Time now) {
+    if (blocked_ || staging_.end() - staging_.begin() != 1) return false;
+    StagedPacket& packet = staging_[staging_.begin()];
+    if (packet.sealed || packet.dropped || packet.transmitted != packet.length) return false;
+    Path& path = *paths_[packet.path];
+    seal(packet, now);
+    const Outgoing out{packet.to, staging_.bytes(packet), packet.length,
+                       false,     packet.may_be_cut,      packet.body};
+    looks_in_vain_ = 0;  // an answer may come
+    blocked_ = port_->send({&out, 1}) == 0;
+    record(packet, now);
+    if (blocked_) {
+        staging_.take_in();
+    } else {
+        staging_.sent_before(staging_.end());
+    }
+    settle_later(path);
+    return true;
+}
+
+/// What was heard and when to look next is for later: until somebody asks for it, or sleeps.
+void DatagramDevice::settle_later(Path& path) {
+    if (unsettled_ != &path) settle();
+    unsettled_ = &path;
+    if (asleep_) settle();  // whoever is asleep does so for the deadlines that we know
+}
+
+void DatagramDevice::settle_now() {
+    Path& path = *unsettled_;
+    unsettled_ = nullptr;
+    if (path.news.packets != 0) {
+        conclude(path);
+    } else {
+        reschedule(path, looked_at_);
+    }
+}
+
+}  // namespace via::device::datagram
