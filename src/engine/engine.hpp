@@ -457,6 +457,7 @@ private:
     // plain.cpp
     /// Takes the one frame of a common message. False: nothing was done, it goes the general way.
     bool take_plain(PathId path, const ReceivedFrame& frame);
+    bool take_inner(PathId path, const ReceivedFrame& frame);
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);

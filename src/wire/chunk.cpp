@@ -85,6 +85,28 @@ bool ChunkReader::next(Chunk& chunk) {
     return true;
 }
 
+bool read_lone_frame(std::span<const std::byte> packet, std::uint64_t connection, LoneFrame& lone) {
+    constexpr std::size_t before = data_header_length + frame_chunk_overhead;
+    // Version, kind and two zeros; then the chunk's kind, its flag and its length.
+    constexpr std::uint32_t data_word =
+        packet_version | static_cast<std::uint32_t>(PacketKind::data) << 8;
+    constexpr std::uint32_t chunk_word =
+        static_cast<std::uint32_t>(ChunkKind::frame) | chunk_flag::reliable << 8;
+    const std::byte* const at = packet.data();
+    if (packet.size() <= before || get<std::uint32_t>(at + 4) != data_word ||
+        get<std::uint64_t>(at + 8) != connection ||
+        get<std::uint32_t>(at + data_header_length) !=
+            (chunk_word |
+             static_cast<std::uint32_t>(packet.size() - data_header_length - chunk_prefix_length)
+                 << 16) ||
+        get<std::uint32_t>(at) != crc32c(packet.subspan(4)))
+        return false;
+    lone.packet_number = get<std::uint64_t>(at + packet_prefix_length);
+    lone.number = get<std::uint32_t>(at + data_header_length + chunk_prefix_length);
+    lone.frame = packet.subspan(before);
+    return true;
+}
+
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to) {
     put_prefix(ChunkKind::ack, ack.count, ack_length(ack), to);
     put(to + 4, ack.delay);

@@ -204,6 +204,16 @@ private:
     bool bad_ = false;
 };
 
+/// A data packet that holds one reliable frame and nothing else.
+struct LoneFrame {
+    std::uint64_t packet_number = 0;
+    std::uint32_t number = 0;
+    std::span<const std::byte> frame;  ///< header and payload, not empty
+};
+/// Reads one of `connection`, checksum and all. False: it is none, or damaged, which parse_prefix()
+/// and ChunkReader tell apart.
+bool read_lone_frame(std::span<const std::byte> packet, std::uint64_t connection, LoneFrame& lone);
+
 /// Each writes one chunk to the beginning of `to`, which is long enough, and returns its length.
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to);
 std::uint32_t emit_ping_chunk(std::byte* to);

@@ -186,6 +186,7 @@ private:
     bool is_worth_a_look();
     bool poll();
     void on_datagram(const Incoming& in, Time now);
+    bool take_next(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
     bool keep_early(const Path& path, const Incoming& in);
@@ -261,6 +262,7 @@ private:
     std::uint32_t looks_in_vain_ = 0;
     std::uint32_t looks_left_out_ = 0;
     Time looked_at_{};
+    PathId heard_path_ = 0;  ///< of the last data packet
     std::uint32_t interface_max_ = 0;  ///< datagram that our interface carried when we last looked
     struct FrameChunk {
         std::span<const std::byte> bytes;

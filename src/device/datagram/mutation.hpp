@@ -31,7 +31,10 @@ const char* to_string(Mutation mutation);
 #if defined(VIA_MUTATIONS)
 extern Mutation present_mutation;
 inline bool mutated(Mutation mutation) { return present_mutation == mutation; }
+/// Short cuts are left out: they do not know the ways to break what they shorten.
+inline bool mutating() { return present_mutation != Mutation::none; }
 #else
+constexpr bool mutating() { return false; }
 constexpr bool mutated(Mutation /*mutation*/) { return false; }
 #endif
 
