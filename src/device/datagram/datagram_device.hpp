@@ -218,7 +218,10 @@ private:
     void stage_length_probe(Path& path, Time now);
     void stage_acks(Time now);
     void on_probe_timeout(Path& path, Time now);
+    void make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length, FrameSlot& slot);
     void seal(StagedPacket& packet, Time now);
+    void seal_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now);
+    std::size_t fill_burst(std::size_t end, Time now, std::size_t& n, PathId& sealed);
     bool may_hold();
     void flush(Time now) {
         if (!staging_.empty() || !ack_owed_.empty()) flush_all(now);
@@ -262,7 +265,7 @@ private:
     std::uint32_t looks_in_vain_ = 0;
     std::uint32_t looks_left_out_ = 0;
     Time looked_at_{};
-    PathId heard_path_ = 0;  ///< of the last data packet
+    PathId heard_path_ = 0;            ///< of the last data packet
     std::uint32_t interface_max_ = 0;  ///< datagram that our interface carried when we last looked
     struct FrameChunk {
         std::span<const std::byte> bytes;
@@ -285,11 +288,10 @@ private:
     Staging staging_;
     wire::Ack ack_to_send_;  ///< being written; here, since to clear one costs more than to fill it
     std::array<Outgoing, 64> burst_;
-    std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
-    bool blocked_ = false;                  ///< the port took less than all
-    bool asleep_ = false;                   ///< nobody looks by itself
-    std::uint32_t hands_over_ = 0;          ///< calls of notify() since the last look
-    std::uint32_t hands_over_before_ = 0;   ///< between the two looks before, if any came
+    bool blocked_ = false;                 ///< the port took less than all
+    bool asleep_ = false;                  ///< nobody looks by itself
+    std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
+    std::uint32_t hands_over_before_ = 0;  ///< between the two looks before, if any came
 };
 
 }  // namespace via::device::datagram

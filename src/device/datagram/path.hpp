@@ -101,10 +101,10 @@ struct Path : AckLink, WaitLink {
     PathStatistics counts;
 
     /// A packet that wants an acknowledgement is there, with so many bytes.
-    void begin_packet(std::uint32_t bytes) {
-        ++staged_packets;
-        staged_bytes += bytes;
-        staged_room += room_of(bytes);
+    void begin_packet(std::uint32_t bytes, std::uint32_t count = 1) {
+        staged_packets += count;
+        staged_bytes += std::uint64_t{count} * bytes;
+        staged_room += std::uint64_t{count} * room_of(bytes);
     }
     /// It has grown to `bytes` by `more`.
     void grow_packet(std::uint32_t bytes, std::uint32_t more) {
@@ -123,6 +123,8 @@ struct Path : AckLink, WaitLink {
 
     /// Do window and receive room allow one more packet?
     bool window_allows(std::uint32_t packet_length) const;
+    /// How many packets of that length window, receive room and pace allow besides those staged.
+    std::uint64_t packets_allowed(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
     /// How long a sign of life may take once there are doubts.
