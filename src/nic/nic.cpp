@@ -150,7 +150,9 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     std::uint32_t unpublished = 0;
     bool sent = false;
     while (engine_.next_frame(id, shape)) {
-        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max) {
+        // A long message goes on in the next turn rather than in half a burst.
+        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
+            (sent && shape.count > limits_.turn_frames_max - turn.frames)) {
             turn.more = true;
             break;
         }

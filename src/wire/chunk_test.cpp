@@ -335,6 +335,62 @@ std::string printed(const Bytes& packet) {
     return text;
 }
 
+/// Is the packet of `connection`, and one reliable frame all that it holds?
+bool holds_one_frame(const Bytes& packet, std::uint64_t connection, LoneFrame& lone) {
+    PacketPrefix prefix;
+    if (parse_prefix(packet, prefix) != PacketError::none || prefix.kind != PacketKind::data ||
+        prefix.connection != connection)
+        return false;
+    ChunkReader reader(packet);
+    Chunk chunk;
+    if (!reader.next(chunk) || chunk.kind != ChunkKind::frame || !chunk.reliable) return false;
+    lone = {reader.packet_number(), chunk.frame_number, chunk.frame};
+    return !reader.next(chunk) && !reader.bad();
+}
+
+void expect_same_lone_frame(const Bytes& packet, std::uint64_t connection) {
+    LoneFrame expected;
+    LoneFrame lone;
+    const bool holds_one = holds_one_frame(packet, connection, expected);
+    ASSERT_EQ(read_lone_frame(packet, connection, lone), holds_one);
+    if (!holds_one) return;
+    EXPECT_EQ(lone.packet_number, expected.packet_number);
+    EXPECT_EQ(lone.number, expected.number);
+    EXPECT_EQ(lone.frame.data(), expected.frame.data());
+    EXPECT_EQ(lone.frame.size(), expected.frame.size());
+}
+
+TEST(Chunk, ALoneFrameIsWhatTheReaderFinds) {
+    Random random(31);
+    unsigned found = 0;
+    for (int n = 0; n < 5000; ++n) {
+        Packet packet = random_packet(random);
+        packet.sealed(random.below(2), random.next());
+        expect_same_lone_frame(packet.bytes, 1);
+        LoneFrame lone;
+        found += read_lone_frame(packet.bytes, 1, lone) ? 1 : 0;
+        packet.bytes.resize(random.below(packet.bytes.size()));
+        expect_same_lone_frame(packet.bytes, 1);
+    }
+    EXPECT_GT(found, 50U);
+}
+
+TEST(Chunk, NoChangeOfALoneFrameIsTaken) {
+    Random random(32);
+    Packet packet;
+    packet.frame(true, 7, random_bytes(random, 40)).sealed(9, 11);
+    expect_same_lone_frame(packet.bytes, 9);
+    for (std::size_t bit = 0; bit < 8 * packet.bytes.size(); ++bit) {
+        Bytes changed = packet.bytes;
+        changed[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+        LoneFrame lone;
+        EXPECT_FALSE(read_lone_frame(changed, 9, lone)) << bit;
+        // With a checksum that fits it is what the general way takes it for.
+        put(changed.data(), crc32c(std::span(changed).subspan(4)));
+        expect_same_lone_frame(changed, 9);
+    }
+}
+
 TEST(ChunkPrinting, SaysWhatMatters) {
     Header header;
     header.kind = FrameKind::send;

@@ -84,7 +84,7 @@ struct Path : AckLink, WaitLink {
     FrameOrder order;
     Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
-    std::uint64_t ack_look = 0;  ///< that brought the oldest which was not answered
+    std::uint64_t ack_look = 0;  ///< the last one that brought what wants an acknowledgement
     Time ack_since{};            ///< when that was
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;

@@ -44,8 +44,8 @@ bool DatagramDevice::poll() {
 bool DatagramDevice::take_next(const Incoming& in, Time now) {
     Path* const path = path_at(heard_path_);
     wire::LoneFrame lone;
-    if (mutating() || path == nullptr || path->stage != Path::Stage::up ||
-        path->received.empty() || path->order.held() != 0 || path->peer != in.from ||
+    if (mutating() || path == nullptr || path->stage != Path::Stage::up || path->received.empty() ||
+        path->order.held() != 0 || path->peer != in.from ||
         !wire::read_lone_frame({in.bytes, in.length}, path->ours, lone) ||
         lone.packet_number != path->received.largest() + 1 || lone.number != path->order.next())
         return false;
@@ -275,15 +275,15 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
 void DatagramDevice::note_arrival(Path& path, const Incoming& in, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
-        path.ack_look = look_;
         ack_owed_.push_back(path);
         deadlines_.at_latest(path.id, now + ack_delay_max);
     }
-    path.ack_bytes += in.length;
+    path.ack_look = look_;
+    path.ack_bytes += room_of(in.length);
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
-/// What a look brought was not answered until the next one: acknowledgements leave alone.
+/// Nobody answered, and a look brought nothing more: acknowledgements leave alone.
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
