@@ -64,6 +64,7 @@ struct Path : AckLink, WaitLink {
     std::uint64_t staged_bytes = 0;
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
+    std::uint32_t run_end = ~0U;     ///< frame behind the last run: with it a long message goes on
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
     std::uint32_t long_timeouts = 0;

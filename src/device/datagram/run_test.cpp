@@ -19,6 +19,13 @@ struct Run : Carrying {
             all.push_back(bytes(frames).substr(n * each, each));
         return all;
     }
+    void grow_window(std::uint64_t to) {
+        while (a.device->statistics(a.path).window < to) {
+            for (int n = 0; n < 500; ++n) a.send(std::string(each, 'w'));
+            run(milliseconds(5));
+        }
+        network.log.clear();
+    }
     void publish() {
         a.device->transmit(a.path);
         a.device->notify();
@@ -53,6 +60,25 @@ TEST_F(Run, is_no_longer_than_the_window) {
     run(milliseconds(1));
     expected.resize(first);
     EXPECT_EQ(b.received, expected);
+}
+
+TEST_F(Run, is_short_where_a_message_begins_and_nothing_is_under_way) {
+    grow_window(200 * each);
+    const std::string message = std::string(100 * each, 'm');
+    const std::uint32_t first = a.send_run(message, each);
+    EXPECT_LE(first * each, first_burst_bytes + each);
+    publish();
+    run(milliseconds(1));
+    ASSERT_EQ(a.device->statistics(a.path).in_flight, 0U);
+    const std::uint32_t second = a.send_run(message, each);
+    EXPECT_EQ(second, burst_bytes / (each + 48)) << "as much as a call takes";
+    publish();
+    run(milliseconds(1));
+    a.send("another");
+    run(milliseconds(1));
+    EXPECT_EQ(a.send_run(message, each), first);
+    publish();
+    run(milliseconds(1));
 }
 
 TEST_F(Run, what_of_it_the_port_does_not_take_is_not_needed_after_the_turn) {

@@ -90,8 +90,10 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
         path.probe_credit != 0 || mutating())
         return;
-    const std::uint32_t burst =
-        path.sent.packets_in_flight() == 0 ? first_burst_bytes + length : burst_bytes;
+    // Small at a message's beginning: the peer works on it while we fill the next. Not further on,
+    // even if it has got all so far: then it waits for us, and each burst costs us a call.
+    const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
+    const std::uint32_t burst = begins ? first_burst_bytes + length : burst_bytes;
     const auto fit = std::min<std::size_t>(burst / length, burst_.size());
     const std::size_t left = fit > staging_.datagrams() ? fit - staging_.datagrams() : 0;
     const std::uint64_t more = std::min(
@@ -101,6 +103,7 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     slot.count = static_cast<std::uint32_t>(1 + more);
     staging_.make_run(packet, slot.count);
     slot.stride = packet.stride;
+    path.run_end = slot.number + slot.count;
     path.begin_packet(length, slot.count - 1);
     path.reserved_new += slot.count - 1;
     path.counts.frames_sent += slot.count - 1;
