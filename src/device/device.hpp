@@ -64,6 +64,12 @@ struct FrameSlot {
     bool must_arrive = true;   ///< false: once or never, and reap() is silent about it
     bool again = false;        ///< the lost frame `number`, with the same bytes or a skip
     std::uint32_t number = 0;  ///< of a frame that must arrive: counts them, per path, from 0
+    /// So many frames of these lengths follow each other, and their payloads lie one behind the
+    /// other. A device that takes a run of them at once says how many in `count`: the n-th header
+    /// is n * `stride` bytes behind the first, its number n higher, and `reference` is set for all.
+    std::uint32_t wanted = 1;
+    std::uint32_t count = 1;
+    std::uint32_t stride = 0;
 };
 
 /// What came of a frame that must arrive.

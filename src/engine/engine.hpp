@@ -50,6 +50,9 @@ struct FrameShape {
     bool must_arrive = true;  ///< false: of an unreliable VI, may be lost
     std::uint32_t number = 0;
     bool again = false;  ///< the lost frame `number`
+    /// So many frames follow each other that differ only in where their payloads lie in the
+    /// message, one behind the other.
+    std::uint32_t count = 1;
 };
 
 /// A piece of a peer's message to be copied from its memory to ours; both lists have the same
@@ -73,6 +76,8 @@ struct FrameRoom {
     bool stream = false;       ///< store the payload past the cache
     std::uint32_t number = 0;  ///< of a frame that must arrive, on a path that retransmits
     const std::byte** reference = nullptr;  ///< FrameSlot::reference
+    std::uint32_t count = 1;                ///< frames of FrameShape::count; more than 1: see there
+    std::uint32_t stride = 0;               ///< bytes from one header to the next
 };
 
 /// A received frame; the header is private memory, the payload may change under our hands.
@@ -426,6 +431,7 @@ private:
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     static std::uint32_t length_of_write(Vi& vi, const Path& path);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
+    static std::uint32_t run_length(Vi& vi, const Path& path);
     [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
@@ -443,6 +449,7 @@ private:
 
     // recovery.cpp
     void emit_recorded(Path& path, const FrameRoom& room);
+    void emit_run(Path& path, Vi& vi, const FrameRoom& room);
     void note_source(Path& path, FrameRecord& record);
     bool next_lost(Path& path, FrameShape& shape);
     static void skip(FrameRecord& record, bool over);
@@ -459,6 +466,7 @@ private:
     // plain.cpp
     /// Takes the one frame of a common message. False: nothing was done, it goes the general way.
     bool take_plain(PathId path, const ReceivedFrame& frame);
+    bool take_inner(PathId path, const ReceivedFrame& frame);
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);

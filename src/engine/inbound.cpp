@@ -35,6 +35,8 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     counters_.add(Counter::frames_received);
     if (wire::is_whole_send(frame.header, frame.header_length) && take_plain(id, frame))
         return FrameVerdict::taken;
+    if (wire::is_inner_send(frame.header, frame.header_length) && take_inner(id, frame))
+        return FrameVerdict::taken;
     wire::Header header;
     const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
     if (error != wire::ParseError::none) return hostile(wire::to_string(error));
@@ -185,6 +187,28 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     if (!vi.discarding) place_payload(vi, header, payload, length);
     vi.placed += static_cast<std::uint32_t>(length);
     return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
+}
+
+/// The next frame of a send that is being placed, neither first nor last. False: it is none, or not
+/// all is well with it, and on_message() says what.
+bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
+    Vi* const vi = connected_vi(id, wire::get<std::uint32_t>(frame.header + 4));
+    if (mutating() || translations_ != nullptr || frame.payload == nullptr || vi == nullptr ||
+        !vi->placing || vi->placing_kind != wire::FrameKind::send || vi->discarding ||
+        vi->given_up || !vi->reliable() || static_cast<FetchLink&>(*vi).linked() ||
+        wire::get<std::uint32_t>(frame.header + 8) != vi->expected_message ||
+        wire::get<std::uint32_t>(frame.header + 16) != vi->placing_length ||
+        wire::get<std::uint32_t>(frame.header + 20) != vi->placed || frame.payload_length == 0 ||
+        frame.payload_length >= vi->placing_length - vi->placed)
+        return false;
+    counters_.add(Counter::bytes_received, frame.payload_length);
+    const std::byte* from = frame.payload;
+    vi->scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
+        memory::place(to, from, bytes);
+        from += bytes;
+    });
+    vi->placed += static_cast<std::uint32_t>(frame.payload_length);
+    return true;
 }
 
 /// The peer wrote to a segment that it attached to, and tells the program by immediate data.

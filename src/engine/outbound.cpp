@@ -109,6 +109,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
 /// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
 bool Engine::reach_next(Vi& vi, FrameShape& shape) {
     shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
+    shape.count = 1;
     return reach(vi.gather,
                  direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
 }
@@ -162,8 +163,20 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
             shape.header_length = next_length_ == entry.length ? wire::header_length_base
                                                                : wire::header_length_extent;
             shape.payload_length = next_length_;
+            if (next_length_ < entry.length) shape.count = run_length(vi, path);
             return true;
     }
+}
+
+/// Frames of the current send that are full, lie in one segment and are not the message's last,
+/// while nobody else wants to send.
+std::uint32_t Engine::run_length(Vi& vi, const Path& path) {
+    const queue::WorkEntry& entry = vi.send.work.current().cell();
+    if (!path.retransmits || !vi.reliable() || vi.reads_count != 0 ||
+        static_cast<const ActiveLink&>(vi).next != static_cast<const ActiveLink&>(vi).previous)
+        return 1;
+    const std::uint32_t together = std::min(entry.length - vi.cut - 1, vi.gather.together());
+    return std::max(together / path.payload_max, 1U);
 }
 
 /// Is there a descriptor that can be started now? Faulty ones are completed on the way.
@@ -211,7 +224,9 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     if (!path.retransmits) return emit_next(path, room);
     if (next_ == Piece::again) return emit_again(path, room);
     if (next_ == Piece::message && !path.active.front()->reliable()) return emit_next(path, room);
+    Vi* const vi = room.count > 1 ? path.active.front() : nullptr;
     emit_recorded(path, room);
+    if (vi != nullptr) emit_run(path, *vi, room);
 }
 
 void Engine::emit_next(Path& path, const FrameRoom& room) {

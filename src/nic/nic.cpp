@@ -156,7 +156,9 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         unpublished = 0;
     };
     while (engine_.next_frame(id, shape)) {
-        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max) {
+        // A long message goes on in the next turn rather than in half a burst.
+        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
+            (sent && shape.count > limits_.turn_frames_max - turn.frames)) {
             turn.more = true;
             break;
         }
@@ -172,18 +174,22 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         slot.must_arrive = shape.must_arrive;
         slot.again = shape.again;
         slot.number = shape.number;
+        if (shape.count > 1)
+            slot.wanted = std::min({shape.count, limits_.turn_frames_max - turn.frames,
+                                    1 + (limits_.turn_bytes_max - bytes) / shape.payload_length});
         if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) {
             counters_.add(Counter::back_pressure);
             device.set_waiting_for_room(path.local);
             break;
         }
-        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
-        ++turn.frames;
-        bytes += shape.payload_length;
+        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference,
+                          slot.count, slot.stride});
+        turn.frames += slot.count;
+        bytes += slot.count * shape.payload_length;
         ++unpublished;
         // The first goes at once, and large payloads one by one: the peer takes one while we fill
         // the next. Where frames share packets, the device decides.
-        if ((!sent && lossless) || shape.payload_length >= large_min ||
+        if ((!sent && lossless) || shape.payload_length >= large_min || slot.count > 1 ||
             unpublished == frames_.size())
             publish();
         sent = true;

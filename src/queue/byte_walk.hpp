@@ -30,6 +30,12 @@ public:
         }
     }
 
+    /// How many of the next bytes lie together; 0: none are left.
+    std::uint32_t together() {
+        while (left_ == 0 && !segments_.done()) begin_segment();
+        return left_;
+    }
+
     /// The next bytes that lie together, at most `bytes`, of which there must be more than 0.
     struct Piece {
         std::byte* data;
@@ -39,9 +45,7 @@ public:
         Piece piece{};
         while (left_ == 0) {
             VIA_ASSERT(!segments_.done());
-            const Segment& segment = segments_.next();
-            address_ = segment.address;
-            left_ = segment.length;
+            begin_segment();
         }
         piece.data = reinterpret_cast<std::byte*>(address_);
         piece.length = bytes < left_ ? static_cast<std::uint32_t>(bytes) : left_;
@@ -54,6 +58,12 @@ public:
     memory::MemoryHandle handle() { return segments_.latest().handle; }
 
 private:
+    void begin_segment() {
+        const Segment& segment = segments_.next();
+        address_ = segment.address;
+        left_ = segment.length;
+    }
+
     SegmentWalk segments_;
     std::uint64_t address_ = 0;
     std::uint32_t left_ = 0;

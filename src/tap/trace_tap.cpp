@@ -58,6 +58,7 @@ void TraceTap::print_frame(const char* direction, device::PathId path, const std
 
 bool TraceTap::reserve(device::PathId path, std::uint32_t header_length,
                        std::uint32_t payload_length, device::FrameSlot& slot) {
+    slot.wanted = 1;  // each is printed
     if (!below().reserve(path, header_length, payload_length, slot)) return false;
     staged_.push_back({path, slot.header, header_length, payload_length});
     return true;

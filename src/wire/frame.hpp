@@ -110,6 +110,13 @@ inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
     return length >= header_length_base && get<std::uint32_t>(bytes) == whole_send_word;
 }
 
+/// A send's frame that is neither its message's first nor its last, without immediate data.
+inline bool is_inner_send(const std::byte* bytes, std::size_t length) {
+    constexpr std::uint32_t word =
+        static_cast<std::uint32_t>(FrameKind::send) | flag::extent << 8 | protocol_version << 16;
+    return length == header_length_extent && get<std::uint32_t>(bytes) == word;
+}
+
 enum class ParseError : std::uint8_t { none, truncated, version, kind, flags };
 /// Reads a header from `length` bytes of private memory. On success its length is
 /// header_length(header.flags) <= length.

@@ -210,7 +210,7 @@ private:
     void deliver(const Ready& ready, Frame& frame);
 
     // The common packet's short way (lone.cpp)
-    bool take_lone(const Incoming& in, Time now);
+    bool take_common(const Incoming& in, Time now);
     bool send_lone(Time now);
 
     // Sending (sending.cpp)
@@ -225,8 +225,11 @@ private:
     void stage_length_probe(Path& path, Time now);
     void stage_acks(Time now);
     void on_probe_timeout(Path& path, Time now);
+    void make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length, FrameSlot& slot);
     void seal(StagedPacket& packet, Time now);
     void record(const StagedPacket& packet, Time now);
+    void record_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now);
+    std::size_t fill_burst(std::size_t end, Time now, std::size_t& n, std::size_t& first_new);
     bool may_hold();
     void flush(Time now) {
         if (!staging_.empty() || !ack_owed_.empty()) flush_all(now);
@@ -293,11 +296,10 @@ private:
     Staging staging_;
     wire::Ack ack_to_send_;  ///< being written; here, since to clear one costs more than to fill it
     std::array<Outgoing, 64> burst_;
-    std::array<std::size_t, 64> behind_{};  ///< of each, the number of the next staged packet
-    bool blocked_ = false;                  ///< the port took less than all
-    bool asleep_ = false;                   ///< nobody looks by itself
-    std::uint32_t hands_over_ = 0;          ///< calls of notify() since the last look
-    std::uint32_t hands_over_before_ = 0;   ///< between the two looks before, if any came
+    bool blocked_ = false;                 ///< the port took less than all
+    bool asleep_ = false;                  ///< nobody looks by itself
+    std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
+    std::uint32_t hands_over_before_ = 0;  ///< between the two looks before, if any came
 };
 
 }  // namespace via::device::datagram

@@ -304,6 +304,19 @@ public:
         outbox_.push_back({payload, must_arrive});
         if (!in_turn_) push();
     }
+    /// Lends it in pieces of `each` bytes, as one run. How many the device took at once; 0: none.
+    std::uint32_t send_run(const std::string& payload, std::uint32_t each) {
+        FrameSlot slot;
+        slot.wanted = static_cast<std::uint32_t>(payload.size() / each);
+        if (!device->reserve(path, header_length, each, slot)) return 0;
+        lent.push_back(payload);
+        *slot.reference = reinterpret_cast<const std::byte*>(lent.back().data());
+        for (std::uint32_t n = 0; n < slot.count; ++n) {
+            wire::emit({.kind = wire::FrameKind::send}, slot.header + std::size_t{n} * slot.stride);
+            frames_[slot.number + n] = payload.substr(std::size_t{n} * each, each);
+        }
+        return slot.count;
+    }
     /// Hands to the device what it takes.
     void push() {
         if (!is_up) return;

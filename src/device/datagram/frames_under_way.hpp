@@ -15,6 +15,7 @@ class FramesUnderWay {
 public:
     std::uint32_t count() const { return end_ - begin_; }
     bool has_room() const { return count() < frames_ahead_max; }
+    std::uint32_t room() const { return frames_ahead_max - count(); }
     /// The next frame's number, from now on under way.
     std::uint32_t take() {
         VIA_ASSERT(has_room());

@@ -1,5 +1,5 @@
-// The common packet, there and back: alone in its burst, in order, with one frame and at most an
-// acknowledgement of what was sent last. A few looks tell; whatever they do not find so goes the
+// The common packet, there and back: in order, with one frame and at most an acknowledgement of one
+// range; on its way out alone in its burst. A few looks tell; whatever they do not find so goes the
 // general way (receiving.cpp, sending.cpp), which these two only shorten. What the peer or the
 // program need not wait for comes last, or with the next look: settle().
 #include "device/datagram/datagram_device.hpp"
@@ -9,7 +9,7 @@
 namespace via::device::datagram {
 
 /// False: nothing was done, it goes the general way.
-bool DatagramDevice::take_lone(const Incoming& in, Time now) {
+bool DatagramDevice::take_common(const Incoming& in, Time now) {
     const std::span<const std::byte> packet{in.bytes, in.length};
     wire::CommonPacket common;
     wire::Ack& ack = chunk_.ack;
@@ -29,7 +29,10 @@ bool DatagramDevice::take_lone(const Incoming& in, Time now) {
             {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
     note_arrival(*path, in.length, false, now);
-    if (ack.count != 0) hear(*path, ack, now);
+    if (ack.count != 0) {
+        if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
+        hear(*path, ack, now);
+    }
     settle_later(*path);
     return true;
 }
@@ -38,7 +41,8 @@ bool DatagramDevice::take_lone(const Incoming& in, Time now) {
 bool DatagramDevice::send_lone(Time now) {
     if (blocked_ || staging_.end() - staging_.begin() != 1) return false;
     StagedPacket& packet = staging_[staging_.begin()];
-    if (packet.sealed || packet.dropped || packet.transmitted != packet.length) return false;
+    if (packet.sealed || packet.dropped || packet.transmitted != packet.length || packet.count != 1)
+        return false;
     Path& path = *paths_[packet.path];
     seal(packet, now);
     const Outgoing out{packet.to, staging_.bytes(packet), packet.length,
@@ -49,7 +53,7 @@ bool DatagramDevice::send_lone(Time now) {
     if (blocked_) {
         staging_.take_in();
     } else {
-        staging_.sent_before(staging_.end());
+        staging_.sent(1);
     }
     settle_later(path);
     return true;

@@ -25,14 +25,20 @@ public:
     bool has_tokens(std::uint64_t staged) const {
         return round_trip_.ns == 0 || tokens_ > static_cast<std::int64_t>(staged);
     }
+    /// Packets of that length for which it has them. The last one may go beyond.
+    std::uint64_t packets_allowed(std::uint64_t staged, std::uint32_t length) const {
+        if (round_trip_.ns == 0) return ~std::uint64_t{0};
+        const std::int64_t left = tokens_ - static_cast<std::int64_t>(staged);
+        return left <= 0 ? 0 : (static_cast<std::uint64_t>(left) + length - 1) / length;
+    }
     bool may_send(std::uint64_t staged, Time now) {
         if (!has_tokens(staged)) refill(now);
         return has_tokens(staged);
     }
-    void sent(std::uint32_t bytes, Time now) {
+    void sent(std::uint64_t bytes, Time now) {
         if (round_trip_.ns == 0) return;
         refill(now);
-        tokens_ -= bytes;
+        tokens_ -= static_cast<std::int64_t>(bytes);
     }
     /// When half a burst may leave: fewer, larger bursts cost a sleeper less.
     Time next_burst() const {

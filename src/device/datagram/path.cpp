@@ -12,6 +12,16 @@ bool Path::window_allows(std::uint32_t packet_length) const {
            sent.room_taken() + staged_room + room_of(packet_length) <= offer.receive_room;
 }
 
+std::uint64_t Path::packets_allowed(std::uint32_t packet_length) const {
+    const auto fit = [](std::uint64_t room, std::uint64_t taken, std::uint32_t each) {
+        return room > taken ? (room - taken) / each : 0;
+    };
+    return std::min(
+        {fit(window.bytes(), sent.in_flight() + staged_bytes, packet_length),
+         fit(offer.receive_room, sent.room_taken() + staged_room, room_of(packet_length)),
+         pacer.packets_allowed(staged_bytes, packet_length)});
+}
+
 Duration Path::probe_timeout() const {
     const Duration once = round_trip.smoothed() +
                           std::max(round_trip.deviation() * 4, deviation_least) +

@@ -65,6 +65,7 @@ struct Path : AckLink, WaitLink {
     std::uint64_t staged_bytes = 0;
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
+    std::uint32_t run_end = ~0U;     ///< frame behind the last run: with it a long message goes on
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
     std::uint32_t long_timeouts = 0;
@@ -99,7 +100,7 @@ struct Path : AckLink, WaitLink {
     FrameOrder order;
     Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
-    std::uint64_t ack_look = 0;  ///< that brought the oldest which was not answered
+    std::uint64_t ack_look = 0;  ///< the last one that brought what wants an acknowledgement
     Time ack_since{};            ///< when that was
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
@@ -116,10 +117,10 @@ struct Path : AckLink, WaitLink {
     PathStatistics counts;
 
     /// A packet that wants an acknowledgement is there, with so many bytes.
-    void begin_packet(std::uint32_t bytes) {
-        ++staged_packets;
-        staged_bytes += bytes;
-        staged_room += room_of(bytes);
+    void begin_packet(std::uint32_t bytes, std::uint32_t count = 1) {
+        staged_packets += count;
+        staged_bytes += std::uint64_t{count} * bytes;
+        staged_room += std::uint64_t{count} * room_of(bytes);
     }
     /// It has grown to `bytes` by `more`.
     void grow_packet(std::uint32_t bytes, std::uint32_t more) {
@@ -138,6 +139,8 @@ struct Path : AckLink, WaitLink {
 
     /// Do window and receive room allow one more packet?
     bool window_allows(std::uint32_t packet_length) const;
+    /// How many packets of that length window, receive room and pace allow besides those staged.
+    std::uint64_t packets_allowed(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
     /// How long a sign of life may take once there are doubts.

@@ -33,8 +33,11 @@ bool DatagramDevice::poll() {
     if (hands_over_ != 0) hands_over_before_ = std::exchange(hands_over_, 0);
     if (!burst_taken_) return false;
     looked_at_ = port_->now();
-    if (count != 1 || !take_lone(incoming_[0], looked_at_))
-        for (std::size_t n = 0; n < count; ++n) on_datagram(incoming_[n], looked_at_);
+    for (std::size_t n = 0; n < count; ++n) {
+        if (take_common(incoming_[n], looked_at_)) continue;
+        settle();
+        on_datagram(incoming_[n], looked_at_);
+    }
     if (!ready_.empty()) return true;
     port_->release();
     burst_taken_ = false;
@@ -255,14 +258,14 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
 void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
-        path.ack_look = look_;
         ack_owed_.push_back(path);
     }
-    path.ack_bytes += length;
+    path.ack_look = look_;
+    path.ack_bytes += room_of(length);
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
-/// What a look brought was not answered until the next one: acknowledgements leave alone.
+/// Nobody answered, and a look brought nothing more: acknowledgements leave alone.
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
@@ -437,7 +440,7 @@ void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     frame.length = wire::header_length(wire::get<std::uint8_t>(ready.frame.bytes + 1));
     frame.payload = ready.frame.bytes + frame.length;
     frame.payload_length = ready.frame.length - frame.length;
-    std::memcpy(frame.bytes, ready.frame.bytes, frame.length);
+    std::memcpy(frame.bytes, ready.frame.bytes, Path::frame_header_max);  // at most that long
 }
 
 std::size_t DatagramDevice::receive(std::span<Frame> frames) {

@@ -78,7 +78,38 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
     ++path->counts.frames_sent;
     if (slot.again) ++path->counts.frames_again;
+    if (slot.wanted > 1 && slot.reference != nullptr) make_run(*path, *packet, length, slot);
     return true;
+}
+
+/// As many packets more like this one, which has no other frame, as are wanted, may leave and make
+/// a burst.
+void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length,
+                              FrameSlot& slot) {
+    const std::uint32_t length = packet.length;
+    if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
+        path.probe_credit != 0 || mutating())
+        return;
+    // Small at a message's beginning: the peer works on it while we fill the next. Not further on,
+    // even if it has got all so far: then it waits for us, and each burst costs us a call.
+    const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
+    const std::uint32_t burst = begins ? first_burst_bytes + length : burst_bytes;
+    const auto fit = std::min<std::size_t>(burst / length, burst_.size());
+    const std::size_t left = fit > staging_.datagrams() ? fit - staging_.datagrams() : 0;
+    const std::uint64_t more = std::min(
+        {std::uint64_t{slot.wanted - 1}, std::uint64_t{left}, std::uint64_t{path.frames.room()},
+         std::uint64_t{staging_.run_max(length) - 1}, path.packets_allowed(length)});
+    if (more == 0) return;
+    slot.count = static_cast<std::uint32_t>(1 + more);
+    staging_.make_run(packet, slot.count);
+    slot.stride = packet.stride;
+    path.run_end = slot.number + slot.count;
+    path.begin_packet(length, slot.count - 1);
+    path.reserved_new += slot.count - 1;
+    path.counts.frames_sent += slot.count - 1;
+    for (std::uint32_t n = 1; n < slot.count; ++n)
+        wire::emit_frame_chunk(true, path.frames.take(), frame_length,
+                               staging_.bytes(packet, n) + wire::data_header_length);
 }
 
 void DatagramDevice::transmit(PathId id) {
@@ -86,7 +117,7 @@ void DatagramDevice::transmit(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr) return;
     path->reserved_new = 0;
-    const std::size_t staged = staging_.end() - staging_.begin();
+    const std::size_t staged = staging_.datagrams();
     if (path->sent.packets_in_flight() == 0) {
         // The peer works on the first packets while we fill the others.
         if (staging_.used() > first_burst_bytes) flush(port_->now());
@@ -97,7 +128,15 @@ void DatagramDevice::transmit(PathId id) {
     const std::size_t length = path->datagram_max();
     if (staged < burst_.size() && (staged + 1) * length <= burst_bytes) return;
     const std::size_t burst = std::clamp<std::size_t>(burst_bytes / length, 1, burst_.size());
-    send_before(staging_.begin() + staged / burst * burst, port_->now());
+    std::size_t whole = staged / burst * burst;
+    std::size_t n = staging_.begin();
+    for (; n < staging_.end(); ++n) {
+        const StagedPacket& packet = staging_[n];
+        const std::size_t count = packet.dropped ? 0 : packet.count - packet.gone;
+        if (count > whole) break;
+        whole -= count;
+    }
+    send_before(n, port_->now());
 }
 
 void DatagramDevice::abandon(PathId id) {
@@ -113,7 +152,7 @@ void DatagramDevice::abandon(PathId id) {
         const StagedPacket& packet = staging_[n];
         if (packet.path != id || packet.sealed || packet.dropped) continue;
         if (packet.wants_ack) {
-            path->begin_packet(packet.length);
+            path->begin_packet(packet.length, packet.count);
         } else {
             ++path->staged_packets;
         }
@@ -266,55 +305,72 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
         append_ack(path, packet, staging_.limit(packet), now);
     packet.sealed = true;
-    const std::uint64_t number = path.sent.next_number() + path.sealed_packets++;
-    std::uint64_t on_wire = number;
-    if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
-        on_wire = number - 1;
-    wire::seal_data({staging_.bytes(packet), packet.length}, path.theirs, on_wire, packet.body);
+    for (std::uint32_t n = 0; n < packet.count; ++n) {
+        const std::uint64_t number = path.sent.next_number() + path.sealed_packets++;
+        std::uint64_t on_wire = number;
+        if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
+            on_wire = number - 1;
+        wire::seal_data({staging_.bytes(packet, n), packet.length}, path.theirs, on_wire,
+                        packet.body_of(n));
+    }
 }
 
 /// What is to be known of a sealed packet until it is acknowledged.
 void DatagramDevice::record(const StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
-    --path.sealed_packets;
+    path.sealed_packets -= packet.count;
+    path.staged_packets -= packet.count;
+    path.counts.packets_sent += packet.count;
+    for (std::uint32_t n = 0; n < packet.count; ++n) record_one(path, packet, n, now);
+    if (!packet.wants_ack) return;
+    path.staged_bytes -= std::uint64_t{packet.count} * packet.length;
+    path.staged_room -= std::uint64_t{packet.count} * room_of(packet.length);
+    path.pacer.sent(std::uint64_t{packet.count} * packet.length, now);
+    path.probe_base = now;
+}
+
+/// The n-th of the run.
+void DatagramDevice::record_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now) {
     const std::uint64_t number = path.sent.next_number();
-    for (std::uint32_t n = 0; n < packet.frames; ++n) {
-        path.sent.add_frame(staging_.frame(packet, n));
-        path.frames.sent(staging_.frame(packet, n), number);
+    for (std::uint32_t at = 0; at < packet.frames; ++at) {
+        const std::uint32_t frame = staging_.frame(packet, at) + n;
+        path.sent.add_frame(frame);
+        path.frames.sent(frame, number);
     }
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
-    --path.staged_packets;
-    ++path.counts.packets_sent;
-    if (!packet.wants_ack) return;
-    path.staged_bytes -= packet.length;
-    path.staged_room -= room_of(packet.length);
-    path.pacer.sent(packet.length, now);
-    path.probe_base = now;
+}
+
+/// Fills burst_ with what is staged before `end`, sealed. `n`: behind the last that was looked at;
+/// `first_new`: the first that was not sealed yet. Returns how many datagrams.
+std::size_t DatagramDevice::fill_burst(std::size_t end, Time now, std::size_t& n,
+                                       std::size_t& first_new) {
+    std::size_t count = 0;
+    for (n = staging_.begin(); n < end && count < burst_.size(); ++n) {
+        StagedPacket& packet = staging_[n];
+        if (packet.dropped) continue;
+        if (packet.transmitted != packet.length) break;
+        if (!packet.sealed) {
+            seal(packet, now);
+            first_new = std::min(first_new, n);
+        }
+        for (std::uint32_t of = packet.gone; of < packet.count && count < burst_.size(); ++of)
+            burst_[count++] = {packet.to,         staging_.bytes(packet, of),
+                               packet.length,     packet.from_host_port,
+                               packet.may_be_cut, packet.body_of(of)};
+    }
+    return count;
 }
 
 /// Those staged before `end`.
 void DatagramDevice::send_before(std::size_t end, Time now) {
     PathId sealed = StagedPacket::no_path;  // the last path that had one
     while (!blocked_ && staging_.begin() < end && !staging_.empty()) {
-        std::size_t count = 0;
-        std::size_t n = staging_.begin();
+        std::size_t n = 0;
         std::size_t first_new = end;
-        for (; n < end && count < burst_.size(); ++n) {
-            StagedPacket& packet = staging_[n];
-            if (packet.dropped) continue;
-            if (packet.transmitted != packet.length) break;
-            if (!packet.sealed) {
-                seal(packet, now);
-                first_new = std::min(first_new, n);
-            }
-            behind_[count] = n + 1;
-            burst_[count++] = {packet.to,         staging_.bytes(packet),
-                               packet.length,     packet.from_host_port,
-                               packet.may_be_cut, packet.body};
-        }
+        const std::size_t count = fill_burst(end, now, n, first_new);
         if (count == 0) {
-            staging_.sent_before(n);
+            staging_.dropped_before(n);
             break;
         }
         looks_in_vain_ = 0;  // an answer may come
@@ -327,7 +383,7 @@ void DatagramDevice::send_before(std::size_t end, Time now) {
                 reschedule(*paths_[sealed], now);
             sealed = packet.path;
         }
-        if (taken != 0) staging_.sent_before(taken == count ? n : behind_[taken - 1]);
+        if (taken != 0) staging_.sent(taken);
         blocked_ = taken < count;
     }
     if (sealed != StagedPacket::no_path) reschedule(*paths_[sealed], now);

@@ -16,7 +16,8 @@ std::uint32_t end_of(const StagedPacket& packet, PathId next) {
     const bool more = packet.path != StagedPacket::no_path && packet.path != next &&
                       !packet.sealed && !packet.alone;
     const std::uint32_t tail = more ? wire::ack_length_max : 0;
-    return packet.offset + round_up(std::min(packet.length + tail, packet.room));
+    return packet.offset + (packet.count - 1) * packet.stride +
+           round_up(std::min(packet.length + tail, packet.room));
 }
 
 }  // namespace
@@ -29,9 +30,25 @@ StagedPacket* Staging::open(PathId path) {
 
 bool Staging::has_room(std::uint32_t room) const {
     // The last packet counts whole: whose the next one is is not known yet.
-    const std::uint32_t used =
-        end_ == 0 ? 0 : packets_.back().offset + round_up(packets_.back().room);
-    return used + round_up(room) <= size_;
+    return whole_end() + round_up(room) <= size_;
+}
+
+std::uint32_t Staging::whole_end() const {
+    if (packets_.empty()) return 0;
+    const StagedPacket& last = packets_.back();
+    return last.offset + (last.count - 1) * last.stride + round_up(last.room);
+}
+
+std::uint32_t Staging::run_max(std::uint32_t length) const {
+    return 1 + (size_ - whole_end()) / round_up(length);
+}
+
+void Staging::make_run(StagedPacket& last, std::uint32_t count) {
+    last.stride = round_up(last.length);
+    last.count = count;
+    last.alone = true;
+    datagrams_ += count - 1;
+    used_ = whole_end();
 }
 
 bool Staging::is_filling(std::uint32_t length) const {
@@ -52,6 +69,7 @@ StagedPacket* Staging::add(PathId path, std::uint32_t room) {
     packets_.emplace_back(path, offset, room, static_cast<std::uint32_t>(frames_.size()));
     ++end_;
     used_ = offset + round_up(room);
+    ++datagrams_;
     return &packets_.back();
 }
 
@@ -72,7 +90,7 @@ void Staging::abandon(PathId path) {
         if (packet.transmitted == packet.length) return;
         packet.length = packet.transmitted;
         packet.frames = packet.frames_transmitted;
-        packet.dropped = packet.length == 0;
+        if (packet.length == 0) drop(packet);
         packet.alone = true;  // its list of frames ends here
         if (packet.body.at >= packet.length) packet.body = {};
     }
@@ -80,19 +98,41 @@ void Staging::abandon(PathId path) {
 
 void Staging::take_in() {
     for (std::size_t n = begin_; n < end_; ++n) {
-        wire::Body& body = packets_[n].body;
-        if (body.bytes == nullptr) continue;
-        std::memcpy(bytes(packets_[n]) + body.at, body.bytes, body.length);
-        body = {};
+        StagedPacket& packet = packets_[n];
+        if (packet.body.bytes == nullptr) continue;
+        for (std::uint32_t of = packet.gone; of < packet.count; ++of) {
+            const wire::Body body = packet.body_of(of);
+            std::memcpy(bytes(packet, of) + body.at, body.bytes, body.length);
+        }
+        packet.body = {};
     }
+}
+
+void Staging::drop(StagedPacket& packet) {
+    if (!packet.dropped) datagrams_ -= packet.count - packet.gone;
+    packet.dropped = true;
 }
 
 void Staging::drop(PathId path) {
     for (std::size_t n = begin_; n < end_; ++n)
-        if (packets_[n].path == path) packets_[n].dropped = true;
+        if (packets_[n].path == path) drop(packets_[n]);
 }
 
-void Staging::sent_before(std::size_t n) {
+void Staging::sent(std::size_t count) {
+    datagrams_ -= count;
+    std::size_t n = begin_;
+    for (; count != 0; ++n) {
+        StagedPacket& packet = packets_[n];
+        if (packet.dropped) continue;
+        const std::size_t taken = std::min<std::size_t>(count, packet.count - packet.gone);
+        packet.gone += static_cast<std::uint32_t>(taken);
+        count -= taken;
+        if (packet.gone != packet.count) break;
+    }
+    dropped_before(n);
+}
+
+void Staging::dropped_before(std::size_t n) {
     begin_ = n;
     if (!empty()) return;
     packets_.clear();

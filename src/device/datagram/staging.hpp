@@ -12,6 +12,8 @@
 
 namespace via::device::datagram {
 
+/// One packet, or a run of them: of equal lengths, each with one frame that must arrive, numbered
+/// one behind the other, whose payloads lie so, too.
 struct StagedPacket {
     static constexpr PathId no_path = ~PathId{0};
 
@@ -37,8 +39,16 @@ struct StagedPacket {
     bool may_be_cut = false;
     bool from_host_port = false;
     bool dropped = false;
-    wire::Body body;  ///< a payload that still lies where the program has it
+    std::uint32_t count = 1;   ///< of the run
+    std::uint32_t gone = 0;    ///< of these, taken by the port
+    std::uint32_t stride = 0;  ///< bytes from one to the next
+    wire::Body body;           ///< a payload that still lies where the program has it: the first's
 
+    /// Of the n-th.
+    wire::Body body_of(std::uint32_t n) const {
+        if (body.bytes == nullptr) return body;
+        return {body.bytes + std::size_t{n} * body.length, body.at, body.length};
+    }
     bool takes_more() const { return !sealed && !alone && !dropped; }
 };
 
@@ -52,7 +62,10 @@ public:
     bool empty() const { return begin_ == end_; }
     std::uint32_t used() const { return used_; }
     StagedPacket& operator[](std::size_t n) { return packets_[n]; }
-    std::byte* bytes(const StagedPacket& packet) { return bytes_.get() + packet.offset; }
+    std::byte* bytes(const StagedPacket& packet, std::uint32_t n = 0) {
+        return bytes_.get() + packet.offset + std::size_t{n} * packet.stride;
+    }
+    std::size_t datagrams() const { return datagrams_; }  ///< that were not sent
     /// The last one, if it is of `path` and open for more; else nullptr.
     StagedPacket* open(PathId path);
     bool has_room(std::uint32_t room) const;
@@ -63,6 +76,10 @@ public:
     /// A new packet that may grow to `room` bytes; nullptr: there is no room. Invalidates pointers
     /// to others.
     StagedPacket* add(PathId path, std::uint32_t room);
+
+    /// How many packets of that length the last one could become a run of.
+    std::uint32_t run_max(std::uint32_t length) const;
+    void make_run(StagedPacket& last, std::uint32_t count);
 
     void add_frame(StagedPacket& packet, std::uint32_t number) {
         frames_.push_back(number);
@@ -78,17 +95,23 @@ public:
     void take_in();
     /// The path is over.
     void drop(PathId path);
-    /// Those before `n` were sent.
-    void sent_before(std::size_t n);
+    /// The first `count` datagrams were taken by the port.
+    void sent(std::size_t count);
+    /// Those before `n` are none any more.
+    void dropped_before(std::size_t n);
 
 private:
+    std::uint32_t whole_end() const;
+    void drop(StagedPacket& packet);
+
     std::unique_ptr<std::byte[]> bytes_;
     std::uint32_t size_;
     std::uint32_t used_ = 0;
     std::vector<StagedPacket> packets_;
     std::vector<std::uint32_t> frames_;
     std::size_t begin_ = 0;
-    std::size_t end_ = 0;  ///< packets_.size(), which takes a multiplication
+    std::size_t end_ = 0;        ///< packets_.size(), which takes a multiplication
+    std::size_t datagrams_ = 0;  ///< of those from begin_ on, that were not sent
 };
 
 }  // namespace via::device::datagram

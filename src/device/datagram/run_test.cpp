@@ -1,0 +1,144 @@
+// Runs: full packets of one message, made together.
+#include "device/datagram/device_pair_test.hpp"
+
+namespace via::device::datagram::test {
+namespace {
+
+struct Run : Carrying {
+    static constexpr std::uint32_t each = 1300;
+
+    static std::string bytes(std::uint32_t frames) {
+        std::string all;
+        for (std::uint32_t n = 0; n < frames; ++n)
+            all += std::string(each, static_cast<char>('a' + n));
+        return all;
+    }
+    static std::vector<std::string> pieces(std::uint32_t frames) {
+        std::vector<std::string> all;
+        for (std::uint32_t n = 0; n < frames; ++n)
+            all.push_back(bytes(frames).substr(n * each, each));
+        return all;
+    }
+    void grow_window(std::uint64_t to) {
+        while (a.device->statistics(a.path).window < to) {
+            for (int n = 0; n < 500; ++n) a.send(std::string(each, 'w'));
+            run(milliseconds(5));
+        }
+        network.log.clear();
+    }
+    void publish() {
+        a.device->transmit(a.path);
+        a.device->notify();
+    }
+};
+
+TEST_F(Run, is_packets_with_a_frame_each) {
+    ASSERT_EQ(a.send_run(bytes(3), each), 3U);
+    publish();
+    EXPECT_EQ(since(), R"(
+0 1>2 data #0 frame 0 send (1316)
+0 1>2 data #1 frame 1 send (1316)
+0 1>2 data #2 frame 2 send (1316)
+)");
+    run(milliseconds(1));
+    EXPECT_EQ(b.received, pieces(3));
+    EXPECT_EQ(a.arrived, (std::vector<std::uint32_t>{2, 1, 0})) << "as acknowledged";
+    const PathStatistics after = a.device->statistics(a.path);
+    EXPECT_EQ(after.frames_sent, 3U);
+    EXPECT_EQ(after.packets_sent, 3U);
+    EXPECT_EQ(after.in_flight, 0U);
+}
+
+TEST_F(Run, is_no_longer_than_the_window) {
+    std::vector<std::string> expected = pieces(26);
+    const std::uint32_t first = a.send_run(bytes(26), each);
+    EXPECT_GT(first, 1U);
+    EXPECT_LE(first * 1348, a.device->statistics(a.path).window);
+    publish();
+    EXPECT_LE(a.device->statistics(a.path).in_flight, a.device->statistics(a.path).window);
+    EXPECT_EQ(a.send_run(bytes(26), each), 0U);
+    run(milliseconds(1));
+    expected.resize(first);
+    EXPECT_EQ(b.received, expected);
+}
+
+TEST_F(Run, is_short_where_a_message_begins_and_nothing_is_under_way) {
+    grow_window(200 * each);
+    const std::string message = std::string(100 * each, 'm');
+    const std::uint32_t first = a.send_run(message, each);
+    EXPECT_LE(first * each, first_burst_bytes + each);
+    publish();
+    run(milliseconds(1));
+    ASSERT_EQ(a.device->statistics(a.path).in_flight, 0U);
+    const std::uint32_t second = a.send_run(message, each);
+    EXPECT_EQ(second, burst_bytes / (each + 48)) << "as much as a call takes";
+    publish();
+    run(milliseconds(1));
+    a.send("another");
+    run(milliseconds(1));
+    EXPECT_EQ(a.send_run(message, each), first);
+    publish();
+    run(milliseconds(1));
+}
+
+TEST_F(Run, what_of_it_the_port_does_not_take_is_not_needed_after_the_turn) {
+    a.port().send_max = 2;
+    ASSERT_EQ(a.send_run(bytes(5), each), 5U);
+    publish();
+    a.lent.front().assign(5 * each, '-');
+    a.send("behind");
+    a.port().send_max = 0;
+    run(microseconds(30));
+    EXPECT_EQ(b.received.size(), 2U);
+    a.port().send_max = 100;
+    run(milliseconds(1));
+    std::vector<std::string> expected = pieces(5);
+    expected.emplace_back("behind");
+    EXPECT_EQ(b.received, expected);
+    EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U);
+}
+
+TEST_F(Run, a_lost_one_of_it_is_sent_again) {
+    lose({2});
+    ASSERT_EQ(a.send_run(bytes(8), each), 8U);
+    publish();
+    run(milliseconds(1));
+    EXPECT_EQ(a.lost, (std::vector<std::uint32_t>{2}));
+    EXPECT_EQ(b.received, pieces(8));
+}
+
+TEST_F(Run, abandoned_it_gives_all_its_numbers_back) {
+    ASSERT_EQ(a.send_run(bytes(4), each), 4U);
+    a.device->abandon(a.path);
+    const PathStatistics after = a.device->statistics(a.path);
+    EXPECT_EQ(after.frames_under_way, 0U);
+    ASSERT_EQ(a.send_run(bytes(3), each), 3U);
+    publish();
+    run(milliseconds(1));
+    EXPECT_EQ(b.received, pieces(3));
+    EXPECT_EQ(a.arrived, (std::vector<std::uint32_t>{2, 1, 0})) << "as acknowledged";
+}
+
+TEST_F(Run, is_gone_with_its_path) {
+    a.port().send_max = 1;
+    ASSERT_EQ(a.send_run(bytes(4), each), 4U);
+    publish();
+    a.device->condemn(a.path, "test");
+    a.port().send_max = 100;
+    run(milliseconds(1));
+    EXPECT_EQ(b.received.size(), 1U);
+}
+
+TEST_F(Run, is_none_where_the_frame_shares_a_packet) {
+    FrameSlot slot;
+    ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 8, slot));
+    wire::emit({.kind = wire::FrameKind::send}, slot.header);
+    slot = {};
+    slot.wanted = 4;
+    ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 600, slot));
+    EXPECT_EQ(slot.count, 1U);
+    a.device->abandon(a.path);
+}
+
+}  // namespace
+}  // namespace via::device::datagram::test
