@@ -238,9 +238,16 @@ std::size_t CompletionQueue::collect(void* buffer, std::size_t count) {
 
 ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
     const std::lock_guard guard(lock_);
+    if (rests_ && count != 0 && kept_.empty()) {
+        rests_ = false;
+        return -FI_EAGAIN;
+    }
     // Room for none: the program only wants things to go on.
     const std::size_t got = count == 0 ? collect(nullptr, 1) : collect(buffer, count);
-    if (descriptor_ >= 0) show();
+    if (descriptor_ >= 0)
+        show();
+    else
+        rests_ = got != 0 && got < count;
     if (got != 0) return static_cast<ssize_t>(got);
     if (kept_.empty()) {
         if (!closed_.empty()) closed_.clear();

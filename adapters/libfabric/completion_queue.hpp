@@ -65,6 +65,11 @@ private:
     std::vector<Part> parts_;
     std::deque<Completion> kept_;
     std::vector<std::unique_ptr<Endpoint>> closed_;
+    /// The last read took all there was. Who reads until nothing is left, as MPI does for each
+    /// message, is told so without a look at the NIC: it would hold up the answer, and on a network
+    /// send the acknowledgement that the answer takes along. Not of a queue that somebody sleeps
+    /// on.
+    bool rests_ = false;
     bool signalled_ = false;
     bool shown_ = false;
     int descriptor_ = -1;  ///< epoll over VIA's queues and `wake_`; if asked for

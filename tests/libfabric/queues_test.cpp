@@ -71,6 +71,25 @@ TEST(Queues, ClosingFlushesReceives) {
     EXPECT_EQ(fi_cq_read(pair.b.queue.get(), &none, 1), -FI_EAGAIN);
 }
 
+TEST(Queues, WhoTookAllIsToldSoWithoutALook) {
+    Pair pair;
+    std::uint64_t room = 0;
+    for (int count = 0; count < 2; ++count)
+        ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+    const auto read = [&] {
+        fi_cq_data_entry entries[2];
+        return fi_cq_read(pair.b.queue.get(), entries, 2);
+    };
+    ASSERT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0);
+    ssize_t got = 0;
+    while ((got = read()) == -FI_EAGAIN) fi_cq_read(pair.a.queue.get(), nullptr, 0);
+    EXPECT_EQ(got, 1);
+    ASSERT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0);
+    EXPECT_EQ(read(), -FI_EAGAIN);
+    while ((got = read()) == -FI_EAGAIN) fi_cq_read(pair.a.queue.get(), nullptr, 0);
+    EXPECT_EQ(got, 1);
+}
+
 /// There is no context to tell it with.
 TEST(Queues, InjectedMessagesTellNothingWhenTheyAreFlushed) {
     Pair pair;
