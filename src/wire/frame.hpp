@@ -112,8 +112,8 @@ inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
 
 /// A send's frame that is neither its message's first nor its last, without immediate data.
 inline bool is_inner_send(const std::byte* bytes, std::size_t length) {
-    constexpr std::uint32_t word = static_cast<std::uint32_t>(FrameKind::send) |
-                                   flag::extent << 8 | protocol_version << 16;
+    constexpr std::uint32_t word =
+        static_cast<std::uint32_t>(FrameKind::send) | flag::extent << 8 | protocol_version << 16;
     return length == header_length_extent && get<std::uint32_t>(bytes) == word;
 }
 
