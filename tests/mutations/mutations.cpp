@@ -69,7 +69,7 @@ constexpr Broken table[] = {
     {datagram::Mutation::skip_cookie_check, 10, "state"},
     {datagram::Mutation::forget_probe_timeout, 120, "liveness"},
     // Both ends have to stand still, or the other one gives up first: seldom.
-    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 1201},
+    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 621},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},
