@@ -29,8 +29,8 @@ All arguments go to it unchanged:
 
 What is added: --mca pml cm, --mca mtl ofi, --mca mtl_ofi_provider_include 'via;ofi_rxm',
 --mca osc ^ucx (windows between hosts), -x FI_PROVIDER_PATH=... where libfabric does not find the
-provider by itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and for
-root --allow-run-as-root. What the arguments say themselves of any of these is left to them.
+provider by itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and
+for root --allow-run-as-root. What the arguments say themselves of any of these is left to them.
 FI_VIA_DEVICE (auto, shm, udp:INTERFACE) forces a device. docs/guide/mpi.md tells more.
 )";
 
