@@ -133,7 +133,7 @@ TEST(Queues, AClosedEndpointIsThereUntilAllIsRead) {
     ASSERT_EQ(fi_read(closed, &room, 8, nullptr, 0, 4096, 1, word(13)), 0);
     const std::uint64_t kinds[] = {FI_MSG | FI_RECV, FI_MSG | FI_RECV, FI_MSG | FI_SEND,
                                    FI_RMA | FI_READ};
-    for (const std::uintptr_t number : {0, 1, 2, 3}) {
+    for (std::uintptr_t number = 0; number < 4; ++number) {
         const fi_cq_err_entry error = failure(pair.a);
         EXPECT_EQ(error.err, FI_ECANCELED);
         EXPECT_EQ(error.op_context, word(number == 0 ? 2 : 10 + number));

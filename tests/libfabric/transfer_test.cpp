@@ -19,8 +19,11 @@ std::atomic<int> posts_left{posts_unlimited};
 
 /// The provider's calls of VIPL's function come here, as the program's symbols are found first:
 /// beyond `posts_left` there is no memory (VIP_ERROR_RESOURCE).
-extern "C" __attribute__((visibility("default"))) int VipPostSend(void* vi, void* descriptor,
-                                                                  std::uint32_t handle) {
+#ifdef __clang__
+__attribute__((no_sanitize("function")))  // VIPL's types are not known here
+#endif
+extern "C" __attribute__((visibility("default"))) int
+VipPostSend(void* vi, void* descriptor, std::uint32_t handle) {
     using Function = int (*)(void*, void*, std::uint32_t);
     static const auto real = reinterpret_cast<Function>(
         dlsym(dlopen("libvipl.so.1", RTLD_NOW | RTLD_NOLOAD), "VipPostSend"));

@@ -64,8 +64,8 @@ def measure(options, folder, hosts, way):
         line = hosts.inside(hosts.names[0]) + line
     line += ["-np", "2", "NPopenmpi", "-o", output, "-p", "0", "-l", "1", "-u", str(options.most),
              "-n", str(options.repeat)]
-    subprocess.run(line, env=os.environ | variables, cwd=folder, timeout=600,
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(line, env=os.environ | variables, cwd=folder, timeout=600, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(output, encoding="ascii") as file:
         rows = [row.split() for row in file]
     return {int(row[0]): float(row[2]) for row in rows}
@@ -81,8 +81,8 @@ def measure_all(options, found):
                 for place, (_, ways) in PLACES.items():
                     for name, way in ways.items():
                         print(f"round {number + 1}: {place}: {name}", file=sys.stderr)
-                        between = hosts if place == "two-hosts" else None
-                        times = measure(options, folder, between, way)
+                        there = hosts if place == "two-hosts" else None
+                        times = measure(options, folder, there, way)
                         for size, seconds in times.items():
                             found[place, name][size].append(seconds)
 
@@ -109,8 +109,8 @@ def read(path):
 def span(times):
     """Median, and between what the middle half lies, in microseconds."""
     ordered = sorted(one * 1e6 for one in times)
-    count = len(ordered)
-    return statistics.median(ordered), ordered[count // 4], ordered[(3 * count - 1) // 4]
+    quarter = len(ordered) // 4
+    return statistics.median(ordered), ordered[quarter], ordered[len(ordered) - 1 - quarter]
 
 
 def tics(sizes):
@@ -137,8 +137,8 @@ def draw(found, place, what, path):
         plots.append(f"$d{number} using 1:3:4 with filledcurves fc rgb '{COLOURS[number]}' fs "
                      "transparent solid 0.18 noborder notitle")
     label = "one way, us" if what == "latency" else "MB/s"
-    name = os.path.basename(path)[:-4].replace("-", "_")
-    script = f"""set terminal svg size 760,400 font 'sans-serif,13' noenhanced name '{name}'
+    inside = os.path.basename(path)[:-4].replace("-", "_")
+    script = f"""set terminal svg size 760,400 font 'sans-serif,13' noenhanced name '{inside}'
 set output '{path}'
 set title "{'Latency' if what == 'latency' else 'Bandwidth'} of MPI {title}, NetPIPE"
 set grid lc rgb '#909090' lw 0.5 dt 3
