@@ -79,7 +79,7 @@ constexpr Broken table[] = {
     {engine::Mutation::place_beyond_segment, 20, "bytes"},
     {engine::Mutation::forget_given_up, 30, "state"},
     {engine::Mutation::take_former_connection, 60, "exactly_once", Worlds::lossless},
-    {engine::Mutation::lose_refusal, 20, "order"},
+    {engine::Mutation::lose_refusal, 60, "order"},
     {engine::Mutation::ignore_fence, 20, "order"},
     {engine::Mutation::enter_completion_twice, 10, "state"},
     {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless},
