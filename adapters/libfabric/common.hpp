@@ -60,6 +60,10 @@ auto guarded(Work&& work) noexcept -> decltype(work()) {
 /// What fi_control() asks of a queue with that descriptor to wait on; -1: it has none.
 int tell_wait_object(int descriptor, int command, void* argument) noexcept;
 
+/// What fi_cq_strerror() and fi_eq_strerror() answer: `text`, also copied to `buffer` as far as it
+/// goes. Neither need be there.
+const char* tell_text(const char* text, char* buffer, std::size_t length) noexcept;
+
 /// A positive FI_E... for a return code of VIPL.
 int error_of(VIP_RETURN code) noexcept;
 /// A positive FI_E... for the error bits of a descriptor's status.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "domain.hpp"
 #include "endpoint.hpp"
@@ -64,12 +63,8 @@ struct CompletionQueueOperations {
     static int signal(fid_cq* queue) { return queue_of(queue).signal(); }
     static const char* strerror(fid_cq*, int provider_error, const void*, char* buffer,
                                 std::size_t length) {
-        const char* text = fi_strerror(error_of_status(static_cast<VIP_UINT32>(provider_error)));
-        if (buffer != nullptr && length != 0) {
-            std::strncpy(buffer, text, length - 1);
-            buffer[length - 1] = 0;
-        }
-        return text;
+        return tell_text(fi_strerror(error_of_status(static_cast<VIP_UINT32>(provider_error))),
+                         buffer, length);
     }
     static int control(fid* queue, int command, void* argument) {
         return queue_of(queue).control(command, argument);

@@ -37,12 +37,7 @@ struct EventQueueOperations {
     }
     static const char* strerror(fid_eq*, int provider_error, const void*, char* buffer,
                                 std::size_t length) {
-        const char* text = ViaReturnText(static_cast<VIP_RETURN>(provider_error));
-        if (buffer != nullptr && length != 0) {
-            std::strncpy(buffer, text, length - 1);
-            buffer[length - 1] = 0;
-        }
-        return text;
+        return tell_text(ViaReturnText(static_cast<VIP_RETURN>(provider_error)), buffer, length);
     }
     static int control(fid* queue, int command, void* argument) {
         return queue_of(queue).control(command, argument);

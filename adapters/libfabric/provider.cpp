@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where libfabric enters, once, when it loads its providers. Nothing is opened or started here.
+#include <cstring>
+
 #include "common.hpp"
 #include "fabric.hpp"
 #include "info.hpp"
@@ -58,6 +60,14 @@ int error_of(VIP_RETURN code) noexcept {
             return FI_EOPNOTSUPP;
     }
     return FI_EOTHER;
+}
+
+const char* tell_text(const char* text, char* buffer, std::size_t length) noexcept {
+    if (buffer != nullptr && length != 0) {
+        std::strncpy(buffer, text, length - 1);
+        buffer[length - 1] = 0;
+    }
+    return text;
 }
 
 int error_of_status(VIP_UINT32 status) noexcept {

@@ -51,9 +51,8 @@ TEST(Connecting, RejectionBringsItsData) {
     sockaddr_in address;
     const auto listener = b.listen(address);
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
     const auto why = bytes(20, 7);
     ASSERT_EQ(fi_reject(listener.get(), request->handle, why.data(), why.size()), 0);
     std::vector<std::uint8_t> data;
@@ -69,9 +68,8 @@ TEST(Connecting, ARequestIsAnsweredOnce) {
     sockaddr_in address;
     const auto listener = b.listen(address);
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
     ASSERT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
     EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
     fid_ep* late = nullptr;
@@ -87,9 +85,8 @@ TEST(Connecting, AnEndpointThatNeverAcceptedRejects) {
     sockaddr_in address;
     const auto listener = b.listen(address);
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
     b.endpoint(request.get()).reset();
     EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), -FI_EINVAL);
     std::vector<std::uint8_t> data;
@@ -102,9 +99,8 @@ TEST(Connecting, ARequestThatNobodyAnsweredEndsWithTheFabric) {
     sockaddr_in address;
     auto listener = b->listen(address);
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b->expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), *b, listener, address, request));
     listener.reset();
     b.reset();
     std::vector<std::uint8_t> data;
@@ -122,9 +118,8 @@ TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
     std::vector<std::uint8_t> data;
     EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
     listener = b.listen(address);
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
     EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
 }
 

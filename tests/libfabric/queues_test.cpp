@@ -266,9 +266,8 @@ TEST(Counters, CountWithoutACompletionQueue) {
     sockaddr_in address;
     const auto listener = b.listen(address);
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
     const auto right = b.endpoint(request.get());
     ASSERT_EQ(fi_accept(right.get(), nullptr, 0), 0);
     a.expect(FI_CONNECTED, &left->fid);

@@ -158,6 +158,12 @@ fi_cq_err_entry failure(Side& side) {
     return {};
 }
 
+void ask(fid_ep* asking, Side& b, const Owned<fid_pep>& listener, const sockaddr_in& address,
+         Info& request) {
+    ASSERT_EQ(fi_connect(asking, &address, nullptr, 0), 0);
+    b.expect(FI_CONNREQ, &listener->fid, &request);
+}
+
 Pair::Pair(const Options& options) : a(options), b(options) {
     listener = b.listen(address);
     connect(left, right);
@@ -165,9 +171,8 @@ Pair::Pair(const Options& options) : a(options), b(options) {
 
 void Pair::connect(Owned<fid_ep>& asking, Owned<fid_ep>& accepting) {
     asking = a.endpoint();
-    ASSERT_EQ(fi_connect(asking.get(), &address, nullptr, 0), 0);
     Info request(nullptr, fi_freeinfo);
-    b.expect(FI_CONNREQ, &listener->fid, &request);
+    ASSERT_NO_FATAL_FAILURE(ask(asking.get(), b, listener, address, request));
     accepting = b.endpoint(request.get());
     ASSERT_EQ(fi_accept(accepting.get(), nullptr, 0), 0);
     b.expect(FI_CONNECTED, &accepting->fid);

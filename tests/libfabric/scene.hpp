@@ -82,6 +82,10 @@ struct Side {
     Owned<fid_cq> queue;
 };
 
+/// `asking` asks for a connection, and `b`, whose the listener is, has the request.
+void ask(fid_ep* asking, Side& b, const Owned<fid_pep>& listener, const sockaddr_in& address,
+         Info& request);
+
 /// A completion, waited for; fails the test when none comes or it is an error.
 fi_cq_data_entry completion(Side& side, Side* other = nullptr);
 /// An error, waited for.

@@ -19,16 +19,6 @@ std::unexpected<Failure> refuse(Status status, std::string text) {
 
 }  // namespace
 
-std::string link_name(const Discriminator& discriminator) {
-    constexpr const char* digits = "0123456789abcdef";
-    std::string name = "d-";
-    for (std::size_t i = 0; i < discriminator.length; ++i) {
-        name += digits[discriminator.bytes[i] >> 4];
-        name += digits[discriminator.bytes[i] & 15];
-    }
-    return name;
-}
-
 Outcome<std::unique_ptr<Rendezvous>> Rendezvous::open(System& system, const std::string& directory,
                                                       std::uint64_t key, const Host& host) {
     auto folder = Folder::open(system, directory);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/address.hpp"
+#include "base/link_name.hpp"
 #include "device/shm/failure.hpp"
 #include "device/shm/folder.hpp"
 #include "device/shm/system.hpp"
@@ -68,8 +69,5 @@ private:
     std::string name_;
     std::map<std::string, unsigned> listening_;  ///< link name, how often
 };
-
-/// The link's name for `discriminator`.
-std::string link_name(const Discriminator& discriminator);
 
 }  // namespace via::device::shm

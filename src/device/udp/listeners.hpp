@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/address.hpp"
+#include "base/link_name.hpp"
 #include "base/status.hpp"
 #include "device/udp/other_users.hpp"
 #include "device/udp/system.hpp"

@@ -30,16 +30,6 @@ bool is_nic_name(const std::string& name) {
     return parse_nic_name(name, port, instance);
 }
 
-std::string link_name(const Discriminator& discriminator) {
-    constexpr const char* digits = "0123456789abcdef";
-    std::string name = "d-";
-    for (std::size_t n = 0; n < discriminator.length; ++n) {
-        name += digits[discriminator.bytes[n] >> 4];
-        name += digits[discriminator.bytes[n] & 15];
-    }
-    return name;
-}
-
 void list_names(System& system, int directory,
                 const std::function<bool(const std::string&)>& take) {
     alignas(8) char buffer[4096];

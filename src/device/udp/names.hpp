@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "base/address.hpp"
 #include "device/udp/system.hpp"
 
 namespace via::device::udp {
@@ -16,8 +15,6 @@ std::string nic_name(pid_t pid, std::uint16_t port, std::uint64_t instance);
 /// False: `name` is not in our own spelling.
 bool parse_nic_name(const std::string& name, std::uint16_t& port, std::uint64_t& instance);
 bool is_nic_name(const std::string& name);
-/// Of the link that says who listens to it.
-std::string link_name(const Discriminator& discriminator);
 
 /// Names in a directory, until `take` says false.
 void list_names(System& system, int directory, const std::function<bool(const std::string&)>& take);
