@@ -3,14 +3,11 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "endpoint.hpp"
 
 namespace via::fabric {
-
-using std::chrono::milliseconds;
 
 std::thread start_thread(void (*work)(void*), void* argument) {
     sigset_t all;
@@ -52,17 +49,13 @@ void Connector::start(Endpoint& endpoint) {
 void Connector::cancel(Endpoint& endpoint) {
     std::unique_lock guard(lock_);
     std::erase(waiting_, &endpoint);
-    if (!running_.contains(&endpoint)) return;
-    cancelled_.insert(&endpoint);
-    changed_.notify_all();
     while (running_.contains(&endpoint)) {
         // Again and again: the thread may be just about to ask.
         guard.unlock();
         endpoint.interrupt();
         guard.lock();
-        changed_.wait_for(guard, milliseconds(1));
+        changed_.wait_for(guard, std::chrono::milliseconds(1));
     }
-    cancelled_.erase(&endpoint);
 }
 
 void Connector::run(void* self) { static_cast<Connector*>(self)->serve(); }
@@ -77,23 +70,11 @@ void Connector::serve() {
         Endpoint& endpoint = *waiting_.front();
         waiting_.pop_front();
         running_.insert(&endpoint);
-        connect(endpoint, guard);
+        guard.unlock();
+        endpoint.connect_now();
+        guard.lock();
         running_.erase(&endpoint);
         changed_.notify_all();
-    }
-}
-
-/// A listener is not there for a moment after each request that it got: asks again for a while.
-void Connector::connect(Endpoint& endpoint, std::unique_lock<std::mutex>& guard) {
-    const auto give_up = std::chrono::steady_clock::now() + milliseconds(1000);
-    for (milliseconds pause(1);; pause = std::min(2 * pause, milliseconds(16))) {
-        guard.unlock();
-        const bool last = std::chrono::steady_clock::now() >= give_up;
-        const bool done = endpoint.try_connect(last);
-        guard.lock();
-        if (done) return;
-        changed_.wait_for(guard, pause, [&] { return cancelled_.contains(&endpoint); });
-        if (cancelled_.contains(&endpoint)) return;
     }
 }
 

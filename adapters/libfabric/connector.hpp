@@ -23,8 +23,8 @@ public:
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
 
-    /// Has a thread call endpoint.try_connect() until it says that it is done. Each request holds a
-    /// thread until the peer's program answers; beyond 64 they wait for one another.
+    /// Has a thread call endpoint.connect_now(). Each request holds a thread until the peer's
+    /// program answers; beyond 64 they wait for one another.
     void start(Endpoint& endpoint);
     /// When it returns nobody connects `endpoint` any more.
     void cancel(Endpoint& endpoint);
@@ -33,13 +33,11 @@ private:
     static constexpr std::size_t threads_max = 64;
     static void run(void* self);
     void serve();
-    void connect(Endpoint& endpoint, std::unique_lock<std::mutex>& guard);
 
     std::mutex lock_;
     std::condition_variable changed_;
     std::deque<Endpoint*> waiting_;
     std::set<Endpoint*> running_;
-    std::set<Endpoint*> cancelled_;
     std::vector<std::thread> threads_;
     std::size_t idle_ = 0;
     bool stopping_ = false;

@@ -261,14 +261,13 @@ int Endpoint::connect(const void* address, const void* data, std::size_t length)
     return 0;
 }
 
-bool Endpoint::try_connect(bool last) {
+void Endpoint::connect_now() {
     const Nic& nic = domain_.nic();
     const Address own = nic.listener(nic.address(0));
     const Address peer = nic.listener(peer_);
     VIP_VI_ATTRIBUTES theirs;
     const VIP_RETURN code =
         ViaConnectRequest(vi_, own.raw(), peer.raw(), VIP_INFINITE, &theirs, data_, data_length_);
-    if (code == VIP_NO_MATCH && !last) return false;
     std::uint8_t data[connect_data_max];
     VIP_UINT32 length = sizeof data;
     if ((code != VIP_SUCCESS && code != VIP_REJECT) ||
@@ -291,7 +290,6 @@ bool Endpoint::try_connect(bool last) {
         events_->push(std::move(event));
         return 0;
     });
-    return true;
 }
 
 void Endpoint::interrupt() { VipDisconnect(vi_); }

@@ -36,10 +36,9 @@ public:
     static void close(std::unique_ptr<Endpoint> endpoint);
 
     // Threads of the connector ------------------------------------------------------------------
-    /// Asks the peer once, sleeping; true: that is the outcome, and it was told. `last`: whatever
-    /// the answer is, it is the outcome.
-    bool try_connect(bool last);
-    /// Wakes who is in try_connect().
+    /// Asks the peer, sleeping, and tells the outcome.
+    void connect_now();
+    /// Wakes who is in connect_now().
     void interrupt();
 
     // The NIC's thread

@@ -8,8 +8,9 @@ namespace via::fabric {
 
 inline constexpr std::size_t queue_size_max = 1024;     ///< VIA: descriptors of a queue
 inline constexpr std::size_t queue_size_default = 256;  ///< what an endpoint's queues hold
-inline constexpr std::size_t inject_size_max = 192;     ///< bytes copied by an injected message
-inline constexpr std::size_t segments_max = 4;          ///< pieces of memory of one operation
+/// Bytes copied by an injected message: 1 KB behind the header of ofi_rxm.
+inline constexpr std::size_t inject_size_max = 1024 + 64;
+inline constexpr std::size_t segments_max = 4;  ///< pieces of memory of one operation
 inline constexpr std::size_t transfer_size_max = std::size_t{1} << 30;  ///< VIA: of one message
 inline constexpr std::size_t message_size_max = std::size_t{1} << 40;   ///< by RDMA, in pieces
 

@@ -118,7 +118,8 @@ public:
     // ---- Connecting ----
 
     /**
-     * Asks a listener for a connection and sleeps until it is answered (VIPL 4.20). Receives posted
+     * Asks a listener for a connection and sleeps until it is answered (VIPL 4.20). Where the name
+     * is held and nobody listens just now it asks again, as ViaConnectRequest does. Receives posted
      * before are there when the first message comes. After a refusal the VI may ask again.
      * @param remote  host and discriminator asked for
      * @param local   shown to the listener; takes no part in the match

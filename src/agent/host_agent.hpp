@@ -84,6 +84,7 @@ private:
         Condition condition;
         Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
         int looks = 0;  ///< as leader: 0 before the first sleep, 1 after it, 2 devices were served
+        bool stands_by = false;  ///< as leader: the program polls, which serves the NIC
     };
 
     HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics);
@@ -112,6 +113,9 @@ private:
     void wake(Waiter& waiter);
     void wake_ready();
     void lead(Waiter& waiter, Time deadline);
+    void stand_by(Waiter& waiter, Time deadline);
+    std::uint64_t program_polls() const { return nic_.polls() - waiting_polls_.load(); }
+    bool program_polled(std::uint64_t polls, Time since);
     void make_bed(Bed& bed);
     void serve_handles();
     bool sleep_on(Waiter& waiter, Bed& bed, Time deadline);
@@ -167,7 +171,8 @@ private:
     Waiter* leader_ = nullptr;
     int leader_event_ = -1;  ///< eventfd: wakes a leader that sleeps on a device's descriptors
     Atomic<bool> has_leader_{false};
-    Atomic<bool> no_leaders_{false};  ///< the kernel has no futex_waitv for us
+    Atomic<std::uint64_t> waiting_polls_{0};  ///< by calls that wait
+    Atomic<bool> no_leaders_{false};          ///< the kernel has no futex_waitv for us
     bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC
     std::condition_variable no_waiters_;
 

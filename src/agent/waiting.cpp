@@ -25,6 +25,10 @@ namespace {
 constexpr int polls_before_sleep = 100;
 /// Polls before it looks at the clock again, however much there is to do for others.
 constexpr int polls_max = 10'000;
+/// Polls in a period of the agent that show that the program serves the NIC itself.
+constexpr std::int64_t steady_polls = 100;
+/// Fewer show nothing, in however short a time.
+constexpr std::int64_t steady_polls_min = 4;
 /// A leader that slept so long looks after the devices once, then sleeps for good.
 constexpr Duration before_long_sleep = milliseconds(10);
 
@@ -200,7 +204,10 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     if (bed.too_small()) return step_down(true);
     if (look_again) return;
 
+    const Time begin = now();
+    const std::uint64_t polls = program_polls();
     const bool slept = sleep_on(waiter, bed, deadline);
+    waiter.stands_by = program_polled(polls, begin);
     if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
@@ -210,6 +217,24 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     if (slept) return;
     no_leaders_.store(true);
     step_down(true);
+}
+
+/// As a leader sleeps while the program polls: not on the devices, where each frame would wake it
+/// to find that the program was quicker, but as the agent does, a period at a time.
+void HostAgent::stand_by(Waiter& waiter, Time deadline) {
+    serve_deadlines();
+    const Time begin = now();
+    const std::uint64_t polls = program_polls();
+    sleep_on_own(waiter.word, earlier(deadline, begin + options_.period));
+    waiter.stands_by = program_polled(polls, begin);
+}
+
+/// Has it polled steadily since it had polled so often, then? The few polls of one who only posts
+/// would leave the devices alone for a period.
+bool HostAgent::program_polled(std::uint64_t polls, Time since) {
+    const auto more = static_cast<std::int64_t>(program_polls() - polls);
+    return more >= steady_polls_min &&
+           more * options_.period.ns >= steady_polls * (now() - since).ns;
 }
 
 /// Takes away what made a handle readable. The others need no care now, and who has not heard
@@ -260,6 +285,7 @@ bool HostAgent::poll_for(const Condition& condition) {
     for (int polls = 0; polls < polls_max && vain < polls_before_sleep; ++polls) {
         if (condition.ready(condition.subject)) return true;
         vain = nic_.poll() ? 0 : vain + 1;
+        waiting_polls_.fetch_add(1);
         relax();
     }
     return condition.ready(condition.subject);
@@ -274,7 +300,7 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
     bool result = false;
     for (;;) {
         waiter.word.exchange(0);  // sees what the one who set it saw
-        result = poll_for(condition);
+        result = waiter.stands_by ? condition.ready(condition.subject) : poll_for(condition);
         while (leaving_.load()) pause();
         if (result || closing_.load() || now() >= deadline) break;
         bool leads = false;
@@ -282,7 +308,9 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
             std::lock_guard guard(waiters_mutex_);
             leads = leader_ == &waiter;
         }
-        if (leads)
+        if (leads && waiter.stands_by)
+            stand_by(waiter, deadline);
+        else if (leads)
             lead(waiter, deadline);
         else
             follow(waiter, deadline);

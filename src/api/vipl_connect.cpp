@@ -90,7 +90,7 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection, std::span<const std::byte>
 
 VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
                            VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes,
-                           std::span<const std::byte> data) {
+                           std::span<const std::byte> data, bool insists) {
     const FoundVi found = find_vi(handle);
     if (!found || local == nullptr || remote == nullptr || remote_attributes == nullptr ||
         timeout == 0)
@@ -101,7 +101,7 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
         return VIP_INVALID_PARAMETER;
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
-    const Status status = found.open->nic->connect(*found.vi, from, to, deadline, data);
+    const Status status = found.open->nic->connect(*found.vi, from, to, deadline, data, insists);
     if (status != Status::success) return answer(status);
     // The engine itself ends the attempt at the deadline; then the condition holds.
     while (!agent.wait({is_decided, found.vi}, deadline)) {
@@ -168,7 +168,7 @@ VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
                                VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
                                VIP_VI_ATTRIBUTES* remote_attributes) {
     VIA_REFUSE_CHILD();
-    return connect_request(handle, local, remote, timeout, remote_attributes, {});
+    return connect_request(handle, local, remote, timeout, remote_attributes, {}, false);
 }
 
 VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
@@ -177,7 +177,7 @@ VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
     VIA_REFUSE_CHILD();
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes)
-               ? connect_request(handle, local, remote, timeout, remote_attributes, bytes)
+               ? connect_request(handle, local, remote, timeout, remote_attributes, bytes, true)
                : VIP_INVALID_PARAMETER;
 }
 

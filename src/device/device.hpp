@@ -172,7 +172,8 @@ public:
     virtual void revoke(PathId /*path*/, GrantId /*grant*/) {}
 
     /// Shall the peer on `path` fetch a message of that length by transfer(), rather than get it in
-    /// frames? If so, transferred() tells what came of it before the next question.
+    /// frames? If so, transferred() tells what came of it, unless its VI ends before. May be asked
+    /// several times for the same message, where there was no room for the word.
     virtual bool prefers_transfer(PathId /*path*/, std::uint64_t /*length*/) { return false; }
     virtual void transferred(PathId /*path*/, bool /*fetched*/) {}
     /// Copies from the peer's private memory to ours, piece after piece in this order; both lists

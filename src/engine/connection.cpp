@@ -247,7 +247,9 @@ void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& re
     vi.connect_deadline = deadline;
     vi.epoch = (vi.epoch + 1) & 0xFFFF;
     vi.path = no_path;
+    vi.insists = false;
     vi.search_due = Time::never();
+    vi.search_pause = {};
     ++pending_;
     next_deadline_ = earlier(next_deadline_, deadline);
     vi.state.store(ViState::connect_pending);
@@ -329,7 +331,10 @@ FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header, const std
         return FrameVerdict::stale;
     switch (static_cast<wire::RefuseCode>(header.immediate_or_code)) {
         case wire::RefuseCode::no_match:
-            not_found(*vi, Status::no_match);
+            if (vi->insists)
+                search_later(*vi);
+            else
+                not_found(*vi, Status::no_match);
             break;
         case wire::RefuseCode::reliability:
             connect_failed(*vi, Status::invalid_reliability_level);

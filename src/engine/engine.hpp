@@ -159,6 +159,9 @@ public:
     /// VI idle -> connect_pending until `deadline`; connect_on() or connect_failed() follows.
     Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
                          std::span<const std::byte> data = {});
+    /// The request that was just begun waits for a listener where the devices find the name: it is
+    /// looked for again, as a peer is, when nobody takes requests at that moment.
+    void insist(Vi& vi) { vi.insists = true; }
     /// The peer was found: sends the request. Ignored unless the VI is still pending.
     void connect_on(Vi& vi, PathId path);
     /// connect_pending -> idle with that outcome. Ignored unless pending.

@@ -22,7 +22,6 @@ Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddr
     vi.peer = true;
     vi.asks = asks;
     vi.unreachable = false;
-    vi.search_pause = search_pause_min;
     start_pending(vi, local, remote, deadline, data);
     if (asks) {
         vi.search_due = {};  // at once
@@ -75,8 +74,9 @@ void Engine::not_found(Vi& vi, Status status) {
 
 void Engine::search_later(Vi& vi) {
     vi.path = no_path;
+    vi.search_pause =
+        std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
     vi.search_due = now_ + vi.search_pause;
-    vi.search_pause = std::min(vi.search_pause + vi.search_pause, search_pause_max);
     next_deadline_ = earlier(next_deadline_, vi.search_due);
 }
 

@@ -137,6 +137,61 @@ TEST_F(Peers, Vipl_4_22_a_server_is_no_peer_and_a_peer_no_server) {
     EXPECT_EQ(client.vi().connect_status, Status::no_match);
 }
 
+/// A request that insists finds the name, but nobody takes requests there for a while.
+TEST_F(Peers, a_request_that_insists_is_made_again_until_a_listener_takes_it) {
+    EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), Time::never()),
+              Status::success);
+    pair.a.engine.insist(asker.vi());
+    pair.a.engine.connect_on(asker.vi(), the_path);
+    pair.carry();
+    EXPECT_EQ(asker.state(), ViState::connect_pending);
+    EXPECT_EQ(pair.a.engine.next_search({}), nullptr) << "not at once again";
+    EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(1));
+    find(Time{} + milliseconds(1));
+    EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(3)) << "1 ms, then 2";
+    Listener listener;
+    listener.discriminator = word("right");
+    pair.b.engine.listen(listener);
+    find(Time{} + milliseconds(3));
+    ASSERT_TRUE(listener.given.load());
+    ASSERT_EQ(pair.b.engine.accept(listener.connection, waiter.vi()), Status::success);
+    pair.carry();
+    EXPECT_EQ(asker.state(), ViState::connected);
+    EXPECT_EQ(pair.a.engine.next_deadline(), Time::never());
+}
+
+TEST_F(Peers,
+       a_request_that_insists_ends_when_nobody_has_the_name_when_its_time_is_up_or_when_told) {
+    const auto refused = [&](Time deadline) {
+        EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), deadline),
+                  Status::success);
+        pair.a.engine.insist(asker.vi());
+        pair.a.engine.connect_on(asker.vi(), the_path);
+        pair.carry();
+        EXPECT_EQ(asker.state(), ViState::connect_pending);
+    };
+    refused(Time::never());
+    pair.a.engine.on_time(Time{} + milliseconds(1));
+    Vi* vi = pair.a.engine.next_search(Time{} + milliseconds(1));
+    ASSERT_EQ(vi, &asker.vi());
+    pair.a.engine.not_found(*vi, Status::no_match);
+    EXPECT_EQ(asker.state(), ViState::idle);
+    EXPECT_EQ(asker.vi().connect_status, Status::no_match);
+    refused(Time{} + milliseconds(2));
+    pair.a.engine.on_time(Time{} + milliseconds(2));
+    EXPECT_EQ(asker.vi().connect_status, Status::timeout);
+    refused(Time::never());
+    pair.a.engine.disconnect(asker.vi());
+    EXPECT_EQ(asker.vi().connect_status, Status::invalid_state);
+    EXPECT_EQ(pair.a.engine.next_deadline(), Time::never());
+    // The next request of the same VI does not insist by itself.
+    EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), Time::never()),
+              Status::success);
+    pair.a.engine.connect_on(asker.vi(), the_path);
+    pair.carry();
+    EXPECT_EQ(asker.vi().connect_status, Status::no_match);
+}
+
 TEST_F(Peers, Vipl_4_21_attributes_that_differ_are_told_to_both) {
     struct Case {
         ViAttributes theirs;

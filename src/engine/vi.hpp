@@ -174,6 +174,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::unique_ptr<PrivateData> own_data;     ///< goes with the request; nullptr: none
     std::unique_ptr<PrivateData> remote_data;  ///< came with the last request or its answer
 
+    /// Asks again while the name it asks for is held, but nobody takes requests just now.
+    bool insists = false;
+
     // Peer to peer (VIPL 4.22)
     bool peer = false;         ///< the last request was one
     bool asks = false;         ///< of the two VIs it is this one that asks

@@ -240,7 +240,7 @@ const Turn& Nic::turn(Time now) {
         send_on(id, turn);
         id = next;
     }
-    if (!deadline_.is_never()) deadline_ = engine_.next_deadline();
+    deadline_ = engine_.next_deadline();  // frames and devices may bring one, too
     work_left_ = turn.more;
     turn.progress = engine_.progress() != progress_seen_;
     return turn;

@@ -169,8 +169,9 @@ public:
     // Control (waits for the turn)
     // --------------------------------------------------------------------
     /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
+    /// `insists`: a listener that is there, but takes no requests just now, is asked again.
     Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
-                   std::span<const std::byte> data = {});
+                   std::span<const std::byte> data = {}, bool insists = false);
     /// The same with a VI that asks for us (VIPL 4.22); error_resource: the discriminator is
     /// another process's.
     Status connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
@@ -315,7 +316,7 @@ private:
     bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};
-    Time deadline_ = Time::never();  ///< the engine's, after the last call that could bring one
+    Time deadline_ = Time::never();  ///< the engine's, after the last turn or call
 };
 
 }  // namespace via::nic

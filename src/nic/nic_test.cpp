@@ -144,6 +144,43 @@ TEST_F(NicTest, Vipl_4_20_connect_answers) {
     EXPECT_EQ(client.connect_status, Status::not_reachable);
 }
 
+/// The name is held by a VI that waits for a peer; then somebody listens to it.
+TEST_F(NicTest, a_request_that_insists_waits_for_a_listener_only_where_the_name_is_held) {
+    const NetAddress remote{host(1), word("ear")};
+    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, true), Status::success);
+    poll();
+    EXPECT_EQ(client.connect_status, Status::no_match) << "nobody has it";
+    engine::Vi& holder = make_vi(Reliability::delivery);
+    ASSERT_EQ(nic.connect_peer(holder, remote, {host(1), word("ear of nobody")}, Time::never()),
+              Status::success);
+    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, true), Status::success);
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::connect_pending);
+    attendant.time = Time{} + milliseconds(10);
+    poll();
+    EXPECT_GT(nic.next_deadline(), attendant.time) << "it has not asked again";
+    engine::Listener listener;
+    listener.discriminator = word("ear");
+    ASSERT_EQ(nic.listen(listener), Status::success);
+    for (int round = 0; round < 10 && !listener.given.load(); ++round) {
+        attendant.time = attendant.time + milliseconds(1);
+        poll();
+    }
+    EXPECT_TRUE(nic.unlisten(listener));
+    EXPECT_EQ(client.state.load(), ViState::connect_pending) << "asked, not answered";
+}
+
+TEST_F(NicTest, Vipl_4_22_a_peer_that_is_not_there_is_looked_for_again_though_time_is_infinite) {
+    ASSERT_EQ(
+        nic.connect_peer(client, {host(1), word("late")}, {host(1), word("early")}, Time::never()),
+        Status::success);
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::connect_pending);
+    attendant.time = Time{} + milliseconds(10);
+    poll();
+    EXPECT_GT(nic.next_deadline(), attendant.time) << "it has not looked again";
+}
+
 TEST_F(NicTest, Vipl_4_20_connect_times_out_by_the_attendants_clock) {
     engine::Listener listener;
     listener.discriminator = word("ear");

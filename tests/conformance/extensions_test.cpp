@@ -64,6 +64,42 @@ VIPL_TEST(Vipl_5_private_data_with_request_and_acceptance, nothing) {
     });
 }
 
+/// The name is held by a VI whose peer never comes; requests are taken only later.
+VIPL_TEST(Vipl_5_a_request_waits_for_its_listener_where_the_name_is_held, nothing) {
+    test.role("server", [](Role& me) {
+        End holder(me);
+        Address local = me.nic().address(me.discriminator("held"));
+        Address nobody = me.nic().address(me.discriminator("held, by nobody else"));
+        OK(VipConnectPeerRequest(holder.vi(), local.net(), nobody.net(), VIP_INFINITE));
+        me.tell("client", local);
+        me.hear<int>("client");
+        Address remote;
+        VIP_VI_ATTRIBUTES attributes;
+        VIP_CONN_HANDLE connection;
+        OK(VipConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(), &attributes,
+                          &connection));
+        OK(VipConnectReject(connection));
+        me.tell("client", nobody);
+        me.meet();
+    });
+    test.role("client", [](Role& me) {
+        End end(me);
+        auto server = me.hear<Address>("server");
+        Address local = me.nic().address("from");
+        VIP_VI_ATTRIBUTES attributes;
+        EXPECT_EQ(VIP_NO_MATCH,
+                  VipConnectRequest(end.vi(), local.net(), server.net(), VIP_INFINITE, &attributes))
+            << "VIPL's own call does not wait";
+        me.tell("server", 1);
+        EXPECT_EQ(VIP_REJECT, ViaConnectRequest(end.vi(), local.net(), server.net(), VIP_INFINITE,
+                                                &attributes, nullptr, 0));
+        auto nobody = me.hear<Address>("server");
+        EXPECT_EQ(VIP_NO_MATCH, ViaConnectRequest(end.vi(), local.net(), nobody.net(), VIP_INFINITE,
+                                                  &attributes, nullptr, 0));
+        me.meet();
+    });
+}
+
 VIPL_TEST(Vipl_5_private_data_with_rejection, nothing) {
     test.role("server", [](Role& me) {
         Address local = me.nic().address(me.discriminator("data"));

@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -114,9 +115,16 @@ TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
     auto listener = b.listen(address);
     listener.reset();
     const auto left = a.endpoint();
-    ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
-    std::vector<std::uint8_t> data;
-    EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+    using Clock = std::chrono::steady_clock;
+    auto quickest = Clock::duration::max();
+    for (int time = 0; time < 3; ++time) {
+        const auto begin = Clock::now();
+        ASSERT_EQ(fi_connect(left.get(), &address, nullptr, 0), 0);
+        std::vector<std::uint8_t> data;
+        EXPECT_EQ(a.expect_error(data).err, FI_ECONNREFUSED);
+        quickest = std::min(quickest, Clock::now() - begin);
+    }
+    EXPECT_LT(quickest, std::chrono::milliseconds(500)) << "it waits for what will not come";
     listener = b.listen(address);
     Info request(nullptr, fi_freeinfo);
     ASSERT_NO_FATAL_FAILURE(ask(left.get(), b, listener, address, request));
@@ -275,7 +283,8 @@ TEST(Connecting, ThousandsComeAndGoAndLeaveNothing) {
     }
     const Held after = held();
     EXPECT_LT(after.heap, before.heap + (64 << 10)) << "2000 connections later";
-    EXPECT_EQ(after.files, before.files);
+    // Over a network each NIC may have made a socket for its busy peer, or closed it.
+    EXPECT_LE(after.files, before.files + 2);
 }
 
 TEST(Connecting, EventQueues) {

@@ -113,6 +113,8 @@ def command_line(options, folder, hosts):
         # Each daemon would bind its first rank to the first processor, which they share.
         line += ["--bind-to", "none", "-H", ",".join(f"{name}:{half}" for name in hosts.names)]
         parameters["plm_rsh_agent"] = hosts.agent(folder)
+        # Nor does it know that the other host's ranks need them, too: it would only spin.
+        parameters["mpi_yield_when_idle"] = str(int(options.n > (os.cpu_count() or 1)))
         line = hosts.inside(hosts.names[0]) + line
     parameters |= dict(one.split("=", 1) for one in options.mca)
     for name, value in parameters.items():

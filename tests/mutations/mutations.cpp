@@ -59,7 +59,7 @@ struct Broken {
 // carrying_test.cpp), double_report (the engine counts each frame once; sent_packets_test.cpp).
 constexpr Broken table[] = {
     {datagram::Mutation::skip_frame_duplicate_check, 20, "state"},
-    {datagram::Mutation::ack_what_was_dropped, 30, "liveness"},
+    {datagram::Mutation::ack_what_was_dropped, 80, "liveness"},
     {datagram::Mutation::forget_checksum, 300, "state"},
     {datagram::Mutation::reuse_packet_number, 30, "liveness"},
     {datagram::Mutation::ignore_order, 20, "state"},
@@ -69,7 +69,7 @@ constexpr Broken table[] = {
     {datagram::Mutation::skip_cookie_check, 10, "state"},
     {datagram::Mutation::forget_probe_timeout, 120, "liveness"},
     // Both ends have to stand still, or the other one gives up first: seldom.
-    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 621},
+    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 1205},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},

@@ -1,4 +1,5 @@
-// Two processes that poll exchange messages without system calls.
+// Two processes that poll exchange messages without system calls, also while a thread of each waits
+// for something else.
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -6,6 +7,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <thread>
+#include <tuple>
 
 #include "support/child.hpp"
 #include "support/host.hpp"
@@ -25,11 +28,15 @@ constexpr double disturbed_per_message_max = 0.05;
 /// For the agent that looks once a millisecond whether the program still polls.
 constexpr double calls_per_message_max = 0.05;
 
-/// Argument 0: "accept" or "request". Plays ping-pong, polling, for ever; counts in the page.
+/// Argument 0: "accept" or "request"; 1: "alone", or "beside" a thread that waits for a connection
+/// that nobody asks for, and then tells its number; 2: the NIC. Plays ping-pong, polling, for ever;
+/// counts in the page.
 void be_player(Parent& parent) {
     auto& page = parent.shared<TrafficPage>();
     const bool begins = parent.argument(0) == "request";
-    Nic nic;
+    // So that there is a processor for whoever is woken.
+    const bool yields = parent.argument(2) != "shm";
+    Nic nic(parent.argument(2).c_str());
     Wants wants;
     wants.length = 8;
     End end(nic, wants);
@@ -38,6 +45,11 @@ void be_player(Parent& parent) {
     else
         end.accept(door);
     parent.say("connected");
+    if (parent.argument(1) == "beside")
+        std::thread([&] {
+            parent.say(std::to_string(gettid()));
+            end.wait_request("nobody asks " + parent.argument(0));
+        }).detach();
     std::uint64_t& number = *reinterpret_cast<std::uint64_t*>(end.send_buffer(0));
     for (number = 0; page.leave.load(std::memory_order_relaxed) == 0; ++number) {
         if (begins) {
@@ -47,7 +59,10 @@ void be_player(Parent& parent) {
         }
         for (;;) {
             const auto outcome = end.received();
-            if (!outcome) continue;
+            if (!outcome) {
+                if (yields) std::this_thread::yield();
+                continue;
+            }
             require(outcome->ok(), "the message is received");
             std::uint64_t heard = 0;
             std::memcpy(&heard, end.receive_buffer(outcome->slot), 8);
@@ -134,10 +149,11 @@ struct Measure {
 };
 
 /// System calls per message of the process that begins or the one that answers.
-Measure measure(bool of_the_one_that_begins) {
+Measure measure(bool of_the_one_that_begins, bool beside) {
     Host host;
-    Child answering("player", {.arguments = {"accept"}});
-    Child beginning("player", {.arguments = {"request"}});
+    const char* const company = beside ? "beside" : "alone";
+    Child answering("player", {.arguments = {"accept", company, "shm"}});
+    Child beginning("player", {.arguments = {"request", company, "shm"}});
     answering.expect("connected");
     beginning.expect("connected");
     Child& traced = of_the_one_that_begins ? beginning : answering;
@@ -157,13 +173,14 @@ Measure measure(bool of_the_one_that_begins) {
             (displaced(answering) + displaced(beginning) - displaced_before) / messages};
 }
 
-class Polling : public testing::TestWithParam<bool> {};
+/// Of the one that begins? While threads wait?
+class PollingPair : public testing::TestWithParam<std::tuple<bool, bool>> {};
 
-TEST_P(Polling, MakesNoSystemCallPerMessage) {
+TEST_P(PollingPair, MakesNoSystemCallPerMessage) {
     double least = 1e9;
     bool undisturbed = false;
     for (int attempt = 0; attempt < attempts && least > calls_per_message_max; ++attempt) {
-        const Measure found = measure(GetParam());
+        const Measure found = measure(std::get<0>(GetParam()), std::get<1>(GetParam()));
         if (!found.traced) GTEST_SKIP() << "ptrace is not allowed here";
         std::printf("%.5f system calls per message, %.5f times disturbed\n",
                     found.calls_per_message, found.disturbed_per_message);
@@ -175,9 +192,48 @@ TEST_P(Polling, MakesNoSystemCallPerMessage) {
     EXPECT_LE(least, calls_per_message_max);
 }
 
-INSTANTIATE_TEST_SUITE_P(The, Polling, testing::Bool(), [](const auto& begins) {
-    return std::string(begins.param ? "one_that_begins" : "one_that_answers");
-});
+/// Where each packet could wake who sleeps on the socket, to find that the program was quicker.
+TEST(Polling, LetsThoseWhoWaitSleep) {
+    constexpr double wake_ups_per_message_max = 0.1;
+    double least = 1e9;
+    for (int attempt = 0; attempt < attempts && least > wake_ups_per_message_max; ++attempt) {
+        Host host;
+        Child answering("player", {.arguments = {"accept", "beside", "udp:127.0.0.1"}});
+        Child beginning("player", {.arguments = {"request", "beside", "udp:127.0.0.1"}});
+        std::vector<std::string> waiting;
+        for (Child* child : {&answering, &beginning}) {
+            child->expect("connected");
+            waiting.push_back("/proc/" + std::to_string(child->pid()) + "/task/" + child->hear() +
+                              "/status");
+        }
+        const auto& count = beginning.shared<TrafficPage>().done;
+        const auto wake_ups = [&] {
+            double sum = 0;
+            for (const std::string& status : waiting)
+                sum += static_cast<double>(read_number(status, "voluntary_ctxt_switches"));
+            return sum;
+        };
+        const auto play = [&] {
+            const std::uint64_t from = count;
+            until("messages go to and fro", [&] { return count >= from + 1000; });
+        };
+        play();
+        const std::uint64_t from = count;
+        const double before = wake_ups();
+        play();
+        const double woken = wake_ups() - before;
+        least = std::min(least, woken / static_cast<double>(2 * (count - from)));
+        std::printf("%.5f times woken for a message\n", least);
+    }
+    EXPECT_LE(least, wake_ups_per_message_max);
+}
+
+INSTANTIATE_TEST_SUITE_P(The, PollingPair, testing::Combine(testing::Bool(), testing::Bool()),
+                         [](const auto& one) {
+                             return std::string(std::get<0>(one.param) ? "one_that_begins"
+                                                                       : "one_that_answers") +
+                                    (std::get<1>(one.param) ? "_beside_one_that_waits" : "");
+                         });
 
 }  // namespace
 

@@ -10,7 +10,8 @@ namespace via::device::datagram {
 
 // Meeting
 constexpr Duration try_first = milliseconds(20);
-constexpr Duration try_longest = seconds(1);
+/// Short, so that a patience of some seconds outlasts several bursts of loss.
+constexpr Duration try_longest = milliseconds(250);
 /// Queries in a row for which the host says that nobody is at its port, until that is believed.
 constexpr int refusals_max = 4;
 constexpr Duration cookie_life = seconds(10);
@@ -22,6 +23,9 @@ constexpr std::uint32_t stranger_answers_max = 100;
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);
 constexpr std::uint32_t ack_room_divisor = 8;
+/// From what came on, until it is acknowledged without an answer. Whoever waits for his own message
+/// to be done looks once or twice between an answer and what he says to it.
+constexpr std::uint64_t looks_for_an_answer = 3;
 /// Packets in which who leaves says what arrived: any may be lost, and nobody says it again.
 constexpr int last_acks = 3;
 

@@ -265,11 +265,11 @@ void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool gap, Ti
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
-/// Nobody answered, and a look brought nothing more: acknowledgements leave alone.
+/// Nobody answered, and looks brought nothing more: acknowledgements leave alone.
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
-        if (path->ack_look == look_) continue;
+        if (look_ - path->ack_look < looks_for_an_answer) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);

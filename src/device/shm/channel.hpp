@@ -80,6 +80,7 @@ public:
     bool touched = false;    ///< in the device's list of channels to notify
     bool has_sent = false;   ///< frames were published since the last notify()
     bool waiting_for_room = false;
+    bool timed = false;  ///< what is published next completes a message that `copies` times
     Channel* next_taken = nullptr;
     Channel* next_touched = nullptr;
 

@@ -165,6 +165,22 @@ TEST(ShmRing, LinesAreColdAfterPayloadsUntilTheyAreWarmed) {
     EXPECT_FALSE(ring.writer.cold()) << "no line of it is in a cache";
 }
 
+TEST(ShmRing, OnlyTheFirstTransmitAfterAFrameCameIsAnAnswer) {
+    Ring ring(8);
+    EXPECT_FALSE(ring.writer.answering());
+    ring.writer.expect_answer();
+    ring.writer.expect_answer();
+    EXPECT_TRUE(ring.writer.answering());
+    EXPECT_FALSE(ring.writer.transmit()) << "nothing reserved";
+    EXPECT_TRUE(ring.writer.answering());
+    FrameSlot slot;
+    for (int n = 0; n < 2; ++n) {
+        ASSERT_TRUE(ring.writer.reserve(8, 0, slot));
+        EXPECT_TRUE(ring.writer.transmit());
+        EXPECT_FALSE(ring.writer.answering());
+    }
+}
+
 TEST(ShmRing, PagesAreBroughtOnceALapAndAgainWhenTheyWereGivenBack) {
     Ring ring(8);
     std::vector<bool> there(arena_size);
@@ -191,6 +207,42 @@ TEST(ShmRing, PagesAreBroughtOnceALapAndAgainWhenTheyWereGivenBack) {
         ring.writer.arena_given_back();
         EXPECT_FALSE(ring.writer.lacks_pages()) << "nothing is reserved";
     }
+}
+
+/// The furthest byte of an arena of 4 MB that `rounds` bursts of `burst` payloads lie at. Each
+/// burst is taken before the next one.
+std::size_t reach_of(std::uint32_t rounds, std::uint32_t burst, std::uint32_t length) {
+    constexpr std::uint32_t slots = 1024, bytes = 1U << 22;
+    std::vector<Slot> ring(slots);
+    std::vector<std::byte> arena(bytes);
+    std::vector<std::uint64_t> shadow(slots);
+    Atomic<std::uint32_t> head{0};
+    RingWriter writer;
+    writer.attach(ring.data(), slots, arena.data(), bytes, shadow.data(), &head);
+    std::size_t reach = 0;
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+        for (std::uint32_t n = 0; n < burst; ++n) {
+            FrameSlot slot;
+            if (!writer.reserve(16, length, slot)) {
+                EXPECT_EQ(writer.refresh(), RingWriter::Refresh::moved);
+                EXPECT_TRUE(writer.reserve(16, length, slot));
+            }
+            const auto begin = static_cast<std::size_t>(slot.payload - arena.data());
+            reach = std::max(reach, begin + length);
+            EXPECT_TRUE(writer.transmit());
+        }
+        head.store(writer.published(), memory_order_release);
+    }
+    return reach;
+}
+
+TEST(ShmRing, SmallPayloadsStayWhereTheArenaBeginsWhereThePeerKeepsUp) {
+    constexpr std::size_t kib = 1024;
+    EXPECT_EQ(reach_of(20'000, 1, 64), 256 * kib);
+    EXPECT_EQ(reach_of(1000, 300, 256), 256 * kib);
+    EXPECT_EQ(reach_of(1000, 700, 256), 512 * kib) << "half a lap must be there for the next ones";
+    EXPECT_EQ(reach_of(20'000, 1, 1024), 1024 * kib) << "as much as the slots can refer to";
+    EXPECT_EQ(reach_of(5000, 1, 1088), 4096 * kib / 1088 * 1088) << "large: all of it";
 }
 
 TEST(ShmRing, PositionsWrapAround) {

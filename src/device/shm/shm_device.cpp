@@ -39,6 +39,7 @@ bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t 
     slot.stream = payload_length >= large_length_min &&
                   channel.stores.stream(payload_length, [this] { return system_.now(); });
     if (slot.stream) channel.writer.will_stream();
+    channel.timed = channel.copies.filled(payload_length) || channel.timed;
     return true;
 }
 
@@ -46,6 +47,7 @@ bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t 
 /// for some is cheaper. Where it fails (before Linux 5.14, or for want of memory) they come one by
 /// one.
 void ShmDevice::bring_pages(Channel& channel) {
+    channel.copies.disturbed();
     while (channel.writer.lacks_pages()) {
         const std::span<std::byte> pages = channel.writer.lacking_pages();
         (void)system_.madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE);
@@ -70,11 +72,18 @@ bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
 void ShmDevice::transmit(PathId path) {
     Channel& channel = *table_[path];
     if (!channel.writer.transmit()) return;
+    if (channel.timed) [[unlikely]] {
+        channel.timed = false;
+        channel.copies.published([this] { return system_.now(); });
+    }
     channel.has_sent = true;
     touch(channel);
 }
 
-void ShmDevice::abandon(PathId path) { table_[path]->writer.abandon(); }
+void ShmDevice::abandon(PathId path) {
+    table_[path]->writer.abandon();
+    table_[path]->timed = false;
+}
 
 void ShmDevice::touch(Channel& channel) {
     if (channel.touched) return;
@@ -137,6 +146,7 @@ inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
         if (taken != RingReader::Take::frame) break;
         frames[count].path = channel.path;
     }
+    if (count != 0) channel.writer.expect_answer();
     if (count != 0 && !channel.taken) {
         channel.taken = true;
         channel.next_taken = taken_;

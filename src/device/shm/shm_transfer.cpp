@@ -31,8 +31,7 @@ std::uint64_t sum(std::span<const Extent> extents) {
 
 bool ShmDevice::prefers_transfer(PathId path, std::uint64_t length) {
     Channel& channel = *table_[path];
-    return channel.copies.fetch(length, channel.stores.pace_ns_per_mib(),
-                                [this] { return system_.now(); });
+    return channel.copies.fetch(length, channel.stores.settled(), [this] { return system_.now(); });
 }
 
 void ShmDevice::transferred(PathId path, bool fetched) {

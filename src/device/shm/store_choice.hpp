@@ -31,10 +31,8 @@ public:
         return stream_;
     }
 
-    /// What a MiB takes by the stores that were kept, ns; 0: no trial has ended yet.
-    std::int64_t pace_ns_per_mib() const {
-        return windows_ < trial_windows ? 0 : best_[kept_ ? 1 : 0].ns * (1 << 20) / lap_;
-    }
+    /// Has a trial ended, and the arena its pages?
+    bool settled() const { return windows_ >= trial_windows; }
 
 private:
     void end_lap(Time now) {

@@ -13,6 +13,7 @@ std::vector<int> errors_of(const std::string& call) {
     static const std::map<std::string, std::vector<int>> all{
         {"socket", {EMFILE, ENFILE, ENOBUFS, EAFNOSUPPORT}},
         {"bind", {EADDRNOTAVAIL, EACCES, ENOMEM}},
+        {"connect", {ENETUNREACH, ENOMEM, EACCES}},
         {"getsockname", {ENOBUFS}},
         {"setsockopt", {ENOPROTOOPT, ENOMEM}},
         {"getsockopt", {ENOPROTOOPT}},
@@ -62,6 +63,7 @@ public:
     }
     VIA_FAULTY(int, socket, (int f), (f))
     VIA_FAULTY(int, bind, (int f, const sockaddr* a, socklen_t l), (f, a, l))
+    VIA_FAULTY(int, connect, (int f, const sockaddr* a, socklen_t l), (f, a, l))
     VIA_FAULTY(int, getsockname, (int f, sockaddr* a, socklen_t* l), (f, a, l))
     VIA_FAULTY(int, setsockopt, (int f, int l, int o, int v), (f, l, o, v))
     VIA_FAULTY(int, getsockopt, (int f, int l, int o, int* v), (f, l, o, v))
@@ -129,7 +131,7 @@ Sequel story(Faulty& system) {
     std::ofstream(directory.path + "/" + dead);
     std::ofstream(directory.path + "/new-4194303-1-0000000000000001");
     std::filesystem::create_symlink(dead, directory.path + "/d-79");
-    auto opened = open(directory, test_address(), 2, system);
+    auto opened = open(directory, test_address(), 2, system, 4);
     if (!opened) {
         sequel.error = opened.error();
         return sequel;
@@ -168,6 +170,18 @@ Sequel story(Faulty& system) {
     }
     send_patiently(*friendly, std::vector(3, outgoing(node->data_address(), part)));
     node.take_all();
+    for (int n = 0; n < 4; ++n) send_patiently(node, std::span(burst).first(1));
+    node.take_all();  // the friend is busy: a socket is connected to it
+    send_patiently(node, burst);
+    send_patiently(node, {&cut, 1});
+    send(*friendly, node->data_address(), "there");
+    for (const Sleep sleep : {Sleep::on_handle, Sleep::awake}) {
+        node->arm(sleep);
+        node->has_work();
+        node.take_all();
+    }
+    for (int n = 0; n < 3; ++n) send(node, node->data_address(), "to somebody else");
+    for (int looks = 0; looks < 3; ++looks) node.take_all();  // and is so no more
     node->service(node->now() + seconds(2));
     friendly.reset();  // it had the host's port
     (*others)->service((*others)->next_deadline());
@@ -223,8 +237,9 @@ TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {
     EXPECT_TRUE(sequel.works);
     EXPECT_EQ(count_descriptors(), descriptors);
     for (const char* call :
-         {"sendmmsg", "recvfrom", "recvmmsg", "read", "inotify_add_watch", "kill"})
+         {"sendmmsg", "recvfrom", "recvmmsg", "connect", "read", "inotify_add_watch", "kill"})
         EXPECT_GT(system.counts[call], 0U) << call << " has no part in the story";
+    EXPECT_GE(system.counts["connect"], 2U) << "to the friend, and away";
 }
 
 TEST(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {

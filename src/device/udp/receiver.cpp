@@ -85,9 +85,9 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
     message.is_host_port = is_host_port;
 }
 
-/// As read(), of the data socket where nothing is joined. A lone datagram is the one that somebody
+/// As read(), of a socket where nothing is joined. A lone datagram is the one that somebody
 /// waits for.
-int Receiver::read_lone(int socket) {
+int Receiver::read_lone(int socket, Habit& habit) {
     if (prepared_count_ == 0 && prepare(1) == 0) return 0;
     const unsigned index = prepared_count_ - 1;
     Slot& slot = slots_[index];
@@ -95,7 +95,7 @@ int Receiver::read_lone(int socket) {
     const ssize_t length = system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
                                             &slot.from.any, &address_length);
     if (length < 0) {
-        came_before_ = more_expected_ = false;
+        habit.came_before = habit.more_expected = false;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
     }
     Message& message = messages_[index];
@@ -105,8 +105,8 @@ int Receiver::read_lone(int socket) {
     message.is_host_port = false;
     prepared_count_ = first_ = index;
     last_ = index + 1;
-    more_expected_ = message.length <= small_bytes;
-    judge_joining(socket, 1, message.length, false);
+    habit.more_expected = message.length <= small_bytes;
+    judge_joining(socket, habit, 1, message.length, false);
     return 0;
 }
 
@@ -120,42 +120,43 @@ unsigned Receiver::read_messages(int socket, unsigned wanted) {
     return 1;
 }
 
-/// After a look at the data socket. Nothing is joined any more once it was found empty.
+/// After a look at the socket. Nothing is joined any more once it was found empty.
 /// `length`: of the first datagram.
-void Receiver::judge_joining(int socket, unsigned count, std::uint32_t length, bool empty) {
-    const bool came_before = std::exchange(came_before_, count != 0);
+void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint32_t length,
+                             bool empty) {
+    const bool came_before = std::exchange(habit.came_before, count != 0);
     if (count == 0) {
-        if (empty && joining_ == Joining::ending) joining_ = Joining::off;
+        if (empty && habit.joining == Joining::ending) habit.joining = Joining::off;
         return;
     }
     if (!came_before && count == 1 && length <= lone_bytes) {
-        if (joining_ != Joining::on || ++lone_ < lone_looks) return;
-        lone_ = 0;
-        if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) joining_ = Joining::ending;
+        if (habit.joining != Joining::on || ++habit.lone < lone_looks) return;
+        habit.lone = 0;
+        if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) habit.joining = Joining::ending;
         return;
     }
-    lone_ = 0;
-    if (joining_ == Joining::on) return;
+    habit.lone = 0;
+    if (habit.joining == Joining::on) return;
     // Where that fails it is tried again with the next one that is not alone.
-    if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) == 0) joining_ = Joining::on;
+    if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) == 0) habit.joining = Joining::on;
 }
 
-int Receiver::read(int socket, bool is_host_port) {
-    if (!is_host_port && joining_ == Joining::off) return read_lone(socket);
+int Receiver::read(int socket, Habit* habit) {
+    if (habit != nullptr && habit->joining == Joining::off) return read_lone(socket, *habit);
     // Behind one there may be more.
-    const unsigned wanted = prepare(more_expected_ && !is_host_port ? burst_max : 1);
+    const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1);
     if (wanted == 0) return 0;
     const unsigned count = read_messages(socket, wanted);
     const int error = count == 0 ? errno : 0;
     const bool empty = error == EAGAIN || error == EWOULDBLOCK;
-    if (!is_host_port) {
+    if (habit != nullptr) {
         // Large ones are taken one by one: the cache still has a buffer that is used again at once.
-        more_expected_ = count == wanted && headers_[0].msg_len <= small_bytes;
-        judge_joining(socket, count, headers_[0].msg_len, empty);
+        habit->more_expected = count == wanted && headers_[0].msg_len <= small_bytes;
+        judge_joining(socket, *habit, count, headers_[0].msg_len, empty);
     }
     if (count == 0) return empty || error == EINTR ? 0 : error;
     first_ = last_ = 0;
-    for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, is_host_port);
+    for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, habit == nullptr);
     last_ = count;
     // The buffers not used stay prepared, at the beginning.
     for (unsigned n = count; n < prepared_count_; ++n) {

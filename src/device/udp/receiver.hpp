@@ -20,12 +20,25 @@ public:
     explicit Receiver(System& system);
     Receiver(const Receiver&) = delete;
 
+    enum class Joining : std::uint8_t {
+        on,
+        ending,  ///< off; what is joined may still wait in the socket
+        off,
+    };
+    /// How datagrams came to a socket so far, and so how it is read.
+    struct Habit {
+        Joining joining = Joining::on;
+        bool came_before = false;    ///< the look before found something
+        bool more_expected = false;  ///< behind one
+        unsigned lone = 0;           ///< looks in a row that found one small datagram
+    };
+
     /// What came with earlier messages and was not taken yet.
     bool has_some() const { return first_ != last_; }
     std::size_t take(std::span<datagram::Incoming> datagrams);
     /// Reads the socket once; take() gives what came. 0: nothing, now. Else errno. Not before
-    /// take() has given everything.
-    int read(int socket, bool is_host_port);
+    /// take() has given everything. nullptr: it is the host's, where questions come one by one.
+    int read(int socket, Habit* habit);
     void release();
 
     Buffers& buffers() { return buffers_; }
@@ -37,13 +50,7 @@ private:
 
     /// Looks in a row that found one small datagram, until the kernel is told not to join.
     static constexpr unsigned lone_looks = 8;
-    static constexpr std::uint32_t lone_bytes = 1024;
-
-    enum class Joining : std::uint8_t {
-        on,
-        ending,  ///< off; what is joined may still wait in the socket
-        off,
-    };
+    static constexpr std::uint32_t lone_bytes = 2048;
 
     /// A message of the kernel: one datagram, or several of the same length, the last one shorter.
     struct Message {
@@ -62,9 +69,9 @@ private:
 
     unsigned prepare(unsigned count);
     void renew(unsigned index);
-    int read_lone(int socket);
+    int read_lone(int socket, Habit& habit);
     unsigned read_messages(int socket, unsigned wanted);
-    void judge_joining(int socket, unsigned count, std::uint32_t length, bool empty);
+    void judge_joining(int socket, Habit& habit, unsigned count, std::uint32_t length, bool empty);
     void accept(unsigned index, std::uint32_t length, bool is_host_port);
 
     System& system_;
@@ -76,10 +83,6 @@ private:
     unsigned last_ = 0;
     std::array<std::uint32_t, burst_max> prepared_{};  ///< buffers of slots
     unsigned prepared_count_ = 0;
-    bool more_expected_ = false;
-    Joining joining_ = Joining::on;       ///< at the data socket
-    unsigned lone_ = 0;                   ///< looks in a row
-    bool came_before_ = false;            ///< the look before found something
     std::vector<std::uint32_t> in_hand_;  ///< until release()
 };
 

@@ -49,12 +49,14 @@ std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) co
 
 void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
     Message& message = messages_[index];
-    message.to = to_socket(run.front().to, scope_);
     message.datagrams = run.size();
     msghdr& header = headers_[index].msg_hdr;
     header = {};
-    header.msg_name = &message.to.any;
-    header.msg_namelen = message.to.length;
+    if (names_) {
+        message.to = to_socket(run.front().to, scope_);
+        header.msg_name = &message.to.any;
+        header.msg_namelen = message.to.length;
+    }
     header.msg_iov = &pieces_[piece_count_];
     for (const datagram::Outgoing& datagram : run) add_pieces(datagram, header);
     piece_count_ += header.msg_iovlen;
@@ -84,7 +86,9 @@ std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
     return count;
 }
 
-std::size_t Sender::send(int socket, std::span<const datagram::Outgoing> datagrams) {
+std::size_t Sender::send(int socket, bool connected,
+                         std::span<const datagram::Outgoing> datagrams) {
+    names_ = !connected;
     if (datagrams.size() == 1 && !datagrams.front().may_be_cut)
         return send_one(socket, datagrams.front()) == Result::sent ? 1 : 0;
     std::size_t taken = 0;
@@ -149,12 +153,14 @@ Sender::Result Sender::send_joined(int socket, std::span<const datagram::Outgoin
 }
 
 bool Sender::give(int socket, const datagram::Outgoing& datagram) {
-    SocketAddress to = to_socket(datagram.to, scope_);
+    SocketAddress to;
+    if (names_) to = to_socket(datagram.to, scope_);
+    sockaddr* const name = names_ ? &to.any : nullptr;
     if (datagram.body.bytes == nullptr)
-        return system_.sendto(socket, datagram.bytes, datagram.length, &to.any, to.length) >= 0;
+        return system_.sendto(socket, datagram.bytes, datagram.length, name, to.length) >= 0;
     std::array<iovec, 3> pieces;
     mmsghdr message{};
-    message.msg_hdr.msg_name = &to.any;
+    message.msg_hdr.msg_name = name;
     message.msg_hdr.msg_namelen = to.length;
     message.msg_hdr.msg_iov = pieces.data();
     add_pieces(datagram, message.msg_hdr);

@@ -23,7 +23,8 @@ public:
 
     /// All through one socket, in order. Returns how many were taken; fewer: the socket has no room
     /// now. What cannot be sent for another reason counts as taken.
-    std::size_t send(int socket, std::span<const datagram::Outgoing> datagrams);
+    /// `connected`: the socket is, to where all of them go; no route is looked up then.
+    std::size_t send(int socket, bool connected, std::span<const datagram::Outgoing> datagrams);
     /// One was too long for our own interface since the last question.
     bool met_too_long() { return std::exchange(met_too_long_, false); }
 
@@ -52,6 +53,7 @@ private:
     unsigned scope_;
     bool joins_ = true;  ///< the kernel cuts messages for us
     bool met_too_long_ = false;
+    bool names_ = true;  ///< each message says where it goes; of the present send()
 
     struct Message {
         SocketAddress to;

@@ -23,6 +23,9 @@ int System::socket(int family) {
 int System::bind(int fd, const sockaddr* address, socklen_t length) {
     return ::bind(fd, address, length);
 }
+int System::connect(int fd, const sockaddr* address, socklen_t length) {
+    return ::connect(fd, address, length);
+}
 int System::getsockname(int fd, sockaddr* address, socklen_t* length) {
     return ::getsockname(fd, address, length);
 }

@@ -22,9 +22,11 @@ public:
 
     virtual int socket(int family);  ///< SOCK_DGRAM, non-blocking, close-on-exec
     virtual int bind(int fd, const sockaddr* address, socklen_t length);
+    virtual int connect(int fd, const sockaddr* address, socklen_t length);
     virtual int getsockname(int fd, sockaddr* address, socklen_t* length);
     virtual int setsockopt(int fd, int level, int option, int value);
     virtual int getsockopt(int fd, int level, int option, int* value);
+    /// `address` nullptr: the one that the socket is connected to.
     virtual ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
                            socklen_t address_length);
     virtual int sendmmsg(int fd, mmsghdr* messages, unsigned count);

@@ -87,8 +87,10 @@ struct User : Directory {
 inline std::expected<std::unique_ptr<UdpPort>, std::string> open(const Directory& directory,
                                                                  const HostAddress& address,
                                                                  std::uint64_t instance,
-                                                                 System& system = System::real()) {
-    return UdpPort::open({{"lo", 1, address}, directory.path, instance, directory.shared, &system});
+                                                                 System& system = System::real(),
+                                                                 std::uint32_t busy_after = 512) {
+    return UdpPort::open(
+        {{"lo", 1, address}, directory.path, instance, directory.shared, &system, busy_after});
 }
 
 /// A port and what came to it.
@@ -101,8 +103,9 @@ public:
     };
 
     explicit Node(const Directory& directory, const HostAddress& address = test_address(),
-                  std::uint64_t instance = 1, System& system = System::real()) {
-        auto opened = open(directory, address, instance, system);
+                  std::uint64_t instance = 1, System& system = System::real(),
+                  std::uint32_t busy_after = 512) {
+        auto opened = open(directory, address, instance, system, busy_after);
         if (!opened) throw std::runtime_error(opened.error());
         port = std::move(*opened);
     }
@@ -126,9 +129,9 @@ public:
     bool hear(std::size_t count) {
         for (int idle = 0; came.size() < count && idle < 100; ++idle) {
             take_all();
-            std::array<WakeDescriptor, 2> wake{};
+            std::array<WakeDescriptor, 3> wake{};
             const std::size_t wakes = port->wake_descriptors(wake);
-            std::array<pollfd, 2> entries{};
+            std::array<pollfd, 3> entries{};
             for (std::size_t n = 0; n < wakes; ++n) entries[n] = {wake[n].descriptor, POLLIN, 0};
             if (came.size() < count) ::poll(entries.data(), wakes, watchdog_ms / 100);
             port->arm(Sleep::awake);  // looks at the host's port, too

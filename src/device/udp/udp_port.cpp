@@ -1,5 +1,6 @@
 #include "device/udp/udp_port.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace via::device::udp {
@@ -8,6 +9,11 @@ namespace {
 
 /// Of polls, until one looks at the host's socket, too: questions for the host can wait a bit.
 constexpr unsigned host_poll_interval = 32;
+/// Beside a connected socket, from one look at the data socket to the next: some polls. By time, so
+/// that who stood still looks everywhere before he takes anybody for silent.
+constexpr Duration data_interval = microseconds(2);
+/// Looks in a row that found something for the busy peer, until others are looked for first.
+constexpr unsigned looks_in_a_row_max = 8;
 /// Pending errors that one receive() gets out of the way.
 constexpr int errors_max = 8;
 
@@ -15,18 +21,29 @@ constexpr int errors_max = 8;
 
 // Sending -----------------------------------------------------------------------------------------
 
+/// Not valid: another one answers for the host by now. `to_busy_peer` matters while it is
+/// connected.
+const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const {
+    if (datagram.from_host_port) return host_;
+    return connection_ == Connection::up && to_busy_peer ? connected_ : data_;
+}
+
 std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
     std::size_t taken = 0;
     sent_since_ = true;
     while (taken < datagrams.size()) {
-        const bool from_host_port = datagrams[taken].from_host_port;
+        const datagram::Outgoing& first = datagrams[taken];
+        const bool to_busy_peer = !first.from_host_port && busy_.count(first.to);
+        if (connection_ == Connection::up && !busy_.is_there()) connection_ = Connection::going;
+        const Descriptor& socket = socket_for(first, to_busy_peer);
         std::size_t end = taken + 1;
-        while (end < datagrams.size() && datagrams[end].from_host_port == from_host_port) ++end;
+        while (end < datagrams.size() &&
+               &socket_for(datagrams[end], datagrams[end].to == busy_.address()) == &socket)
+            ++end;
         const auto run = datagrams.subspan(taken, end - taken);
-        // Another one answers for the host by now: what was asked will be asked again.
-        const bool gone = from_host_port && !host_.valid();
-        const int socket = from_host_port ? host_.get() : data_.get();
-        const std::size_t sent = gone ? run.size() : sender_.send(socket, run);
+        // Without a socket: what was asked will be asked again.
+        const std::size_t sent =
+            socket.valid() ? sender_.send(socket.get(), &socket == &connected_, run) : run.size();
         taken += sent;
         if (sent == run.size()) continue;
         awaits_room_ = true;
@@ -38,36 +55,84 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
 
 bool UdpPort::has_room() {
     if (!awaits_room_) return true;
-    std::array<pollfd, 2> entries{{{data_.get(), POLLOUT, 0}, {host_.get(), POLLOUT, 0}}};
-    if (system_.poll(entries.data(), host_.valid() ? 2 : 1) < 0) return false;
+    std::array<pollfd, 3> entries;
+    const std::size_t count = list_sockets(entries, POLLOUT);
+    if (system_.poll(entries.data(), count) < 0) return false;
     // An error leaves room, too: the next call takes it away.
-    awaits_room_ = entries[0].revents == 0 || (host_.valid() && entries[1].revents == 0);
+    awaits_room_ = std::any_of(entries.data(), entries.data() + count,
+                               [](const pollfd& entry) { return entry.revents == 0; });
     return !awaits_room_;
+}
+
+std::size_t UdpPort::list_sockets(std::span<pollfd, 3> entries, short events) const {
+    std::size_t count = 0;
+    for_sockets([&](int socket) { entries[count++] = {socket, events, 0}; });
+    return count;
 }
 
 // Receiving ---------------------------------------------------------------------------------------
 
 std::size_t UdpPort::receive(std::span<datagram::Incoming> datagrams) {
-    if (!receiver_.has_some()) read(data_, false);
-    if (!receiver_.has_some() && host_.valid() && polls_of_host_-- == 0) {
-        polls_of_host_ = host_poll_interval;
-        read(host_, true);
-    }
+    if (!receiver_.has_some()) look();
     return receiver_.take(datagrams);
 }
 
-void UdpPort::read(const Descriptor& socket, bool is_host_port) {
+void UdpPort::look() {
+    if (data_looks_first_ != 0) {
+        --data_looks_first_;
+        if (find(data_, &data_habit_)) return;
+        data_looks_first_ = 0;
+    }
+    if (is_connected()) {
+        if (++looks_in_a_row_ > looks_in_a_row_max && connection_ != Connection::gone) {
+            looks_in_a_row_ = 0;
+            if (find(data_, &data_habit_)) {
+                looks_in_a_row_ = looks_in_a_row_max - 1;  // by turns
+                return;
+            }
+        }
+        if (find(connected_, &connected_habit_)) return;
+        looks_in_a_row_ = 0;
+        if (connection_ != Connection::up && may_change_sockets() && !disconnect()) return;
+        if (is_connected() && !is_data_due()) return;
+    }
+    if (find(data_, &data_habit_)) {
+        data_look_ = {};  // behind one another may come
+        return;
+    }
+    if (busy_.is_there() && !is_connected() && may_change_sockets()) return connect_to_busy_peer();
+    if (host_.valid() && polls_of_host_-- == 0) {
+        polls_of_host_ = host_poll_interval;
+        find(host_, nullptr);
+    }
+}
+
+bool UdpPort::is_data_due() {
+    const Time now = system_.now();
+    if (now < data_look_) return false;
+    data_look_ = now + data_interval;
+    return true;
+}
+
+void UdpPort::look_everywhere() {
+    data_look_ = {};
+    polls_of_host_ = 0;
+}
+
+bool UdpPort::find(const Descriptor& socket, Receiver::Habit* habit) {
     for (int errors = 0; errors < errors_max; ++errors) {
-        if (receiver_.read(socket.get(), is_host_port) == 0) return;
+        if (receiver_.read(socket.get(), habit) == 0) break;
         troubles_.read(socket.get());  // also lets the next call succeed
     }
+    return receiver_.has_some();
 }
 
 bool UdpPort::has_work() {
     if (receiver_.has_some() || !troubles_.empty()) return true;
-    std::array<pollfd, 2> entries{{{data_.get(), POLLIN, 0}, {host_.get(), POLLIN, 0}}};
-    if (system_.poll(entries.data(), host_.valid() ? 2 : 1) <= 0) return false;
-    if (entries[1].revents != 0) polls_of_host_ = 0;
+    std::array<pollfd, 3> entries;
+    const std::size_t count = list_sockets(entries, POLLIN);
+    if (system_.poll(entries.data(), count) <= 0) return false;
+    look_everywhere();
     return true;
 }
 
@@ -91,15 +156,15 @@ void UdpPort::arm(Sleep sleep) {
     if (watched != watched_ || (watched && awaits_room_)) set_watched(watched);
     // The kernel did not let us hear: whoever sleeps looks again soon.
     hear_again_ = watched && !watched_ ? system_.now() + milliseconds(10) : Time::never();
-    polls_of_host_ = 0;  // what wakes us may be there
+    awake_ = sleep == Sleep::awake;
+    look_everywhere();  // what wakes us may be anywhere
 }
 
 /// While somebody polls, what comes must not wake the agent. A socket that the wait handle knows
 /// tells it of each datagram, whether that is heard or not: so it is known only while we sleep.
 void UdpPort::set_watched(bool watched) {
     bool done = true;
-    for (const Descriptor* socket : {&data_, &host_})
-        if (socket->valid()) done = set_watched(socket->get(), watched) && done;
+    for_sockets([&](int socket) { done = set_watched(socket, watched) && done; });
     watched_ = done ? watched : !watched;  // else one more try the next time
 }
 
@@ -116,10 +181,11 @@ bool UdpPort::set_watched(int socket, bool watched) {
 }
 
 std::size_t UdpPort::wake_descriptors(std::span<WakeDescriptor> descriptors) const {
-    const std::size_t count = host_.valid() ? 2 : 1;
-    if (descriptors.size() < count) return count;
-    descriptors[0] = {data_.get(), awaits_room_};
-    if (count == 2) descriptors[1] = {host_.get(), awaits_room_};
+    std::size_t count = 0;
+    for_sockets([&](int socket) {
+        if (count < descriptors.size()) descriptors[count] = {socket, awaits_room_};
+        ++count;
+    });
     return count;
 }
 

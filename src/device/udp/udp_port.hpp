@@ -1,7 +1,9 @@
 // Datagrams over the sockets of this host. A NIC has a data socket of its own, at a port that the
 // system chose; one NIC of all at its address besides has the host's socket, at the port that the
 // NIC address names. Binding that is the lock: who has it answers for all, the others watch it and
-// try when it ends.
+// try when it ends. A peer to whom nearly all goes is given a second data socket of the same
+// address and port, connected to it: the kernel then looks up no route for what goes there, and
+// less for what comes.
 #pragma once
 
 #include <array>
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "device/datagram/port.hpp"
+#include "device/udp/busy_peer.hpp"
 #include "device/udp/interface.hpp"
 #include "device/udp/listeners.hpp"
 #include "device/udp/receiver.hpp"
@@ -25,6 +28,8 @@ struct UdpConfig {
     std::uint64_t instance = 0;  ///< of the NIC, random
     bool shared = false;         ///< the directories of other users lie beside it
     System* system = &System::real();
+    /// Datagrams until a peer counts as busy and has a socket connected to it; from 2.
+    std::uint32_t busy_after = 512;
 };
 
 class UdpPort final : public datagram::Port {
@@ -60,6 +65,8 @@ public:
     std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override;
     Time next_deadline() const override;
 
+    /// Is there a socket that is connected to a busy peer?
+    bool is_connected() const { return connection_ != Connection::none; }
     /// Does this NIC answer for the host?
     bool has_host_port() const { return host_.valid(); }
 
@@ -68,6 +75,7 @@ private:
 
     std::expected<void, std::string> open_all();
     Descriptor make_socket(std::uint16_t port);
+    bool set_up(const Descriptor& socket);
     bool set_up_data_socket();
     void try_host_port(Time now);
     bool take_host_port();
@@ -75,7 +83,23 @@ private:
     bool watch_holder();
     void hear_of_holder(Time now);
     void look_at_mtu(Time now);
-    void read(const Descriptor& socket, bool is_host_port);
+    void look();
+    bool is_data_due();
+    void look_everywhere();
+    bool find(const Descriptor& socket, Receiver::Habit* habit);
+    bool may_change_sockets() const { return awake_ && !watched_; }
+    void connect_to_busy_peer();
+    Descriptor make_connected_socket();
+    bool disconnect();
+    const Descriptor& socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const;
+    /// Those that are open: of the NIC, of the busy peer, of the host.
+    template <class Call>
+    void for_sockets(Call call) const {
+        for (const Descriptor* socket : {&data_, &connected_, &host_})
+            if (socket->valid()) call(socket->get());
+    }
+    /// All of them for poll(); returns how many.
+    std::size_t list_sockets(std::span<pollfd, 3> entries, short events) const;
     void set_watched(bool watched);
     bool set_watched(int socket, bool watched);
 
@@ -86,21 +110,38 @@ private:
     std::uint32_t receive_room_ = 0;
     Descriptor epoll_;
     Descriptor data_;
+    Descriptor connected_;  ///< at the same address and port as data_
     Descriptor host_;
     Descriptor inotify_;  ///< tells when the one ends that has the host's port
     std::unique_ptr<Listeners> listeners_;
     Troubles troubles_;
     Receiver receiver_;
     Sender sender_;
+    BusyPeer busy_;
+    Receiver::Habit data_habit_;
+    Receiver::Habit connected_habit_;
 
+    /// Of connected_.
+    enum class Connection : std::uint8_t {
+        none,
+        up,     ///< to busy_.address()
+        going,  ///< nothing more is sent there
+        gone,   ///< nothing more comes there, but what came may still wait
+    };
+    Connection connection_ = Connection::none;
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
     Time mtu_looked_{};
     bool sent_since_ = false;   ///< the MTU was looked at
     bool awaits_room_ = false;  ///< send() was refused
     bool watched_ = false;      ///< the wait handle knows the sockets
+    bool awake_ = true;         ///< nobody sleeps on the sockets
     Time hear_again_ = Time::never();
-    unsigned polls_of_host_ = 0;  ///< counts down to the next look at its socket
+    /// At the data socket, until the connected one is looked at: what the busy peer sent before.
+    unsigned data_looks_first_ = 0;
+    Time data_look_{};             ///< the next one is due, while there is a connected socket
+    unsigned looks_in_a_row_ = 0;  ///< that found something at the connected socket
+    unsigned polls_of_host_ = 0;   ///< counts down to the next look at its socket
 };
 
 }  // namespace via::device::udp

@@ -35,7 +35,8 @@ UdpPort::UdpPort(const UdpConfig& config)
       system_(*config.system),
       troubles_(system_),
       receiver_(system_),
-      sender_(system_, troubles_, config.place.index) {}
+      sender_(system_, troubles_, config.place.index),
+      busy_(config.busy_after) {}
 
 std::expected<std::unique_ptr<UdpPort>, std::string> UdpPort::open(const UdpConfig& config) {
     std::unique_ptr<UdpPort> port(new UdpPort(config));
@@ -58,21 +59,27 @@ Descriptor UdpPort::make_socket(std::uint16_t port) {
     return socket;
 }
 
-bool UdpPort::set_up_data_socket() {
-    const int fd = data_.get();
+/// Of those that connections' datagrams come to.
+bool UdpPort::set_up(const Descriptor& socket) {
+    const int fd = socket.get();
     const bool ipv6 = is_ipv6(nic_address());
     // Less room, or no joined datagrams: it works nevertheless.
     system_.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, socket_bytes_wanted);
     system_.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, socket_bytes_wanted);
     system_.setsockopt(fd, SOL_UDP, UDP_GRO, 1);
+    return system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1) ==
+               0 &&
+           system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP,
+                              ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+                              ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE) == 0;
+}
+
+bool UdpPort::set_up_data_socket() {
     int bytes = 0;
     SocketAddress bound;
     bound.length = sizeof bound.ipv6;
-    if (system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1) < 0 ||
-        system_.setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
-                           ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE) < 0 ||
-        system_.getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes) < 0 ||
-        system_.getsockname(fd, &bound.any, &bound.length) < 0)
+    if (!set_up(data_) || system_.getsockopt(data_.get(), SOL_SOCKET, SO_RCVBUF, &bytes) < 0 ||
+        system_.getsockname(data_.get(), &bound.any, &bound.length) < 0)
         return false;
     receive_room_ = static_cast<std::uint32_t>(bytes / room_divisor);
     data_address_ = from_socket(bound.any);
@@ -181,7 +188,8 @@ void UdpPort::look_at_mtu(Time now) {
 
 void UdpPort::service(Time now) {
     troubles_.read(data_.get());
-    polls_of_host_ = 0;
+    if (is_connected()) troubles_.read(connected_.get());
+    look_everywhere();
     hear_of_holder(now);
     if (now >= host_try_) try_host_port(now);
     if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "bench/clock.hpp"
 #include "bench/cpus.hpp"
@@ -11,7 +12,6 @@ namespace via::bench {
 namespace {
 
 constexpr int ask_timeout_ms = 30'000;
-constexpr int tuning_turns = 6;
 constexpr std::uint64_t small_bytes = 4096;
 
 // From the readings of both sides: first post by the one that has it, last receive likewise; both
@@ -133,18 +133,15 @@ private:
                                     : series.asked.spinners > 0      ? 20
                                                                      : 1;
         const std::int64_t wanted_ns = plan_.sample_ns * longer;
-        Effort effort{2, series.asked.size <= small_bytes ? 64u : 4u, 0};
-        double message_ns = 0;
-        for (int turn = 0; turn < tuning_turns; ++turn) {
-            auto raw = ask(series, effort);
+        const auto took = [&](std::uint64_t messages) -> Result<double> {
+            const auto raw = ask(series, {2, messages, 0});
             if (!raw) return std::unexpected(raw.error());
-            const double took_ns = std::max(elapsed_ns(series.asked, *raw), 1.0);
-            message_ns = took_ns / static_cast<double>(effort.messages);
-            const double short_by = static_cast<double>(wanted_ns) / took_ns;
-            if (short_by < 4) break;
-            effort.messages *= static_cast<std::uint64_t>(std::min(short_by, 32.0));
-        }
-        efforts_[s] = effort_for(series.asked, message_ns, wanted_ns);
+            return elapsed_ns(series.asked, *raw);
+        };
+        const auto message_ns =
+            tuned_message_ns(wanted_ns, series.asked.size <= small_bytes ? 64 : 4, took);
+        if (!message_ns) return std::unexpected(message_ns.error());
+        efforts_[s] = effort_for(series.asked, *message_ns, wanted_ns);
         return {};
     }
 
@@ -222,6 +219,24 @@ private:
 };
 
 }  // namespace
+
+Result<double> tuned_message_ns(std::int64_t wanted_ns, std::uint64_t first,
+                                const std::function<Result<double>(std::uint64_t)>& took) {
+    std::uint64_t messages = first;
+    double message_ns = 0;
+    bool filled = false;  // the time was, about, the turn before
+    for (int turn = 0; turn < tuning_turns; ++turn) {
+        const auto answer = took(messages);
+        if (!answer) return answer;
+        const double took_ns = std::max(*answer, 1.0);
+        message_ns = took_ns / static_cast<double>(messages);
+        const double short_by = static_cast<double>(wanted_ns) / took_ns;
+        if (std::exchange(filled, short_by < 4) && filled) break;
+        const double next = static_cast<double>(messages) * std::clamp(short_by, 0.1, 32.0);
+        messages = static_cast<std::uint64_t>(std::max(next, 1.0));
+    }
+    return message_ns;
+}
 
 std::size_t kept_in(const Series& series, Mode mode) {
     return static_cast<std::size_t>(

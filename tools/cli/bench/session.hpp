@@ -71,6 +71,12 @@ inline constexpr std::uint32_t tries_per_round = 4;
 Result<Outcome> run_session(Plan plan);
 
 // Pure, for run_session and its tests.
+inline constexpr int tuning_turns = 6;
+// What a message takes, ns, when as many pass as fill `wanted_ns`. `took` has so many pass and
+// tells how long it took. The first ones find no page and no line in its place, so they do not
+// decide.
+Result<double> tuned_message_ns(std::int64_t wanted_ns, std::uint64_t first,
+                                const std::function<Result<double>(std::uint64_t)>& took);
 std::size_t kept_in(const Series& series, Mode mode);
 bool is_complete(const std::vector<const Series*>& of_one_question, std::uint32_t rounds,
                  Wanted wanted);

@@ -90,6 +90,30 @@ TEST(Complete, EveryChannelNeedsItsRoundsInOneMode) {
     EXPECT_TRUE(is_complete({&b, &c}, 4, Wanted::both));
 }
 
+/// Messages of 4 us each; the first hundred take ten times as long.
+TEST(Tuned, TheFirstMessagesDoNotDecide) {
+    std::uint64_t passed = 0;
+    const auto took = [&](std::uint64_t messages) -> Result<double> {
+        double all_ns = 0;
+        for (std::uint64_t n = 0; n < messages; ++n) all_ns += passed++ < 100 ? 40'000 : 4'000;
+        return all_ns;
+    };
+    const auto message_ns = tuned_message_ns(5'000'000, 4, took);
+    ASSERT_TRUE(message_ns.has_value());
+    EXPECT_DOUBLE_EQ(*message_ns, 4'000);
+    EXPECT_LT(passed, 10'000u);
+}
+
+TEST(Tuned, AskedForOneThatTakesLongItAsksForFew) {
+    std::uint64_t passed = 0;
+    const auto took = [&](std::uint64_t messages) -> Result<double> {
+        passed += messages;
+        return static_cast<double>(messages) * 20e6;
+    };
+    EXPECT_DOUBLE_EQ(*tuned_message_ns(5'000'000, 64, took), 20e6);
+    EXPECT_LE(passed, 64u + 6u + 1u);
+}
+
 class SessionRun : public testing::Test {
 protected:
     void SetUp() override {
