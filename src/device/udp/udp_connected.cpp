@@ -12,6 +12,8 @@ namespace {
 
 /// Looks that take one small datagram each, until a full socket is empty.
 constexpr unsigned data_looks_first_max = 8192;
+/// So long may the kernel carry to the data socket what it looked up before there was another.
+constexpr Duration under_way_max = milliseconds(1);
 
 }  // namespace
 
@@ -46,6 +48,7 @@ void UdpPort::connect_to_busy_peer() {
     looks_in_a_row_ = 0;
     data_look_ = {};
     data_looks_first_ = data_looks_first_max;
+    data_first_until_ = system_.now() + under_way_max;
 }
 
 /// It was found empty, and nothing is sent by it any more. Connected elsewhere nothing comes to it,

@@ -58,6 +58,8 @@ protected:
     void connect() {
         send_many(b);
         a.take_all();
+        calls.present = calls.present + milliseconds(1);
+        a.take_all();  // the last look at the data socket first
         a.take_all();  // and looks everywhere once
         a.came.clear();
     }
@@ -252,12 +254,28 @@ TEST_F(UdpConnected, WhatTheBusyPeerSendsWhileItIsMadeOrGoesComesInOrder) {
     ASSERT_TRUE(a.hear(40));
     EXPECT_TRUE(a->is_connected());
     EXPECT_EQ(texts(), sent);
+    calls.present = calls.present + milliseconds(1);
+    a.take_all();
     send_many(c, 3);
     a.take_all();
     calls.present = calls.present + microseconds(2);
     ASSERT_TRUE(a.hear(80));
     EXPECT_FALSE(a->is_connected());
     EXPECT_EQ(texts(), sent);
+}
+
+/// The other one's stands for what was on its way to the data socket when the busy peer got its
+/// own.
+TEST_F(UdpConnected, WhatIsStillOnItsWayToTheDataSocketComesBeforeWhatTheConnectedOneHas) {
+    send_many(b);
+    a.take_all();
+    ASSERT_TRUE(a->is_connected());
+    calls.present = calls.present + microseconds(999);
+    EXPECT_EQ(look(), 0U);
+    send(b, a->data_address(), "after");
+    send(c, a->data_address(), "before");
+    ASSERT_TRUE(a.hear(2));
+    EXPECT_EQ(texts(), (std::vector<std::string>{"before", "after"}));
 }
 
 TEST_F(UdpConnected, WhoFloodsTheDataSocketKeepsTheBusyPeerWaitingForAsMuchAsItHoldsOnly) {

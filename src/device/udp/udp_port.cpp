@@ -81,7 +81,7 @@ void UdpPort::look() {
     if (data_looks_first_ != 0) {
         --data_looks_first_;
         if (find(data_, &data_habit_)) return;
-        data_looks_first_ = 0;
+        if (system_.now() >= data_first_until_) data_looks_first_ = 0;
     }
     if (is_connected()) {
         if (++looks_in_a_row_ > looks_in_a_row_max && connection_ != Connection::gone) {

@@ -137,8 +137,9 @@ private:
     bool watched_ = false;      ///< the wait handle knows the sockets
     bool awake_ = true;         ///< nobody sleeps on the sockets
     Time hear_again_ = Time::never();
-    /// At the data socket, until the connected one is looked at: what the busy peer sent before.
+    /// At the data socket, before the connected one is looked at: what the busy peer sent before.
     unsigned data_looks_first_ = 0;
+    Time data_first_until_{};      ///< they go on so long, even if they find nothing
     Time data_look_{};             ///< the next one is due, while there is a connected socket
     unsigned looks_in_a_row_ = 0;  ///< that found something at the connected socket
     unsigned polls_of_host_ = 0;   ///< counts down to the next look at its socket
