@@ -110,6 +110,15 @@ inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
     return length >= header_length_base && get<std::uint32_t>(bytes) == whole_send_word;
 }
 
+/// A frame of a message behind which more frames of it come.
+inline bool goes_on(const std::byte* bytes, std::size_t length) {
+    if (length < header_length_base) return false;
+    const auto kind = static_cast<FrameKind>(bytes[0]);
+    return kind >= FrameKind::send && kind <= FrameKind::read_reply &&
+           kind != FrameKind::read_request &&
+           (static_cast<std::uint8_t>(bytes[1]) & flag::last) == 0;
+}
+
 /// A send's frame that is neither its message's first nor its last, without immediate data.
 inline bool is_inner_send(const std::byte* bytes, std::size_t length) {
     constexpr std::uint32_t word =

@@ -310,5 +310,19 @@ TEST(FramePrinting, NeverWritesMoreThanItMay) {
     }
 }
 
+TEST(Frame, GoesOnIsToldOfPartsOfMessagesOnly) {
+    for (std::uint8_t kind = 1; kind <= frame_kind_max; ++kind)
+        for (const std::uint8_t flags : legal_flags(kind)) {
+            Bytes bytes{};
+            emit({.kind = static_cast<FrameKind>(kind), .flags = flags}, bytes.data());
+            const auto is = static_cast<FrameKind>(kind);
+            const bool part =
+                is == FrameKind::send || is == FrameKind::rdma_write || is == FrameKind::read_reply;
+            EXPECT_EQ(goes_on(bytes.data(), bytes.size()), part && (flags & flag::last) == 0)
+                << int{kind} << ' ' << int{flags};
+        }
+    EXPECT_FALSE(goes_on(nullptr, 0));
+}
+
 }  // namespace
 }  // namespace via::wire

@@ -41,6 +41,22 @@ TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_third_look_in_vain) {
 )");
 }
 
+TEST_F(Carrying, what_comes_of_a_message_that_goes_on_is_acknowledged_some_looks_later) {
+    ASSERT_EQ(a.send_run(std::string(2 * 600, 'm'), 600), 2U);
+    a.device->transmit(a.path);
+    a.device->notify();
+    network.now = network.now + microseconds(10);
+    EXPECT_EQ(b.turn(), 2U);
+    for (std::uint64_t looks = 1; looks < looks_for_the_rest; ++looks) {
+        EXPECT_EQ(b.turn(), 0U);
+        EXPECT_EQ(network.log.size(), 2U) << "the rest is on its way";
+        EXPECT_TRUE(b.device->has_work()) << "nobody falls asleep on it";
+    }
+    EXPECT_EQ(b.turn(), 0U);
+    EXPECT_FALSE(b.device->has_work());
+    EXPECT_EQ(network.log.size(), 3U) << "a sender may wait for room";
+}
+
 TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
     a.device->arm(Sleep::awake);
     const std::string message(100, 'x');

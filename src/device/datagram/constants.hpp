@@ -26,6 +26,9 @@ constexpr std::uint32_t ack_room_divisor = 8;
 /// From what came on, until it is acknowledged without an answer. Whoever waits for his own message
 /// to be done looks once or twice between an answer and what he says to it.
 constexpr std::uint64_t looks_for_an_answer = 3;
+/// The same behind the frame of a message that goes on: nobody waits for half a message, and what
+/// follows is being filled.
+constexpr std::uint64_t looks_for_the_rest = 24;
 /// Packets in which who leaves says what arrived: any may be lost, and nobody says it again.
 constexpr int last_acks = 3;
 
@@ -70,10 +73,10 @@ constexpr std::uint32_t room_of(std::uint32_t length) {
 // Filling a packet
 /// Bytes of a payload that is worth being sent from where it lies.
 constexpr std::uint32_t reference_least = 512;
-/// Bytes that leave before the turn ends: as many as one call of the kernel takes. Of the first
-/// ones fewer.
+/// Bytes that leave before the turn ends: as many as one call of the kernel takes.
 constexpr std::uint32_t burst_bytes = 65000;
-constexpr std::uint32_t first_burst_bytes = 16 * 1024;
+/// More than that is worth a second call where nothing is under way.
+constexpr std::uint32_t divided_least = 24 * 1024;
 constexpr std::uint32_t hands_over_least = 4;  ///< between two looks, of one who posts many
 constexpr std::uint32_t held_bytes_max = 1400;
 

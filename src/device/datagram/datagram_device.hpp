@@ -196,7 +196,7 @@ private:
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame);
-    void note_arrival(Path& path, std::uint32_t length, bool gap, Time now);
+    void note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now);
     void on_ack(Path& path, const wire::Ack& ack, Time now);
     void hear(Path& path, const wire::Ack& ack, Time now);
     void conclude(Path& path);

@@ -380,7 +380,7 @@ private:
             device->set_waiting_for_room(path);
             return false;
         }
-        wire::emit({.kind = wire::FrameKind::send}, slot.header);
+        wire::emit_whole_send(0, 0, slot.header);
         if (lends && slot.reference != nullptr) {
             lent.push_back(payload);
             *slot.reference = reinterpret_cast<const std::byte*>(lent.back().data());

@@ -5,6 +5,7 @@
 #include "device/datagram/datagram_device.hpp"
 #include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
+#include "wire/frame.hpp"
 
 namespace via::device::datagram {
 
@@ -28,7 +29,8 @@ bool DatagramDevice::take_common(const Incoming& in, Time now) {
     hand_up(*path,
             {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
-    note_arrival(*path, in.length, false, now);
+    note_arrival(*path, in.length, wire::goes_on(common.frame.data(), common.frame.size()), false,
+                 now);
     if (ack.count != 0) {
         if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
         hear(*path, ack, now);

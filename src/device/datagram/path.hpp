@@ -66,6 +66,7 @@ struct Path : AckLink, WaitLink {
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
     std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
     std::uint32_t run_end = ~0U;     ///< frame behind the last run: with it a long message goes on
+    bool divided = false;            ///< the run just made is not all of its message
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
     std::uint32_t long_timeouts = 0;
@@ -100,8 +101,9 @@ struct Path : AckLink, WaitLink {
     FrameOrder order;
     Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
-    std::uint64_t ack_look = 0;  ///< the last one that brought what wants an acknowledgement
-    Time ack_since{};            ///< when that was
+    /// The look from which on what came is acknowledged without an answer.
+    std::uint64_t ack_look = 0;
+    Time ack_since{};  ///< when that was
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
     /// What the last one named that left alone, until one that names as much is known to have come;

@@ -250,17 +250,21 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
     place_frames(*path, in, true);
     if (chunk_wants_ack_) {
         if (!path->owes_ack()) deadlines_.at_latest(path->id, now + ack_delay_max);
-        note_arrival(*path, in.length, gap, now);
+        const bool more =
+            !chunk_frames_.empty() &&
+            wire::goes_on(chunk_frames_.back().bytes.data(), chunk_frames_.back().bytes.size());
+        note_arrival(*path, in.length, more, gap, now);
     }
     if (chunk_has_ack_) on_ack(*path, chunk_.ack, now);
 }
 
-void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool gap, Time now) {
+/// `more`: the message goes on.
+void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
         ack_owed_.push_back(path);
     }
-    path.ack_look = look_;
+    path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
     path.ack_bytes += room_of(length);
     if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
@@ -269,7 +273,7 @@ void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool gap, Ti
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
-        if (look_ - path->ack_look < looks_for_an_answer) continue;
+        if (look_ < path->ack_look) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);

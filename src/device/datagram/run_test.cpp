@@ -62,21 +62,30 @@ TEST_F(Run, is_no_longer_than_the_window) {
     EXPECT_EQ(b.received, expected);
 }
 
-TEST_F(Run, is_short_where_a_message_begins_and_nothing_is_under_way) {
+TEST_F(Run, is_two_thirds_where_a_long_message_begins_and_nothing_is_under_way) {
     grow_window(200 * each);
-    const std::string message = std::string(100 * each, 'm');
+    constexpr std::uint32_t packet = each + 48;
+    const std::string message(40 * each, 'm');
     const std::uint32_t first = a.send_run(message, each);
-    EXPECT_LE(first * each, first_burst_bytes + each);
+    EXPECT_EQ(first, 40 * packet / 3 * 2 / packet);
+    a.device->transmit(a.path);
+    EXPECT_EQ(a.device->statistics(a.path).in_flight, first * packet) << "at once";
     publish();
     run(milliseconds(1));
     ASSERT_EQ(a.device->statistics(a.path).in_flight, 0U);
-    const std::uint32_t second = a.send_run(message, each);
-    EXPECT_EQ(second, burst_bytes / (each + 48)) << "as much as a call takes";
+    EXPECT_EQ(a.send_run(message, each), 40U) << "the same message goes on";
     publish();
     run(milliseconds(1));
     a.send("another");
     run(milliseconds(1));
-    EXPECT_EQ(a.send_run(message, each), first);
+    EXPECT_EQ(a.send_run(std::string(100 * each, 'm'), each), burst_bytes / packet)
+        << "as much as a call takes";
+    publish();
+    run(milliseconds(1));
+    a.send("another");
+    run(milliseconds(1));
+    constexpr std::uint32_t whole = divided_least / packet;
+    EXPECT_EQ(a.send_run(std::string(whole * each, 'm'), each), whole) << "not worth two calls";
     publish();
     run(milliseconds(1));
 }

@@ -1,6 +1,7 @@
 // The device's way out: frames into packets, packets to the port.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "device/datagram/datagram_device.hpp"
@@ -90,10 +91,14 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
         path.probe_credit != 0 || mutating())
         return;
-    // Small at a message's beginning: the peer works on it while we fill the next. Not further on,
-    // even if it has got all so far: then it waits for us, and each burst costs us a call.
+    // Two thirds at a message's beginning: the peer works on them while we fill the rest. Not
+    // further on, even if it has got all so far: then it waits for us, and each burst costs us a
+    // call.
     const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
-    const std::uint32_t burst = begins ? first_burst_bytes + length : burst_bytes;
+    const std::uint64_t all = std::uint64_t{slot.wanted} * length;
+    path.divided = begins && all > divided_least;
+    const auto burst = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(burst_bytes, path.divided ? all / 3 * 2 : burst_bytes));
     const auto fit = std::min<std::size_t>(burst / length, burst_.size());
     const std::size_t left = fit > staging_.datagrams() ? fit - staging_.datagrams() : 0;
     const std::uint64_t more = std::min(
@@ -117,10 +122,11 @@ void DatagramDevice::transmit(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr) return;
     path->reserved_new = 0;
+    const bool divided = std::exchange(path->divided, false);
     const std::size_t staged = staging_.datagrams();
     if (path->sent.packets_in_flight() == 0) {
         // The peer works on the first packets while we fill the others.
-        if (staging_.used() > first_burst_bytes) flush(port_->now());
+        if (divided || staging_.used() > divided_least) flush(port_->now());
         return;
     }
     // A call of the kernel costs as much as fifteen packets in it: whole bursts. A small message
