@@ -49,6 +49,10 @@ struct Frame {
     std::uint32_t length = 0;            ///< bytes in `bytes` that the peer sent (header first)
     const std::byte* payload = nullptr;  ///< separate payload, or nullptr: it follows the header
     std::uint32_t payload_length = 0;    ///< of the separate payload
+    /// So many frames, in order: their headers differ only in the offset, each payload_length
+    /// further on, and all have separate payloads of that length. Who calls receive() leaves 1 here.
+    std::uint32_t count = 1;
+    const std::byte* const* payloads = nullptr;  ///< of all of them, when there are several
     alignas(8) std::byte bytes[inline_max];  ///< header, and behind it a small payload
 };
 

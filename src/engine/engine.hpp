@@ -86,6 +86,12 @@ struct ReceivedFrame {
     std::size_t header_length = 0;       ///< bytes there; payload may follow the header in them
     const std::byte* payload = nullptr;  ///< separate payload, or nullptr
     std::size_t payload_length = 0;
+    /// So many frames of a message that goes on, which differ only in their place in it, each
+    /// further on by payload_length. Then all have separate payloads.
+    std::uint32_t count = 1;
+    const std::byte* const* payloads = nullptr;  ///< of all of them, when there are several
+
+    const std::byte* payload_of(std::uint32_t n) const { return n == 0 ? payload : payloads[n]; }
 };
 
 /// A peer asks for one of our segments; its VI has the right to.
@@ -434,7 +440,9 @@ private:
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
     static std::uint32_t length_of_write(Vi& vi, const Path& path);
     bool next_of_message(Vi& vi, const Path& path, FrameShape& shape);
-    static std::uint32_t run_length(Vi& vi, const Path& path);
+    static bool may_run(const Vi& vi, const Path& path);
+    std::uint32_t frames_of_message(Vi& vi, const Path& path) const;
+    void next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& shape);
     [[gnu::noinline]] bool reach_next(Vi& vi, FrameShape& shape);
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
@@ -470,6 +478,10 @@ private:
     /// Takes the one frame of a common message. False: nothing was done, it goes the general way.
     bool take_plain(PathId path, const ReceivedFrame& frame);
     bool take_inner(PathId path, const ReceivedFrame& frame);
+    static void place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter);
+    bool take_inner_write(Vi& vi, const ReceivedFrame& frame);
+    bool take_inner_reply(Vi& vi, const ReceivedFrame& frame);
+    FrameVerdict take_singly(PathId path, const ReceivedFrame& frame);
 
     // inbound.cpp
     Vi* connected_vi(PathId path, std::uint32_t number);
@@ -483,6 +495,7 @@ private:
                        std::size_t length);
     FrameVerdict finish_message(Vi& vi, const wire::Header& header);
     FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
+    static bool find_read(Vi& vi, queue::Cursor& at);
     FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
                                std::size_t length);
     void refuse_receive(Vi& vi, const wire::Header& header);
@@ -531,6 +544,7 @@ private:
     std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
+    bool next_allowed_ = false;  ///< the memory that the next answer to a read comes from
     std::byte* direct_ = nullptr;  ///< where the current message's bytes go without frames
     std::vector<AttachQuestion> questions_;
     List<Vi, FetchLink> fetches_;

@@ -1,5 +1,8 @@
 // From frames to memory and completions. The checks stand in the specification's order: version
 // and kind (wire), VI, sequence, protection, length.
+#include <algorithm>
+#include <cstring>
+
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
 #include "memory/copy.hpp"
@@ -32,11 +35,12 @@ Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
 }
 
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
-    counters_.add(Counter::frames_received);
+    counters_.add(Counter::frames_received, frame.count);
     if (wire::is_whole_send(frame.header, frame.header_length) && take_plain(id, frame))
         return FrameVerdict::taken;
-    if (wire::is_inner_send(frame.header, frame.header_length) && take_inner(id, frame))
+    if (wire::is_inner(frame.header, frame.header_length) && take_inner(id, frame))
         return FrameVerdict::taken;
+    if (frame.count != 1) return take_singly(id, frame);
     wire::Header header;
     const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
     if (error != wire::ParseError::none) return hostile(wire::to_string(error));
@@ -189,26 +193,83 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
 }
 
-/// The next frame of a send that is being placed, neither first nor last. False: it is none, or not
-/// all is well with it, and on_message() says what.
+/// The next frames of a message that is being placed, or of an answer, neither first nor last.
+/// False: they are none, or not all is well with them, and on_message() or on_read_reply() says
+/// what.
 bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
     Vi* const vi = connected_vi(id, wire::get<std::uint32_t>(frame.header + 4));
-    if (mutating() || translations_ != nullptr || frame.payload == nullptr || vi == nullptr ||
-        !vi->placing || vi->placing_kind != wire::FrameKind::send || vi->discarding ||
-        vi->given_up || !vi->reliable() || static_cast<FetchLink&>(*vi).linked() ||
+    if (mutating() || translations_ != nullptr || frame.payload == nullptr ||
+        frame.payload_length == 0 || vi == nullptr || vi->given_up || !vi->reliable())
+        return false;
+    const auto kind = static_cast<wire::FrameKind>(frame.header[0]);
+    if (kind == wire::FrameKind::read_reply) return take_inner_reply(*vi, frame);
+    const std::uint64_t length = frame.count * std::uint64_t{frame.payload_length};
+    if (!vi->placing || vi->placing_kind != kind || vi->discarding ||
+        static_cast<FetchLink&>(*vi).linked() ||
         wire::get<std::uint32_t>(frame.header + 8) != vi->expected_message ||
         wire::get<std::uint32_t>(frame.header + 16) != vi->placing_length ||
-        wire::get<std::uint32_t>(frame.header + 20) != vi->placed || frame.payload_length == 0 ||
-        frame.payload_length >= vi->placing_length - vi->placed)
+        wire::offset_of(frame.header) != vi->placed || length >= vi->placing_length - vi->placed)
         return false;
-    counters_.add(Counter::bytes_received, frame.payload_length);
-    const std::byte* from = frame.payload;
-    vi->scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
-        memory::place(to, from, bytes);
-        from += bytes;
-    });
-    vi->placed += static_cast<std::uint32_t>(frame.payload_length);
+    if (kind == wire::FrameKind::rdma_write) {
+        if (!take_inner_write(*vi, frame)) return false;
+    } else {
+        place_run(frame, vi->scatter);
+    }
+    vi->placed += static_cast<std::uint32_t>(length);
+    counters_.add(Counter::bytes_received, length);
     return true;
+}
+
+void Engine::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
+    for (std::uint32_t n = 0; n < frame.count; ++n) {
+        const std::byte* from = frame.payload_of(n);
+        scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
+            memory::place(to, from, bytes);
+            from += bytes;
+        });
+    }
+}
+
+bool Engine::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
+    const std::uint64_t to = vi.target_address + vi.placed;
+    if (!memory_.check(vi.target_handle, to, frame.count * frame.payload_length, vi.attributes.tag,
+                       memory::Access::remote_write))
+        return false;
+    for (std::uint32_t n = 0; n < frame.count; ++n)
+        memory::place(reinterpret_cast<std::byte*>(to) + n * frame.payload_length,
+                      frame.payload_of(n), frame.payload_length);
+    return true;
+}
+
+bool Engine::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
+    queue::Cursor at;
+    if (vi.read_placed == 0 || !find_read(vi, at)) return false;
+    const queue::WorkEntry& entry = at.cell();
+    const std::uint64_t length = frame.count * std::uint64_t{frame.payload_length};
+    if (wire::get<std::uint32_t>(frame.header + 36) != entry.message ||
+        wire::get<std::uint32_t>(frame.header + 16) != entry.length ||
+        wire::offset_of(frame.header) != vi.read_placed || length >= entry.length - vi.read_placed)
+        return false;
+    place_run(frame, vi.read_scatter);
+    vi.read_placed += static_cast<std::uint32_t>(length);
+    counters_.add(Counter::bytes_received, length);
+    return true;
+}
+
+/// Several frames one by one, as if they had come so.
+FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
+    counters_.subtract(Counter::frames_received, frame.count);
+    FrameVerdict verdict = FrameVerdict::taken;
+    std::byte header[wire::header_length_remote];
+    std::memcpy(header, frame.header, frame.header_length);
+    for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
+        const auto further = static_cast<std::uint32_t>(n * frame.payload_length);
+        wire::put_offset(header, wire::offset_of(frame.header) + further);
+        const FrameVerdict one =
+            on_frame(id, {header, frame.header_length, frame.payload_of(n), frame.payload_length});
+        verdict = std::max(verdict, one);
+    }
+    return verdict;
 }
 
 /// The peer wrote to a segment that it attached to, and tells the program by immediate data.
@@ -354,17 +415,22 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
     return FrameVerdict::taken;
 }
 
+/// The oldest of our reads that waits for its answer, or for the rest of it. False: none does.
+bool Engine::find_read(Vi& vi, queue::Cursor& at) {
+    queue::WorkQueue& work = vi.send.work;
+    for (at = work.oldest(); at.position() != work.current().position(); at.pass()) {
+        const queue::WorkEntry& entry = at.cell();
+        if (operation_of(entry) == queue::control::rdma_read &&
+            (entry.status & queue::status::done) == 0)
+            return true;
+    }
+    return false;
+}
+
 FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
                                    std::size_t length) {
-    queue::WorkQueue& work = vi.send.work;
-    queue::Cursor at = work.oldest();
-    const auto is_waiting_read = [](const queue::WorkEntry& entry) {
-        return operation_of(entry) == queue::control::rdma_read &&
-               (entry.status & queue::status::done) == 0;
-    };
-    while (at.position() != work.current().position() && !is_waiting_read(at.cell())) at.pass();
-    if (at.position() == work.current().position())
-        return break_rule(vi, header, "an answer to no read");
+    queue::Cursor at;
+    if (!find_read(vi, at)) return break_rule(vi, header, "an answer to no read");
     queue::WorkEntry& entry = at.cell();
     const bool first = header.has(wire::flag::first);
     const bool last = header.has(wire::flag::last);

@@ -97,13 +97,28 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
         if (vi.state_now() != ViState::connected) return false;
     }
     if (vi.reads_count != 0 && (!message || vi.reply_next)) {
-        const Vi::Read& read = vi.reads[vi.reads_first];
-        next_ = Piece::read_reply;
-        next_length_ = std::min(read.length - read.done, path.payload_max);
-        shape = {wire::header_length_remote, next_length_};
+        next_of_reply(vi, path, !message, shape);
         return true;
     }
     return message;
+}
+
+/// `alone`: the VI has no message to send in turn with its answers.
+void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& shape) {
+    const Vi::Read& read = vi.reads[vi.reads_first];
+    const std::uint32_t left = read.length - read.done;
+    next_ = Piece::read_reply;
+    next_length_ = std::min(left, path.payload_max);
+    shape = {wire::header_length_remote, next_length_};
+    // The region may have been deregistered since the request was granted. Who deregisters it now
+    // waits for the end of the turn.
+    next_allowed_ = read.length == 0 || mutated(Mutation::skip_reply_check) ||
+                    (memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
+                                   memory::Access::remote_read) &&
+                     reach(read.handle, read.address + read.done, next_length_));
+    if (next_allowed_ && alone && next_length_ < left && translations_ == nullptr &&
+        may_run(vi, path))
+        shape.count = (left - 1) / next_length_;
 }
 
 /// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
@@ -157,26 +172,39 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
             next_length_ = direct_ != nullptr ? 0 : length_of_write(vi, path);
             shape.header_length = wire::header_length_remote;
             shape.payload_length = next_length_;
+            shape.count = frames_of_message(vi, path);
             return true;
         default:
             next_length_ = std::min(entry.length - vi.cut, path.payload_max);
             shape.header_length = next_length_ == entry.length ? wire::header_length_base
                                                                : wire::header_length_extent;
             shape.payload_length = next_length_;
-            if (next_length_ < entry.length) shape.count = run_length(vi, path);
+            shape.count = frames_of_message(vi, path);
             return true;
     }
 }
 
-/// Frames of the current send that are full, lie in one segment and are not the message's last,
-/// while nobody else wants to send.
-std::uint32_t Engine::run_length(Vi& vi, const Path& path) {
+/// Several frames of a message at once: while nobody else wants to send.
+bool Engine::may_run(const Vi& vi, const Path& path) {
+    return path.retransmits && vi.reliable() &&
+           static_cast<const ActiveLink&>(vi).next == static_cast<const ActiveLink&>(vi).previous;
+}
+
+/// Frames of the current message from the next one on that are as long as it, lie in one segment
+/// and are not the message's last.
+std::uint32_t Engine::frames_of_message(Vi& vi, const Path& path) const {
     const queue::WorkEntry& entry = vi.send.work.current().cell();
-    if (!path.retransmits || !vi.reliable() || vi.reads_count != 0 ||
-        static_cast<const ActiveLink&>(vi).next != static_cast<const ActiveLink&>(vi).previous)
+    const std::uint32_t left = entry.length - vi.cut;
+    if (next_length_ == 0 || left <= next_length_ || vi.reads_count != 0 || !may_run(vi, path))
         return 1;
-    const std::uint32_t together = std::min(entry.length - vi.cut - 1, vi.gather.together());
-    return std::max(together / path.payload_max, 1U);
+    // Of a write, the first frame may be the one that brings the others to where a word begins.
+    if (operation_of(entry) == queue::control::rdma_write &&
+        (entry.segments[0].address + vi.cut + next_length_ + path.payload_max) %
+                sizeof(std::uint64_t) !=
+            path.payload_max - next_length_)
+        return 1;
+    const std::uint32_t together = std::min(left - 1, vi.gather.together());
+    return std::max(together / next_length_, 1U);
 }
 
 /// Is there a descriptor that can be started now? Faulty ones are completed on the way.
@@ -352,11 +380,6 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
 
 void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
-    // The region may have been deregistered since the request was granted.
-    const bool allowed = read.length == 0 || mutated(Mutation::skip_reply_check) ||
-                         (memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
-                                        memory::Access::remote_read) &&
-                          reach(read.handle, read.address + read.done, next_length_));
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;
@@ -367,7 +390,7 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     header.message_length = read.length;
     header.offset = read.done;
     header.read_number = read.number;
-    if (!allowed) {
+    if (!next_allowed_) {
         // The room is lent already: the refusal travels in this frame's place.
         header.kind = wire::FrameKind::nak;
         header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
@@ -380,10 +403,14 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
         return;
     }
     wire::emit(header, room.header);
-    // Copied: its owner may write to it at any time, and what the device sums up must be what it
-    // sends.
-    memory::gather(room.payload, reinterpret_cast<const std::byte*>(read.address) + read.done,
-                   next_length_, room.stream);
+    const std::byte* const from = reinterpret_cast<const std::byte*>(read.address) + read.done;
+    if (room.reference != nullptr) {
+        // Its owner may write to it between checksum and sending: then the frame is lost, and
+        // copied when it is sent again.
+        *room.reference = from;
+    } else {
+        memory::gather(room.payload, from, next_length_, room.stream);
+    }
     counters_.add(Counter::bytes_sent, next_length_);
     read.done += next_length_;
     vi.reply_next = false;

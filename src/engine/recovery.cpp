@@ -28,25 +28,34 @@ void Engine::emit_recorded(Path& path, const FrameRoom& room) {
                        record.header.kind != wire::FrameKind::read_request;
 }
 
-/// The frames behind the first of a run: the same again, further on in their message.
+/// The frames behind the first of a run: the same again, further on in their message, or in the
+/// memory that the peer reads.
 void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
-    const FrameRecord& first = *path.under_way.find(room.number);
+    const FrameRecord first = *path.under_way.find(room.number);
+    const bool reply = first.source == FrameRecord::Source::region;
     wire::Header header = first.header;
     header.flags &= static_cast<std::uint8_t>(~wire::flag::first);
-    const queue::Cursor entry = first.entry;
     const std::uint32_t length = first.payload_length;
     for (std::uint32_t n = 1; n < room.count; ++n) {
-        header.offset = vi.cut;
-        vi.cut += length;
+        header.offset += length;
         wire::emit(header, room.header + std::size_t{n} * room.stride);
         FrameRecord& record = path.under_way.add(room.number + n);
         record.header = header;
-        record.source = FrameRecord::Source::entry;
-        record.entry = entry;
-        record.vi = vi.number();
+        record.source = first.source;
+        record.entry = first.entry;
+        record.vi = first.vi;
         record.payload_length = length;
+        if (!reply) continue;
+        record.address = first.address + std::uint64_t{n} * length;
+        record.handle = first.handle;
     }
-    vi.gather.take(std::uint64_t{room.count - 1} * length, [](const std::byte*, std::size_t) {});
+    const std::uint32_t more = (room.count - 1) * length;
+    if (reply) {
+        vi.reads[vi.reads_first].done += more;
+    } else {
+        vi.cut += more;
+        vi.gather.take(more, [](const std::byte*, std::size_t) {});
+    }
     counters_.add(Counter::frames_sent, room.count - 1);
     counters_.add(Counter::bytes_sent, std::uint64_t{room.count - 1} * length);
 }

@@ -122,10 +122,14 @@ inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& t
         for (std::size_t n = 0; n < count; ++n) {
             const device::Frame& frame = frames_[n];
             const engine::PathId id = path_id(index, frame.path);
+            const std::uint32_t several = frame.count;
+            turn.frames += several;
+            if (several != 1) frames_[n].count = 1;  // most devices leave it alone
             if (id >= paths_.size() || paths_[id].condemned) continue;
-            bytes += frame.length + frame.payload_length;
+            bytes += (frame.length + frame.payload_length) * several;
             const engine::FrameVerdict verdict = engine_.on_frame(
-                id, {frame.bytes, frame.length, frame.payload, frame.payload_length});
+                id, {frame.bytes, frame.length, frame.payload, frame.payload_length, several,
+                     frame.payloads});
             if (verdict == engine::FrameVerdict::refused)
                 attendant_.refused(engine_.last_refusal());
             if (verdict == engine::FrameVerdict::fetched ||
@@ -136,7 +140,6 @@ inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& t
             device.condemn(frame.path, engine_.last_refusal());
         }
         if (device.release()) published_ = true;  // a peer may wait for the room
-        turn.frames += static_cast<std::uint32_t>(count);
         if (count < frames_.size()) return;
     }
     turn.more = true;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "wire/bytes.hpp"
+#include "wire/frame.hpp"
 #include "wire/packet.hpp"
 
 namespace via::wire {
@@ -121,6 +122,28 @@ bool read_common(std::span<const std::byte> packet, CommonPacket& common, Ack& a
 
 bool has_checksum(std::span<const std::byte> packet) {
     return get<std::uint32_t>(packet.data()) == crc32c(packet.subspan(4));
+}
+
+bool follows(std::span<const std::byte> first, std::span<const std::byte> second) {
+    constexpr std::size_t number_at = packet_prefix_length;
+    constexpr std::size_t frame_number_at = data_header_length + chunk_prefix_length;
+    constexpr std::size_t frame_at = data_header_length + frame_chunk_overhead;
+    if (first.size() != second.size() || first.size() < frame_at + header_length_remote)
+        return false;
+    const std::byte* const a = first.data();
+    const std::byte* const b = second.data();
+    if (get<std::uint32_t>(a + data_header_length) !=
+        chunk_word(ChunkKind::frame, chunk_flag::reliable, first.size() - data_header_length))
+        return false;  // something stands behind the frame
+    const auto payload_length = static_cast<std::uint32_t>(
+        first.size() - frame_at - header_length(get<std::uint8_t>(a + frame_at + 1)));
+    return get<std::uint32_t>(a + 4) == get<std::uint32_t>(b + 4) &&
+           get<std::uint64_t>(a + 8) == get<std::uint64_t>(b + 8) &&
+           get<std::uint64_t>(b + number_at) - get<std::uint64_t>(a + number_at) == 1 &&
+           get<std::uint32_t>(a + data_header_length) ==
+               get<std::uint32_t>(b + data_header_length) &&
+           get<std::uint32_t>(b + frame_number_at) - get<std::uint32_t>(a + frame_number_at) == 1 &&
+           continues(a + frame_at, b + frame_at, payload_length);
 }
 
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to) {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "wire/bytes.hpp"
 
@@ -119,11 +120,35 @@ inline bool goes_on(const std::byte* bytes, std::size_t length) {
            (static_cast<std::uint8_t>(bytes[1]) & flag::last) == 0;
 }
 
-/// A send's frame that is neither its message's first nor its last, without immediate data.
-inline bool is_inner_send(const std::byte* bytes, std::size_t length) {
-    constexpr std::uint32_t word =
-        static_cast<std::uint32_t>(FrameKind::send) | flag::extent << 8 | protocol_version << 16;
-    return length == header_length_extent && get<std::uint32_t>(bytes) == word;
+/// A frame that is neither its message's first nor its last, of a message that goes on by itself,
+/// without immediate data.
+inline bool is_inner(const std::byte* bytes, std::size_t length) {
+    constexpr auto word = [](FrameKind kind, std::uint8_t flags) {
+        return static_cast<std::uint32_t>(kind) | std::uint32_t{flags} << 8 |
+               std::uint32_t{protocol_version} << 16;
+    };
+    if (length < header_length_extent) return false;
+    const auto begins = get<std::uint32_t>(bytes);
+    return begins == word(FrameKind::send, flag::extent) ||
+           begins == word(FrameKind::rdma_write, flag::extent | flag::remote) ||
+           begins == word(FrameKind::read_reply, flag::extent | flag::remote);
+}
+
+/// Where the frame's payload lies in its message; of frames with an extent.
+inline std::uint32_t offset_of(const std::byte* bytes) { return get<std::uint32_t>(bytes + 20); }
+inline void put_offset(std::byte* bytes, std::uint32_t offset) { put(bytes + 20, offset); }
+
+/// Is the second frame's header the same as the first one's, an inner frame's, but for a place
+/// `payload_length` further on in the message?
+inline bool continues(const std::byte* first, const std::byte* second,
+                      std::uint32_t payload_length) {
+    const std::uint32_t length =
+        header_length(std::to_integer<std::uint8_t>(first[1]));
+    return std::memcmp(first, second, 20) == 0 &&
+           offset_of(second) - offset_of(first) == payload_length &&
+           (length == header_length_extent ||
+            std::memcmp(first + header_length_extent, second + header_length_extent,
+                        header_length_remote - header_length_extent) == 0);
 }
 
 enum class ParseError : std::uint8_t { none, truncated, version, kind, flags };

@@ -217,6 +217,10 @@ struct CommonPacket {
 bool read_common(std::span<const std::byte> packet, CommonPacket& common, Ack& ack);
 /// Does the checksum of a packet that is long enough hold?
 bool has_checksum(std::span<const std::byte> packet);
+/// Is `second` what comes behind the common packet `first`, whose frame is an inner one, as a long
+/// message goes on: of the same length and path, with the next packet and frame number, and a frame
+/// that continues() the other? Neither checksum is looked at.
+bool follows(std::span<const std::byte> first, std::span<const std::byte> second);
 
 /// Each writes one chunk to the beginning of `to`, which is long enough, and returns its length.
 std::uint32_t emit_ack_chunk(const Ack& ack, std::byte* to);

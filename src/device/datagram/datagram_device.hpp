@@ -196,7 +196,8 @@ private:
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame);
-    void note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now);
+    void note_arrival(Path& path, std::uint32_t room, bool more, bool gap, Time now);
+    void acknowledge_in_time(Path& path) const;
     void on_ack(Path& path, const wire::Ack& ack, Time now);
     void hear(Path& path, const wire::Ack& ack, Time now);
     void conclude(Path& path);
@@ -210,7 +211,8 @@ private:
     void deliver(const Ready& ready, Frame& frame);
 
     // The common packet's short way (lone.cpp)
-    bool take_common(const Incoming& in, Time now);
+    Path* take_common(const Incoming& in, Time now);
+    std::uint32_t take_run(Path& path, std::size_t first, std::size_t end);
     bool send_lone(Time now);
 
     // Sending (sending.cpp)
@@ -290,6 +292,7 @@ private:
     bool chunk_wants_ack_ = false;
     Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest
     NumberedQueue<Ready> ready_;
+    std::array<const std::byte*, 64> payloads_;  ///< of frames of runs; places as in incoming_
     std::vector<FrameOrder::Held> lent_kept_;  ///< kept frames that were handed up
     NumberedQueue<Reaped> reaped_;
 

@@ -417,8 +417,12 @@ private:
                             frame.length - header);
         if (frame.payload_length != 0)
             payload.append(reinterpret_cast<const char*>(frame.payload), frame.payload_length);
-        received.push_back(payload);
-        if (on_message) on_message(payload);
+        for (std::uint32_t n = 0;;) {
+            received.push_back(payload);
+            if (on_message) on_message(payload);
+            if (++n >= frame.count) break;
+            payload.assign(reinterpret_cast<const char*>(frame.payloads[n]), frame.payload_length);
+        }
     }
 
     Network& network_;

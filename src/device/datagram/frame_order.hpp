@@ -47,8 +47,8 @@ public:
         frames_[slot(number)] = frame;
         ++held_;
     }
-    /// The next frame was handed up.
-    void advance() { ++next_; }
+    /// The next frames were handed up.
+    void advance(std::uint32_t count = 1) { next_ += count; }
     /// Takes the next frame if it is here.
     bool take(Held& frame) {
         if (!is_held(next_)) return false;

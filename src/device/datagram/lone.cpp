@@ -5,21 +5,22 @@
 #include "device/datagram/datagram_device.hpp"
 #include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
+#include "device/datagram/search.hpp"
 #include "wire/frame.hpp"
 
 namespace via::device::datagram {
 
-/// False: nothing was done, it goes the general way.
-bool DatagramDevice::take_common(const Incoming& in, Time now) {
+/// nullptr: nothing was done, it goes the general way.
+Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     const std::span<const std::byte> packet{in.bytes, in.length};
     wire::CommonPacket common;
     wire::Ack& ack = chunk_.ack;
-    if (mutating() || !wire::read_common(packet, common, ack)) return false;
+    if (mutating() || !wire::read_common(packet, common, ack)) return nullptr;
     Path* const path = path_at(identifiers_.find(common.connection));
     if (path == nullptr || path->stage != Path::Stage::up || !(path->peer == in.from) ||
         !path->received.is_next(common.number) || !path->order.is_next(common.frame_number) ||
         (ack.count != 0 && !path->sent.plausible(ack)) || !wire::has_checksum(packet))
-        return false;
+        return nullptr;
     ++totals_.datagrams;
     path->received.add_next();
     path->largest_came = path->last_heard = now;
@@ -29,14 +30,48 @@ bool DatagramDevice::take_common(const Incoming& in, Time now) {
     hand_up(*path,
             {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
-    note_arrival(*path, in.length, wire::goes_on(common.frame.data(), common.frame.size()), false,
+    note_arrival(*path, room_of(in.length), wire::goes_on(common.frame.data(), common.frame.size()), false,
                  now);
     if (ack.count != 0) {
         if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
         hear(*path, ack, now);
     }
     settle_later(*path);
-    return true;
+    return path;
+}
+
+/// The packets behind the common one in incoming_[first], of `path`, as far as its message goes on in
+/// them: they are handed up as one. Returns how many there are.
+std::uint32_t DatagramDevice::take_run(Path& path, std::size_t first, std::size_t end) {
+    constexpr std::size_t frame_at = wire::data_header_length + wire::frame_chunk_overhead;
+    const auto bytes_of = [](const Incoming& in) { return std::span(in.bytes, in.length); };
+    const Incoming& begin = incoming_[first];
+    const std::byte* const frame = begin.bytes + frame_at;
+    if (begin.length <= frame_at + Frame::inline_max ||
+        !wire::is_inner(frame, begin.length - frame_at))
+        return 0;
+    const std::uint32_t payload_at =
+        frame_at + wire::header_length(std::to_integer<std::uint8_t>(frame[1]));
+    std::size_t n = first;
+    payloads_[n] = begin.bytes + payload_at;
+    while (n + 1 < end && incoming_[n + 1].from == begin.from &&
+           wire::follows(bytes_of(incoming_[n]), bytes_of(incoming_[n + 1])) &&
+           wire::has_checksum(bytes_of(incoming_[n + 1]))) {
+        ++n;
+        payloads_[n] = incoming_[n].bytes + payload_at;
+    }
+    const auto more = static_cast<std::uint32_t>(n - first);
+    if (more == 0) return 0;
+    totals_.datagrams += more;
+    path.counts.packets_received += more;
+    path.received.add_next(more);
+    path.order.advance(more);
+    path.ack_bytes += more * room_of(begin.length);
+    acknowledge_in_time(path);
+    Ready& ready = ready_[ready_.end() - 1];
+    ready.count = 1 + more;
+    ready.payloads = &payloads_[first];
+    return more;
 }
 
 /// All that is staged is one packet: it leaves, then it is recorded. False: nothing was done.

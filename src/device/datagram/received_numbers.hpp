@@ -18,8 +18,8 @@ public:
     bool is_next(std::uint64_t number) const {
         return count_ != 0 && number == ranges_[0].last + 1;
     }
-    /// The same as add() of it: nothing is missing that was not missed.
-    void add_next() { ++ranges_[0].last; }
+    /// The same as add() of it, and of those behind it: nothing is missing that was not missed.
+    void add_next(std::uint32_t count = 1) { ranges_[0].last += count; }
     /// A number not seen before. True: it shows that others are missing that were not missed yet.
     bool add(std::uint64_t number);
     /// Ranges from the largest number down; not for an empty set.

@@ -34,7 +34,10 @@ bool DatagramDevice::poll() {
     if (!burst_taken_) return false;
     looked_at_ = port_->now();
     for (std::size_t n = 0; n < count; ++n) {
-        if (take_common(incoming_[n], looked_at_)) continue;
+        if (Path* const path = take_common(incoming_[n], looked_at_)) {
+            n += take_run(*path, n, count);
+            continue;
+        }
         settle();
         on_datagram(incoming_[n], looked_at_);
     }
@@ -159,6 +162,7 @@ void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame) {
     Ready& ready = ready_.add();
     ready.path = path.id;
     ready.frame = frame;
+    ready.count = 1;
 }
 
 /// In the order of numbers, whatever was put into the packet first; else as they stand there.
@@ -253,20 +257,25 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         const bool more =
             !chunk_frames_.empty() &&
             wire::goes_on(chunk_frames_.back().bytes.data(), chunk_frames_.back().bytes.size());
-        note_arrival(*path, in.length, more, gap, now);
+        note_arrival(*path, room_of(in.length), more, gap, now);
     }
     if (chunk_has_ack_) on_ack(*path, chunk_.ack, now);
 }
 
-/// `more`: the message goes on.
-void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now) {
+/// `room`: that it took; `more`: the message goes on.
+void DatagramDevice::note_arrival(Path& path, std::uint32_t room, bool more, bool gap, Time now) {
     if (!path.owes_ack()) {
         path.ack_since = now;
         ack_owed_.push_back(path);
     }
     path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
-    path.ack_bytes += room_of(length);
-    if (gap || path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
+    path.ack_bytes += room;
+    path.ack_now = path.ack_now || gap;
+    acknowledge_in_time(path);
+}
+
+void DatagramDevice::acknowledge_in_time(Path& path) const {
+    if (path.ack_bytes >= port_->receive_room() / ack_room_divisor) path.ack_now = true;
 }
 
 /// Nobody answered, and looks brought nothing more: acknowledgements leave alone.
@@ -444,6 +453,8 @@ void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     frame.length = wire::header_length(wire::get<std::uint8_t>(ready.frame.bytes + 1));
     frame.payload = ready.frame.bytes + frame.length;
     frame.payload_length = ready.frame.length - frame.length;
+    frame.count = ready.count;
+    frame.payloads = ready.payloads;
     std::memcpy(frame.bytes, ready.frame.bytes, Path::frame_header_max);  // at most that long
 }
 
