@@ -50,10 +50,11 @@ struct Frame {
     const std::byte* payload = nullptr;  ///< separate payload, or nullptr: it follows the header
     std::uint32_t payload_length = 0;    ///< of the separate payload
     /// So many frames, in order: their headers differ only in the offset, each payload_length
-    /// further on, and all have separate payloads of that length. Who calls receive() leaves 1 here.
+    /// further on, and all have separate payloads of that length. Who calls receive() leaves 1
+    /// here.
     std::uint32_t count = 1;
     const std::byte* const* payloads = nullptr;  ///< of all of them, when there are several
-    alignas(8) std::byte bytes[inline_max];  ///< header, and behind it a small payload
+    alignas(8) std::byte bytes[inline_max];      ///< header, and behind it a small payload
 };
 
 /// Room for one frame, lent by reserve() until transmit() or abandon(). The last three matter to

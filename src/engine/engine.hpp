@@ -544,7 +544,7 @@ private:
     std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
-    bool next_allowed_ = false;  ///< the memory that the next answer to a read comes from
+    bool next_allowed_ = false;    ///< the memory that the next answer to a read comes from
     std::byte* direct_ = nullptr;  ///< where the current message's bytes go without frames
     std::vector<AttachQuestion> questions_;
     List<Vi, FetchLink> fetches_;

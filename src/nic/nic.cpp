@@ -127,9 +127,9 @@ inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& t
             if (several != 1) frames_[n].count = 1;  // most devices leave it alone
             if (id >= paths_.size() || paths_[id].condemned) continue;
             bytes += (frame.length + frame.payload_length) * several;
-            const engine::FrameVerdict verdict = engine_.on_frame(
-                id, {frame.bytes, frame.length, frame.payload, frame.payload_length, several,
-                     frame.payloads});
+            const engine::FrameVerdict verdict =
+                engine_.on_frame(id, {frame.bytes, frame.length, frame.payload,
+                                      frame.payload_length, several, frame.payloads});
             if (verdict == engine::FrameVerdict::refused)
                 attendant_.refused(engine_.last_refusal());
             if (verdict == engine::FrameVerdict::fetched ||

@@ -361,6 +361,76 @@ void expect_same_common(const Bytes& packet, int& found) {
     ASSERT_EQ(ack.ranges[0].there, expected_ack.ranges[0].there);
 }
 
+/// A sealed packet with one frame from inside a message.
+Bytes inner_packet(std::uint64_t number, std::uint32_t frame, const Header& header,
+                   std::size_t payload) {
+    Bytes content(header_length(header.flags) + payload, std::byte{7});
+    emit(header, content.data());
+    Packet packet;
+    packet.frame(true, frame, content);
+    return packet.sealed(5, number);
+}
+
+TEST(Chunk, APacketFollowsAnotherOnlyIfItIsTheNextOfItsMessage) {
+    for (const bool write : {false, true}) {
+        Header header;
+        header.kind = write ? FrameKind::rdma_write : FrameKind::send;
+        header.flags = flag::extent;
+        if (write) header.flags |= flag::remote;
+        header.vi = 0x10002;
+        header.message = 9;
+        header.message_length = 5000;
+        header.offset = 300;
+        header.remote_address = 0x1234;
+        constexpr std::uint32_t payload = 100;
+        const Bytes first = inner_packet(17, ~0U, header, payload);
+        header.offset += payload;
+        const Bytes second = inner_packet(18, 0, header, payload);
+        EXPECT_TRUE(follows(first, second)) << "frame numbers come round";
+        EXPECT_FALSE(follows(second, first));
+        EXPECT_FALSE(follows(first, first));
+        // Every bit of packet, chunk and frame header counts; checksum and payload do not.
+        const std::size_t headers = second.size() - payload;
+        for (std::size_t at = 4; at < headers; ++at) {
+            for (int bit = 0; bit < 8; ++bit) {
+                Bytes other = second;
+                other[at] ^= std::byte(1 << bit);
+                EXPECT_FALSE(follows(first, other)) << at << " " << bit;
+            }
+        }
+        Bytes other = second;
+        other[0] ^= std::byte{1};
+        other[headers] ^= std::byte{1};
+        EXPECT_TRUE(follows(first, other));
+        other = second;
+        other.pop_back();
+        EXPECT_FALSE(follows(first, other)) << "another length";
+    }
+}
+
+TEST(Chunk, APacketWithAnAcknowledgementBehindItsFrameIsNotFollowed) {
+    Header header;
+    header.kind = FrameKind::send;
+    header.flags = flag::extent;
+    const auto packet = [&](std::uint64_t number, std::uint32_t frame) {
+        Bytes content(header_length_extent + 100, std::byte{7});
+        emit(header, content.data());
+        Packet made;
+        made.frame(true, frame, content);
+        Ack ack;
+        ack.largest = 3;
+        ack.count = 1;
+        ack.ranges[0] = {0, 1};
+        made.ack(ack);
+        return made.sealed(5, number);
+    };
+    const Bytes first = packet(1, 1);
+    header.offset = 100 + ack_length_least;
+    EXPECT_FALSE(follows(first, packet(2, 2)));
+    header.offset = 100;
+    EXPECT_FALSE(follows(first, packet(2, 2)));
+}
+
 TEST(Chunk, CommonPacketsAreReadAsAllAreReadAndNoOthersAre) {
     Random random(6);
     int found = 0;

@@ -142,8 +142,7 @@ inline void put_offset(std::byte* bytes, std::uint32_t offset) { put(bytes + 20,
 /// `payload_length` further on in the message?
 inline bool continues(const std::byte* first, const std::byte* second,
                       std::uint32_t payload_length) {
-    const std::uint32_t length =
-        header_length(std::to_integer<std::uint8_t>(first[1]));
+    const std::uint32_t length = header_length(std::to_integer<std::uint8_t>(first[1]));
     return std::memcmp(first, second, 20) == 0 &&
            offset_of(second) - offset_of(first) == payload_length &&
            (length == header_length_extent ||

@@ -293,7 +293,7 @@ private:
     Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest
     NumberedQueue<Ready> ready_;
     std::array<const std::byte*, 64> payloads_;  ///< of frames of runs; places as in incoming_
-    std::vector<FrameOrder::Held> lent_kept_;  ///< kept frames that were handed up
+    std::vector<FrameOrder::Held> lent_kept_;    ///< kept frames that were handed up
     NumberedQueue<Reaped> reaped_;
 
     Staging staging_;

@@ -273,6 +273,7 @@ public:
         device->arm(Sleep::on_handle);  // what a test sends leaves at once
         events.clear();
         received.clear();
+        several.clear();
         arrived.clear();
         lost.clear();
         outbox_.clear();
@@ -284,6 +285,7 @@ public:
     std::unique_ptr<DatagramDevice> device;
     std::vector<PathEvent> events;
     std::vector<std::string> received;   ///< payloads, of all paths
+    std::vector<std::uint32_t> several;  ///< frames that were handed up at once
     std::vector<std::uint32_t> arrived;  ///< numbers of frames that the peer has
     std::vector<std::uint32_t> lost;
     std::map<PathId, std::uint32_t> payload_max;
@@ -311,11 +313,15 @@ public:
         if (!device->reserve(path, header_length, each, slot)) return 0;
         lent.push_back(payload);
         *slot.reference = reinterpret_cast<const std::byte*>(lent.back().data());
-        for (std::uint32_t n = 0; n < slot.count; ++n) {
+        for (std::uint32_t n = 0; n < slot.count; ++n)
             wire::emit({.kind = wire::FrameKind::send}, slot.header + std::size_t{n} * slot.stride);
-            frames_[slot.number + n] = payload.substr(std::size_t{n} * each, each);
-        }
+        note_run(slot.number, slot.count, each);
         return slot.count;
+    }
+    /// The test has emitted `count` frames of the last of `lent`, from `number` on.
+    void note_run(std::uint32_t number, std::uint32_t count, std::uint32_t each) {
+        for (std::uint32_t n = 0; n < count; ++n)
+            frames_[number + n] = lent.back().substr(std::size_t{n} * each, each);
     }
     /// Hands to the device what it takes.
     void push() {
@@ -412,7 +418,10 @@ private:
         arrived.push_back(reaped.number);
     }
     void on_frame(const Frame& frame) {
-        const std::uint32_t header = std::min(header_length, frame.length);  // of liars, less
+        const std::uint32_t header =  // of liars, less
+            std::min(wire::header_length(std::to_integer<std::uint8_t>(frame.bytes[1])),
+                     frame.length);
+        several.push_back(frame.count);
         std::string payload(reinterpret_cast<const char*>(frame.bytes) + header,
                             frame.length - header);
         if (frame.payload_length != 0)

@@ -30,8 +30,8 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     hand_up(*path,
             {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
-    note_arrival(*path, room_of(in.length), wire::goes_on(common.frame.data(), common.frame.size()), false,
-                 now);
+    note_arrival(*path, room_of(in.length), wire::goes_on(common.frame.data(), common.frame.size()),
+                 false, now);
     if (ack.count != 0) {
         if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
         hear(*path, ack, now);
@@ -40,8 +40,8 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     return path;
 }
 
-/// The packets behind the common one in incoming_[first], of `path`, as far as its message goes on in
-/// them: they are handed up as one. Returns how many there are.
+/// The packets behind the common one in incoming_[first], of `path`, as far as its message goes on
+/// in them: they are handed up as one. Returns how many there are.
 std::uint32_t DatagramDevice::take_run(Path& path, std::size_t first, std::size_t end) {
     constexpr std::size_t frame_at = wire::data_header_length + wire::frame_chunk_overhead;
     const auto bytes_of = [](const Incoming& in) { return std::span(in.bytes, in.length); };

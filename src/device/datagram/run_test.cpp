@@ -138,6 +138,79 @@ TEST_F(Run, is_gone_with_its_path) {
     EXPECT_EQ(b.received.size(), 1U);
 }
 
+/// The inside of a long message, as the peer's device hands it up.
+struct Inner : Run {
+    void SetUp() override {
+        Run::SetUp();
+        talk();
+        run(milliseconds(5));
+        b.several.clear();
+        b.received.clear();
+        a.arrived.clear();
+    }
+    /// Sends `frames` of it; `wrong` has another place in its message than it should.
+    void send_inner(std::uint32_t frames, std::uint32_t wrong = ~0U) {
+        FrameSlot slot;
+        slot.wanted = frames;
+        ASSERT_TRUE(a.device->reserve(a.path, wire::header_length_extent, each, slot));
+        ASSERT_EQ(slot.count, frames);
+        a.lent.push_back(bytes(frames));
+        *slot.reference = reinterpret_cast<const std::byte*>(a.lent.back().data());
+        for (std::uint32_t n = 0; n < frames; ++n)
+            wire::emit({.kind = wire::FrameKind::send,
+                        .flags = wire::flag::extent,
+                        .message_length = 100 * each,
+                        .offset = n == wrong ? 7 : (1 + n) * each},
+                       slot.header + std::size_t{n} * slot.stride);
+        a.note_run(slot.number, frames, each);
+        publish();
+    }
+};
+
+TEST_F(Inner, is_handed_up_at_once) {
+    send_inner(6);
+    run(milliseconds(1));
+    EXPECT_EQ(b.several, (std::vector<std::uint32_t>{6}));
+    EXPECT_EQ(b.received, pieces(6));
+    EXPECT_EQ(a.arrived.size(), 6U);
+    a.send("behind");
+    run(milliseconds(1));
+    EXPECT_EQ(b.received.back(), "behind");
+}
+
+TEST_F(Inner, ends_before_one_that_is_missing) {
+    lose({2});
+    send_inner(6);
+    run(microseconds(30));
+    EXPECT_EQ(b.several.front(), 2U);
+    run(milliseconds(10));
+    EXPECT_EQ(b.received, pieces(6));
+}
+
+TEST_F(Inner, ends_before_one_that_is_damaged) {
+    int packet = 0;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.bytes.size() < each || packet++ != 3) return Fate{network.delay};
+        Datagram damaged = datagram;
+        damaged.bytes[each / 2] ^= std::byte{1};
+        network.deliver(network.now + network.delay, damaged);
+        return Fate{};
+    };
+    send_inner(6);
+    run(microseconds(30));
+    EXPECT_EQ(b.several.front(), 3U);
+    EXPECT_EQ(b.device->totals().checksum, 1U);
+    run(milliseconds(10));
+    EXPECT_EQ(b.received, pieces(6));
+}
+
+TEST_F(Inner, of_a_liar_is_handed_up_one_by_one) {
+    send_inner(6, 4);
+    run(milliseconds(1));
+    EXPECT_EQ(b.several, (std::vector<std::uint32_t>{4, 1, 1}));
+    EXPECT_EQ(b.received, pieces(6)) << "what it means is for the engine";
+}
+
 TEST_F(Run, is_none_where_the_frame_shares_a_packet) {
     FrameSlot slot;
     ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 8, slot));

@@ -41,7 +41,7 @@ void DatagramDevice::end_searches(Which which, PathEvent event) {
 struct DatagramDevice::Ready {
     PathId path = 0;
     FrameOrder::Held frame;
-    std::uint32_t count;                 ///< frames of a run, of which this is the first
+    std::uint32_t count;               ///< frames of a run, of which this is the first
     const std::byte* const* payloads;  ///< theirs, when there are several
 };
 
