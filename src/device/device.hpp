@@ -160,7 +160,8 @@ public:
     /// lost more than once, and once as not lost; numbers of a path that is down mean nothing.
     virtual std::size_t reap(std::span<Reaped> /*reaped*/) { return 0; }
 
-    /// Takes up to frames.size() frames from all paths, fairly. Returns how many.
+    /// Takes up to frames.size() frames from all paths, fairly. Returns how many of `frames` were
+    /// filled: each may stand for several frames (Frame::count).
     virtual std::size_t receive(std::span<Frame> frames) = 0;
     /// Gives back the memory of all frames of the last receive(). True: peers were told of room, so
     /// that notify() is due.

@@ -119,11 +119,12 @@ inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& t
         const std::size_t count = device.receive(frames_);
         if (retransmitting_[index]) reap_from(index);  // first, or a peer that leaves overtakes it
         if (count == 0) return;
+        std::uint32_t taken = 0;
         for (std::size_t n = 0; n < count; ++n) {
             const device::Frame& frame = frames_[n];
             const engine::PathId id = path_id(index, frame.path);
             const std::uint32_t several = frame.count;
-            turn.frames += several;
+            taken += several;
             if (several != 1) frames_[n].count = 1;  // most devices leave it alone
             if (id >= paths_.size() || paths_[id].condemned) continue;
             bytes += (frame.length + frame.payload_length) * several;
@@ -140,7 +141,8 @@ inline void Nic::receive_from(device::Device& device, std::size_t index, Turn& t
             device.condemn(frame.path, engine_.last_refusal());
         }
         if (device.release()) published_ = true;  // a peer may wait for the room
-        if (count < frames_.size()) return;
+        turn.frames += taken;
+        if (taken < frames_.size()) return;
     }
     turn.more = true;
 }

@@ -79,8 +79,14 @@ void TraceTap::abandon(device::PathId path) {
 
 std::size_t TraceTap::receive(std::span<device::Frame> frames) {
     const std::size_t count = below().receive(frames);
-    for (const device::Frame& frame : frames.first(count))
+    for (const device::Frame& frame : frames.first(count)) {
         print_frame("<", frame.path, frame.bytes, frame.length, frame.payload_length);
+        device::Frame next = frame;
+        for (std::uint32_t n = 1; n < frame.count; ++n) {
+            wire::put_offset(next.bytes, wire::offset_of(next.bytes) + frame.payload_length);
+            print_frame("<", next.path, next.bytes, next.length, next.payload_length);
+        }
+    }
     return count;
 }
 

@@ -367,6 +367,7 @@ private:
         if (frame.payload != nullptr)
             whole.insert(whole.end(), frame.payload, frame.payload + frame.payload_length);
         if (strangers_lie || frame.path != path) return;
+        require(frame.count == 1, "nobody sends the inside of a message");
         wire::Header header;
         require(wire::parse(whole.data(), whole.size(), header) == wire::ParseError::none,
                 "frames are whole");

@@ -209,6 +209,7 @@ private:
     void look_at_interface(Time now);
     void send_late_acks(Time now);
     void deliver(const Ready& ready, Frame& frame);
+    static void part(Ready& ready, Frame& frame, std::uint32_t count);
 
     // The common packet's short way (lone.cpp)
     Path* take_common(const Incoming& in, Time now);

@@ -290,8 +290,9 @@ public:
     std::vector<std::uint32_t> lost;
     std::map<PathId, std::uint32_t> payload_max;
     static constexpr std::uint32_t header_length = wire::header_length_base;
-    bool lends = false;            ///< payloads stay where they lie, if the device wants that
-    std::deque<std::string> lent;  ///< those
+    std::size_t frames_wanted = 16;  ///< of one look
+    bool lends = false;              ///< payloads stay where they lie, if the device wants that
+    std::deque<std::string> lent;    ///< those
     /// What the program does with a message, before the turn sends.
     std::function<void(const std::string&)> on_message;
 
@@ -362,12 +363,16 @@ public:
         bool notify = false;
         for (;;) {
             Frame frames[16];
-            const std::size_t count = device->receive(frames);
+            const std::size_t count = device->receive(std::span(frames).first(frames_wanted));
             if (count == 0) break;
-            for (std::size_t n = 0; n < count; ++n) on_frame(frames[n]);
+            std::size_t taken = 0;
+            for (std::size_t n = 0; n < count; ++n) {
+                on_frame(frames[n]);
+                taken += frames[n].count;
+            }
             if (device->release()) notify = true;
             all += count;
-            if (count < 16) break;
+            if (taken < frames_wanted) break;
         }
         in_turn_ = false;
         push();

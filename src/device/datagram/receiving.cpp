@@ -458,17 +458,30 @@ void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
     std::memcpy(frame.bytes, ready.frame.bytes, Path::frame_header_max);  // at most that long
 }
 
+/// Hands up only the first `count` of a run.
+void DatagramDevice::part(Ready& ready, Frame& frame, std::uint32_t count) {
+    frame.count = count;
+    ready.count -= count;
+    ready.payloads += count;
+    ready.frame.bytes = *ready.payloads - frame.length;
+}
+
 std::size_t DatagramDevice::receive(std::span<Frame> frames) {
     VIA_ASSERT(lent_kept_.empty());  // the frames of the last call were given back
     const bool look = !looked_;
     looked_ = false;
     if (look && ready_.empty() && !poll()) looked_at_ = port_->now();
     std::size_t count = 0;
-    for (; count < frames.size() && !ready_.empty(); ++count) {
-        const Ready ready = ready_.front();
+    for (std::size_t left = frames.size(); left != 0 && !ready_.empty(); ++count) {
+        Ready& ready = ready_.front();
         Path& path = *paths_[ready.path];
         if (!path.announced) break;  // its event comes first
         deliver(ready, frames[count]);
+        if (ready.count > left) {
+            part(ready, frames[count], static_cast<std::uint32_t>(left));
+            return count + 1;
+        }
+        left -= ready.count;
         if (ready.frame.share != nullptr) lent_kept_.push_back(ready.frame);
         --path.ready;
         ready_.pop_front();

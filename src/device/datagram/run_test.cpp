@@ -178,6 +178,14 @@ TEST_F(Inner, is_handed_up_at_once) {
     EXPECT_EQ(b.received.back(), "behind");
 }
 
+TEST_F(Inner, is_handed_up_in_parts_where_so_many_are_not_wanted) {
+    b.frames_wanted = 4;
+    send_inner(9);
+    run(milliseconds(1));
+    EXPECT_EQ(b.several, (std::vector<std::uint32_t>{4, 4, 1}));
+    EXPECT_EQ(b.received, pieces(9));
+}
+
 TEST_F(Inner, ends_before_one_that_is_missing) {
     lose({2});
     send_inner(6);
