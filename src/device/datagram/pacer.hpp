@@ -35,6 +35,19 @@ public:
         if (!has_tokens(staged)) refill(now);
         return has_tokens(staged);
     }
+    /// What time has brought. Others that get `now` do so by themselves.
+    void refill(Time now) {
+        if (round_trip_.ns == 0 || now <= refilled_) return;
+        const std::int64_t elapsed =
+            std::min({now.ns - refilled_.ns, round_trip_.ns, round_trip_greatest.ns});
+        // As parts of a round trip in 1/2^28, which with the greatest window fits into 64 bits.
+        const std::uint64_t parts = (static_cast<std::uint64_t>(elapsed) << 28) /
+                                    static_cast<std::uint64_t>(round_trip_.ns);
+        const std::uint64_t came = (parts * window_ / 4 * 5) >> 28;
+        if (came == 0) return;  // too little time for a byte: it goes on counting
+        tokens_ = std::min(tokens_ + static_cast<std::int64_t>(came), burst_);
+        refilled_ = now;
+    }
     void sent(std::uint64_t bytes, Time now) {
         if (round_trip_.ns == 0) return;
         refill(now);
@@ -50,19 +63,6 @@ public:
     }
 
 private:
-    void refill(Time now) {
-        if (round_trip_.ns == 0 || now <= refilled_) return;
-        const std::int64_t elapsed =
-            std::min({now.ns - refilled_.ns, round_trip_.ns, round_trip_greatest.ns});
-        // As parts of a round trip in 1/2^28, which with the greatest window fits into 64 bits.
-        const std::uint64_t parts = (static_cast<std::uint64_t>(elapsed) << 28) /
-                                    static_cast<std::uint64_t>(round_trip_.ns);
-        const std::uint64_t came = (parts * window_ / 4 * 5) >> 28;
-        if (came == 0) return;  // too little time for a byte: it goes on counting
-        tokens_ = std::min(tokens_ + static_cast<std::int64_t>(came), burst_);
-        refilled_ = now;
-    }
-
     static constexpr Duration round_trip_greatest = seconds(16);
 
     std::uint64_t window_ = 0;

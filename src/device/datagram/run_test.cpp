@@ -90,6 +90,19 @@ TEST_F(Run, is_two_thirds_where_a_long_message_begins_and_nothing_is_under_way) 
     run(milliseconds(1));
 }
 
+TEST_F(Run, is_not_shorter_for_the_one_before_it_when_there_was_time_between) {
+    network.delay = microseconds(100);
+    grow_window(100 * each);
+    run(milliseconds(5));
+    const std::string message(40 * each, 'm');
+    ASSERT_GT(a.send_run(message, each), 20U);
+    publish();
+    run(milliseconds(5));
+    EXPECT_EQ(a.send_run(message, each), 40U);
+    publish();
+    run(milliseconds(5));
+}
+
 TEST_F(Run, what_of_it_the_port_does_not_take_is_not_needed_after_the_turn) {
     a.port().send_max = 2;
     ASSERT_EQ(a.send_run(bytes(5), each), 5U);

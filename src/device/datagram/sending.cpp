@@ -101,9 +101,14 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
         std::min<std::uint64_t>(burst_bytes, path.divided ? all / 3 * 2 : burst_bytes));
     const auto fit = std::min<std::size_t>(burst / length, burst_.size());
     const std::size_t left = fit > staging_.datagrams() ? fit - staging_.datagrams() : 0;
-    const std::uint64_t more = std::min(
-        {std::uint64_t{slot.wanted - 1}, std::uint64_t{left}, std::uint64_t{path.frames.room()},
-         std::uint64_t{staging_.run_max(length) - 1}, path.packets_allowed(length)});
+    const std::uint64_t wanted =
+        std::min({std::uint64_t{slot.wanted - 1}, std::uint64_t{left},
+                  std::uint64_t{path.frames.room()}, std::uint64_t{staging_.run_max(length) - 1}});
+    std::uint64_t more = std::min(wanted, path.packets_allowed(length));
+    if (more < wanted && path.pacer.packets_allowed(path.staged_bytes, length) == more) {
+        path.pacer.refill(port_->now());  // what is left of the last burst says nothing
+        more = std::min(wanted, path.packets_allowed(length));
+    }
     if (more == 0) return;
     slot.count = static_cast<std::uint32_t>(1 + more);
     staging_.make_run(packet, slot.count);
