@@ -234,8 +234,11 @@ private:
     void record_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now);
     std::size_t fill_burst(std::size_t end, Time now, std::size_t& n, std::size_t& first_new);
     bool may_hold();
+    /// Must an acknowledgement leave, even if nothing else does?
+    bool has_due_acks() { return !ack_owed_.empty() && find_due_ack(); }
+    bool find_due_ack();
     void flush(Time now) {
-        if (!staging_.empty() || !ack_owed_.empty()) flush_all(now);
+        if (!staging_.empty() || has_due_acks()) flush_all(now);
     }
     void flush_all(Time now);
     void send_before(std::size_t end, Time now);

@@ -497,9 +497,7 @@ bool DatagramDevice::release() {
         port_->release();
         burst_taken_ = false;
     }
-    for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path))
-        if (path->ack_now) return true;
-    return false;
+    return has_due_acks();
 }
 
 }  // namespace via::device::datagram

@@ -300,6 +300,12 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
 
 // To the port -------------------------------------------------------------------------------------
 
+bool DatagramDevice::find_due_ack() {
+    for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path))
+        if (path->ack_now) return true;
+    return false;
+}
+
 /// With every packet that goes out anyhow; of their own where it is time.
 void DatagramDevice::stage_acks(Time now) {
     for (Path* path = ack_owed_.front(); path != nullptr;) {
