@@ -19,12 +19,39 @@ function(via_program)
     add_executable(${arg_NAME} ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK})
     set_target_properties(${arg_NAME} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
+    via_program_code(${arg_NAME})
+    if(VIA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nobody links these without it
+        target_compile_options(${arg_NAME} PRIVATE -fno-fat-lto-objects)
+    endif()
     if(VIA_SANITIZE)  # a program in C brings their libraries for C++, which the libraries need
         set_target_properties(${arg_NAME} PROPERTIES LINKER_LANGUAGE CXX)
     endif()
     if(arg_OUTPUT)
         set_target_properties(${arg_NAME} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
     endif()
+endfunction()
+
+# via_precompiled_gtest(<target>): GoogleTest's header, which half of a test's compile time goes
+#   into, is read once for all programs. Nothing else is precompiled, so that a test still includes
+#   what it needs. Not with ccache: it would need settings of the user's, and saves more by itself.
+function(via_precompiled_gtest target)
+    if(CMAKE_CXX_COMPILER_LAUNCHER)
+        return()
+    endif()
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "EXECUTABLE")  # other code: -fPIC
+        target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
+        return()
+    endif()
+    if(NOT TARGET precompiled_gtest)
+        file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled_gtest.cpp CONTENT "int main() {}\n")
+        add_executable(precompiled_gtest ${CMAKE_BINARY_DIR}/precompiled_gtest.cpp)
+        target_link_libraries(precompiled_gtest PRIVATE GTest::gtest Threads::Threads)
+        via_without_lto(precompiled_gtest)
+        via_test_code(precompiled_gtest)
+        target_precompile_headers(precompiled_gtest PRIVATE <gtest/gtest.h>)
+    endif()
+    target_precompile_headers(${target} REUSE_FROM precompiled_gtest)
 endfunction()
 
 # via_gtest(NAME <program> SOURCES <file>... [LINK <target>...] [LABELS <label>...]
@@ -42,6 +69,8 @@ function(via_gtest)
     add_executable(${arg_NAME} ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK} GTest::gtest_main Threads::Threads)
     via_without_lto(${arg_NAME})
+    via_test_code(${arg_NAME})
+    via_precompiled_gtest(${arg_NAME})
     set(properties TIMEOUT ${arg_TIMEOUT})
     if(arg_SERIAL)
         list(APPEND properties RUN_SERIAL ON)
@@ -61,6 +90,15 @@ endif()
     endif()
 endfunction()
 
+# via_test_objects(NAME <target> SOURCES <file>... [LINK <target>...])
+#   What several test programs share, compiled once; they LINK it.
+function(via_test_objects)
+    cmake_parse_arguments(arg "" "NAME" "SOURCES;LINK" ${ARGN})
+    add_library(${arg_NAME} OBJECT ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PUBLIC ${arg_LINK} GTest::gtest)
+    via_test_code(${arg_NAME})
+endfunction()
+
 # via_fuzz(NAME <name> SOURCES <file>... [LINK <target>...])
 #   fuzz_<name>, from sources with LLVMFuzzerTestOneInput. In preset fuzz it searches; in every
 #   other it runs the kept inputs of tests/fuzz/corpus/<name> as test "fuzz.<name>".
@@ -74,7 +112,11 @@ function(via_fuzz)
     if(VIA_FUZZ)
         target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     else()
-        target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/fuzz_replay.cpp)
+        if(NOT TARGET fuzz_replay)
+            add_library(fuzz_replay OBJECT ${PROJECT_SOURCE_DIR}/cmake/fuzz_replay.cpp)
+            via_test_code(fuzz_replay)
+        endif()
+        target_link_libraries(${target} PRIVATE fuzz_replay)
         add_test(NAME fuzz.${arg_NAME}
                  COMMAND ${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${arg_NAME})
         set_tests_properties(fuzz.${arg_NAME} PROPERTIES LABELS fuzz TIMEOUT 120)
