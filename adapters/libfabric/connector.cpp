@@ -71,7 +71,7 @@ void Connector::serve() {
         guard.unlock();
         asking.connect_now();
         guard.lock();
-        running_.erase(&asking);
+        running_.erase(running_.find(&asking));
         asking.finished();
         changed_.notify_all();
     }

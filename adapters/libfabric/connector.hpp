@@ -49,7 +49,9 @@ private:
     std::mutex lock_;
     std::condition_variable changed_;
     std::deque<Asking*> waiting_;
-    std::set<Asking*> running_;
+    /// Who was refused may ask again before the thread that told so has let go of it: it is here
+    /// twice.
+    std::multiset<Asking*> running_;
     std::vector<std::thread> threads_;
     std::size_t idle_ = 0;
     bool stopping_ = false;
