@@ -94,7 +94,7 @@ TEST(Datagrams, TagsAreMatchedAsTheirBitsSay) {
     for (const int tag : {0x2a, 0x99, 0x10})
         couple.a.inject(couple.to_b, &tag, sizeof tag, static_cast<std::uint64_t>(tag), 0,
                         &couple.b);
-    for (const std::uintptr_t context : {2, 3, 1})
+    for (const std::uintptr_t context : {2U, 3U, 1U})
         EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(context));
     EXPECT_EQ(got[0], 0x10);
     EXPECT_EQ(got[1], 0x2a);

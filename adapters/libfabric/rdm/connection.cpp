@@ -23,8 +23,6 @@ int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
         fresh->sends_ = std::make_unique_for_overwrite<Send[]>(sends_max);
         fresh->slots_ = std::make_unique<Slot[]>(receives_max);
         fresh->bytes_ = std::make_unique_for_overwrite<std::byte[]>(receives_max * stride);
-        for (std::uint32_t index = 0; index < sends_max; ++index)
-            fresh->sends_[index].descriptor.CS.Reserved = 0;
         if (const int error = fresh->make_vi(of_requester)) return error;
         for (std::uint32_t index = 0; index < receives_max; ++index) {
             Slot& slot = fresh->slots_[index];

@@ -111,6 +111,7 @@ private:
     static void set(Send& send, VIP_UINT16 control, VIP_UINT16 segments) {
         send.descriptor.CS.Control = control;
         send.descriptor.CS.SegCount = segments;
+        send.descriptor.CS.Reserved = 0;
     }
     VIP_RETURN post(Send& send) {
         const VIP_RETURN code = VipPostSend(vi_, &send.descriptor, memory_);

@@ -86,7 +86,7 @@ void Endpoint::free(Connection& connection) {
 void Endpoint::fail_receive(Receive& receive, int error) {
     Completion completion;
     completion.context = receive.context;
-    completion.flags = FI_RECV;
+    completion.flags = FI_RECV | (receive.with_tag ? FI_TAGGED : FI_MSG);
     completion.tag = receive.tag;
     completion.error = error;
     tell_receive(completion);

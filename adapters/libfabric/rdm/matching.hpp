@@ -24,6 +24,7 @@ struct Receive {
     std::byte* buffer;
     std::size_t room;
     void* context;
+    bool with_tag;
     bool told;  ///< the program wants to know when it is done, and not only of errors
     bool done;  ///< what is left is to tell the peer
 

@@ -38,6 +38,7 @@ ssize_t Endpoint::receive(void* buffer, std::size_t room, fi_addr_t from, std::u
     receive->buffer = static_cast<std::byte*>(buffer);
     receive->room = room;
     receive->context = context;
+    receive->with_tag = with_tag;
     receive->told = told;
     receive->done = false;
     Matching& among = matching(with_tag);
@@ -223,6 +224,7 @@ ssize_t Endpoint::receive_claimed(const fi_msg_tagged& wanted, std::uint64_t fla
         wanted.iov_count != 0 ? static_cast<std::byte*>(wanted.msg_iov->iov_base) : nullptr;
     receive->room = wanted.iov_count != 0 ? wanted.msg_iov->iov_len : 0;
     receive->context = wanted.context;
+    receive->with_tag = true;
     receive->told = tells_receives(flags);
     receive->done = false;
     give(message, *receive);
