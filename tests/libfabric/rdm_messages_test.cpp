@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: messages of all lengths find their receives.
 #include <algorithm>
+#include <atomic>
 #include <thread>
+#include <utility>
 
 #include "rdm_scene.hpp"
 
@@ -124,6 +126,34 @@ TEST(Datagrams, UnexpectedOnesAreTakenInTheirOrder) {
         couple.b.completion();
         ASSERT_EQ(got, number);
     }
+}
+
+TEST(Datagrams, AFloodWaitsAtItsSender) {
+    using Clock = std::chrono::steady_clock;
+    Couple couple;
+    constexpr std::uint64_t many = 6000;  // 96 MB, of which 64 MiB are kept
+    const auto bytes = pattern(16000, 1);
+    std::atomic<std::uint64_t> sent{0};
+    std::thread sender([&] {
+        for (; sent < many; ++sent) {
+            couple.a.send(couple.to_b, bytes.data(), bytes.size(), sent, 1);
+            couple.a.completion();
+        }
+    });
+    std::uint64_t before = 0;
+    for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
+        couple.b.read();
+        if (std::exchange(before, sent.load()) != sent) since = Clock::now();
+    }
+    EXPECT_LT(sent, many);
+    EXPECT_GT(sent, 4000U);
+    for (std::uint64_t tag = 0; tag < many; ++tag) {
+        std::vector<std::byte> got(bytes.size());
+        couple.b.post(got.data(), got.size(), tag, 2);
+        couple.b.completion();
+        ASSERT_EQ(got, bytes);
+    }
+    sender.join();
 }
 
 TEST(Datagrams, DirectedReceivesTakeThatPeersAlone) {

@@ -34,6 +34,7 @@ TEST(Peers, AllTalkToAll) {
     constexpr int many = 8;
     std::deque<Party> parties(many);
     std::vector<std::thread> threads;
+    threads.reserve(many);
     fi_addr_t numbers[many][many];
     for (int own = 0; own < many; ++own)
         for (int other = 0; other < many; ++other)
