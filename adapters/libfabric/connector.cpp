@@ -5,8 +5,6 @@
 
 #include <chrono>
 
-#include "endpoint.hpp"
-
 namespace via::fabric {
 
 std::thread start_thread(void (*work)(void*), void* argument) {
@@ -30,9 +28,9 @@ Connector::~Connector() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-void Connector::start(Endpoint& endpoint) {
+void Connector::start(Asking& asking) {
     const std::lock_guard guard(lock_);
-    waiting_.push_back(&endpoint);
+    waiting_.push_back(&asking);
     if (idle_ >= waiting_.size() || threads_.size() == threads_max) {
         changed_.notify_all();
         return;
@@ -46,13 +44,13 @@ void Connector::start(Endpoint& endpoint) {
     }
 }
 
-void Connector::cancel(Endpoint& endpoint) {
+void Connector::cancel(Asking& asking) {
     std::unique_lock guard(lock_);
-    std::erase(waiting_, &endpoint);
-    while (running_.contains(&endpoint)) {
+    std::erase(waiting_, &asking);
+    while (running_.contains(&asking)) {
         // Again and again: the thread may be just about to ask.
         guard.unlock();
-        endpoint.interrupt();
+        asking.interrupt();
         guard.lock();
         changed_.wait_for(guard, std::chrono::milliseconds(1));
     }
@@ -67,13 +65,14 @@ void Connector::serve() {
         changed_.wait(guard, [&] { return stopping_ || !waiting_.empty(); });
         --idle_;
         if (stopping_) return;
-        Endpoint& endpoint = *waiting_.front();
+        Asking& asking = *waiting_.front();
         waiting_.pop_front();
-        running_.insert(&endpoint);
+        running_.insert(&asking);
         guard.unlock();
-        endpoint.connect_now();
+        asking.connect_now();
         guard.lock();
-        running_.erase(&endpoint);
+        running_.erase(running_.find(&asking));
+        asking.finished();
         changed_.notify_all();
     }
 }

@@ -11,7 +11,19 @@
 
 namespace via::fabric {
 
-class Endpoint;
+/// Whoever asks for a connection. Its memory outlives Connector::cancel().
+class Asking {
+public:
+    /// On a thread of the connector: asks the peer, sleeping, and tells the outcome.
+    virtual void connect_now() = 0;
+    /// Wakes who is in connect_now(); any thread.
+    virtual void interrupt() = 0;
+    /// It has returned, and no thread knows of this any more: it may be destroyed.
+    virtual void finished() noexcept {}
+
+protected:
+    virtual ~Asking() = default;
+};
 
 /// Begins a thread that takes no signals of the program.
 std::thread start_thread(void (*work)(void*), void* argument);
@@ -23,11 +35,11 @@ public:
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
 
-    /// Has a thread call endpoint.connect_now(). Each request holds a thread until the peer's
+    /// Has a thread call asking.connect_now(). Each request holds a thread until the peer's
     /// program answers; beyond 64 they wait for one another.
-    void start(Endpoint& endpoint);
-    /// When it returns nobody connects `endpoint` any more.
-    void cancel(Endpoint& endpoint);
+    void start(Asking& asking);
+    /// When it returns nobody connects `asking` any more.
+    void cancel(Asking& asking);
 
 private:
     static constexpr std::size_t threads_max = 64;
@@ -36,8 +48,10 @@ private:
 
     std::mutex lock_;
     std::condition_variable changed_;
-    std::deque<Endpoint*> waiting_;
-    std::set<Endpoint*> running_;
+    std::deque<Asking*> waiting_;
+    /// Who was refused may ask again before the thread that told so has let go of it: it is here
+    /// twice.
+    std::multiset<Asking*> running_;
     std::vector<std::thread> threads_;
     std::size_t idle_ = 0;
     bool stopping_ = false;

@@ -6,6 +6,9 @@
 #include "completion_queue.hpp"
 #include "counter.hpp"
 #include "endpoint.hpp"
+#include "rdm/address_vector.hpp"
+#include "rdm/endpoint.hpp"
+#include "rdm/queue.hpp"
 
 namespace via::fabric {
 
@@ -29,15 +32,27 @@ fi_ops_domain domain_operations = {sizeof(fi_ops_domain), unsupported, Completio
                                    Endpoint::open,        unsupported, Counter::open,
                                    unsupported,           unsupported, unsupported,
                                    unsupported,           unsupported, unsupported};
+fi_ops_domain datagram_operations = {sizeof(fi_ops_domain), rdm::AddressVector::open,
+                                     rdm::Queue::open,      rdm::Endpoint::open,
+                                     unsupported,           unsupported,
+                                     unsupported,           unsupported,
+                                     unsupported,           unsupported,
+                                     unsupported,           unsupported};
+
+bool wants_datagrams(const fi_info& info) {
+    return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_RDM;
+}
 
 }  // namespace
 
-Domain::Domain(Fabric& fabric, std::shared_ptr<Nic> nic, void* context)
+Domain::Domain(Fabric& fabric, std::shared_ptr<Nic> nic, const fi_info& info, void* context)
     : fid_domain{{FI_CLASS_DOMAIN, context, &object_operations},
-                 &domain_operations,
+                 wants_datagrams(info) ? &datagram_operations : &domain_operations,
                  &memory_operations},
       fabric_(fabric),
-      nic_(std::move(nic)) {
+      nic_(std::move(nic)),
+      datagrams_(wants_datagrams(info)),
+      shared_(info.domain_attr->threading != FI_THREAD_DOMAIN) {
     fabric_.users.add();
 }
 
@@ -48,8 +63,8 @@ int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* c
         auto& owner = *static_cast<Fabric*>(fabric);
         std::shared_ptr<Nic> nic;
         if (const int error = owner.nic(info, nic)) return error;
-        *domain = new Domain(owner, std::move(nic), context);
-        fetch_whole_messages();
+        *domain = new Domain(owner, std::move(nic), *info, context);
+        if (!wants_datagrams(*info)) fetch_whole_messages();
         return 0;
     });
 }

@@ -19,17 +19,40 @@ public:
 
     Fabric& fabric() { return fabric_; }
     Nic& nic() { return *nic_; }
+    const std::shared_ptr<Nic>& shared_nic() const { return nic_; }
+    /// It has endpoints for datagrams, and no others: rdm/.
+    bool has_datagrams() const { return datagrams_; }
+
+    /// Held by whoever touches what is in rdm/, unless the program never makes two calls at once.
+    class Guard {
+    public:
+        explicit Guard(Domain& domain) : lock_(domain.shared_ ? &domain.data_lock_ : nullptr) {
+            if (lock_ != nullptr) lock_->lock();
+        }
+        ~Guard() {
+            if (lock_ != nullptr) lock_->unlock();
+        }
+        Guard(const Guard&) = delete;
+        Guard& operator=(const Guard&) = delete;
+
+    private:
+        SpinLock* lock_;
+    };
+
     /// For queues of endpoints that the program bound to none; made at the first call.
     CompletionQueue& unread();
     Users users;
 
 private:
     friend int close_domain(::fid* domain);
-    Domain(Fabric& fabric, std::shared_ptr<Nic> nic, void* context);
+    Domain(Fabric& fabric, std::shared_ptr<Nic> nic, const fi_info& info, void* context);
     ~Domain();
 
     Fabric& fabric_;
     std::shared_ptr<Nic> nic_;
+    const bool datagrams_;
+    const bool shared_;  ///< several of the program's threads may call
+    SpinLock data_lock_;
     std::mutex lock_;
     std::unique_ptr<CompletionQueue> unread_;
 };

@@ -7,6 +7,7 @@
 
 #include "common.hpp"
 #include "completion_queue.hpp"
+#include "connector.hpp"
 #include "counter.hpp"
 #include "domain.hpp"
 #include "event_queue.hpp"
@@ -29,17 +30,15 @@ struct Transfer {
     std::uint64_t data = 0;
 };
 
-class Endpoint : public fid_ep {
+class Endpoint : public fid_ep, public Asking {
 public:
     static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
     /// Ends what is under way. The object itself may outlive that: CompletionQueue::keep_closed().
     static void close(std::unique_ptr<Endpoint> endpoint);
 
-    // Threads of the connector ------------------------------------------------------------------
-    /// Asks the peer, sleeping, and tells the outcome.
-    void connect_now();
-    /// Wakes who is in connect_now().
-    void interrupt();
+    // Threads of the connector
+    void connect_now() override;
+    void interrupt() override;
 
     // The NIC's thread
     void on_connection_lost(VIP_ERROR_CODE error);

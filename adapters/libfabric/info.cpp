@@ -8,6 +8,7 @@
 
 #include "address.hpp"
 #include "devices.hpp"
+#include "rdm/wire.hpp"
 
 namespace via::fabric {
 namespace {
@@ -16,6 +17,9 @@ constexpr std::uint64_t message_caps = FI_MSG | FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t all_caps = message_caps | rma_caps | domain_caps;
+/// Of endpoints for datagrams, which match tags, and have no RMA of the program's.
+constexpr std::uint64_t datagram_own_caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE;
+constexpr std::uint64_t datagram_caps = message_caps | datagram_own_caps | domain_caps;
 constexpr std::uint64_t tx_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr std::uint64_t tx_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -29,38 +33,59 @@ struct Wish {
     std::uint64_t caps;  ///< 0: none
     int mr_mode;         ///< as asked for; only with `has_mr_mode`
     bool has_mr_mode;
-    bool rma;  ///< RMA is to be had
+    bool rma;        ///< RMA is to be had
+    bool datagrams;  ///< an endpoint for datagrams, else a connected one
+
+    std::uint64_t caps_to_have() const { return datagrams ? datagram_caps : all_caps; }
+    std::size_t inject_size() const { return datagrams ? rdm::inject_max : inject_size_max; }
+    std::size_t iov_limit() const { return datagrams ? 1 : segments_max; }
+    std::uint64_t flags_to_have() const {
+        return datagrams ? tx_flags & ~FI_DELIVERY_COMPLETE : tx_flags;
+    }
+    std::uint64_t order() const { return datagrams ? std::uint64_t{FI_ORDER_SAS} : tx_order; }
+    std::uint64_t completion_order() const {
+        return datagrams ? std::uint64_t{FI_ORDER_NONE} : std::uint64_t{FI_ORDER_STRICT};
+    }
 };
 
-bool endpoint_fits(const fi_ep_attr* wanted) {
-    if (wanted == nullptr) return true;
-    return (wanted->type == FI_EP_UNSPEC || wanted->type == FI_EP_MSG) &&
+bool endpoint_fits(const fi_ep_attr* wanted, const Wish& wish) {
+    if (wanted == nullptr) return !wish.datagrams;
+    const fi_ep_type type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
+    return (wanted->type == FI_EP_UNSPEC || wanted->type == type) &&
            wanted->protocol == FI_PROTO_UNSPEC && wanted->max_msg_size <= message_size_max &&
            wanted->msg_prefix_size == 0 && wanted->tx_ctx_cnt <= 1 && wanted->rx_ctx_cnt <= 1 &&
            wanted->auth_key_size == 0;
 }
 
-bool transmit_fits(const fi_tx_attr* wanted) {
+bool transmit_fits(const fi_tx_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
-    return (wanted->caps & ~all_caps) == 0 && (wanted->op_flags & ~tx_flags) == 0 &&
-           (wanted->msg_order & ~tx_order) == 0 &&
-           (wanted->comp_order & ~std::uint64_t{FI_ORDER_STRICT}) == 0 &&
-           wanted->inject_size <= inject_size_max && wanted->size <= queue_size_max &&
-           wanted->iov_limit <= segments_max && wanted->rma_iov_limit <= 1;
+    return (wanted->caps & ~wish.caps_to_have()) == 0 &&
+           (wanted->op_flags & ~wish.flags_to_have()) == 0 &&
+           (wanted->msg_order & ~wish.order()) == 0 &&
+           (wanted->comp_order & ~wish.completion_order()) == 0 &&
+           wanted->inject_size <= wish.inject_size() && wanted->size <= queue_size_max &&
+           wanted->iov_limit <= wish.iov_limit() && wanted->rma_iov_limit <= 1;
 }
 
-bool receive_fits(const fi_rx_attr* wanted) {
+bool receive_fits(const fi_rx_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
-    return (wanted->caps & ~all_caps) == 0 && (wanted->op_flags & ~FI_COMPLETION) == 0 &&
-           (wanted->msg_order & ~tx_order) == 0 &&
-           (wanted->comp_order & ~std::uint64_t{FI_ORDER_STRICT}) == 0 &&
+    return (wanted->caps & ~wish.caps_to_have()) == 0 && (wanted->op_flags & ~FI_COMPLETION) == 0 &&
+           (wanted->msg_order & ~wish.order()) == 0 &&
+           (wanted->comp_order & ~wish.completion_order()) == 0 &&
            wanted->total_buffered_recv == 0 && wanted->size <= queue_size_max &&
-           wanted->iov_limit <= segments_max;
+           wanted->iov_limit <= wish.iov_limit();
 }
 
-bool domain_fits(const fi_domain_attr* wanted) {
+/// What arrives is matched by the program that reads completions, by no thread of ours.
+bool progress_fits(const fi_domain_attr& wanted, const Wish& wish) {
+    return !wish.datagrams || (wanted.control_progress != FI_PROGRESS_AUTO &&
+                               wanted.data_progress != FI_PROGRESS_AUTO);
+}
+
+bool domain_fits(const fi_domain_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
-    return (wanted->caps & ~domain_caps) == 0 && wanted->mr_key_size <= sizeof(std::uint64_t) &&
+    return progress_fits(*wanted, wish) && (wanted->caps & ~domain_caps) == 0 &&
+           wanted->mr_key_size <= sizeof(std::uint64_t) &&
            wanted->cq_data_size <= sizeof(VIP_UINT32) && wanted->max_ep_srx_ctx == 0 &&
            wanted->max_ep_stx_ctx == 0 && wanted->auth_key_size == 0 && wanted->mr_iov_limit <= 1;
 }
@@ -79,28 +104,31 @@ int mr_mode_for(const Wish& wish) {
     return wish.rma ? rma_mr_mode : 0;
 }
 
-bool read_wish(std::uint32_t version, const fi_info* hints, Wish& wish) {
-    wish = {version, 0, 0, false, true};
-    if (hints == nullptr) return true;
-    if (!endpoint_fits(hints->ep_attr) || !transmit_fits(hints->tx_attr) ||
-        !receive_fits(hints->rx_attr) || !domain_fits(hints->domain_attr))
+bool read_wish(std::uint32_t version, const fi_info* hints, bool datagrams, Wish& wish) {
+    wish = {version, 0, 0, false, !datagrams, datagrams};
+    if (hints == nullptr) return !datagrams;
+    if (!endpoint_fits(hints->ep_attr, wish) || !transmit_fits(hints->tx_attr, wish) ||
+        !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr, wish))
         return false;
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
         hints->addr_format != FI_SOCKADDR_IN)
         return false;
     wish.caps = hints->caps;
-    if ((wish.caps & ~all_caps) != 0) return false;
+    if ((wish.caps & ~wish.caps_to_have()) != 0) return false;
     wish.has_mr_mode = hints->domain_attr != nullptr;
     if (wish.has_mr_mode) wish.mr_mode = hints->domain_attr->mr_mode;
+    if (wish.datagrams) return true;
     wish.rma = (wish.caps & rma_caps) != 0;
     if (wish.caps == 0) wish.rma = memory_fits(wish);
     return !wish.rma || memory_fits(wish);
 }
 
 std::uint64_t caps_for(const Wish& wish) {
+    if (wish.caps == 0 && wish.datagrams) return datagram_caps;
     if (wish.caps == 0) return wish.rma ? all_caps : message_caps | domain_caps;
     std::uint64_t caps = wish.caps;
-    if ((caps & FI_MSG) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+    if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0)
+        caps |= FI_SEND | FI_RECV;
     const std::uint64_t detail = rma_caps & ~FI_RMA;
     if ((caps & FI_RMA) != 0 && (caps & detail) == 0) caps |= detail;
     return caps | domain_caps;
@@ -122,33 +150,36 @@ std::size_t asked(std::size_t wanted, std::size_t otherwise) {
     return wanted != 0 ? wanted : otherwise;
 }
 
-void fill_queues(fi_info& info, const fi_info* hints) {
+void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
     const fi_tx_attr* tx = hints != nullptr ? hints->tx_attr : nullptr;
     const fi_rx_attr* rx = hints != nullptr ? hints->rx_attr : nullptr;
     *info.tx_attr = {};
-    info.tx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE);
+    info.tx_attr->caps = info.caps & (FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE);
     info.tx_attr->mode = info.mode;
     info.tx_attr->op_flags = tx != nullptr ? tx->op_flags : 0;
-    info.tx_attr->msg_order = tx_order;
-    info.tx_attr->comp_order = FI_ORDER_STRICT;
-    info.tx_attr->inject_size = inject_size_max;
+    info.tx_attr->msg_order = wish.order();
+    info.tx_attr->comp_order = wish.completion_order();
+    info.tx_attr->inject_size = wish.inject_size();
     info.tx_attr->size = asked(tx != nullptr ? tx->size : 0, queue_size_default);
-    info.tx_attr->iov_limit = segments_max;
-    info.tx_attr->rma_iov_limit = 1;
+    info.tx_attr->iov_limit = wish.iov_limit();
+    info.tx_attr->rma_iov_limit = wish.datagrams ? 0 : 1;
     *info.rx_attr = {};
-    info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
+    info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                                      datagram_own_caps);
     info.rx_attr->mode = info.mode;
     info.rx_attr->op_flags = rx != nullptr ? rx->op_flags : 0;
-    info.rx_attr->msg_order = tx_order;
-    info.rx_attr->comp_order = FI_ORDER_STRICT;
+    info.rx_attr->msg_order = wish.order();
+    info.rx_attr->comp_order = wish.completion_order();
     info.rx_attr->size = asked(rx != nullptr ? rx->size : 0, queue_size_default);
-    info.rx_attr->iov_limit = segments_max;
+    info.rx_attr->iov_limit = wish.iov_limit();
 }
 
-void fill_endpoint(fi_ep_attr& attributes) {
+void fill_endpoint(fi_ep_attr& attributes, const Wish& wish) {
     attributes = {};
-    attributes.type = FI_EP_MSG;
-    attributes.protocol = FI_PROV_SPECIFIC | 0x564941;  // nobody else speaks it
+    attributes.type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
+    // Nobody else speaks them.
+    attributes.protocol = FI_PROV_SPECIFIC | (wish.datagrams ? 0x564944 : 0x564941);
+    attributes.mem_tag_format = wish.datagrams ? ~std::uint64_t{0} : 0;
     attributes.protocol_version = 1;
     attributes.max_msg_size = message_size_max;
     attributes.tx_ctx_cnt = 1;
@@ -157,7 +188,8 @@ void fill_endpoint(fi_ep_attr& attributes) {
 
 void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hints) {
     const fi_domain_attr* wanted = hints != nullptr ? hints->domain_attr : nullptr;
-    const auto progress = [](fi_progress asked_for) {
+    const auto progress = [&](fi_progress asked_for) {
+        if (wish.datagrams) return FI_PROGRESS_MANUAL;
         return asked_for == FI_PROGRESS_UNSPEC ? FI_PROGRESS_AUTO : asked_for;
     };
     attributes.domain = wanted != nullptr ? wanted->domain : nullptr;
@@ -192,8 +224,9 @@ Info describe(const Device& device, const Wish& wish, const fi_info* hints) {
     // A write with data takes a receive of the program's.
     info->mode = hints == nullptr ? FI_RX_CQ_DATA : hints->mode & FI_RX_CQ_DATA;
     info->addr_format = FI_SOCKADDR_IN;
-    fill_queues(*info, hints);
-    fill_endpoint(*info->ep_attr);
+    if (wish.datagrams) info->mode = 0;
+    fill_queues(*info, wish, hints);
+    fill_endpoint(*info->ep_attr, wish);
     fill_domain(*info->domain_attr, wish, hints);
     info->domain_attr->name = copy_of(device.name);
     info->fabric_attr->name = copy_of(device.network);
@@ -281,44 +314,85 @@ void place(fi_info& info, const Device& device, const std::vector<Device>& all,
 
 }  // namespace
 
+bool offers_datagrams() {
+    int wanted = 0;
+    return fi_param_get_bool(&provider, "rdm", &wanted) == 0 && wanted != 0;
+}
+
 std::size_t transfer_size() {
     std::size_t wanted = transfer_size_max;
     if (fi_param_get_size_t(&provider, "max_transfer_size", &wanted) != 0) return transfer_size_max;
     return std::clamp(wanted, std::size_t{4096}, transfer_size_max);
 }
 
+namespace {
+
+/// The NICs that fit, the best first.
+class Answer {
+public:
+    Answer(const fi_info* hints, std::vector<Device> devices, sockaddr_in destination)
+        : hints_(hints), devices_(std::move(devices)), destination_(destination) {}
+
+    void add(const Wish& wish, const sockaddr_in& source) {
+        bool any = false;
+        for (const Device& device : devices_) {
+            if (!is_named(device, hints_) || !is_at(device, source)) continue;
+            if (any && is_search(hints_)) return;
+            any = true;
+            Info info = describe(device, wish, hints_);
+            place(*info, device, devices_, source, destination_);
+            *end_ = info.release();
+            end_ = &(*end_)->next;
+        }
+    }
+    void add_here_or_anywhere(const Wish& wish, sockaddr_in source) {
+        fi_info** const before = end_;
+        add(wish, source);
+        if (end_ != before || !is_loopback(source)) return;
+        source.sin_addr.s_addr = htonl(INADDR_ANY);
+        add(wish, source);
+    }
+    fi_info* release() { return std::exchange(first_, nullptr); }
+
+    ~Answer() { fi_freeinfo(first_); }
+    Answer(const Answer&) = delete;
+    Answer& operator=(const Answer&) = delete;
+
+private:
+    const fi_info* hints_;
+    const std::vector<Device> devices_;
+    const sockaddr_in destination_;
+    fi_info* first_ = nullptr;
+    fi_info** end_ = &first_;
+};
+
+/// libfabric's own layers ask with this flag for what they stand on. It comes through to providers.
+constexpr std::uint64_t asked_by_layer = std::uint64_t{1} << 59;
+
+/// Endpoints for datagrams are there for those who name them.
+bool names_datagrams(const fi_info* hints) {
+    return hints != nullptr && hints->ep_attr != nullptr && hints->ep_attr->type == FI_EP_RDM;
+}
+
+}  // namespace
+
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** answer) {
     return guarded([&] {
         Wish wish;
-        if (!read_wish(version, hints, wish)) return -FI_ENODATA;
+        // Layers come first in libfabric's answer, and programs that choose a provider by the
+        // beginning of its name would never see ours behind them.
+        if ((flags & asked_by_layer) != 0 && offers_datagrams()) return -FI_ENODATA;
+        const bool datagrams = names_datagrams(hints) && offers_datagrams();
+        if (!read_wish(version, hints, datagrams, wish)) return -FI_ENODATA;
         sockaddr_in source;
         sockaddr_in destination;
         if (const int error = resolve(node, service, flags, hints, source, destination))
             return error;
-        const std::vector<Device> devices = find_devices();
-        Info first(nullptr, fi_freeinfo);
-        fi_info* last = nullptr;
-        const auto add = [&](const Device& device) {
-            if (!is_named(device, hints) || !is_at(device, source)) return;
-            if (last != nullptr && is_search(hints)) return;
-            Info info = describe(device, wish, hints);
-            place(*info, device, devices, source, destination);
-            fi_info* next = info.release();
-            if (last == nullptr)
-                first.reset(next);
-            else
-                last->next = next;
-            last = next;
-        };
-        for (const Device& device : devices) add(device);
-        if (first == nullptr && is_loopback(source)) {
-            source.sin_addr.s_addr = htonl(INADDR_ANY);
-            for (const Device& device : devices) add(device);
-        }
-        if (first == nullptr) return -FI_ENODATA;
-        *answer = first.release();
-        return 0;
+        Answer found(hints, find_devices(), destination);
+        found.add_here_or_anywhere(wish, source);
+        *answer = found.release();
+        return *answer != nullptr ? 0 : -FI_ENODATA;
     });
 }
 

@@ -20,4 +20,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 /// Parameter `max_transfer_size`: where RDMA is cut; otherwise as large as VIA allows.
 std::size_t transfer_size();
 
+/// Parameter `rdm`: endpoints for datagrams (rdm/) are offered to those who ask for FI_EP_RDM.
+bool offers_datagrams();
+
 }  // namespace via::fabric

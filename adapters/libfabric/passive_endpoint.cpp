@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passive_endpoint.hpp"
 
-#include <chrono>
-#include <random>
-
 #include "fabric.hpp"
 #include "info.hpp"
 
@@ -31,7 +28,7 @@ struct PassiveEndpointOperations {
     }
     static int setname(fid* endpoint, void* address, std::size_t length) {
         PassiveEndpoint& object = of(endpoint);
-        if (object.guard_ != nullptr) return -FI_EOPBADSTATE;
+        if (object.listener_->is_listening()) return -FI_EOPBADSTATE;
         if (!is_socket_address(address, length)) return -FI_EINVAL;
         object.address_ = object.nic_->address(port_of(*static_cast<sockaddr_in*>(address)));
         return 0;
@@ -64,12 +61,6 @@ fi_ops_cm cm_operations = {
     sizeof(fi_ops_cm),  Operations::setname, Operations::getname, unsupported, unsupported,
     Operations::listen, unsupported,         Operations::reject,  unsupported, unsupported};
 
-/// Of those that systems give to whoever asks for any.
-std::uint16_t any_port() {
-    static thread_local std::minstd_rand numbers(std::random_device{}());
-    return static_cast<std::uint16_t>(32768 + numbers() % 28232);
-}
-
 }  // namespace
 
 PassiveEndpoint::PassiveEndpoint(Fabric& fabric, std::shared_ptr<Nic> nic, const fi_info& info,
@@ -78,7 +69,8 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, std::shared_ptr<Nic> nic, const
       fabric_(fabric),
       nic_(std::move(nic)),
       info_(fi_dupinfo(&info), fi_freeinfo),
-      address_(nic_->address(0)) {
+      address_(nic_->address(0)),
+      listener_(std::make_unique<Listener>(nic_)) {
     if (!info_) throw std::bad_alloc();
     if (is_socket_address(info.src_addr, info.src_addrlen))
         address_.sin_port = static_cast<const sockaddr_in*>(info.src_addr)->sin_port;
@@ -86,7 +78,7 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, std::shared_ptr<Nic> nic, const
 }
 
 PassiveEndpoint::~PassiveEndpoint() {
-    stop();
+    listener_.reset();
     if (events_ != nullptr) {
         events_->forget(&fid);
         events_->users.remove();
@@ -112,72 +104,15 @@ int PassiveEndpoint::bind(::fid* object) {
     return 0;
 }
 
-// Listening -------------------------------------------------------------------------------------
-
-/// True when the port is ours: a peer-to-peer request that nobody will ever answer listens there.
-/// (VIPL 4.22: of two peers the one with the earlier address listens; ours is a prefix of theirs.)
-bool PassiveEndpoint::claim(std::uint16_t port) {
-    address_ = nic_->address(port);
-    const Address own = nic_->listener(address_);
-    const Address nobody = own.with(std::string(own.discriminator()) + "~nobody");
-    return VipConnectPeerRequest(guard_, own.raw(), nobody.raw(), VIP_INFINITE) == VIP_SUCCESS;
-}
-
 int PassiveEndpoint::listen() {
     if (events_ == nullptr) return -FI_ENOEQ;
-    if (guard_ != nullptr) return -FI_EOPBADSTATE;
-    VIP_VI_ATTRIBUTES attributes{};
-    attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-    attributes.MaxTransferSize = 1024;
-    if (VipCreateVi(nic_->handle(), &attributes, nullptr, nullptr, &guard_) != VIP_SUCCESS)
-        return -FI_ENOMEM;
-    bool claimed = false;
-    if (const std::uint16_t wanted = port_of(address_); wanted != 0)
-        claimed = claim(wanted);
-    else
-        for (int tries = 0; !claimed && tries < 1000; ++tries) claimed = claim(any_port());
-    if (!claimed) {
-        VipDestroyVi(std::exchange(guard_, nullptr));
-        return -FI_EADDRINUSE;
-    }
-    try {
-        thread_ = start_thread(run, this);
-    } catch (...) {
-        VipDisconnect(guard_);
-        VipDestroyVi(std::exchange(guard_, nullptr));
-        throw;
-    }
-    return 0;
-}
-
-void PassiveEndpoint::run(void* self) { static_cast<PassiveEndpoint*>(self)->serve(); }
-
-void PassiveEndpoint::serve() {
-    const Address own = nic_->listener(address_);
-    while (!stopping_) {
-        Address peer;
-        VIP_VI_ATTRIBUTES attributes;
-        VIP_CONN_HANDLE connection = nullptr;
-        std::uint8_t data[connect_data_max];
-        VIP_UINT32 length = sizeof data;
-        const VIP_RETURN code = ViaConnectWait(nic_->handle(), own.raw(), VIP_INFINITE, peer.raw(),
-                                               &attributes, &connection, data, &length);
-        if (code != VIP_SUCCESS) {
-            FI_WARN(&provider, FI_LOG_EP_CTRL, "listening: %s\n", ViaReturnText(code));
-            if (code != VIP_ERROR_RESOURCE) break;
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-            continue;
-        }
-        const auto hand_over = [&] {
-            std::unique_ptr<ConnectRequest> request(new ConnectRequest(nic_, connection));
-            request->attributes = attributes;
-            request->peer = socket_address(peer.host().data(), 0);
+    if (listener_->is_listening()) return -FI_EOPBADSTATE;
+    const int error =
+        listener_->listen(port_of(address_), [this](auto request, auto data, auto length) {
             announce(std::move(request), data, length);
-            return 0;
-        };
-        if (stopping_ || guarded(hand_over) != 0) VipConnectReject(connection);
-    }
-    stopped_ = true;
+        });
+    if (error == 0) address_ = listener_->address();
+    return error;
 }
 
 void PassiveEndpoint::announce(std::unique_ptr<ConnectRequest> request, const std::uint8_t* data,
@@ -198,22 +133,6 @@ void PassiveEndpoint::announce(std::unique_ptr<ConnectRequest> request, const st
     info->handle = fabric_.requests().add(std::move(request));
     event.info = info.release();
     events_->push(std::move(event));
-}
-
-/// A thread in ConnectWait ends by a request alone, so the guard asks for a connection.
-void PassiveEndpoint::stop() {
-    if (guard_ == nullptr) return;
-    stopping_ = true;
-    const Address own = nic_->listener(address_);
-    while (!stopped_) {
-        VIP_VI_ATTRIBUTES attributes;
-        VipDisconnect(guard_);
-        const VIP_RETURN code = VipConnectRequest(guard_, own.raw(), own.raw(), 1000, &attributes);
-        if (code != VIP_REJECT) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    thread_.join();
-    VipDisconnect(guard_);
-    VipDestroyVi(guard_);
 }
 
 }  // namespace via::fabric

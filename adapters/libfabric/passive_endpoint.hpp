@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A passive endpoint: a port, which is a discriminator of VIA's, and the thread that waits there.
+// A passive endpoint: a listener whose requests become events.
 #pragma once
 
 #include <memory>
-#include <thread>
 
 #include "common.hpp"
 #include "connect_request.hpp"
 #include "event_queue.hpp"
+#include "listener.hpp"
 #include "nic.hpp"
 
 namespace via::fabric {
@@ -25,23 +25,15 @@ private:
 
     int bind(::fid* object);
     int listen();
-    bool claim(std::uint16_t port);
-    static void run(void* self);
-    void serve();
     void announce(std::unique_ptr<ConnectRequest> request, const std::uint8_t* data,
                   std::size_t length);
-    void stop();
 
     Fabric& fabric_;
     std::shared_ptr<Nic> nic_;
     std::unique_ptr<fi_info, decltype(&fi_freeinfo)> info_;
     EventQueue* events_ = nullptr;
     sockaddr_in address_;
-    /// Holds the port while the thread is between two requests, and wakes the thread at the end.
-    VIP_VI_HANDLE guard_ = nullptr;
-    std::thread thread_;
-    std::atomic<bool> stopping_{false};
-    std::atomic<bool> stopped_{false};
+    std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace via::fabric

@@ -89,5 +89,8 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "udp:eth0 (default: all, auto before shm before udp)");
     fi_param_define(&provider, "max_transfer_size", FI_PARAM_SIZE_T,
                     "bytes of one RDMA of the NIC; longer ones are cut (default: 1 GiB)");
+    fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
+                    "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "
+                    "(default: no)");
     return &provider;
 }

@@ -1,9 +1,14 @@
 #!/bin/sh
 # libfabric's own fi_pingpong between two processes, bytes checked, 64 bytes to 1 MB:
 #   pingpong.sh FOLDER-OF-PROVIDER PORT DEVICE PROVIDER ENDPOINT-TYPE
+# ENDPOINT-TYPE: as fi_pingpong has them, or "native", our own rdm.
 # DEVICE: "shm", or "udp" or "auto", then in two network namespaces that a cable (veth) joins.
 # PORT: where the two sides meet. Ends with 77, which means skipped, where that is not allowed.
 folder=$1 port=$2 device=$3 provider=$4 type=$5
+if [ "$type" = native ]; then
+    type=rdm
+    export FI_VIA_RDM=1
+fi
 a=mpi-$$-a
 b=mpi-$$-b
 server=

@@ -27,9 +27,10 @@ All arguments go to it unchanged:
   via mpirun -np 4 -H a:2,b:2 ./app  two on each host, over the network between them
   via mpirun --show                  only print the command, for a script or another mpirun
 
-What is added: --mca pml cm, --mca mtl ofi, --mca mtl_ofi_provider_include 'via;ofi_rxm',
---mca osc ^ucx (windows between hosts), -x FI_PROVIDER_PATH=... where libfabric does not find the
-provider by itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and
+What is added: --mca pml cm, --mca mtl ofi, --mca mtl_ofi_provider_include via with -x FI_VIA_RDM=1
+(with FI_VIA_RDM=0: 'via;ofi_rxm', libfabric's layer on the same connections), --mca osc ^ucx
+(windows between hosts), -x FI_PROVIDER_PATH=... where libfabric does not find the provider by
+itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and
 for root --allow-run-as-root. What the arguments say themselves of any of these is left to them.
 FI_VIA_DEVICE (auto, shm, udp:INTERFACE) forces a device. docs/guide/mpi.md tells more.
 )";
@@ -94,6 +95,11 @@ Words variables_to_pass() {
     return names;
 }
 
+bool is_switched_off(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && mpi::says_no(value);
+}
+
 int become(Words words) {
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
@@ -114,6 +120,7 @@ int run_mpirun(const Words& given) {
     mpi::Surroundings around{.mpirun = find_mpirun(),
                              .provider_folder = {},
                              .is_root = geteuid() == 0,
+                             .is_layered = is_switched_off("FI_VIA_RDM"),
                              .variables = variables_to_pass()};
     if (around.mpirun.empty()) {
         return fail(

@@ -11,21 +11,33 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr const char* path_variable = "FI_PROVIDER_PATH";
+constexpr const char* own_variable = "FI_VIA_RDM";
 
 // Debian's configuration of Open MPI forbids both mtl/ofi and osc/pt2pt, without which programs on
 // several hosts have no windows. pml/cm ends a job rather than falling back to another transport.
 constexpr std::pair<const char*, const char*> parameters[] = {
     {"pml", "cm"},
     {"mtl", "ofi"},
-    {"mtl_ofi_provider_include", "via;ofi_rxm"},
     {"osc", "^ucx"},
 };
+constexpr const char* provider_parameter = "mtl_ofi_provider_include";
+constexpr const char* layered = "via;ofi_rxm";
+
+bool is_parameter_option(const std::string& option) {
+    return option.ends_with("-mca") || option.ends_with("-gmca");
+}
+
+/// What the user says of that parameter of Open MPI, or nothing.
+std::string value_of(const Words& arguments, std::string_view name) {
+    for (std::size_t at = 0; at + 2 < arguments.size(); ++at)
+        if (is_parameter_option(arguments[at]) && arguments[at + 1] == name)
+            return arguments[at + 2];
+    return {};
+}
 
 bool names_parameter(const Words& arguments, std::string_view name) {
     for (std::size_t at = 0; at + 1 < arguments.size(); ++at) {
-        const std::string& option = arguments[at];
-        if ((option.ends_with("-mca") || option.ends_with("-gmca")) && arguments[at + 1] == name)
-            return true;
+        if (is_parameter_option(arguments[at]) && arguments[at + 1] == name) return true;
     }
     return false;
 }
@@ -46,8 +58,24 @@ bool names_variable(const Words& arguments, std::string_view name) {
     return false;
 }
 
+/// The provider's own endpoints, unless somebody says something else: the user by naming a
+/// provider, or the variable that offers them.
+bool is_own(const Surroundings& around, const Words& arguments) {
+    if (names_parameter(arguments, provider_parameter))
+        return value_of(arguments, provider_parameter) == "via";
+    const std::string given = std::string(own_variable) + "=";
+    for (std::size_t at = 0; at + 1 < arguments.size(); ++at)
+        if (arguments[at] == "-x" && arguments[at + 1].starts_with(given))
+            return !says_no(arguments[at + 1].substr(given.size()));
+    return !around.is_layered;
+}
+
 Words variable_options(const Surroundings& around, const Words& arguments) {
     Words options;
+    const bool is_passed = names_variable(arguments, own_variable) ||
+                           std::ranges::count(around.variables, own_variable) != 0;
+    if (is_own(around, arguments) && !is_passed)
+        options.insert(options.end(), {"-x", std::string(own_variable) + "=1"});
     if (!around.provider_folder.empty() && !names_variable(arguments, path_variable)) {
         options.insert(options.end(),
                        {"-x", std::string(path_variable) + "=" + around.provider_folder});
@@ -69,6 +97,9 @@ Words command(const Surroundings& around, const Words& arguments) {
     for (const auto& [name, value] : parameters) {
         if (!names_parameter(arguments, name)) made.insert(made.end(), {"--mca", name, value});
     }
+    if (!names_parameter(arguments, provider_parameter))
+        made.insert(made.end(),
+                    {"--mca", provider_parameter, is_own(around, arguments) ? "via" : layered});
     const Words variables = variable_options(around, arguments);
     made.insert(made.end(), variables.begin(), variables.end());
     for (const std::string& argument : arguments) {
@@ -114,6 +145,10 @@ std::string passed_name(const std::string& variable) {
     const std::string name = variable.substr(0, variable.find('='));
     if (name == path_variable) return {};
     return name.starts_with("FI_") || name.starts_with("OPENVIA_") ? name : std::string{};
+}
+
+bool says_no(const std::string& value) {
+    return value == "0" || value == "no" || value == "false" || value == "off";
 }
 
 }  // namespace via::cli::mpi

@@ -14,6 +14,7 @@ struct Surroundings {
     std::string mpirun;           // the program to run
     std::string provider_folder;  // where `provider_file` is; empty: libfabric finds it itself
     bool is_root = false;
+    bool is_layered = false;  // FI_VIA_RDM says no: ofi_rxm, not the endpoints of the provider
     std::vector<std::string> variables;  // names of environment variables that all ranks shall have
 };
 
@@ -32,5 +33,8 @@ std::vector<std::string> folders_of(const std::string& provider_path);
 /// The name of a variable ("NAME=value") that steers libfabric, its providers or this library, and
 /// so must be the same on all hosts; empty if it is none. FI_PROVIDER_PATH is dealt with apart.
 std::string passed_name(const std::string& variable);
+
+/// Does a variable with that value switch something off, as libfabric reads it?
+bool says_no(const std::string& value);
 
 }  // namespace via::cli::mpi

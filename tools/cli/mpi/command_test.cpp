@@ -9,9 +9,20 @@ namespace {
 using namespace via::cli::mpi;
 using Words = std::vector<std::string>;
 
-const Words added{"--mca",       "pml",   "cm",    "--mca",
-                  "mtl",         "ofi",   "--mca", "mtl_ofi_provider_include",
-                  "via;ofi_rxm", "--mca", "osc",   "^ucx"};
+const Words added{"--mca",
+                  "pml",
+                  "cm",
+                  "--mca",
+                  "mtl",
+                  "ofi",
+                  "--mca",
+                  "osc",
+                  "^ucx",
+                  "--mca",
+                  "mtl_ofi_provider_include",
+                  "via",
+                  "-x",
+                  "FI_VIA_RDM=1"};
 
 Surroundings user() { return {.mpirun = "mpirun", .provider_folder = "/lib/f", .variables = {}}; }
 
@@ -52,8 +63,35 @@ TEST(MpirunCommand, SaysNothingOfWhatTheUserSays) {
     around.variables = {"FI_A", "FI_B"};
     const Words made = command(around, arguments);
     EXPECT_EQ(made, after({"mpirun", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
-                           "via;ofi_rxm", "-x", "FI_B"},
+                           "via", "-x", "FI_VIA_RDM=1", "-x", "FI_B"},
                           arguments));
+}
+
+bool has(const Words& words, const char* first, const char* second) {
+    for (std::size_t at = 0; at + 1 < words.size(); ++at)
+        if (words[at] == first && words[at + 1] == second) return true;
+    return false;
+}
+
+TEST(MpirunCommand, TakesTheLayerWhereTheVariableSaysNo) {
+    constexpr const char* include = "mtl_ofi_provider_include";
+    Surroundings around = user();
+    around.variables = {"FI_VIA_RDM"};
+    EXPECT_TRUE(has(command(around, {"app"}), include, "via"));
+    EXPECT_TRUE(has(command(around, {"app"}), "-x", "FI_VIA_RDM"));
+    EXPECT_FALSE(has(command(around, {"app"}), "-x", "FI_VIA_RDM=1"));
+    around.is_layered = true;
+    EXPECT_TRUE(has(command(around, {"app"}), include, "via;ofi_rxm"));
+    const Words made = command(user(), {"-x", "FI_VIA_RDM=0", "app"});
+    EXPECT_TRUE(has(made, include, "via;ofi_rxm"));
+    EXPECT_FALSE(has(made, "-x", "FI_VIA_RDM=1"));
+}
+
+TEST(MpirunCommand, OffersOwnEndpointsToWhoeverNamesThem) {
+    const Words layered = command(user(), {"--mca", "mtl_ofi_provider_include", "via;ofi_rxm"});
+    EXPECT_FALSE(has(layered, "-x", "FI_VIA_RDM=1"));
+    const Words own = command(user(), {"--mca", "mtl_ofi_provider_include", "via"});
+    EXPECT_TRUE(has(own, "-x", "FI_VIA_RDM=1"));
 }
 
 TEST(MpirunCommand, PassesVariablesToEachProgramOfSeveral) {
@@ -64,7 +102,8 @@ TEST(MpirunCommand, PassesVariablesToEachProgramOfSeveral) {
     EXPECT_EQ(std::ranges::count(made, "FI_VIA_DEVICE"), 2);
     const auto colon = std::ranges::find(made, ":");
     EXPECT_EQ(Words(colon + 1, made.end()),
-              (Words{"-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_VIA_DEVICE", "-np", "1", "b"}));
+              (Words{"-x", "FI_VIA_RDM=1", "-x", "FI_PROVIDER_PATH=/lib/f", "-x", "FI_VIA_DEVICE",
+                     "-np", "1", "b"}));
 }
 
 TEST(MpirunCommand, LineIsWhatAShellReads) {

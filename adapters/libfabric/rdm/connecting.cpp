@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: peers, and connections to them when they are first needed.
+#include <algorithm>
+
+#include "rdm/endpoint.hpp"
+
+namespace via::fabric::rdm {
+
+// Peers -----------------------------------------------------------------------------------------
+
+/// nullptr: the address vector knows no such number, or there is no memory.
+Peer* Endpoint::find_peer(fi_addr_t number) {
+    const sockaddr_in* const address = addresses_ != nullptr ? addresses_->find(number) : nullptr;
+    if (address == nullptr) return nullptr;
+    Peer* found = nullptr;
+    guarded([&] {
+        if (by_number_.size() <= number) by_number_.resize(number + 1);
+        Peer& peer = peer_named(*address);
+        if (peer.number == FI_ADDR_NOTAVAIL) peer.number = number;
+        found = by_number_[number] = &peer;
+        return 0;
+    });
+    return found;
+}
+
+Peer& Endpoint::peer_named(const sockaddr_in& address) {
+    std::unique_ptr<Peer>& known = peers_[name_of(address)];
+    if (known == nullptr) {
+        known = std::make_unique<Peer>();
+        known->name = name_of(address);
+        known->address = address;
+        known->is_self = known->name == name_of(listener_->address());
+    }
+    return *known;
+}
+
+/// For completions: whose message it is.
+fi_addr_t Endpoint::number_of(Peer& peer) {
+    if (peer.number == FI_ADDR_NOTAVAIL) [[unlikely]]
+        peer.number = addresses_->number_of(peer.name);
+    return peer.number;
+}
+
+void Endpoint::forget(fi_addr_t number) {
+    if (number >= by_number_.size() || by_number_[number] == nullptr) return;
+    Peer& peer = *by_number_[number];
+    by_number_[number] = nullptr;
+    if (peer.number != number) return;
+    peer.number = FI_ADDR_NOTAVAIL;
+    // Who is inserted again by that address may be another one.
+    if (peer.state == Peer::State::ended) peer.state = Peer::State::unknown;
+}
+
+// Asking ----------------------------------------------------------------------------------------
+
+ssize_t Endpoint::not_connected(Peer& peer) {
+    if (peer.state == Peer::State::ended) return -peer.error;
+    if (peer.state == Peer::State::unknown)
+        if (const int error = ask(peer)) return error;
+    return -FI_EAGAIN;
+}
+
+Hello Endpoint::hello() const {
+    Hello hello;
+    hello.port = port_of(listener_->address());
+    hello.packet = packet_max;
+    hello.incarnation = incarnation_;
+    return hello;
+}
+
+int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
+                              std::unique_ptr<Connection>& connection) {
+    return guarded([&] {
+        // What is told of it later shall need no memory.
+        const std::size_t all = connections_.size() + attempts_.size() + 1;
+        watched_.reserve(all);
+        failed_.reserve(all);
+        connections_.reserve(all);
+        VIP_CQ_HANDLE queue = nullptr;
+        if (!reserve_receives(queue)) return -FI_ENOMEM;
+        const int error = Connection::open(domain_.nic(), peer, queue, of_requester, connection);
+        if (error != 0) give_back_receives(queue);
+        return error;
+    });
+}
+
+int Endpoint::ask(Peer& peer) {
+    return guarded([&] {
+        std::unique_ptr<Connection> connection;
+        if (const int error = make_connection(peer, nullptr, connection)) return error;
+        connection->is_asking = true;
+        const VIP_CQ_HANDLE queue = connection->queue();
+        try {
+            attempts_.push_back(std::make_unique<Attempt>(
+                domain_.nic(), peer, std::move(connection), hello(), mailbox_));
+        } catch (...) {
+            give_back_receives(queue);
+            throw;
+        }
+        try {
+            domain_.fabric().connector().start(*attempts_.back());
+        } catch (...) {
+            attempts_.pop_back();
+            give_back_receives(queue);
+            throw;
+        }
+        peer.state = Peer::State::asking;
+        peer.attempt = attempts_.back().get();
+        return 0;
+    });
+}
+
+void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
+                         std::uint64_t incarnation) {
+    peer.state = Peer::State::connected;
+    peer.connection = connection.get();
+    peer.attempt = nullptr;
+    peer.incarnation = incarnation;
+    connections_.push_back(std::move(connection));
+    FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u\n",
+            static_cast<unsigned>(port_of(peer.address)));
+}
+
+/// An attempt came to its end: there is a connection, or the peer preferred its own request, or
+/// there is nobody.
+void Endpoint::answered(Attempt& attempt) {
+    Peer& peer = attempt.peer;
+    const auto place = std::ranges::find(attempts_, &attempt, &std::unique_ptr<Attempt>::get);
+    const std::unique_ptr<Attempt> owned = std::move(*place);
+    attempts_.erase(place);
+    std::unique_ptr<Connection> connection = std::move(owned->connection);
+    connection->is_asking = false;
+    const bool good = owned->code == VIP_SUCCESS && owned->reply.magic != 0 &&
+                      owned->reply.packet == packet_max && peer.attempt == &attempt;
+    if (good) {
+        const bool is_broken = connection->is_broken;
+        Connection& now = *connection;
+        connected(peer, std::move(connection), owned->reply.incarnation);
+        if (is_broken) fail(now);
+        return;
+    }
+    give_back_receives(connection->queue());
+    if (peer.attempt != &attempt) return;  // the other way was faster
+    peer.attempt = nullptr;
+    peer.state = Peer::State::ended;
+    peer.error = owned->code == VIP_SUCCESS ? FI_ECONNREFUSED : error_of(owned->code);
+    FI_INFO(&provider, FI_LOG_EP_CTRL, "no connection: %s\n", ViaReturnText(owned->code));
+    fail_receives(tagged_, peer, peer.error);
+    fail_receives(plain_, peer, peer.error);
+}
+
+// Answering -------------------------------------------------------------------------------------
+
+void Endpoint::read_mail() noexcept {
+    std::vector<Mailbox::Request> requests;
+    std::vector<Attempt*> all_answered;
+    // For want of memory it is read the next time.
+    if (guarded([&] {
+            mailbox_.take(requests, all_answered);
+            return 0;
+        }) != 0)
+        return;
+    for (Attempt* attempt : all_answered) answered(*attempt);
+    for (Mailbox::Request& request : requests)
+        guarded([&] {
+            answer(request);
+            return 0;
+        });
+}
+
+void Endpoint::reject(Mailbox::Request& request, bool crossed) {
+    Hello reply = hello();
+    reply.crossed = crossed ? 1 : 0;
+    request.request->reject(&reply, sizeof reply);
+}
+
+/// Of two requests that cross, the one of the endpoint with the lower name stands.
+void Endpoint::answer(Mailbox::Request& request) {
+    sockaddr_in address = request.request->peer;
+    address.sin_port = htons(request.hello.port);
+    Peer& peer = peer_named(address);
+    const bool is_same = request.hello.incarnation == peer.incarnation;
+    switch (peer.state) {
+        case Peer::State::asking:
+            if (peer.name > name_of(listener_->address())) return reject(request, true);
+            break;
+        case Peer::State::connected:
+            if (is_same) return reject(request, true);
+            end(*peer.connection, FI_ECONNRESET);
+            break;
+        case Peer::State::ended:
+        case Peer::State::unknown:
+            if (is_same) return reject(request, false);
+            break;
+    }
+    if (!peer.is_self) accept(peer, request);
+}
+
+void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
+    std::unique_ptr<Connection> connection;
+    if (make_connection(peer, &request.request->attributes, connection) != 0)
+        return reject(request, false);
+    const Hello reply = hello();
+    const VIP_RETURN code = request.request->accept(connection->vi(), &reply, sizeof reply);
+    if (code != VIP_SUCCESS) {  // it has given up
+        FI_INFO(&provider, FI_LOG_EP_CTRL, "accepting: %s\n", ViaReturnText(code));
+        give_back_receives(connection->queue());
+        return;
+    }
+    // Ours that is under way is answered, by a refusal if nothing else, and found to be late.
+    Attempt* const ours = std::exchange(peer.attempt, nullptr);
+    connected(peer, std::move(connection), request.hello.incarnation);
+    if (ours != nullptr) ours->interrupt();
+}
+
+}  // namespace via::fabric::rdm

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VI to a peer, the receives that it has posted and the sends that are under way.
+#pragma once
+
+#include <memory>
+
+#include "domain.hpp"
+#include "rdm/matching.hpp"
+#include "rdm/wire.hpp"
+
+namespace via::fabric::rdm {
+
+class Connection;
+
+/// A receive of the VI.
+struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
+    VIP_DESCRIPTOR descriptor;
+    Message message;  ///< while the program has not received what lies here
+    Connection* connection;
+    std::byte* bytes;
+};
+
+/// A descriptor on its way, and what becomes of it.
+struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
+    enum class Kind : std::uint8_t {
+        copied,  ///< nobody waits for it
+        lent,    ///< the program's memory, which it gets back with a completion
+        fetch,   ///< a piece of a message that we read from the peer
+    };
+    VIP_DESCRIPTOR descriptor;
+    Kind kind;
+    bool told;
+    void* context;
+    std::uint64_t flags;
+    Receive* receive;
+    std::size_t length;  ///< of the piece that is read
+    // Behind these, in the same cache line, what is sent.
+    Header header;
+    std::byte copy[inject_max];
+};
+
+class Connection {
+public:
+    /// A VI with its receives posted; receives complete in `queue`. 0, or an error of libfabric's.
+    static int open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
+                    const VIP_VI_ATTRIBUTES* of_requester, std::unique_ptr<Connection>& answer);
+    ~Connection() { close(); }
+    /// Ends it, and its VI. Messages that lie in its receives stay.
+    void close();
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    Peer& peer() { return *peer_; }
+    VIP_VI_HANDLE vi() const { return vi_; }
+    VIP_CQ_HANDLE queue() const { return queue_; }
+    std::size_t transfer_size() const { return attributes_.MaxTransferSize; }
+
+    // Sending -----------------------------------------------------------------------------------
+    /// The next descriptor, or nullptr: all are under way. Fill it, then post() it.
+    Send* take() {
+        if (head_ - tail_ == sends_max) return nullptr;
+        return &sends_[head_ % sends_max];
+    }
+    /// `length` bytes from the header on. What VIPL answers.
+    VIP_RETURN post(Send& send, std::size_t length) {
+        set(send, VIP_CONTROL_OP_SENDRECV, 1);
+        send.descriptor.DS[0].Local = {{.Address = &send.header}, memory_, length32(length)};
+        send.descriptor.CS.Length = length32(length);
+        return post(send);
+    }
+    /// The header, then the program's bytes where they are.
+    VIP_RETURN post_lent(Send& send, const void* bytes, std::size_t length);
+    VIP_RETURN post_fetch(Send& send, std::byte* to, std::uint64_t address, std::uint32_t key,
+                          std::size_t length);
+    /// Takes up to `room` that are done; `failed`: the last of them did not go well.
+    VIP_UINT32 take_done(VIP_DESCRIPTOR** done, VIP_UINT32 room, bool& failed) {
+        VIP_UINT32 taken = 0;
+        failed = ViaSendDoneMany(vi_, done, room, &taken) == VIP_DESCRIPTOR_ERROR && taken != 0;
+        return taken;
+    }
+    /// Of those taken, in their order.
+    void give_back(std::uint32_t count) { tail_ += count; }
+    std::uint32_t under_way() const { return head_ - tail_; }
+
+    // Receiving ---------------------------------------------------------------------------------
+    /// The slot may take another message. Receives are posted several at a time.
+    void release(Slot& slot) {
+        if (has_ended) return;
+        fresh_[fresh_count_++] = &slot.descriptor;
+        if (fresh_count_ >= batch || posted_ <= batch) post_receives();
+    }
+    void taken_one() { --posted_; }
+    std::uint32_t posted() const { return posted_; }
+    bool post_receives();
+
+    bool is_watched = false;  ///< somebody waits for what is under way
+    bool is_asking = false;   ///< a thread asks for this connection
+    bool is_broken = false;   ///< found out before it was known to be there
+    bool has_failed = false;  ///< to be ended soon
+    bool has_ended = false;
+    std::uint32_t waited_for = 0;  ///< sends that are not copied
+    std::uint32_t held = 0;        ///< messages and fetches that name it
+    std::size_t copied = 0;        ///< bytes of messages in memory of their own
+    Line<Receive> waiting;         ///< to be fetched, or to be told that they were
+
+private:
+    static constexpr std::uint32_t batch = 8;
+
+    Connection(Nic& nic, Peer& peer) : nic_(nic), peer_(&peer), memory_(nic.everything()) {}
+    static VIP_UINT32 length32(std::size_t length) { return static_cast<VIP_UINT32>(length); }
+    static void set(Send& send, VIP_UINT16 control, VIP_UINT16 segments) {
+        send.descriptor.CS.Control = control;
+        send.descriptor.CS.SegCount = segments;
+        send.descriptor.CS.Reserved = 0;
+    }
+    VIP_RETURN post(Send& send) {
+        const VIP_RETURN code = VipPostSend(vi_, &send.descriptor, memory_);
+        if (code == VIP_SUCCESS) ++head_;
+        return code;
+    }
+    int make_vi(const VIP_VI_ATTRIBUTES* of_requester);
+
+    Nic& nic_;
+    Peer* peer_;
+    VIP_MEM_HANDLE memory_;
+    VIP_VI_HANDLE vi_ = nullptr;
+    VIP_CQ_HANDLE queue_ = nullptr;
+    VIP_VI_ATTRIBUTES attributes_{};
+    std::uint32_t head_ = 0;
+    std::uint32_t tail_ = 0;
+    std::uint32_t posted_ = 0;
+    std::uint32_t fresh_count_ = 0;
+    VIP_DESCRIPTOR* fresh_[receives_max];
+    std::unique_ptr<Send[]> sends_;
+    std::unique_ptr<Slot[]> slots_;
+    std::unique_ptr<std::byte[]> bytes_;
+};
+
+}  // namespace via::fabric::rdm

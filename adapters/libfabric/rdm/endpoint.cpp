@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: making and closing.
+#include "rdm/endpoint.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace via::fabric::rdm {
+
+struct EndpointOperations {
+    static Endpoint& of(fid* endpoint) {
+        return *static_cast<Endpoint*>(reinterpret_cast<fid_ep*>(endpoint));
+    }
+    static int close(fid* endpoint) {
+        delete &of(endpoint);
+        return 0;
+    }
+    static int bind(fid* endpoint, fid* object, std::uint64_t flags) {
+        return guarded([&] { return of(endpoint).bind(object, flags); });
+    }
+    static int control(fid* endpoint, int command, void*) {
+        return command == FI_ENABLE ? guarded([&] { return of(endpoint).enable(); }) : -FI_ENOSYS;
+    }
+    static ssize_t cancel(fid* endpoint, void* context) {
+        const Domain::Guard guard(of(endpoint).domain_);
+        return of(endpoint).cancel(context);
+    }
+    static int getopt(fid*, int, int, void*, std::size_t*) { return -FI_ENOPROTOOPT; }
+    static int setopt(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
+    static int getname(fid* endpoint, void* address, std::size_t* length) {
+        const Endpoint& object = of(endpoint);
+        if (!object.listener_->is_listening()) return -FI_EOPBADSTATE;
+        return write_address(object.listener_->address(), address, length) == 0 ? 0 : -FI_ETOOSMALL;
+    }
+};
+
+namespace {
+
+using Operations = EndpointOperations;
+fi_ops object_operations = {sizeof(fi_ops),      Operations::close, Operations::bind,
+                            Operations::control, unsupported,       unsupported,
+                            unsupported};
+fi_ops_ep endpoint_operations = {sizeof(fi_ops_ep),  Operations::cancel, Operations::getopt,
+                                 Operations::setopt, unsupported,        unsupported,
+                                 unsupported,        unsupported};
+fi_ops_cm cm_operations = {sizeof(fi_ops_cm), unsupported, Operations::getname, unsupported,
+                           unsupported,       unsupported, unsupported,         unsupported,
+                           unsupported,       unsupported};
+
+std::uint64_t new_incarnation() {
+    std::random_device source;
+    return (std::uint64_t{source()} << 32 | source()) | 1;
+}
+
+std::uint16_t port_in(const fi_info& info) {
+    if (!is_socket_address(info.src_addr, info.src_addrlen)) return 0;
+    return port_of(*static_cast<const sockaddr_in*>(info.src_addr));
+}
+
+}  // namespace
+
+int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
+    return guarded([&] {
+        if (info == nullptr || info->tx_attr == nullptr || info->rx_attr == nullptr)
+            return -FI_EINVAL;
+        if (info->ep_attr == nullptr || info->ep_attr->type != FI_EP_RDM) return -FI_EINVAL;
+        *endpoint = new Endpoint(*static_cast<Domain*>(domain), *info, context);
+        return 0;
+    });
+}
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+    : fid_ep{{FI_CLASS_EP, context, &object_operations},
+             &endpoint_operations,
+             &cm_operations,
+             &message_operations,
+             nullptr,
+             &tagged_operations,
+             nullptr,
+             nullptr},
+      domain_(domain),
+      incarnation_(new_incarnation()),
+      transmit_flags_(info.tx_attr->op_flags),
+      receive_flags_(info.rx_attr->op_flags),
+      directed_((info.caps & FI_DIRECTED_RECV) != 0),
+      wanted_port_(port_in(info)),
+      listener_(std::make_unique<Listener>(domain.shared_nic())) {
+    domain_.users.add();
+}
+
+/// What is posted vanishes without a word; what was sent is given some time to leave.
+Endpoint::~Endpoint() {
+    listener_.reset();
+    linger();
+    for (const auto& attempt : attempts_) domain_.fabric().connector().cancel(*attempt);
+    const Domain::Guard guard(domain_);
+    while (promised_sends_ != 0) give_back_send();
+    while (promised_receives_ != 0) give_back_receive();
+    for (Queue* queue : {sends_, receives_}) {
+        if (queue == nullptr) continue;
+        queue->unwatch(*this);
+        queue->users.remove();
+    }
+    if (addresses_ != nullptr) {
+        addresses_->unwatch(*this);
+        addresses_->users.remove();
+    }
+    discard_all();
+    attempts_.clear();
+    connections_.clear();
+    for (const Part& part : parts_) VipDestroyCQ(part.queue);
+    domain_.users.remove();
+}
+
+int Endpoint::bind(::fid* object, std::uint64_t flags) {
+    if (listener_->is_listening()) return -FI_EOPBADSTATE;
+    if (object->fclass == FI_CLASS_AV) {
+        if (addresses_ != nullptr) return -FI_EINVAL;
+        addresses_ = static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object));
+        addresses_->users.add();
+        return 0;
+    }
+    // An event queue has nothing to tell: what becomes of connections is seen by who uses them.
+    if (object->fclass == FI_CLASS_EQ) return 0;
+    if (object->fclass != FI_CLASS_CQ) return -FI_ENOSYS;
+    if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
+    Queue& queue = *static_cast<Queue*>(reinterpret_cast<fid_cq*>(object));
+    const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+    if (((flags & FI_TRANSMIT) != 0 && sends_ != nullptr) ||
+        ((flags & FI_RECV) != 0 && receives_ != nullptr))
+        return -FI_EINVAL;
+    if ((flags & FI_TRANSMIT) != 0) {
+        sends_ = &queue;
+        selective_sends_ = selective;
+        queue.users.add();
+    }
+    if ((flags & FI_RECV) != 0) {
+        receives_ = &queue;
+        selective_receives_ = selective;
+        queue.users.add();
+    }
+    return 0;
+}
+
+int Endpoint::enable() {
+    if (listener_->is_listening()) return -FI_EOPBADSTATE;
+    if (addresses_ == nullptr) return -FI_ENOAV;
+    if (sends_ == nullptr || receives_ == nullptr) return -FI_ENOCQ;
+    {
+        const Domain::Guard guard(domain_);
+        sends_->watch(*this);
+        if (receives_ != sends_) receives_->watch(*this);
+        addresses_->watch(*this);
+    }
+    const auto take = [this](auto request, auto data, auto length) {
+        mailbox_.put_request(std::move(request), data, length);
+    };
+    const int error = listener_->listen(wanted_port_, take);
+    if (error == 0) return 0;
+    const Domain::Guard guard(domain_);
+    sends_->unwatch(*this);
+    receives_->unwatch(*this);
+    addresses_->unwatch(*this);
+    return error;
+}
+
+// Room for the receives of connections, of which each has as many --------------------------------
+
+bool Endpoint::reserve_receives(VIP_CQ_HANDLE& queue) {
+    const auto limit = static_cast<std::uint32_t>(domain_.nic().attributes().MaxCQEntries);
+    for (Part& part : parts_) {
+        if (part.used + receives_max > limit) continue;
+        if (part.used + receives_max > part.room) {
+            const std::uint32_t room = std::min(limit, 2 * part.room);
+            if (VipResizeCQ(part.queue, room) != VIP_SUCCESS) return false;
+            part.room = room;
+        }
+        part.used += receives_max;
+        queue = part.queue;
+        return true;
+    }
+    parts_.reserve(parts_.size() + 1);
+    constexpr std::uint32_t room = 16 * receives_max;
+    if (VipCreateCQ(domain_.nic().handle(), room, &queue) != VIP_SUCCESS) return false;
+    parts_.push_back({queue, room, receives_max});
+    return true;
+}
+
+void Endpoint::give_back_receives(VIP_CQ_HANDLE queue) {
+    for (Part& part : parts_)
+        if (part.queue == queue) part.used -= receives_max;
+}
+
+}  // namespace via::fabric::rdm

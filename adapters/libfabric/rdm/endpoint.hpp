@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// An endpoint for datagrams: peers, connections to them as they are needed, matching of tags.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <rdma/fi_tagged.h>
+
+#include "listener.hpp"
+#include "rdm/address_vector.hpp"
+#include "rdm/connection.hpp"
+#include "rdm/matching.hpp"
+#include "rdm/peer.hpp"
+#include "rdm/queue.hpp"
+
+namespace via::fabric::rdm {
+
+/// What the program sends.
+struct Sending {
+    fi_addr_t to;
+    const void* bytes;
+    std::size_t length;
+    std::uint64_t tag;
+    std::uint64_t data;
+    std::uint8_t flags;  ///< of the header
+    void* context;
+    bool told;               ///< with a completion
+    bool may_copy = true;    ///< it is done when it is copied
+    bool must_copy = false;  ///< it was injected
+};
+
+/// A message that the peer fetches, or that we have for ourselves.
+struct Outgoing {
+    Outgoing* next = nullptr;
+    Connection* connection = nullptr;
+    Region region{};
+    void* context = nullptr;
+    std::uint64_t flags = 0;
+    bool told = false;
+    bool is_used = false;
+    std::uint32_t place = 0;
+    std::uint32_t generation = 0;
+
+    std::uint64_t cookie() const { return std::uint64_t{generation} << 32 | place; }
+};
+
+/// What is not private to making and closing is called under the domain's guard.
+class Endpoint : public fid_ep {
+public:
+    static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+
+    // Sending and receiving (sending.cpp, receiving.cpp) --------------------------------------
+    ssize_t send(const Sending& sending);
+    /// `from`: FI_ADDR_UNSPEC: anybody.
+    ssize_t receive(void* buffer, std::size_t room, fi_addr_t from, std::uint64_t tag,
+                    std::uint64_t ignore, void* context, bool with_tag, bool told);
+    /// FI_PEEK, FI_CLAIM and FI_DISCARD, as `flags` say.
+    ssize_t search(const fi_msg_tagged& message, std::uint64_t flags);
+    ssize_t cancel(const void* context);
+
+    /// Takes what has come, and what is done (progress.cpp). Never fails: what it needs was
+    /// reserved.
+    void progress();
+    /// That number means nobody any more.
+    void forget(fi_addr_t number);
+
+    Domain& domain() { return domain_; }
+    std::uint64_t transmit_flags() const { return transmit_flags_; }
+    std::uint64_t receive_flags() const { return receive_flags_; }
+    bool tells_sends(std::uint64_t flags) const {
+        return !selective_sends_ || (flags & FI_COMPLETION) != 0;
+    }
+    bool tells_receives(std::uint64_t flags) const {
+        return !selective_receives_ || (flags & FI_COMPLETION) != 0;
+    }
+
+private:
+    friend struct EndpointOperations;
+    struct Part {
+        VIP_CQ_HANDLE queue;
+        std::uint32_t room;
+        std::uint32_t used;
+    };
+
+    Endpoint(Domain& domain, const fi_info& info, void* context);
+    ~Endpoint();
+    friend std::default_delete<Endpoint>;
+
+    // Completions that are sure to have room
+    bool reserve_send() {
+        if (!sends_->reserve()) return false;
+        ++promised_sends_;
+        return true;
+    }
+    void give_back_send() {
+        sends_->give_back();
+        --promised_sends_;
+    }
+    void tell_send(const Completion& completion) {
+        sends_->tell(completion);
+        --promised_sends_;
+    }
+    bool reserve_receive() {
+        if (!receives_->reserve()) return false;
+        ++promised_receives_;
+        return true;
+    }
+    void give_back_receive() {
+        receives_->give_back();
+        --promised_receives_;
+    }
+    void tell_receive(const Completion& completion) {
+        receives_->tell(completion);
+        --promised_receives_;
+    }
+
+    // Making (endpoint.cpp)
+    int bind(::fid* object, std::uint64_t flags);
+    int enable();
+    bool reserve_receives(VIP_CQ_HANDLE& queue);
+    void give_back_receives(VIP_CQ_HANDLE queue);
+
+    // Peers (connecting.cpp)
+    Peer* peer_at(fi_addr_t number) {
+        if (number < by_number_.size() && by_number_[number] != nullptr) return by_number_[number];
+        return find_peer(number);
+    }
+    Peer* find_peer(fi_addr_t number);
+    Peer& peer_named(const sockaddr_in& address);
+    fi_addr_t number_of(Peer& peer);
+    ssize_t not_connected(Peer& peer);
+    int ask(Peer& peer);
+    void read_mail() noexcept;
+    void answer(Mailbox::Request& request);
+    void accept(Peer& peer, Mailbox::Request& request);
+    void reject(Mailbox::Request& request, bool crossed);
+    void answered(Attempt& attempt);
+    int make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
+                        std::unique_ptr<Connection>& connection);
+    void connected(Peer& peer, std::unique_ptr<Connection> connection, std::uint64_t incarnation);
+    Hello hello() const;
+
+    // Ends (ending.cpp)
+    /// The connection broke, or the peer broke the rules: it is ended when it is safe to.
+    void fail(Connection& connection);
+    void end_failed();
+    void end(Connection& connection, int error);
+    void drain(Connection& connection);
+    void free(Connection& connection);
+    void fail_receives(Matching& matching, const Peer& peer, int error);
+    void fail_receive(Receive& receive, int error);
+    void linger();
+    void discard_all();
+
+    // Sending
+    ssize_t send_copy(Connection& connection, const Sending& sending);
+    ssize_t send_lent(Connection& connection, const Sending& sending);
+    ssize_t send_offer(Connection& connection, const Sending& sending);
+    Message* message_to_self(Peer& peer, const Sending& sending);
+    ssize_t send_to_self(Peer& peer, const Sending& sending);
+    Outgoing* take_outgoing(const Sending& sending);
+    void put_back(Outgoing& outgoing);
+    void finish(Outgoing& outgoing, int error);
+    void finish_named(Connection& connection, std::uint64_t cookie);
+    Send* room_for(Connection& connection) {
+        Send* const send = connection.take();
+        if (send != nullptr) [[likely]]
+            return send;
+        reap(connection);
+        return connection.take();
+    }
+    ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
+    void watch(Connection& connection);
+
+    // Progress
+    void take_receives();
+    void reap(Connection& connection);
+    void complete(Connection& connection, const Send& send, bool failed);
+    void fetched(Connection& connection, Receive& receive, std::size_t length, bool failed);
+    bool look_at(Connection& connection);
+    void send_waiting(Connection& connection);
+    void arrived(Slot& slot, std::size_t length);
+    void arrived_eager(Slot& slot, const Header& header, std::size_t length);
+    void arrived_offer(Slot& slot, const Header& header);
+    Message& keep(Slot& slot, std::size_t length);
+
+    // Receiving
+    Matching& matching(bool with_tag) { return with_tag ? tagged_ : plain_; }
+    void give(Message& message, Receive& receive);
+    void discard(Message& message);
+    void release(Message& message);
+    void deliver(Receive& receive, Peer& from, const Header& header, const std::byte* bytes,
+                 std::size_t length);
+    void fetch(Receive& receive, Connection& connection, const Header& header, const Offer& offer);
+    void tell_received(const Receive& receive, Peer& from, const Header& header,
+                       std::size_t length);
+    void tell_found(const Message& message, void* context, bool with_bytes);
+    ssize_t receive_claimed(const fi_msg_tagged& wanted, std::uint64_t flags);
+
+    Domain& domain_;
+    const std::uint64_t incarnation_;
+    const std::uint64_t transmit_flags_;
+    const std::uint64_t receive_flags_;
+    const bool directed_;
+    const std::uint16_t wanted_port_;
+    bool selective_sends_ = false;
+    bool selective_receives_ = false;
+    Queue* sends_ = nullptr;
+    Queue* receives_ = nullptr;
+    std::size_t promised_sends_ = 0;
+    std::size_t promised_receives_ = 0;
+    AddressVector* addresses_ = nullptr;
+
+    Matching tagged_;
+    Matching plain_;
+    std::vector<Peer*> by_number_;
+    std::vector<Connection*> watched_;
+    std::vector<Connection*> failed_;
+    std::vector<Part> parts_;
+    Pool<Receive> receive_pool_;
+    std::vector<std::pair<const void*, Message*>> claimed_;
+    std::deque<Outgoing> outgoing_;
+    Outgoing* free_outgoing_ = nullptr;
+
+    std::unordered_map<Name, std::unique_ptr<Peer>> peers_;
+    std::vector<std::unique_ptr<Connection>> connections_;
+    std::vector<std::unique_ptr<Attempt>> attempts_;
+    Mailbox mailbox_;
+    std::unique_ptr<Listener> listener_;  ///< last: its thread fills the mailbox
+};
+
+/// libfabric's operations on data (operations.cpp).
+extern fi_ops_msg message_operations;
+extern fi_ops_tagged tagged_operations;
+
+}  // namespace via::fabric::rdm

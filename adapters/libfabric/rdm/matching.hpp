@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gets which message: posted receives, and messages that came before their receive.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common.hpp"
+#include "rdm/wire.hpp"
+
+namespace via::fabric::rdm {
+
+class Connection;
+struct Outgoing;
+struct Peer;
+struct Slot;
+
+/// A posted receive; then the message that is fetched into it.
+struct Receive {
+    Receive* next;
+    Peer* from;  ///< nullptr: any
+    std::uint64_t tag;
+    std::uint64_t ignore;
+    std::byte* buffer;
+    std::size_t room;
+    void* context;
+    bool with_tag;
+    bool told;  ///< the program wants to know when it is done, and not only of errors
+    bool done;  ///< what is left is to tell the peer
+
+    Connection* connection;  ///< that the message is fetched over
+    Header header;
+    Offer offer;
+    std::size_t fetched;
+};
+
+/// A message that came before its receive. It lies in the connection's receive until many do, then
+/// in memory of its own.
+struct Message {
+    Message* next = nullptr;
+    Peer* peer = nullptr;
+    Connection* connection = nullptr;  ///< nullptr: from ourselves
+    Header header{};
+    const std::byte* bytes = nullptr;
+    std::size_t length = 0;      ///< of the program's bytes
+    Offer offer{};               ///< if header.kind says so
+    Slot* slot = nullptr;        ///< where it lies; nullptr: in memory of its own, as this does
+    Outgoing* sender = nullptr;  ///< from ourselves, and not copied: who waits for its end
+};
+
+/// A list in the order in which things came.
+template <class Element>
+class Line {
+public:
+    bool empty() const { return first_ == nullptr; }
+    void push(Element& element) {
+        element.next = nullptr;
+        *last_ = &element;
+        last_ = &element.next;
+    }
+    /// Takes out the first that `fits`; nullptr: none does.
+    template <class Fits>
+    Element* take(Fits&& fits) {
+        for (Element** link = &first_; *link != nullptr; link = &(*link)->next)
+            if (fits(**link)) return unlink(link);
+        return nullptr;
+    }
+    template <class Fits>
+    Element* find(Fits&& fits) const {
+        for (Element* at = first_; at != nullptr; at = at->next)
+            if (fits(*at)) return at;
+        return nullptr;
+    }
+    Element* first() const { return first_; }
+    Element* take_first() { return first_ != nullptr ? unlink(&first_) : nullptr; }
+
+    Line() = default;
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+
+private:
+    Element* unlink(Element** link) {
+        Element* const element = *link;
+        *link = element->next;
+        if (*link == nullptr) last_ = link;
+        return element;
+    }
+    Element* first_ = nullptr;
+    Element** last_ = &first_;
+};
+
+/// Tagged messages and others never meet, so an endpoint has two of these.
+struct Matching {
+    Line<Receive> posted;
+    Line<Message> unexpected;
+
+    Receive* take_receive(const Peer* from, std::uint64_t tag) {
+        return posted.take([&](const Receive& receive) {
+            return ((receive.tag ^ tag) & ~receive.ignore) == 0 &&
+                   (receive.from == nullptr || receive.from == from);
+        });
+    }
+    static auto fitting(const Peer* from, std::uint64_t tag, std::uint64_t ignore) {
+        return [=](const Message& message) {
+            return ((message.header.tag ^ tag) & ~ignore) == 0 &&
+                   (from == nullptr || message.peer == from);
+        };
+    }
+};
+
+/// Objects that are taken and given back for each message, without asking the system each time.
+template <class Object>
+class Pool {
+public:
+    /// nullptr: no memory.
+    Object* take() {
+        if (free_.empty() && !grow()) return nullptr;
+        return free_.take_first();
+    }
+    void give_back(Object& object) { free_.push_front(object); }
+
+private:
+    struct Free {
+        Object* first = nullptr;
+        bool empty() const { return first == nullptr; }
+        Object* take_first() {
+            Object* const object = first;
+            first = object->next;
+            return object;
+        }
+        void push_front(Object& object) {
+            object.next = first;
+            first = &object;
+        }
+    };
+    bool grow() {
+        constexpr std::size_t many = 64;
+        return guarded([&] {
+                   blocks_.push_back(std::make_unique<Object[]>(many));
+                   for (std::size_t index = 0; index < many; ++index)
+                       free_.push_front(blocks_.back()[index]);
+                   return 0;
+               }) == 0;
+    }
+    Free free_;
+    std::vector<std::unique_ptr<Object[]>> blocks_;
+};
+
+}  // namespace via::fabric::rdm

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: what has come, and what is done.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "info.hpp"
+#include "rdm/endpoint.hpp"
+
+namespace via::fabric::rdm {
+namespace {
+
+/// Of one peer, in memory of their own: beyond that they stay where they came, and the peer waits.
+constexpr std::size_t copied_max = std::size_t{64} << 20;
+constexpr VIP_UINT32 batch = 16;
+
+}  // namespace
+
+void Endpoint::progress() {
+    if (mailbox_.has_mail()) [[unlikely]]
+        read_mail();
+    take_receives();
+    for (std::size_t index = 0; index < watched_.size();) {
+        Connection& connection = *watched_[index];
+        if (look_at(connection)) {
+            ++index;
+            continue;
+        }
+        connection.is_watched = false;
+        watched_[index] = watched_.back();
+        watched_.pop_back();
+    }
+    if (!failed_.empty()) [[unlikely]]
+        end_failed();
+}
+
+// Receives --------------------------------------------------------------------------------------
+
+void Endpoint::take_receives() {
+    for (const Part& part : parts_) {
+        VIA_COMPLETION entries[batch];
+        VIP_UINT32 taken = 0;
+        if (ViaCQDoneMany(part.queue, entries, batch, &taken) != VIP_SUCCESS) continue;
+        for (VIP_UINT32 index = 0; index < taken; ++index) {
+            VIP_DESCRIPTOR* descriptor = nullptr;
+            VipRecvDone(entries[index].ViHandle, &descriptor);
+            if (descriptor == nullptr) continue;  // of a connection that ended meanwhile
+            Slot& slot = reinterpret_cast<Slot&>(*descriptor);
+            slot.connection->taken_one();
+            if ((descriptor->CS.Status & VIP_STATUS_ERROR_MASK) != 0) [[unlikely]]
+                fail(*slot.connection);
+            else
+                arrived(slot, descriptor->CS.Length);
+        }
+    }
+}
+
+/// Whatever a peer says wrongly ends the connection to it.
+void Endpoint::arrived(Slot& slot, std::size_t length) {
+    Connection& connection = *slot.connection;
+    Header header;
+    if (length >= sizeof header) {
+        std::memcpy(&header, slot.bytes, sizeof header);
+        length -= sizeof header;
+        const bool known = (header.flags & ~(flag::tagged | flag::data)) == 0 && header.zero == 0;
+        if (known && header.kind == Kind::eager) return arrived_eager(slot, header, length);
+        if (known && header.kind == Kind::offer && length == sizeof(Offer))
+            return arrived_offer(slot, header);
+        if (known && header.kind == Kind::finished && length == 0) {
+            finish_named(connection, header.tag);
+            return connection.release(slot);
+        }
+    }
+    FI_WARN(&provider, FI_LOG_EP_DATA, "a peer sent what is no message\n");
+    fail(connection);
+}
+
+void Endpoint::arrived_eager(Slot& slot, const Header& header, std::size_t length) {
+    Connection& connection = *slot.connection;
+    Peer& peer = connection.peer();
+    Matching& among = matching((header.flags & flag::tagged) != 0);
+    if (Receive* const receive = among.take_receive(&peer, header.tag)) [[likely]] {
+        deliver(*receive, peer, header, slot.bytes + sizeof header, length);
+        connection.release(slot);
+        return;
+    }
+    Message& message = keep(slot, length);
+    message.header = header;
+    among.unexpected.push(message);
+}
+
+void Endpoint::arrived_offer(Slot& slot, const Header& header) {
+    Connection& connection = *slot.connection;
+    Offer offer;
+    std::memcpy(&offer, slot.bytes + sizeof header, sizeof offer);
+    if (offer.length == 0 || offer.length > message_size_max || offer.zero != 0) {
+        FI_WARN(&provider, FI_LOG_EP_DATA, "a peer offers what cannot be\n");
+        return fail(connection);
+    }
+    Matching& among = matching((header.flags & flag::tagged) != 0);
+    if (Receive* const receive = among.take_receive(&connection.peer(), header.tag)) {
+        fetch(*receive, connection, header, offer);
+        connection.release(slot);
+        return;
+    }
+    Message& message = keep(slot, 0);
+    message.header = header;
+    message.offer = offer;
+    among.unexpected.push(message);
+}
+
+/// The message stays where it came while the connection has receives enough for the next ones.
+Message& Endpoint::keep(Slot& slot, std::size_t length) {
+    Connection& connection = *slot.connection;
+    const std::byte* const bytes = slot.bytes + sizeof(Header);
+    Message* message = &slot.message;
+    if (connection.posted() < receives_max / 2 && connection.copied + length <= copied_max)
+        if (void* const memory = std::malloc(sizeof(Message) + length)) {
+            message = static_cast<Message*>(memory);
+            std::memcpy(message + 1, bytes, length);
+        }
+    new (message) Message;
+    message->peer = &connection.peer();
+    message->connection = &connection;
+    message->length = length;
+    ++connection.held;
+    if (message == &slot.message) {
+        message->slot = &slot;
+        message->bytes = bytes;
+    } else {
+        message->bytes = reinterpret_cast<const std::byte*>(message + 1);
+        connection.copied += length;
+        connection.release(slot);
+    }
+    return *message;
+}
+
+// Sends -----------------------------------------------------------------------------------------
+
+/// Somebody waits for what is under way, so it is looked for.
+void Endpoint::watch(Connection& connection) {
+    if (connection.is_watched) return;
+    connection.is_watched = true;
+    watched_.push_back(&connection);
+}
+
+/// False: nobody waits for anything any more.
+bool Endpoint::look_at(Connection& connection) {
+    reap(connection);
+    send_waiting(connection);
+    return connection.waited_for != 0 || !connection.waiting.empty();
+}
+
+void Endpoint::reap(Connection& connection) {
+    for (;;) {
+        VIP_DESCRIPTOR* done[batch];
+        bool failed = false;
+        const VIP_UINT32 taken = connection.take_done(done, batch, failed);
+        connection.give_back(taken);
+        for (VIP_UINT32 index = 0; index < taken; ++index)
+            complete(connection, reinterpret_cast<const Send&>(*done[index]),
+                     failed && index + 1 == taken);
+        if (failed) fail(connection);
+        if (taken == 0 || (taken < batch && !failed)) return;
+    }
+}
+
+void Endpoint::complete(Connection& connection, const Send& send, bool failed) {
+    if (send.kind == Send::Kind::copied) return;
+    --connection.waited_for;
+    if (send.kind == Send::Kind::fetch) {
+        fetched(connection, *send.receive, send.length, failed);
+        return;
+    }
+    Completion completion;
+    completion.context = send.context;
+    completion.flags = send.flags;
+    completion.error = failed ? FI_ECONNRESET : 0;
+    // Who wants to know of errors alone and gives no context cannot be told of one.
+    if (send.told || (failed && send.context != nullptr))
+        tell_send(completion);
+    else
+        give_back_send();
+}
+
+/// A piece of a message that the peer offered.
+void Endpoint::fetched(Connection& connection, Receive& receive, std::size_t length, bool failed) {
+    if (failed) {
+        --connection.held;
+        fail_receive(receive, FI_ECONNRESET);
+        return;
+    }
+    receive.fetched += length;
+    if (receive.fetched == std::min<std::uint64_t>(receive.room, receive.offer.length)) {
+        tell_received(receive, connection.peer(), receive.header, receive.offer.length);
+        receive.done = true;
+    }
+    connection.waiting.push(receive);
+}
+
+/// The next piece of what is fetched, or the word that all of it was.
+void Endpoint::send_waiting(Connection& connection) {
+    while (!connection.waiting.empty() && !connection.has_ended) {
+        Send* const send = connection.take();
+        if (send == nullptr) return;
+        Receive& receive = *connection.waiting.first();
+        VIP_RETURN code;
+        if (receive.done) {
+            send->kind = Send::Kind::copied;
+            send->header = {receive.offer.cookie, 0, Kind::finished, 0, 0};
+            code = connection.post(*send, sizeof(Header));
+        } else {
+            const std::size_t all = std::min<std::uint64_t>(receive.room, receive.offer.length);
+            send->kind = Send::Kind::fetch;
+            send->receive = &receive;
+            send->length = std::min(all - receive.fetched, connection.transfer_size());
+            code = connection.post_fetch(*send, receive.buffer + receive.fetched,
+                                         receive.offer.address + receive.fetched, receive.offer.key,
+                                         send->length);
+        }
+        if (code != VIP_SUCCESS) {
+            if (code != VIP_ERROR_RESOURCE) fail(connection);
+            return;
+        }
+        connection.waiting.take_first();
+        if (receive.done) {
+            --connection.held;
+            receive_pool_.give_back(receive);
+        } else {
+            ++connection.waited_for;
+        }
+    }
+}
+
+}  // namespace via::fabric::rdm

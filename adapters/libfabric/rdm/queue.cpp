@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/queue.hpp"
+
+#include <algorithm>
+
+#include "rdm/endpoint.hpp"
+
+namespace via::fabric::rdm {
+namespace {
+
+constexpr std::size_t room_min = 256;
+
+Queue& queue_of(fid_cq* queue) { return *static_cast<Queue*>(queue); }
+
+}  // namespace
+
+struct QueueOperations {
+    static ssize_t read(fid_cq* queue, void* buffer, std::size_t count) {
+        return queue_of(queue).read(buffer, count, nullptr);
+    }
+    static ssize_t readfrom(fid_cq* queue, void* buffer, std::size_t count, fi_addr_t* from) {
+        return queue_of(queue).read(buffer, count, from);
+    }
+    static ssize_t readerr(fid_cq* queue, fi_cq_err_entry* entry, std::uint64_t) {
+        return queue_of(queue).read_error(entry);
+    }
+    static const char* strerror(fid_cq*, int provider_error, const void*, char* buffer,
+                                std::size_t length) {
+        return tell_text(fi_strerror(provider_error), buffer, length);
+    }
+    static int control(fid*, int command, void* argument) {
+        return tell_wait_object(-1, command, argument);
+    }
+    static int close(fid* queue) {
+        Queue& object = queue_of(reinterpret_cast<fid_cq*>(queue));
+        if (object.users.any()) return -FI_EBUSY;
+        delete &object;
+        return 0;
+    }
+};
+
+namespace {
+
+using Operations = QueueOperations;
+fi_ops object_operations = {sizeof(fi_ops), Operations::close, unsupported, Operations::control,
+                            unsupported,    unsupported,       unsupported};
+fi_ops_cq queue_operations = {sizeof(fi_ops_cq),   Operations::read,    Operations::readfrom,
+                              Operations::readerr, unsupported,         unsupported,
+                              unsupported,         Operations::strerror};
+
+}  // namespace
+
+int Queue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context) {
+    return guarded([&] {
+        const fi_cq_attr wanted = attributes != nullptr ? *attributes : fi_cq_attr{};
+        // Nothing wakes a sleeper: what arrives is matched by whoever reads.
+        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC) return -FI_ENOSYS;
+        if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
+        *queue = new Queue(*static_cast<Domain*>(domain), wanted.format, context);
+        return 0;
+    });
+}
+
+Queue::Queue(Domain& domain, fi_cq_format format, void* context)
+    : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
+      domain_(domain),
+      format_(format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : format) {
+    if (!grow()) throw std::bad_alloc();
+    domain_.users.add();
+}
+
+Queue::~Queue() { domain_.users.remove(); }
+
+bool Queue::grow() {
+    const std::size_t room = std::max(room_min, 2 * room_);
+    std::unique_ptr<Completion[]> entries(new (std::nothrow) Completion[room]);
+    if (!entries) return false;
+    for (std::size_t index = 0; index < count_; ++index)
+        entries[index] = entries_[(first_ + index) & (room_ - 1)];
+    entries_ = std::move(entries);
+    first_ = 0;
+    room_ = room;
+    return true;
+}
+
+void Queue::progress() {
+    for (Endpoint* endpoint : endpoints_) endpoint->progress();
+}
+
+void Queue::write(void* buffer, std::size_t index, const Completion& completion) const {
+    if (format_ == FI_CQ_FORMAT_TAGGED) {
+        static_cast<fi_cq_tagged_entry*>(buffer)[index] = {completion.context, completion.flags,
+                                                           completion.length,  completion.buffer,
+                                                           completion.data,    completion.tag};
+    } else if (format_ == FI_CQ_FORMAT_CONTEXT) {
+        static_cast<fi_cq_entry*>(buffer)[index] = {completion.context};
+    } else if (format_ == FI_CQ_FORMAT_MSG) {
+        static_cast<fi_cq_msg_entry*>(buffer)[index] = {completion.context, completion.flags,
+                                                        completion.length};
+    } else {
+        static_cast<fi_cq_data_entry*>(buffer)[index] = {completion.context, completion.flags,
+                                                         completion.length, completion.buffer,
+                                                         completion.data};
+    }
+}
+
+ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
+    const Domain::Guard guard(domain_);
+    if (count_ == 0 || count == 0) {
+        if (rests_ && count != 0) {
+            rests_ = false;
+            return -FI_EAGAIN;
+        }
+        progress();
+    }
+    std::size_t got = 0;
+    while (got < count && count_ != 0) {
+        const Completion& completion = entries_[first_];
+        if (completion.error != 0) break;
+        write(buffer, got, completion);
+        if (from != nullptr) from[got] = completion.source;
+        ++got;
+        first_ = (first_ + 1) & (room_ - 1);
+        --count_;
+    }
+    rests_ = got != 0 && got < count;
+    if (got != 0) return static_cast<ssize_t>(got);
+    if (count_ == 0) return -FI_EAGAIN;
+    return entries_[first_].error != 0 ? -FI_EAVAIL : 0;
+}
+
+ssize_t Queue::read_error(fi_cq_err_entry* entry) {
+    const Domain::Guard guard(domain_);
+    if (count_ == 0 || entries_[first_].error == 0) return -FI_EAGAIN;
+    const Completion& completion = entries_[first_];
+    entry->op_context = completion.context;
+    entry->flags = completion.flags;
+    entry->len = completion.length;
+    entry->buf = completion.buffer;
+    entry->data = completion.data;
+    entry->tag = completion.tag;
+    entry->olen = completion.missing;
+    entry->err = completion.error;
+    entry->prov_errno = completion.error;
+    entry->err_data_size = 0;
+    first_ = (first_ + 1) & (room_ - 1);
+    --count_;
+    return 1;
+}
+
+}  // namespace via::fabric::rdm

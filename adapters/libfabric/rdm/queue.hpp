@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queue of a domain for datagrams: what its endpoints found out while it was read.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common.hpp"
+#include "domain.hpp"
+
+namespace via::fabric::rdm {
+
+class Endpoint;
+
+/// What a program reads.
+struct Completion {
+    void* context = nullptr;
+    std::uint64_t flags = 0;
+    std::size_t length = 0;
+    void* buffer = nullptr;
+    std::uint64_t data = 0;
+    std::uint64_t tag = 0;
+    fi_addr_t source = FI_ADDR_NOTAVAIL;
+    std::size_t missing = 0;  ///< bytes that had no room
+    int error = 0;            ///< FI_E..., positive; 0: none
+};
+
+/// All but open() is called under the domain's guard.
+class Queue : public fid_cq {
+public:
+    static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context);
+
+    void watch(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
+    void unwatch(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+
+    /// Room for one completion more: false: there is no memory. Then tell() cannot fail.
+    bool reserve() {
+        if (promised_ + count_ == room_ && !grow()) return false;
+        ++promised_;
+        return true;
+    }
+    /// What was reserved is not needed.
+    void give_back() { --promised_; }
+    /// Uses up what was reserved.
+    void tell(const Completion& completion) {
+        --promised_;
+        entries_[(first_ + count_++) & (room_ - 1)] = completion;
+    }
+
+    Users users;
+
+private:
+    friend struct QueueOperations;
+    Queue(Domain& domain, fi_cq_format format, void* context);
+    ~Queue();
+    bool grow();
+    ssize_t read(void* buffer, std::size_t count, fi_addr_t* from);
+    ssize_t read_error(fi_cq_err_entry* entry);
+    void write(void* buffer, std::size_t index, const Completion& completion) const;
+    void progress();
+
+    Domain& domain_;
+    const fi_cq_format format_;
+    std::vector<Endpoint*> endpoints_;
+    std::unique_ptr<Completion[]> entries_;
+    std::size_t room_ = 0;  ///< a power of two
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+    std::size_t promised_ = 0;
+    /// The last read took all there was. MPI reads until nothing is left, for each message: it is
+    /// told so without a look at the NIC, which would hold up the answer.
+    bool rests_ = false;
+};
+
+}  // namespace via::fabric::rdm

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: short messages are copied, longer ones lent, long ones offered.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "info.hpp"
+#include "rdm/endpoint.hpp"
+
+namespace via::fabric::rdm {
+namespace {
+
+Header header_of(Kind kind, const Sending& sending) {
+    return {sending.tag, static_cast<std::uint32_t>(sending.data), kind, sending.flags, 0};
+}
+
+std::uint64_t kind_of(std::uint8_t flags) {
+    return FI_SEND | ((flags & flag::tagged) != 0 ? FI_TAGGED : FI_MSG);
+}
+
+Completion sent(const Sending& sending) {
+    Completion completion;
+    completion.context = sending.context;
+    completion.flags = kind_of(sending.flags);
+    return completion;
+}
+
+}  // namespace
+
+ssize_t Endpoint::send(const Sending& sending) {
+    Peer* const peer = peer_at(sending.to);
+    if (peer == nullptr) [[unlikely]]
+        return -FI_EINVAL;
+    if (sending.must_copy && sending.length > inject_max) return -FI_EMSGSIZE;
+    Connection* const connection = peer->connection;
+    if (connection == nullptr) [[unlikely]] {
+        if (peer->is_self) return send_to_self(*peer, sending);
+        return not_connected(*peer);
+    }
+    if (sending.length <= inject_max && sending.may_copy) return send_copy(*connection, sending);
+    if (sending.length <= eager_max) return send_lent(*connection, sending);
+    return send_offer(*connection, sending);
+}
+
+/// The descriptor was not posted: there is no room, or no connection any more, which progress will
+/// find out.
+ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
+    if (code != VIP_ERROR_RESOURCE) fail(connection);
+    return -FI_EAGAIN;
+}
+
+ssize_t Endpoint::send_copy(Connection& connection, const Sending& sending) {
+    if (sending.told && !reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    if (Send* const send = room_for(connection)) {
+        send->kind = Send::Kind::copied;
+        send->header = header_of(Kind::eager, sending);
+        if (sending.length != 0) std::memcpy(send->copy, sending.bytes, sending.length);
+        code = connection.post(*send, sizeof(Header) + sending.length);
+        if (code == VIP_SUCCESS) [[likely]] {
+            if (sending.told) tell_send(sent(sending));
+            return 0;
+        }
+    }
+    if (sending.told) give_back_send();
+    return why_not_posted(connection, code);
+}
+
+ssize_t Endpoint::send_lent(Connection& connection, const Sending& sending) {
+    if (!reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    if (Send* const send = room_for(connection)) {
+        send->kind = Send::Kind::lent;
+        send->told = sending.told;
+        send->context = sending.context;
+        send->flags = kind_of(sending.flags);
+        send->header = header_of(Kind::eager, sending);
+        code = sending.length != 0 ? connection.post_lent(*send, sending.bytes, sending.length)
+                                   : connection.post(*send, sizeof(Header));
+        if (code == VIP_SUCCESS) {
+            ++connection.waited_for;
+            watch(connection);
+            return 0;
+        }
+    }
+    give_back_send();
+    return why_not_posted(connection, code);
+}
+
+// Long messages ---------------------------------------------------------------------------------
+
+/// nullptr: no memory.
+Outgoing* Endpoint::take_outgoing(const Sending& sending) {
+    if (free_outgoing_ == nullptr && guarded([&] {
+                                         const auto place =
+                                             static_cast<std::uint32_t>(outgoing_.size());
+                                         outgoing_.emplace_back().place = place;
+                                         free_outgoing_ = &outgoing_.back();
+                                         return 0;
+                                     }) != 0)
+        return nullptr;
+    Outgoing* const taken = free_outgoing_;
+    free_outgoing_ = taken->next;
+    taken->is_used = true;
+    taken->context = sending.context;
+    taken->flags = kind_of(sending.flags);
+    taken->told = sending.told;
+    taken->connection = nullptr;
+    return taken;
+}
+
+ssize_t Endpoint::send_offer(Connection& connection, const Sending& sending) {
+    if (sending.length > message_size_max) return -FI_EMSGSIZE;
+    if (!reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    Send* const send = room_for(connection);
+    Outgoing* const outgoing = send != nullptr ? take_outgoing(sending) : nullptr;
+    if (outgoing != nullptr) {
+        outgoing->region = {reinterpret_cast<std::uintptr_t>(sending.bytes), sending.length, false,
+                            true, 0};
+        code = domain_.nic().register_memory(outgoing->region);
+    }
+    if (code == VIP_SUCCESS) {
+        outgoing->connection = &connection;
+        send->kind = Send::Kind::copied;
+        send->header = header_of(Kind::offer, sending);
+        const Offer offer{sending.length, outgoing->region.begin, outgoing->cookie(),
+                          outgoing->region.handle, 0};
+        std::memcpy(send->copy, &offer, sizeof offer);
+        code = connection.post(*send, sizeof(Header) + sizeof offer);
+        if (code == VIP_SUCCESS) return 0;
+        domain_.nic().release(outgoing->region);
+    }
+    if (outgoing != nullptr) put_back(*outgoing);
+    give_back_send();
+    return why_not_posted(connection, code);
+}
+
+void Endpoint::put_back(Outgoing& outgoing) {
+    outgoing.is_used = false;
+    ++outgoing.generation;
+    outgoing.next = std::exchange(free_outgoing_, &outgoing);
+}
+
+void Endpoint::finish(Outgoing& outgoing, int error) {
+    if (outgoing.connection != nullptr) domain_.nic().release(outgoing.region);
+    Completion completion;
+    completion.context = outgoing.context;
+    completion.flags = outgoing.flags;
+    completion.error = error;
+    if (outgoing.told || (error != 0 && outgoing.context != nullptr))
+        tell_send(completion);
+    else
+        give_back_send();
+    put_back(outgoing);
+}
+
+/// The peer says that it is done with it; it may say so of its own ones alone.
+void Endpoint::finish_named(Connection& connection, std::uint64_t cookie) {
+    const auto place = static_cast<std::uint32_t>(cookie);
+    if (place < outgoing_.size()) {
+        Outgoing& outgoing = outgoing_[place];
+        if (outgoing.is_used && outgoing.cookie() == cookie && outgoing.connection == &connection)
+            return finish(outgoing, 0);
+    }
+    FI_WARN(&provider, FI_LOG_EP_DATA, "a peer ends what it was not sent\n");
+    fail(connection);
+}
+
+// To ourselves ----------------------------------------------------------------------------------
+
+/// An unexpected message: a copy of what was injected, else the program's memory until it is met.
+Message* Endpoint::message_to_self(Peer& peer, const Sending& sending) {
+    const std::size_t copied = sending.must_copy ? sending.length : 0;
+    void* const memory = std::malloc(sizeof(Message) + copied);
+    if (memory == nullptr) return nullptr;
+    Message& message = *new (memory) Message;
+    message.peer = &peer;
+    message.header = header_of(Kind::eager, sending);
+    message.length = sending.length;
+    message.bytes = static_cast<const std::byte*>(sending.bytes);
+    if (!sending.must_copy) {
+        message.sender = take_outgoing(sending);
+        if (message.sender != nullptr) return &message;
+        std::free(memory);
+        return nullptr;
+    }
+    if (copied != 0) std::memcpy(&message + 1, sending.bytes, copied);
+    message.bytes = reinterpret_cast<std::byte*>(&message + 1);
+    return &message;
+}
+
+ssize_t Endpoint::send_to_self(Peer& peer, const Sending& sending) {
+    const bool reserved = sending.told || !sending.must_copy;
+    if (reserved && !reserve_send()) return -FI_EAGAIN;
+    Matching& among = matching((sending.flags & flag::tagged) != 0);
+    if (Receive* const receive = among.take_receive(&peer, sending.tag)) {
+        deliver(*receive, peer, header_of(Kind::eager, sending),
+                static_cast<const std::byte*>(sending.bytes), sending.length);
+    } else {
+        Message* const message = message_to_self(peer, sending);
+        if (message == nullptr) {
+            if (reserved) give_back_send();
+            return -FI_EAGAIN;
+        }
+        among.unexpected.push(*message);
+        if (!sending.must_copy) return 0;
+    }
+    if (sending.told)
+        tell_send(sent(sending));
+    else if (reserved)
+        give_back_send();
+    return 0;
+}
+
+}  // namespace via::fabric::rdm

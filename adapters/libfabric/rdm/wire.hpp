@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two endpoints for datagrams say to each other: when they connect, and in front of messages.
+#pragma once
+
+#include "common.hpp"
+
+namespace via::fabric::rdm {
+
+/// Longer messages are fetched by their receiver.
+inline constexpr std::size_t eager_max = 16384;
+/// Receives that a connection has posted; so many messages may be on their way.
+inline constexpr std::uint32_t receives_max = 64;
+/// What a connection can have under way to the peer.
+inline constexpr std::uint32_t sends_max = 128;
+/// Bytes copied when they are sent: the message is done at once.
+inline constexpr std::size_t inject_max = 1024;
+
+enum class Kind : std::uint8_t {
+    eager = 1,     ///< the message follows
+    offer = 2,     ///< an Offer follows: where to fetch the message
+    finished = 3,  ///< the offer with the cookie in `tag` was fetched, or is not wanted
+};
+
+namespace flag {
+inline constexpr std::uint8_t tagged = 1;
+inline constexpr std::uint8_t data = 2;  ///< `data` is the program's
+}  // namespace flag
+
+struct Header {
+    std::uint64_t tag;
+    std::uint32_t data;
+    Kind kind;
+    std::uint8_t flags;
+    std::uint16_t zero;
+};
+static_assert(sizeof(Header) == 16);
+
+struct Offer {
+    std::uint64_t length;
+    std::uint64_t address;
+    std::uint64_t cookie;
+    std::uint32_t key;
+    std::uint32_t zero;
+};
+static_assert(sizeof(Offer) == 32);
+
+/// Bytes of the longest message that a connection carries.
+inline constexpr std::size_t packet_max = sizeof(Header) + eager_max;
+
+/// Goes along with a request, and with the answer to it.
+struct Hello {
+    static constexpr std::uint32_t magic_word = 0x4d445256;  // "VRDM"
+    static constexpr std::uint16_t version_now = 1;
+
+    std::uint32_t magic = magic_word;
+    std::uint16_t version = version_now;
+    std::uint16_t port = 0;         ///< the sender's own; its host is known
+    std::uint32_t packet = 0;       ///< packet_max, which must agree
+    std::uint32_t crossed = 0;      ///< 1, in a rejection: a request the other way is preferred
+    std::uint64_t incarnation = 0;  ///< tells an endpoint from an earlier one at the same address
+};
+static_assert(sizeof(Hello) == 24 && sizeof(Hello) <= connect_data_max);
+
+}  // namespace via::fabric::rdm

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: messages of all lengths find their receives.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "rdm_scene.hpp"
+
+using namespace scene;
+
+namespace {
+
+TEST(DatagramInfo, IsOfferedAsMpiAsks) {
+    const Info info = find(datagram_hints().get());
+    ASSERT_NE(info, nullptr);
+    EXPECT_STREQ(info->fabric_attr->prov_name, "via");
+    EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
+    EXPECT_EQ(info->mode, 0U);
+    EXPECT_EQ(info->domain_attr->mr_mode, 0);
+    EXPECT_GE(info->domain_attr->cq_data_size, sizeof(int));
+    EXPECT_NE(info->caps & FI_DIRECTED_RECV, 0U);
+    EXPECT_EQ(info->domain_attr->data_progress, FI_PROGRESS_MANUAL);
+    EXPECT_EQ(info->next, nullptr);
+}
+
+TEST(DatagramInfo, WhatIsNotThereIsNotOffered) {
+    for (const std::uint64_t caps : {FI_RMA, FI_ATOMIC, FI_MULTI_RECV, FI_NAMED_RX_CTX}) {
+        Info wanted = datagram_hints();
+        wanted->caps |= caps;
+        int error = 0;
+        find(wanted.get(), &error);
+        EXPECT_EQ(error, -FI_ENODATA) << std::hex << caps;
+    }
+    Info wanted = datagram_hints();
+    wanted->domain_attr->data_progress = FI_PROGRESS_AUTO;
+    int error = 0;
+    find(wanted.get(), &error);
+    EXPECT_EQ(error, -FI_ENODATA);
+    wanted = datagram_hints();
+    wanted->tx_attr->op_flags |= FI_DELIVERY_COMPLETE;
+    find(wanted.get(), &error);
+    EXPECT_EQ(error, -FI_ENODATA);
+}
+
+TEST(Datagrams, OfEveryLengthBothWays) {
+    Couple couple;
+    for (const std::size_t length : {0UL, 1UL, 8UL, 1023UL, 1024UL, 1025UL, 16384UL, 16385UL,
+                                     100000UL, 1UL << 20, 5UL << 20}) {
+        const auto sent = pattern(length, 3);
+        for (const bool expected : {true, false}) {
+            std::vector<std::byte> got(length + 1);
+            if (expected) couple.b.post(got.data(), length, 7, 1, couple.to_a);
+            couple.a.send(couple.to_b, sent.data(), length, 7, 2, &couple.b);
+            if (!expected) {
+                couple.b.read();
+                couple.b.post(got.data(), length, 7, 1, couple.to_a);
+            }
+            fi_addr_t from = FI_ADDR_UNSPEC;
+            const fi_cq_tagged_entry entry = couple.b.completion(&couple.a, &from);
+            EXPECT_EQ(entry.op_context, word(1));
+            EXPECT_EQ(entry.len, length);
+            EXPECT_EQ(entry.tag, 7U);
+            EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED);
+            EXPECT_EQ(from, couple.to_a);
+            EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin()));
+            EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(2));
+        }
+        std::swap(couple.a, couple.b);
+        std::swap(couple.to_a, couple.to_b);
+    }
+}
+
+TEST(Datagrams, DataGoesAlongAndInjectedOnesTellNothing) {
+    Couple couple;
+    std::uint32_t got = 0;
+    couple.b.post(&got, sizeof got, 9, 1);
+    const std::uint32_t sent = 77;
+    couple.a.inject(couple.to_b, &sent, sizeof sent, 9, 0xfeedbeef, &couple.b);
+    const fi_cq_tagged_entry entry = couple.b.completion(&couple.a);
+    EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
+    EXPECT_EQ(entry.data, 0xfeedbeefU);
+    EXPECT_EQ(got, sent);
+    couple.a.expect_nothing();
+    const auto much = pattern(2000, 1);
+    EXPECT_EQ(fi_tinject(couple.a.endpoint.get(), much.data(), much.size(), couple.to_b, 1),
+              -FI_EMSGSIZE);
+}
+
+TEST(Datagrams, TagsAreMatchedAsTheirBitsSay) {
+    Couple couple;
+    int got[4] = {};
+    couple.b.post(&got[0], sizeof(int), 0x10, 1);
+    couple.b.post(&got[1], sizeof(int), 0x20, 2, FI_ADDR_UNSPEC, 0xf);
+    couple.b.post(&got[2], sizeof(int), 0, 3, FI_ADDR_UNSPEC, ~0ULL);
+    for (const int tag : {0x2a, 0x99, 0x10})
+        couple.a.inject(couple.to_b, &tag, sizeof tag, static_cast<std::uint64_t>(tag), 0,
+                        &couple.b);
+    for (const std::uintptr_t context : {2U, 3U, 1U})
+        EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(context));
+    EXPECT_EQ(got[0], 0x10);
+    EXPECT_EQ(got[1], 0x2a);
+    EXPECT_EQ(got[2], 0x99);
+}
+
+TEST(Datagrams, UnexpectedOnesAreTakenInTheirOrder) {
+    Couple couple;
+    constexpr int many = 3000;  // more than a connection has receives
+    std::thread sender([&] {
+        for (int number = 0; number < many; ++number)
+            couple.a.inject(couple.to_b, &number, sizeof number, 5, 0);
+    });
+    int last = -1;
+    // Something that comes behind all of them, so that all are there.
+    couple.b.post(&last, sizeof last, 6, 1);
+    std::thread more([&] {
+        sender.join();
+        couple.a.inject(couple.to_b, &many, sizeof many, 6, 0);
+    });
+    EXPECT_EQ(couple.b.completion().op_context, word(1));
+    more.join();
+    EXPECT_EQ(last, many);
+    for (int number = 0; number < many; ++number) {
+        int got = -1;
+        couple.b.post(&got, sizeof got, 5, 2, couple.to_a);
+        couple.b.completion();
+        ASSERT_EQ(got, number);
+    }
+}
+
+TEST(Datagrams, AFloodWaitsAtItsSender) {
+    using Clock = std::chrono::steady_clock;
+    Couple couple;
+    constexpr std::uint64_t many = 6000;  // 96 MB, of which 64 MiB are kept
+    const auto bytes = pattern(16000, 1);
+    std::atomic<std::uint64_t> sent{0};
+    std::thread sender([&] {
+        for (; sent < many; ++sent) {
+            couple.a.send(couple.to_b, bytes.data(), bytes.size(), sent, 1);
+            couple.a.completion();
+        }
+    });
+    std::uint64_t before = 0;
+    for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
+        couple.b.read();
+        if (std::exchange(before, sent.load()) != sent) since = Clock::now();
+    }
+    EXPECT_LT(sent, many);
+    EXPECT_GT(sent, 4000U);
+    for (std::uint64_t tag = 0; tag < many; ++tag) {
+        std::vector<std::byte> got(bytes.size());
+        couple.b.post(got.data(), got.size(), tag, 2);
+        couple.b.completion();
+        ASSERT_EQ(got, bytes);
+    }
+    sender.join();
+}
+
+TEST(Datagrams, DirectedReceivesTakeThatPeersAlone) {
+    Party middle;
+    Party left;
+    Party right;
+    const fi_addr_t from_left = middle.knows(left);
+    const fi_addr_t from_right = middle.knows(right);
+    const fi_addr_t to_middle[] = {left.knows(middle), right.knows(middle)};
+    int got[3] = {};
+    middle.post(&got[0], sizeof(int), 1, 1, from_left);
+    middle.post(&got[1], sizeof(int), 1, 2, from_right);
+    middle.post(&got[2], sizeof(int), 1, 3);
+    for (const int value : {21, 22})
+        right.inject(to_middle[1], &value, sizeof value, 1, 0, &middle);
+    EXPECT_EQ(middle.completion(&right).op_context, word(2));
+    EXPECT_EQ(middle.completion(&right).op_context, word(3));
+    const int value = 11;
+    left.inject(to_middle[0], &value, sizeof value, 1, 0, &middle);
+    EXPECT_EQ(middle.completion(&left).op_context, word(1));
+    EXPECT_EQ(got[0], 11);
+    EXPECT_EQ(got[1], 21);
+    EXPECT_EQ(got[2], 22);
+}
+
+TEST(Datagrams, TooLittleRoomIsTold) {
+    Couple couple;
+    for (const std::size_t length : {100UL, 5000UL, 200000UL}) {
+        const auto sent = pattern(length, 4);
+        std::vector<std::byte> got(length, std::byte{0x5a});
+        couple.b.post(got.data(), 50, 3, 1);
+        couple.a.send(couple.to_b, sent.data(), length, 3, 2, &couple.b);
+        const fi_cq_err_entry error = couple.b.failure(&couple.a);
+        EXPECT_EQ(error.err, FI_ETRUNC);
+        EXPECT_EQ(error.len, 50U);
+        EXPECT_EQ(error.olen, length - 50);
+        EXPECT_TRUE(std::equal(sent.begin(), sent.begin() + 50, got.begin()));
+        EXPECT_EQ(got[50], std::byte{0x5a});
+        EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(2));
+    }
+}
+
+TEST(Datagrams, MessagesWithoutTagsAreApart) {
+    Couple couple;
+    int tagged = 0;
+    int plain = 0;
+    couple.b.post(&tagged, sizeof tagged, 0, 1, FI_ADDR_UNSPEC, ~0ULL);
+    EXPECT_EQ(
+        fi_recv(couple.b.endpoint.get(), &plain, sizeof plain, nullptr, FI_ADDR_UNSPEC, word(2)),
+        0);
+    const int values[] = {5, 6};
+    until_taken(couple.a, &couple.b, [&] {
+        return fi_inject(couple.a.endpoint.get(), &values[0], sizeof(int), couple.to_b);
+    });
+    const fi_cq_tagged_entry entry = couple.b.completion(&couple.a);
+    EXPECT_EQ(entry.op_context, word(2));
+    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG);
+    couple.a.inject(couple.to_b, &values[1], sizeof(int), 4, 0, &couple.b);
+    EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(1));
+    EXPECT_EQ(plain, 5);
+    EXPECT_EQ(tagged, 6);
+}
+
+TEST(Datagrams, ToOneselfOfEveryLength) {
+    Party party;
+    const fi_addr_t self = party.knows(party);
+    for (const std::size_t length : {0UL, 8UL, 5000UL, 300000UL}) {
+        const auto sent = pattern(length, 6);
+        for (const bool expected : {true, false}) {
+            std::vector<std::byte> got(length);
+            if (expected) party.post(got.data(), length, 2, 1, self);
+            party.send(self, sent.data(), length, 2, 2);
+            if (!expected) party.post(got.data(), length, 2, 1, self);
+            EXPECT_EQ(party.completion().op_context, word(1));
+            EXPECT_EQ(party.completion().op_context, word(2));
+            EXPECT_EQ(got, sent);
+        }
+    }
+    int value = 8;
+    party.inject(self, &value, sizeof value, 3, 1);
+    value = 0;
+    party.post(&value, sizeof value, 3, 4);
+    EXPECT_EQ(party.completion().data, 1U);
+    EXPECT_EQ(value, 8);
+}
+
+TEST(Datagrams, ThreadsShareAnEndpoint) {
+    Couple couple;
+    constexpr std::uint64_t each = 2000;
+    std::uint64_t places[2] = {};
+    const auto play = [&](Party& own, fi_addr_t to, std::uint64_t& place) {
+        for (std::uint64_t number = 0; number < each; ++number) {
+            own.post(&place, sizeof place, 1, 1);
+            own.inject(to, &number, sizeof number, 1, 0);
+            own.completion();  // of anybody's receive
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int pair = 0; pair < 2; ++pair) {
+        threads.emplace_back([&] { play(couple.a, couple.to_b, places[0]); });
+        threads.emplace_back([&] { play(couple.b, couple.to_a, places[1]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    couple.a.expect_nothing();
+    couple.b.expect_nothing();
+}
+
+}  // namespace

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints for datagrams: many peers, requests that cross, peers that end, peers that lie.
+#include <via/via.h>
+
+#include <deque>
+#include <thread>
+#include <via/address.hpp>
+
+#include "rdm_scene.hpp"
+
+using namespace scene;
+
+namespace {
+
+TEST(Peers, RequestsThatCrossMakeOneConnection) {
+    for (int round = 0; round < 30; ++round) {
+        Couple couple;
+        int got[2] = {};
+        couple.a.post(&got[0], sizeof(int), 1, 1);
+        couple.b.post(&got[1], sizeof(int), 1, 1);
+        const auto play = [](Party& own, fi_addr_t to, int value) {
+            own.inject(to, &value, sizeof value, 1, 0);
+            own.completion();
+        };
+        std::thread left([&] { play(couple.a, couple.to_b, 5); });
+        play(couple.b, couple.to_a, 6);
+        left.join();
+        EXPECT_EQ(got[0], 6);
+        EXPECT_EQ(got[1], 5);
+    }
+}
+
+TEST(Peers, AllTalkToAll) {
+    constexpr int many = 8;
+    std::deque<Party> parties(many);
+    std::vector<std::thread> threads;
+    threads.reserve(many);
+    fi_addr_t numbers[many][many];
+    for (int own = 0; own < many; ++own)
+        for (int other = 0; other < many; ++other)
+            numbers[own][other] = parties[static_cast<std::size_t>(own)].knows(
+                parties[static_cast<std::size_t>(other)]);
+    for (int own = 0; own < many; ++own)
+        threads.emplace_back([&, own] {
+            Party& party = parties[static_cast<std::size_t>(own)];
+            int got[many] = {};
+            for (int other = 0; other < many; ++other)
+                party.post(&got[other], sizeof(int), 1, 1, numbers[own][other]);
+            for (int other = 0; other < many; ++other)
+                party.inject(numbers[own][other], &own, sizeof own, 1, 0);
+            for (int other = 0; other < many; ++other) party.completion();
+            for (int other = 0; other < many; ++other) EXPECT_EQ(got[other], other);
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Peers, NobodyThereIsAnError) {
+    Party a;
+    auto gone = std::make_unique<Party>();
+    const fi_addr_t to_gone = a.knows(*gone);
+    gone.reset();
+    int value = 0;
+    a.post(&value, sizeof value, 1, 1, to_gone);
+    ssize_t answer = -FI_EAGAIN;
+    while (answer == -FI_EAGAIN) {
+        answer = fi_tinject(a.endpoint.get(), &value, sizeof value, to_gone, 1);
+        a.read();
+    }
+    EXPECT_EQ(answer, -FI_ECONNREFUSED);
+    EXPECT_EQ(a.failure().err, FI_ECONNREFUSED);
+    EXPECT_EQ(fi_tinject(a.endpoint.get(), &value, sizeof value, 99, 1), -FI_EINVAL);
+}
+
+TEST(Peers, WhatWasUnderWayFailsWhenOneEnds) {
+    Party a;
+    auto b = std::make_unique<Party>();
+    const fi_addr_t to_b = a.knows(*b);
+    const fi_addr_t to_a = b->knows(a);
+    int values[3] = {};
+    const auto much = pattern(300000, 1);
+    // Something came before the end, and an offer that nobody can fetch any more.
+    const int sent = 4;
+    b->inject(to_a, &sent, sizeof sent, 9, 0, &a);
+    b->send(to_a, much.data(), much.size(), 8, 1, &a);
+    a.read();
+    a.post(&values[0], sizeof(int), 1, 10, to_b);
+    a.post(&values[1], sizeof(int), 1, 11);
+    a.send(to_b, much.data(), much.size(), 5, 12, b.get());
+    b.reset();
+    std::uintptr_t contexts = 0;
+    for (int time = 0; time < 2; ++time) {
+        const fi_cq_err_entry error = a.failure();
+        EXPECT_EQ(error.err, FI_ECONNRESET);
+        contexts += reinterpret_cast<std::uintptr_t>(error.op_context);
+    }
+    EXPECT_EQ(contexts, 22U);  // not the receive from anybody
+    a.post(&values[2], sizeof(int), 9, 13, to_b);
+    EXPECT_EQ(a.completion().op_context, word(13));
+    EXPECT_EQ(values[2], 4);
+    std::vector<std::byte> room(much.size());
+    a.post(room.data(), room.size(), 8, 14, to_b);
+    EXPECT_EQ(a.failure().op_context, word(14));
+    EXPECT_EQ(fi_tinject(a.endpoint.get(), &sent, sizeof sent, to_b, 1), -FI_ECONNRESET);
+    EXPECT_EQ(fi_trecv(a.endpoint.get(), &values[0], 4, nullptr, to_b, 1, 0, nullptr),
+              -FI_ECONNRESET);
+}
+
+TEST(Peers, ManyComeAndGoAtOneAddress) {
+    Party a;
+    sockaddr_in same{};
+    for (int round = 0; round < 100; ++round) {
+        // The first one's port again, as systems do it after some time.
+        Info wanted = datagram_hints();
+        if (round != 0) {
+            wanted->src_addr = std::malloc(sizeof same);
+            wanted->src_addrlen = sizeof same;
+            std::memcpy(wanted->src_addr, &same, sizeof same);
+        }
+        Party b(wanted.get());
+        if (round != 0) {
+            ASSERT_EQ(b.name.sin_port, same.sin_port);
+        }
+        same = b.name;
+        const fi_addr_t to_b = a.knows(b);
+        b.knows(a);
+        int got = 0;
+        b.post(&got, sizeof got, 1, 1);
+        a.inject(to_b, &round, sizeof round, 1, 0, &b);
+        b.completion(&a);
+        EXPECT_EQ(got, round);
+        // The end is seen before the next one is there, and before it is forgotten or after.
+        a.post(&got, sizeof got, 2, 3, to_b);
+        b.endpoint.reset();
+        const auto forget = [&] {
+            fi_addr_t number = to_b;
+            EXPECT_EQ(fi_av_remove(a.addresses.get(), &number, 1, 0), 0);
+            EXPECT_EQ(fi_tinject(a.endpoint.get(), &got, sizeof got, to_b, 1), -FI_EINVAL);
+        };
+        if (round % 2 == 0) forget();
+        EXPECT_EQ(a.failure().err, FI_ECONNRESET);
+        if (round % 2 != 0) forget();
+    }
+}
+
+// Peers that lie --------------------------------------------------------------------------------
+
+/// Connects to an endpoint as its peers do, and says whatever it likes.
+class Liar {
+public:
+    explicit Liar(Party& victim) {
+        EXPECT_EQ(VipOpenNic("shm", &nic_), VIP_SUCCESS);
+        VIP_VI_ATTRIBUTES attributes{};
+        attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+        attributes.MaxTransferSize = 1 << 30;
+        attributes.EnableRdmaRead = VIP_TRUE;
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        EXPECT_EQ(ViaRegisterAll(nic_, &memory_), VIP_SUCCESS);
+        EXPECT_EQ(VipCreateVi(nic_, &attributes, nullptr, nullptr, &vi_), VIP_SUCCESS);
+        EXPECT_EQ(ViaSetCredits(vi_, VIP_TRUE), VIP_SUCCESS);
+        VIP_NIC_ATTRIBUTES own{};
+        EXPECT_EQ(VipQueryNic(nic_, &own), VIP_SUCCESS);
+        const via::Address host(
+            {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+        peer_ = host.with("libfabric:" + std::to_string(ntohs(victim.name.sin_port)));
+        own_ = host.with("liar");
+    }
+    ~Liar() {
+        VipDisconnect(vi_);
+        VIP_DESCRIPTOR* done = nullptr;
+        do {
+            done = nullptr;
+            VipSendDone(vi_, &done);
+        } while (done != nullptr);
+        VipDestroyVi(vi_);
+        VipCloseNic(nic_);
+    }
+    Liar(const Liar&) = delete;
+    Liar& operator=(const Liar&) = delete;
+
+    /// magic, version and port, packet, crossed, incarnation
+    static std::vector<std::uint32_t> hello(std::uint32_t port) {
+        return {0x4d445256, 1 | port << 16, 16 + 16384, 0, 7, 0};
+    }
+    VIP_RETURN connect(Party& victim, const std::vector<std::uint32_t>& said) {
+        VIP_RETURN code = VIP_NOT_DONE;
+        std::thread asks([&] {
+            VIP_VI_ATTRIBUTES theirs;
+            code = ViaConnectRequest(vi_, own_.raw(), peer_.raw(), 10000, &theirs, said.data(),
+                                     static_cast<VIP_UINT32>(4 * said.size()));
+            done_ = true;
+        });
+        while (!done_) victim.read();
+        asks.join();
+        return code;
+    }
+    void say(const std::vector<std::uint64_t>& words, std::size_t length) {
+        said_ = words;
+        descriptor_.CS = {};
+        descriptor_.CS.SegCount = 1;
+        descriptor_.CS.Length = static_cast<VIP_UINT32>(length);
+        descriptor_.DS[0].Local = {
+            {.Address = said_.data()}, memory_, static_cast<VIP_UINT32>(length)};
+        EXPECT_EQ(VipPostSend(vi_, &descriptor_, memory_), VIP_SUCCESS);
+    }
+    bool is_connected() {
+        VIP_VI_STATE state;
+        VIP_VI_ATTRIBUTES attributes;
+        VIP_BOOLEAN empty;
+        VipQueryVi(vi_, &state, &attributes, &empty, &empty);
+        return state == VIP_STATE_CONNECTED;
+    }
+
+private:
+    VIP_NIC_HANDLE nic_ = nullptr;
+    VIP_MEM_HANDLE memory_ = 0;
+    VIP_VI_HANDLE vi_ = nullptr;
+    via::Address own_;
+    via::Address peer_;
+    std::atomic<bool> done_{false};
+    std::vector<std::uint64_t> said_;
+    alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR descriptor_;
+};
+
+void expect_end(Liar& liar, Party& victim) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (liar.is_connected() && std::chrono::steady_clock::now() < end) victim.read();
+    EXPECT_FALSE(liar.is_connected());
+}
+
+/// The second word of a header: data, kind, flags, zero.
+constexpr std::uint64_t kind(std::uint64_t number, std::uint64_t flags = 1) {
+    return number << 32 | flags << 40;
+}
+
+TEST(Liars, EndTheirOwnConnectionAlone) {
+    Couple couple;
+    struct Lie {
+        const char* what;
+        std::vector<std::uint64_t> words;
+        std::size_t length;
+    };
+    const Lie lies[] = {
+        {"nothing", {0}, 0},
+        {"half a header", {0}, 8},
+        {"no kind", {0, kind(0)}, 16},
+        {"a kind that there is not", {0, kind(4)}, 16},
+        {"flags that there are not", {0, kind(1, 8)}, 16},
+        {"what must be zero is not", {0, kind(1) | std::uint64_t{1} << 48}, 16},
+        {"half an offer", {0, kind(2), 1, 1}, 32},
+        {"an offer of nothing", {0, kind(2), 0, 1, 1, 1}, 48},
+        {"an offer of too much", {0, kind(2), ~std::uint64_t{0}, 1, 1, 1}, 48},
+        {"an end of what it was not sent", {0, kind(3)}, 16},
+        {"an end of what nobody was sent", {~std::uint64_t{0}, kind(3)}, 16},
+        {"an end with something behind it", {0, kind(3), 5}, 24},
+    };
+    std::uint32_t port = 1;
+    for (const Lie& lie : lies) {
+        SCOPED_TRACE(lie.what);
+        Liar liar(couple.b);
+        ASSERT_EQ(liar.connect(couple.b, Liar::hello(port++)), VIP_SUCCESS);
+        liar.say(lie.words, lie.length);
+        expect_end(liar, couple.b);
+    }
+    int got = 0;
+    const int value = 9;
+    couple.b.post(&got, sizeof got, 1, 1);
+    couple.a.inject(couple.to_b, &value, sizeof value, 1, 0, &couple.b);
+    couple.b.completion(&couple.a);
+    EXPECT_EQ(got, 9);
+}
+
+TEST(Liars, CannotEndAnothersMessage) {
+    Couple couple;
+    const auto sent = pattern(300000, 1);
+    couple.a.send(couple.to_b, sent.data(), sent.size(), 1, 1, &couple.b);
+    Liar liar(couple.a);
+    ASSERT_EQ(liar.connect(couple.a, Liar::hello(2)), VIP_SUCCESS);
+    liar.say({0, kind(3)}, 16);  // the first cookie that there is
+    expect_end(liar, couple.a);
+    couple.a.expect_nothing();
+    std::vector<std::byte> got(sent.size());
+    couple.b.post(got.data(), got.size(), 1, 2);
+    couple.b.completion(&couple.a);
+    EXPECT_EQ(got, sent);
+    couple.a.completion(&couple.b);
+}
+
+TEST(Liars, OfferWhatIsNotTheirs) {
+    Party b;
+    Liar liar(b);
+    ASSERT_EQ(liar.connect(b, Liar::hello(2)), VIP_SUCCESS);
+    std::uint64_t got = 1;
+    b.post(&got, sizeof got, 6, 1);
+    liar.say({6, kind(2), 100, 4096, 1, 12345}, 48);
+    EXPECT_EQ(b.failure().err, FI_ECONNRESET);
+    EXPECT_EQ(got, 1U);
+    expect_end(liar, b);
+}
+
+TEST(Liars, AreNotLetInWithAWrongGreeting) {
+    Party b;
+    const auto good = Liar::hello(3);
+    for (std::size_t word_at = 0; word_at < good.size(); ++word_at) {
+        if (word_at == 3 || word_at == 5) continue;  // of no meaning in a request
+        auto bad = good;
+        bad[word_at] = word_at == 1 ? 2 | 3 << 16 : 0;
+        Liar liar(b);
+        EXPECT_EQ(liar.connect(b, bad), VIP_REJECT) << word_at;
+    }
+    Liar liar(b);
+    EXPECT_EQ(liar.connect(b, {}), VIP_REJECT);
+}
+
+}  // namespace
