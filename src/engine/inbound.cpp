@@ -2,6 +2,7 @@
 // and kind (wire), VI, sequence, protection, length.
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
+#include "engine/plain.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -32,9 +33,14 @@ Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
 }
 
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
-    counters_.add(Counter::frames_received);
-    if (wire::is_whole_send(frame.header, frame.header_length) && take_plain(id, frame))
-        return FrameVerdict::taken;
+    if (wire::is_whole_send(frame.header, frame.header_length)) {
+        const std::uint32_t length =
+            take_plain(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
+        if (length != not_plain) {
+            count_received(1, length);
+            return FrameVerdict::taken;
+        }
+    }
     if (wire::is_inner_send(frame.header, frame.header_length) && take_inner(id, frame))
         return FrameVerdict::taken;
     wire::Header header;
@@ -98,7 +104,10 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
 
 /// In place of a lost frame whose bytes are gone, with the connection it was of.
 FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
-    if (Vi* vi = connected_vi(path, header.vi)) vi->given_up = !mutated(Mutation::forget_given_up);
+    if (Vi* vi = connected_vi(path, header.vi)) {
+        vi->given_up = !mutated(Mutation::forget_given_up);
+        vi->short_in = no_short_way;
+    }
     return FrameVerdict::taken;
 }
 
@@ -178,6 +187,7 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     if (pull) {
         vi.pull->scatter = vi.scatter;
         fetches_.push_back(vi);
+        rare_ = true;
         return FrameVerdict::taken;
     }
     if (send && !vi.discarding && !reach(vi.scatter, length)) {
