@@ -20,11 +20,11 @@ bool is_worth_a_look(const void* subject) {
     return work.has_done() || work.empty();
 }
 
-VIP_RETURN take(const FoundVi& found, engine::ViQueue& queue, VIP_DESCRIPTOR** descriptor) {
-    void* taken = nullptr;
-    const Status status = found.open->nic->done(queue, taken);
-    *descriptor = static_cast<VIP_DESCRIPTOR*>(taken);
-    return answer(status);
+[[gnu::always_inline]] inline VIP_RETURN take(const FoundVi& found, engine::ViQueue& queue,
+                                              VIP_DESCRIPTOR** descriptor) {
+    const nic::Nic::Done done = found.open->nic->done(queue);
+    *descriptor = static_cast<VIP_DESCRIPTOR*>(done.descriptor);
+    return answer(done.status);
 }
 
 VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG timeout,

@@ -325,8 +325,10 @@ class SpinLock {
 public:
     constexpr SpinLock() noexcept = default;
 
+    /// At once as a rule, so it does not look first.
     void lock() noexcept {
-        for (unsigned spins = 0; !try_lock(); ++spins) relax(spins);
+        if (locked_.exchange(1, memory_order_acquire) != 0) [[unlikely]]
+            wait_and_lock();
     }
     /// True if the lock was free and is now the caller's.
     [[nodiscard]] bool try_lock() noexcept {
@@ -336,6 +338,11 @@ public:
     void unlock() noexcept { locked_.store(0, memory_order_release); }
 
 private:
+    [[gnu::noinline]] void wait_and_lock() noexcept {
+        unsigned spins = 0;
+        do relax(spins++);
+        while (!try_lock());
+    }
     Atomic<std::uint32_t> locked_{0};
 };
 

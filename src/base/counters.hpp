@@ -54,7 +54,7 @@ constexpr std::uint32_t counter_count = static_cast<std::uint32_t>(Counter::coun
 struct Counters {
     Atomic<std::uint64_t> values[counter_count];
 
-    void add(Counter counter, std::uint64_t n = 1) {
+    [[gnu::always_inline]] void add(Counter counter, std::uint64_t n = 1) {
         auto& value = values[static_cast<std::uint32_t>(counter)];
         value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }

@@ -156,6 +156,17 @@ public:
     /// (frames, or room they waited for). Returns how many calls it made.
     virtual std::uint32_t notify() = 0;
 
+    /// reserve(), filling and transmit() of one frame in one: 16 bytes of header as two words, and
+    /// at most 40 bytes of payload. `alone`: it is the turn's only one, and notify() is in it, too.
+    /// The calls that notify() made; not_sent: nothing was done, it goes the way of others. Only
+    /// where frames arrive by themselves (Capabilities::retransmits).
+    static constexpr std::uint32_t not_sent = ~0U;
+    virtual std::uint32_t send_small(PathId /*path*/, std::uint64_t /*low*/, std::uint64_t /*high*/,
+                                     const std::byte* /*payload*/, std::uint32_t /*length*/,
+                                     bool /*alone*/) {
+        return not_sent;
+    }
+
     /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as
     /// lost more than once, and once as not lost; numbers of a path that is down mean nothing.
     virtual std::size_t reap(std::span<Reaped> /*reaped*/) { return 0; }
@@ -195,8 +206,12 @@ public:
 
     /// The next path event, if any. Events precede the frames that depend on them.
     virtual bool next_event(PathEvent& event) = 0;
+    /// False: next_event() need not be asked.
+    bool may_have_events() const { return may_have_events_; }
     /// The moment this device wants a turn even if nothing happens; never() if none.
     virtual Time next_deadline() const { return Time::never(); }
+    /// False: none came since arm() that is earlier than those before.
+    bool may_have_deadline() const { return may_have_deadline_; }
 
     /// Does what needs system calls: new peers, departures, handshakes. Called by the progress
     /// thread with the turn whenever wait_handle() is readable, and once before it sleeps.
@@ -222,6 +237,11 @@ public:
     virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {
         return 0;
     }
+
+protected:
+    // For those that keep them; to the others they are always true.
+    bool may_have_events_ = true;
+    bool may_have_deadline_ = true;
 };
 
 }  // namespace via::device

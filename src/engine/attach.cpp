@@ -110,10 +110,12 @@ FrameVerdict Engine::on_attach_request(Vi& vi, const wire::Header& header, std::
         (!writable || memory_.check(header.remote_handle, header.remote_address, 1,
                                     vi.attributes.tag, memory::Access::remote_write));
     const AttachQuestion question{&vi, vi.number(), header.message, header.remote_handle, writable};
-    if (allowed)
-        questions_.push_back(question);
-    else
+    if (!allowed) {
         refuse_attach(question, wire::AttachRefusal::no_right);
+        return FrameVerdict::taken;
+    }
+    questions_.push_back(question);
+    rare_ = true;
     return FrameVerdict::taken;
 }
 

@@ -1,5 +1,6 @@
 // Shared segments: asking, being asked, and RDMA that needs no frames.
 #include "engine/pair_test.hpp"
+#include "engine/plain.hpp"
 
 namespace via::engine::test {
 namespace {

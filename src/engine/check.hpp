@@ -22,15 +22,30 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
 std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,
                                 const queue::Segment* segments, std::uint32_t& capacity);
 
+/// May the VI use the region of the descriptor?
+[[gnu::always_inline]] inline bool is_usable(const CheckContext& context) {
+    return context.tag == memory::no_tag || context.tag == context.region.tag;
+}
+
 /// What most descriptors are: one segment in the region that holds the descriptor, and no bits but
-/// `allowed`. Nothing is wrong with the segment.
-[[gnu::always_inline]] inline bool is_plain(const CheckContext& context,
-                                            const queue::ControlSegment& control,
-                                            const queue::Segment& segment, std::uint16_t allowed) {
+/// IMMEDIATE, which may be left over from a receive's former use (VIPL 4.9), and of sends the
+/// fence. Nothing is wrong with the segment, if the VI may use the region.
+[[gnu::always_inline]] inline bool is_plain_send(const memory::Region& region,
+                                                 const queue::ControlSegment& control,
+                                                 const queue::Segment& segment,
+                                                 std::uint32_t transfer_length_max) {
+    constexpr std::uint16_t allowed = queue::control::immediate | queue::control::queue_fence;
     return control.segment_count == 1 && (control.control & ~allowed) == 0 &&
-           control.reserved == 0 && segment.handle == context.region.handle &&
-           context.region.allows(segment.address, segment.length, context.tag,
-                                 memory::Access::local);
+           control.reserved == 0 && segment.handle == region.handle &&
+           segment.length == control.length && control.length <= transfer_length_max &&
+           region.covers(segment.address, segment.length);
+}
+[[gnu::always_inline]] inline bool is_plain_receive(const memory::Region& region,
+                                                    const queue::ControlSegment& control,
+                                                    const queue::Segment& segment) {
+    return control.segment_count == 1 && (control.control & ~queue::control::immediate) == 0 &&
+           control.reserved == 0 && segment.handle == region.handle &&
+           region.covers(segment.address, segment.length);
 }
 
 /// Status bits of the first fault of a send descriptor, or 0. `segments` holds
@@ -38,9 +53,8 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
 [[gnu::always_inline]] inline std::uint32_t check_send(const CheckContext& context,
                                                        const queue::ControlSegment& control,
                                                        const queue::Segment* segments) {
-    constexpr std::uint16_t allowed = queue::control::immediate | queue::control::queue_fence;
-    if (is_plain(context, control, segments[0], allowed) && segments[0].length == control.length &&
-        control.length <= context.transfer_length_max) [[likely]]
+    if (is_usable(context) &&
+        is_plain_send(context.region, control, segments[0], context.transfer_length_max)) [[likely]]
         return 0;
     // An RDMA write of one segment: the first one names the peer's memory, for the peer to judge.
     if (control.segment_count == 2 && control.control == queue::control::rdma_write &&
@@ -57,8 +71,7 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
                                                           const queue::ControlSegment& control,
                                                           const queue::Segment* segments,
                                                           std::uint32_t& capacity) {
-    // IMMEDIATE may be left over from a former use (VIPL 4.9).
-    if (is_plain(context, control, segments[0], queue::control::immediate)) [[likely]] {
+    if (is_usable(context) && is_plain_receive(context.region, control, segments[0])) [[likely]] {
         capacity = segments[0].length;
         return 0;
     }

@@ -45,6 +45,7 @@ void Engine::enter(Vi& vi, ViQueue& queue) {
         counters_.add(Counter::completion_queue_overruns);
         overrun_.push_back(&completions);
         overrun_events_.push_back(&completions);
+        rare_ = news_ = true;
     }
     if (mutated(Mutation::enter_completion_twice))
         (void)completions.push({name, receive}, queue.work.completed_count());

@@ -273,7 +273,10 @@ void Engine::pending_ended(Vi& vi, Status status) {
     vi.connect_status = status;
     --pending_;
     vi.connect_deadline = vi.search_due = Time::never();
-    if (vi.listening) forgotten_.push_back(vi.local_address.discriminator);
+    if (vi.listening) {
+        forgotten_.push_back(vi.local_address.discriminator);
+        rare_ = true;
+    }
     vi.listening = false;
     find_deadline();
 }
@@ -359,6 +362,10 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.next_message = vi.acked_message = vi.expected_message = 0;
     vi.given_up = false;
     vi.state.store(ViState::connected);
+    vi.short_in = short_ways_ && vi.reliable() ? short_way_of(path, vi.number()) : no_short_way;
+    vi.short_out = short_ways_;
+    vi.quick_out = short_ways_ && !path_at(path).retransmits &&
+                   vi.attributes.reliability != Reliability::reception;
     begin_credits(vi, message);
     counters_.add(Counter::connections_made);
     ++progress_;
@@ -382,7 +389,12 @@ void Engine::leave(Vi& vi, ViState state) {
     List<Vi, FetchLink>::remove_if_linked(vi);
     attach_ended(vi, Status::invalid_state);
     vi.imports.clear();
-    if (std::exchange(vi.has_grants, false)) parted_.push_back(vi.number());
+    if (std::exchange(vi.has_grants, false)) {
+        parted_.push_back(vi.number());
+        rare_ = true;
+    }
+    vi.short_in = no_short_way;
+    vi.short_out = vi.quick_out = false;
     vi.state.store(state, std::memory_order_release);
     vi.send.work.wait_for_posters();
     vi.receive.work.wait_for_posters();

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/assert.hpp"
+#include "engine/mutation.hpp"
 
 namespace via::engine {
 
@@ -14,7 +15,8 @@ Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& c
       counters_(counters),
       first_generation_(first_generation & ~1U),
       vi_table_(
-          std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)) {
+          std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)),
+      short_ways_(!mutating()) {
     VIA_ASSERT(limits.vis_max <= 1U << 16);
     VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
     emitted_.reserve(limits.turn_frames_max);
@@ -177,6 +179,7 @@ void Engine::report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor) {
     vi.events |= 1U << static_cast<unsigned>(code);
     if (descriptor != nullptr) vi.fault_descriptor = descriptor;
     if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
+    news_ = true;
     ++progress_;
 }
 

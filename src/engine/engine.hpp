@@ -135,7 +135,10 @@ public:
     ~Engine();
 
     /// From now on bytes are touched only when their pages are in this cache or come there.
-    void set_translations(memory::TranslationCache& cache) { translations_ = &cache; }
+    void set_translations(memory::TranslationCache& cache) {
+        translations_ = &cache;
+        short_ways_ = false;
+    }
 
     // VIs ---------------------------------------------------------------------------------------
     /// error_resource: limit reached or no memory. The queues may be nullptr: none bound.
@@ -190,6 +193,15 @@ public:
     bool next_forgotten(Discriminator& discriminator);
     /// Anything for next_search() or next_forgotten()?
     bool has_searches(Time now) const { return now >= next_deadline_ || !forgotten_.empty(); }
+    /// Anything that few turns have: deadlines, searches, fetches, questions, completions that wait
+    /// for room? One look instead of many; settle() afterwards.
+    bool has_rare(Time now) {
+        now_ = now;
+        return rare_ || now >= next_deadline_;
+    }
+    void settle() {
+        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty();
+    }
     /// The next VI whose peer is to be looked for now, or nullptr.
     Vi* next_search(Time now);
     /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer.
@@ -218,6 +230,16 @@ public:
     /// Something was posted on `vi`, or its queues have something to flush.
     void on_doorbell(Vi& vi);
     FrameVerdict on_frame(PathId path, const ReceivedFrame& frame);
+    /// Takes the one frame of a common message, which is_whole_send() found: the bytes of its
+    /// payload, which count_received() must hear of. not_plain: nothing was done, it goes the
+    /// general way, on_frame().
+    static constexpr std::uint32_t not_plain = ~0U;
+    std::uint32_t take_plain(PathId path, const std::byte* header, std::size_t header_length,
+                             const std::byte* payload, std::size_t payload_length);
+    void count_received(std::uint32_t messages, std::uint64_t bytes) {
+        counters_.add(Counter::receives, messages);
+        counters_.add(Counter::bytes_received, bytes);
+    }
     /// First path with something to send, or no_path; next_sending() goes on from there.
     PathId first_sending();
     PathId next_sending(PathId path);
@@ -230,7 +252,12 @@ public:
     bool next_is_plain(Vi& vi, FrameShape& shape);
     /// Fills that frame; the device publishes it, then plain_transmitted().
     void emit_plain(Vi& vi, const FrameRoom& room);
-    void plain_transmitted(Vi& vi) { drain_sends(vi); }
+    void plain_transmitted(Vi& vi);
+    /// The quickest, in place of all these: posted on `vi` was one common message, so short that a
+    /// device may take it in one call, and done when that has published it.
+    bool next_is_quick(Vi& vi);
+    const queue::WorkEntry& quick_entry() const { return *plain_; }
+    void quick_sent(Vi& vi);
     /// Instead, where next_is_plain() found that no frame is needed.
     void carry_out_plain(Vi& vi);
     /// Bytes of the message that next_frame() said may go to the peer's memory without frames.
@@ -290,6 +317,9 @@ public:
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
     bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
+    /// Anything for next_event() or next_signal()? One look; settle_news() afterwards.
+    bool has_news() const { return news_; }
+    void settle_news() { news_ = has_event() || !signals_.empty(); }
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
@@ -301,6 +331,7 @@ public:
     void watch(queue::CompletionQueue& queue) {
         if (std::find(overrun_.begin(), overrun_.end(), &queue) == overrun_.end())
             overrun_.push_back(&queue);
+        rare_ = true;
     }
     /// A watched queue that got entries, or nullptr.
     queue::CompletionQueue* next_signal() {
@@ -417,11 +448,14 @@ private:
 
     // completion.cpp
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
+    void complete_current(Vi& vi, ViQueue& queue, queue::WorkEntry& entry,
+                          std::uint32_t status_bits);
     [[gnu::noinline]] void enter(Vi& vi, ViQueue& queue);
     void pump_overrun();
     void signal(queue::CompletionQueue& queue) {
-        if (queue.watched() && (signals_.empty() || signals_.back() != &queue))
-            signals_.push_back(&queue);
+        if (!queue.watched()) return;
+        if (signals_.empty() || signals_.back() != &queue) signals_.push_back(&queue);
+        news_ = true;
     }
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
                           const std::uint32_t* immediate);
@@ -475,8 +509,11 @@ private:
     static void give_up_placing(Vi& vi);
 
     // plain.cpp
-    /// Takes the one frame of a common message. False: nothing was done, it goes the general way.
-    bool take_plain(PathId path, const ReceivedFrame& frame);
+    static constexpr std::uint64_t short_way_of(PathId path, std::uint32_t number) {
+        return std::uint64_t{path} << 32 | number;
+    }
+    bool next_goes_direct(Vi& vi);
+    void record_plain(Vi& vi, Path& path, std::uint32_t number);
     bool take_inner(PathId path, const ReceivedFrame& frame);
     static void place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter);
     bool take_inner_write(Vi& vi, const ReceivedFrame& frame);
@@ -544,8 +581,9 @@ private:
     std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
-    bool next_allowed_ = false;    ///< the memory that the next answer to a read comes from
-    std::byte* direct_ = nullptr;  ///< where the current message's bytes go without frames
+    bool next_allowed_ = false;          ///< the memory that the next answer to a read comes from
+    queue::WorkEntry* plain_ = nullptr;  ///< what next_is_plain() found
+    std::byte* direct_ = nullptr;        ///< where the current message's bytes go without frames
     std::vector<AttachQuestion> questions_;
     List<Vi, FetchLink> fetches_;
     std::uint64_t proof_ = 0;            ///< no message's was the same
@@ -555,6 +593,9 @@ private:
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();
     std::uint64_t progress_ = 0;
+    bool rare_ = false;  ///< has_rare() but for its deadlines
+    bool news_ = false;
+    bool short_ways_;  ///< the common message may go them (plain.hpp)
     const char* refusal_ = "";
 };
 

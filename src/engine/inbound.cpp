@@ -5,6 +5,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
+#include "engine/plain.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -35,9 +36,14 @@ Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
 }
 
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
-    counters_.add(Counter::frames_received, frame.count);
-    if (wire::is_whole_send(frame.header, frame.header_length) && take_plain(id, frame))
-        return FrameVerdict::taken;
+    if (wire::is_whole_send(frame.header, frame.header_length)) {
+        const std::uint32_t length =
+            take_plain(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
+        if (length != not_plain) {
+            count_received(1, length);
+            return FrameVerdict::taken;
+        }
+    }
     if (wire::is_inner(frame.header, frame.header_length) && take_inner(id, frame))
         return FrameVerdict::taken;
     if (frame.count != 1) return take_singly(id, frame);
@@ -102,7 +108,10 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
 
 /// In place of a lost frame whose bytes are gone, with the connection it was of.
 FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
-    if (Vi* vi = connected_vi(path, header.vi)) vi->given_up = !mutated(Mutation::forget_given_up);
+    if (Vi* vi = connected_vi(path, header.vi)) {
+        vi->given_up = !mutated(Mutation::forget_given_up);
+        vi->short_in = no_short_way;
+    }
     return FrameVerdict::taken;
 }
 
@@ -182,6 +191,7 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     if (pull) {
         vi.pull->scatter = vi.scatter;
         fetches_.push_back(vi);
+        rare_ = true;
         return FrameVerdict::taken;
     }
     if (send && !vi.discarding && !reach(vi.scatter, length)) {
@@ -258,7 +268,6 @@ bool Engine::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
 
 /// Several frames one by one, as if they had come so.
 FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
-    counters_.subtract(Counter::frames_received, frame.count);
     FrameVerdict verdict = FrameVerdict::taken;
     std::byte header[wire::header_length_remote];
     std::memcpy(header, frame.header, frame.header_length);

@@ -1,7 +1,9 @@
 // The short way of the common message against the general one: the same frames, the same outcomes.
+#include <cstring>
 #include <functional>
 
 #include "engine/pair_test.hpp"
+#include "engine/plain.hpp"
 
 namespace via::engine::test {
 
@@ -109,6 +111,51 @@ TEST_P(Plain, SeveralGoOneBehindTheOtherWhereFramesShareNoPackets) {
     }
     EXPECT_FALSE(scene.emit_plain());
     EXPECT_TRUE(scene.server.holds((count - 1) * frame_max, count - 1, 7));
+}
+
+TEST(Quick, WhatADeviceTakesInOneCallIsTheSameFrameWithTheSameOutcome) {
+    Scene scene({Reliability::delivery, false});
+    for (const std::uint32_t length : {0U, 1U, 8U, quick_length_max}) {
+        scene.client.fill(0, length, length);
+        queue::Descriptor& receive = scene.server.receive(0, frame_max);
+        queue::Descriptor& send = scene.post(length);
+        Vi& vi = scene.client.vi();
+        Carried frame{std::vector<std::byte>(wire::header_length_base),
+                      std::vector<std::byte>(length), false, 0};
+        const std::uint64_t words[2] = {wire::whole_send_low(vi.remote_number),
+                                        wire::whole_send_high(vi.next_message)};
+        ASSERT_TRUE(scene.pair.a.engine.next_is_quick(vi)) << length;
+        const queue::WorkEntry& entry = scene.pair.a.engine.quick_entry();
+        EXPECT_EQ(entry.length, length);
+        std::memcpy(frame.header.data(), words, sizeof words);
+        if (length != 0)
+            std::memcpy(frame.payload.data(),
+                        reinterpret_cast<const void*>(entry.segments[0].address), length);
+        scene.pair.a.engine.quick_sent(vi);
+        EXPECT_EQ(status_of(send), send_done);
+        EXPECT_EQ(scene.pair.b.take(frame), FrameVerdict::taken);
+        scene.pair.carry();
+        EXPECT_EQ(status_of(receive), receive_done);
+        EXPECT_EQ(receive.control.length, length);
+        EXPECT_TRUE(scene.server.holds(0, length, length));
+        scene.client.take_all();
+        scene.server.take_all();
+    }
+}
+
+TEST(Quick, OthersGoAnotherWay) {
+    Scene scene({Reliability::delivery, false});
+    scene.post(quick_length_max + 1);
+    EXPECT_FALSE(scene.pair.a.engine.next_is_quick(scene.client.vi())) << "it is too long";
+    for (const Setting& setting :
+         {Setting{Reliability::reception, false}, Setting{Reliability::delivery, true}}) {
+        Scene acknowledged(setting);
+        acknowledged.post(8);
+        EXPECT_FALSE(acknowledged.pair.a.engine.next_is_quick(acknowledged.client.vi()));
+    }
+    Scene parted({Reliability::delivery, false});
+    parted.pair.a.engine.disconnect(parted.client.vi());
+    EXPECT_FALSE(parted.pair.a.engine.next_is_quick(parted.client.vi()));
 }
 
 class PlainAndLost : public Plain {};

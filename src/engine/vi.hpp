@@ -110,6 +110,8 @@ inline bool consumes_receive(const queue::WorkEntry& entry) {
             (entry.control & queue::control::immediate) != 0);
 }
 
+constexpr std::uint64_t no_short_way = ~std::uint64_t{0};
+
 struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};
 struct FetchLink : ListLink {};
@@ -126,6 +128,10 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Atomic<bool> credits_agreed{false};       ///< read by posters; changed under the turn
 
     // The turn ----------------------------------------------------------------------------------
+    /// Frames of the connection that may go the short way (plain.hpp): path and number, or none.
+    std::uint64_t short_in = no_short_way;
+    bool short_out = false;  ///< messages may go the short way
+    bool quick_out = false;  ///< and are done when they are published
     // Outbound: what is due, and of the message being cut
     bool ack_due = false;
     bool credit_due = false;

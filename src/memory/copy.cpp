@@ -61,7 +61,7 @@ void copy(std::byte* target, const std::byte* source, std::size_t length) {
 
 }  // namespace
 
-void place(std::byte* target, const std::byte* source, std::size_t length) {
+void place_any(std::byte* target, const std::byte* source, std::size_t length) {
     if (length == 0) return;
     const std::size_t tail = last_word(target + length, length);
     const std::size_t body = length - tail;
@@ -72,7 +72,7 @@ void place(std::byte* target, const std::byte* source, std::size_t length) {
     store_word(target + body, source + body, tail);
 }
 
-void gather(std::byte* slot, const std::byte* source, std::size_t length, bool stream) {
+void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bool stream) {
     if (length == 0) return;  // either place may be null then, which memcpy forbids
     if (stream && runs_past != nullptr)
         copy_by(runs_past, slot, source, length);

@@ -4,18 +4,35 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace via::memory {
+
+void place_any(std::byte* target, const std::byte* source, std::size_t length);
+void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bool stream);
 
 /// Writes received bytes to their place. Lower addresses become visible no later than the last
 /// aligned word, which is one store (VIPL 4.24; memcpy shows tails before bodies).
 /// `source` may lie in memory that a peer changes meanwhile; each byte of it is read once.
-void place(std::byte* target, const std::byte* source, std::size_t length);
+[[gnu::always_inline]] inline void place(std::byte* target, const std::byte* source,
+                                         std::size_t length) {
+    if (length != sizeof(std::uint64_t) ||
+        reinterpret_cast<std::uintptr_t>(target) % sizeof(std::uint64_t) != 0)
+        return place_any(target, source, length);
+    // A message is often one word.
+    std::uint64_t word;
+    std::memcpy(&word, source, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELAXED);
+}
 
 /// Fills a device's slot. `stream` stores past the cache where the processor can: right for large
 /// payloads that another core reads next. The device fences before it publishes. Of no bytes,
 /// either place may be null.
-void gather(std::byte* slot, const std::byte* source, std::size_t length, bool stream);
+[[gnu::always_inline]] inline void gather(std::byte* slot, const std::byte* source,
+                                          std::size_t length, bool stream) {
+    if (length != sizeof(std::uint64_t)) return gather_any(slot, source, length, stream);
+    std::memcpy(slot, source, sizeof(std::uint64_t));
+}
 
 /// Which streaming stores gather() uses here: "avx512", "avx2", "sse2" or "none".
 const char* streaming_stores();

@@ -42,9 +42,11 @@ struct Region {
     /// MemoryTable::check() at that moment.
     [[gnu::always_inline]] bool allows(std::uint64_t address, std::uint64_t length,
                                        ProtectionTag vi_tag, Access access) const {
-        return address >= begin && address <= end && length <= end - address &&
-               (vi_tag == no_tag || vi_tag == tag) &&
+        return covers(address, length) && (vi_tag == no_tag || vi_tag == tag) &&
                (access == Access::local || (rights & right_of(access)) != 0);
+    }
+    [[gnu::always_inline]] bool covers(std::uint64_t address, std::uint64_t length) const {
+        return address >= begin && address <= end && length <= end - address;
     }
     static constexpr std::uint32_t right_of(Access access) {
         return access == Access::remote_write ? 1U : 2U;

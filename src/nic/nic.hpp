@@ -82,7 +82,11 @@ public:
     const Turn& turn(Time now);
     /// Lets the turn go, wakes whom it must, and looks at doorbells once more.
     /// `polling`: the program's own poll, which an agent asleep must hear of.
-    void end_turn(bool polling = false);
+    [[gnu::always_inline]] void end_turn(bool polling = false) {
+        finish_turn(polling);
+        if (doorbells_.any()) [[unlikely]]
+            answer_late(polling);
+    }
     void take_turn() { lock_.take(); }
     bool try_take_turn() { return lock_.try_take(); }
 
@@ -159,7 +163,20 @@ public:
                      const memory::MemoryHandle* handles, std::uint32_t& posted);
     /// VIPL 4.13: success, descriptor_error (faulty, or *descriptor nullptr: nothing is posted),
     /// not_done.
-    Status done(engine::ViQueue& queue, void*& descriptor);
+    Status done(engine::ViQueue& queue, void*& descriptor) {
+        const Done done = this->done(queue);
+        descriptor = done.descriptor;
+        return done.status;
+    }
+    struct Done {
+        void* descriptor;
+        Status status;
+    };
+    [[gnu::always_inline]] Done done(engine::ViQueue& queue) {
+        queue::Taken taken;
+        if (queue.work.has_done() && queue.work.take(taken)) return done_of(taken);
+        return done_after_poll(queue);
+    }
     /// The oldest that are done, up to and with the first that is faulty (descriptor_error), at
     /// most as many as `descriptors` has room for, which is one at least. Else as done().
     Status done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken);
@@ -225,6 +242,8 @@ private:
         bool condemned = false;
     };
     static constexpr std::uint32_t paths_per_device_bits = 12;
+    /// Segments that a post can read, VIPL's least (1.9).
+    static constexpr std::uint32_t segments_read_max = 252;
 
     /// The engine's time. The clock is read only while it waits for a moment; devices read their
     /// own.
@@ -260,9 +279,44 @@ private:
     void take(std::size_t device, device::PathEvent& event);
     engine::PathId take_found(std::uint64_t cookie);
     void reap_from(std::size_t device);
+    void take_events(device::Device& device, std::size_t index);
+    void judge(device::Device& device, const device::Frame& frame, engine::PathId id,
+               engine::FrameVerdict verdict);
+    std::uint32_t take_frame(device::Device& device, std::size_t index, const device::Frame& frame);
+    std::uint32_t take_frames(device::Device& device, std::size_t index, std::size_t count,
+                              std::uint32_t& turn_bytes);
     void receive_from(device::Device& device, std::size_t index, Turn& turn);
+    void turn_rarely(Time now, Turn& turn);
+    void send_on_all(Turn& turn);
+    void run_turn(Time now, Turn& turn);
+    /// end_turn() but for the doorbells.
+    [[gnu::always_inline]] void finish_turn(bool polling) {
+        if (engine_.has_news() || published_ || work_left_ || silent_ || may_be_late()) [[unlikely]]
+            return finish_eventful_turn(polling);
+        let_turn_go(polling);
+    }
+    [[gnu::noinline]] void finish_eventful_turn(bool polling);
+    [[gnu::always_inline]] void let_turn_go(bool polling) {
+        const bool progress = engine_.progress() != progress_seen_;
+        progress_seen_ = engine_.progress();
+        lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
+        const std::uint32_t heard = (polling ? agent_sleeps : 0) | (progress ? somebody_waits : 0);
+        if ((attention_.load(std::memory_order_relaxed) & heard) != 0) [[unlikely]]
+            attendant_.attend();
+    }
+    /// Somebody sleeps until a deadline, and there may be an earlier one now.
+    [[gnu::always_inline]] bool may_be_late() const {
+        if (armed_ == device::Sleep::awake) return false;
+        if (deadline_ < sleep_until_ || engine_.next_deadline() < sleep_until_) return true;
+        for (const auto& device : devices_)
+            if (device->may_have_deadline()) return true;
+        return false;
+    }
+    [[gnu::noinline]] void answer_late(bool polling);
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
+    template <bool receive>
+    Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>
     Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>
@@ -272,7 +326,16 @@ private:
                     const memory::MemoryHandle* handles, std::uint32_t& posted);
     void answer_post(engine::Vi& vi);
     void begin_sends(engine::Vi& vi);
+    void leave_to_holder(engine::Vi& vi);
+    void complete_post(engine::Vi& vi);
+    bool send_quickly(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
+    Done done_after_poll(engine::ViQueue& queue);
+    static Done done_of(const queue::Taken& taken) {
+        return {taken.descriptor, (taken.status & queue::status::error_mask) != 0
+                                      ? Status::descriptor_error
+                                      : Status::success};
+    }
     void tell_of_receives(engine::Vi& vi);
 
     std::string name_;
@@ -288,6 +351,7 @@ private:
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<char> retransmitting_;  ///< by device: reap() has something to say
     std::vector<Path> paths_;
+    bool some_condemned_ = false;  ///< of these, now or before
     /// Somebody who begins to listen does so on the first device first. So whoever was found on
     /// another one is looked for on the first once more: it may not have listened there before.
     struct Found {
@@ -299,6 +363,7 @@ private:
     std::vector<Attachment> imports_;  ///< of peers
     device::PathEvent event_{};        ///< the one being taken
     std::array<device::Frame, 16> frames_;
+    device::FrameSlot plain_slot_;  ///< of a common message
     std::array<device::Reaped, 64> reaped_;
     /// Slots and queues live as long as the NIC: a late pop finds an empty queue, not freed memory.
     struct CompletionQueueSlot {

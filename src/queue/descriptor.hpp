@@ -38,19 +38,27 @@ constexpr std::size_t descriptor_alignment = 64;
 /// The one read of a program's descriptor, which other threads may write to, but for the segments
 /// behind the second. Field by field: the program has just written them, and a load that is wider
 /// than its store waits until the store has left the processor's buffer.
+template <class T>
+[[gnu::always_inline]] inline T read_field(const T& value) {
+    return __atomic_load_n(&value, __ATOMIC_RELAXED);
+}
+[[gnu::always_inline]] inline ControlSegment read(const ControlSegment& from) {
+    ControlSegment to;
+    to.segment_count = read_field(from.segment_count);
+    to.control = read_field(from.control);
+    to.reserved = read_field(from.reserved);
+    to.immediate_data = read_field(from.immediate_data);
+    to.length = read_field(from.length);
+    return to;
+}
+[[gnu::always_inline]] inline Segment read(const Segment& from) {
+    return {read_field(from.address), read_field(from.handle), read_field(from.length)};
+}
 [[gnu::always_inline]] inline Descriptor read(const Descriptor& from) {
-    const auto field = []<class T>(const T& value) {
-        return __atomic_load_n(&value, __ATOMIC_RELAXED);
-    };
     Descriptor to;
-    to.control.segment_count = field(from.control.segment_count);
-    to.control.control = field(from.control.control);
-    to.control.reserved = field(from.control.reserved);
-    to.control.immediate_data = field(from.control.immediate_data);
-    to.control.length = field(from.control.length);
+    to.control = read(from.control);
     for (std::uint32_t n = 0; n < 2 && n < to.control.segment_count; ++n)
-        to.segments[n] = {field(from.segments[n].address), field(from.segments[n].handle),
-                          field(from.segments[n].length)};
+        to.segments[n] = read(from.segments[n]);
     return to;
 }
 

@@ -74,21 +74,7 @@ void WorkQueue::fill_cells(const Segment* segments, std::uint32_t count) {
 void WorkQueue::complete_oldest() {
     VIA_ASSERT(has_started());
     oldest_.pass();
-    completed_count_.store(completed_count_.load(std::memory_order_relaxed) + 1,
-                           std::memory_order_relaxed);
-    completed_.store(oldest_.position(), std::memory_order_release);
-}
-
-bool WorkQueue::take(Taken& taken) {
-    std::lock_guard guard(take_lock_);
-    if (completed_.load(std::memory_order_acquire) == head_.position()) return false;
-    const WorkEntry& entry = head_.cell();
-    taken.descriptor = entry.descriptor;
-    taken.status = entry.status;
-    head_.pass();
-    taken_count_.store(taken_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    taken_.store(head_.position(), std::memory_order_release);
-    return true;
+    count_completed(oldest_.position());
 }
 
 std::uint32_t WorkQueue::take(std::span<void*> descriptors, bool& failed) {

@@ -84,11 +84,19 @@ private:
     [[gnu::noinline]] void pass_rest(std::uint32_t segments) {
         for (std::uint32_t cells = cells_of(segments); cells != 1; --cells) advance();
     }
+    bool is_behind_chunk() const {
+        return reinterpret_cast<std::uintptr_t>(cell_) % sizeof(Chunk) == offsetof(Chunk, next);
+    }
     /// From behind a chunk's last cell to the next chunk, which is linked before anything in it is
     /// posted.
     void settle() {
-        if (reinterpret_cast<std::uintptr_t>(cell_) % sizeof(Chunk) == offsetof(Chunk, next))
+        if (is_behind_chunk()) [[unlikely]]
             cell_ = chunk()->next->cells;
+    }
+    /// Goes behind an entry of one cell, which cell() returned.
+    void pass_cell() {
+        ++cell_;
+        ++position_;
     }
     WorkEntry* cell_ = nullptr;
     std::uint32_t position_ = 0;
@@ -157,6 +165,11 @@ public:
     /// `descriptors_max` are outstanding, or no memory. invalid_parameter: it was reset.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
+    /// The same for what most descriptors are, of one segment and without a fault. False: nothing
+    /// was done, and post() says why it cannot be, or does it.
+    bool post_plain(Descriptor* descriptor, memory::MemoryHandle handle,
+                    const ControlSegment& control, const Segment& segment,
+                    std::uint32_t descriptors_max);
 
     // NIC ---------------------------------------------------------------------------------------
     /// First entry not completed, and the next one to work on (never behind it).
@@ -169,10 +182,29 @@ public:
         return oldest_.position() != posted_.load(std::memory_order_acquire);
     }
     bool has_started() const { return oldest_.position() != current_.position(); }
+    /// Nothing is posted behind current(), an entry of one cell.
+    [[gnu::always_inline]] bool is_last_posted() const {
+        return current_.position() + 1 == posted_.load(std::memory_order_acquire);
+    }
+    /// The entry at current() if there is one, and nothing before it is outstanding.
+    [[gnu::always_inline]] WorkEntry* oldest_current() {
+        const std::uint32_t position = current_.position();
+        if (position == posted_.load(std::memory_order_acquire) || position != oldest_.position())
+            return nullptr;
+        return &current_.cell();
+    }
     /// Lets current() go to the next entry.
     void start_next() { current_.pass(); }
     /// Completes oldest(): the outcome was written back. A started entry only.
     void complete_oldest();
+    /// Starts and completes current(), an entry of one cell: the outcome was written back, and
+    /// nothing before it is outstanding.
+    [[gnu::always_inline]] void complete_current() {
+        Cursor behind = current_;
+        behind.pass_cell();
+        current_ = oldest_ = behind;
+        count_completed(behind.position());
+    }
 
     // Taker -------------------------------------------------------------------------------------
     bool has_done() const {
@@ -202,7 +234,12 @@ public:
     std::uint32_t posted() const { return posted_.load(std::memory_order_acquire); }
 
 private:
-    bool make_room(std::uint32_t cells);
+    [[gnu::noinline]] bool make_room(std::uint32_t cells);
+    [[gnu::always_inline]] void count_completed(std::uint32_t position) {
+        completed_count_.store(completed_count_.load(std::memory_order_relaxed) + 1,
+                               std::memory_order_relaxed);
+        completed_.store(position, std::memory_order_release);
+    }
     void fill_cells(const Segment* segments, std::uint32_t count);
 
     // The program's line: who posts is as a rule who takes. posted_ and taken_ are read by all.
@@ -220,6 +257,59 @@ private:
     Atomic<std::uint32_t> completed_{0};
     Atomic<std::uint32_t> completed_count_{0};
 };
+
+[[gnu::always_inline]] inline bool WorkQueue::post_plain(Descriptor* descriptor,
+                                                         memory::MemoryHandle handle,
+                                                         const ControlSegment& control,
+                                                         const Segment& segment,
+                                                         std::uint32_t descriptors_max) {
+    // Behind a chunk's last cell post() may have to link another one.
+    WorkEntry* const entry = tail_.cell_;
+    const std::uint32_t posted_before = posted_count_.load(std::memory_order_relaxed);
+    if (entry == nullptr || tail_.is_behind_chunk() ||
+        posted_before - taken_count_.load(std::memory_order_acquire) >= descriptors_max)
+        [[unlikely]]
+        return false;
+    tail_.pass_cell();
+    entry->descriptor = descriptor;
+    entry->handle = handle;
+    entry->segment_count = 1;
+    entry->control = control.control;
+    entry->length = control.length;
+    entry->immediate_data = control.immediate_data;
+    entry->status = 0;
+    entry->segments[0].address = segment.address;
+    entry->segments[0].handle = segment.handle;
+    entry->segments[0].length = segment.length;
+    descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
+    posted_.store(tail_.position(), std::memory_order_release);
+    posted_count_.store(posted_before + 1, std::memory_order_release);
+    return true;
+}
+
+[[gnu::always_inline]] inline bool WorkQueue::take(Taken& taken) {
+    take_lock_.lock();
+    // Not a cursor as a whole: loaded as one, it would wait for the stores of its two parts.
+    const std::uint32_t position = head_.position();
+    const bool is_there = completed_.load(std::memory_order_acquire) != position;
+    if (is_there) [[likely]] {
+        const WorkEntry& entry = head_.cell();
+        taken.descriptor = entry.descriptor;
+        taken.status = entry.status;
+        const std::uint32_t count = taken_count_.load(std::memory_order_relaxed);
+        if (entry.segment_count <= 2) [[likely]] {
+            head_.pass_cell();
+            taken_count_.store(count + 1, std::memory_order_relaxed);
+            taken_.store(position + 1, std::memory_order_release);
+        } else {
+            head_.pass();
+            taken_count_.store(count + 1, std::memory_order_relaxed);
+            taken_.store(head_.position(), std::memory_order_release);
+        }
+    }
+    take_lock_.unlock();
+    return is_there;
+}
 
 [[gnu::always_inline]] inline Status WorkQueue::post(Descriptor* descriptor,
                                                      memory::MemoryHandle handle,

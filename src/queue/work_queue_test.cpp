@@ -178,6 +178,63 @@ TEST_F(WorkQueueTest, ADescriptorWalksThroughAllThreeParties) {
     EXPECT_EQ(queue_.taken_count(), 1U);
 }
 
+TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
+    std::uint32_t short_ones = 0;
+    for (std::uint32_t number = 0; number < 200; ++number) {
+        ControlSegment control{};
+        control.segment_count = 1;
+        control.control = static_cast<std::uint16_t>(number);
+        control.length = number + 1;
+        control.immediate_data = number + 2;
+        Descriptor& descriptor = descriptors_[number];
+        descriptor.control.status = status::done;
+        const Segment segment = segments_of(number, 1).front();
+        const std::lock_guard guard(queue_.post_lock());
+        const bool posted = queue_.post_plain(&descriptor, number + 3, control, segment, depth);
+        short_ones += posted ? 1 : 0;
+        if (!posted) {
+            ASSERT_EQ(queue_.post(&descriptor, number + 3, control, &segment, 0, depth),
+                      Status::success);
+        }
+        EXPECT_EQ(descriptor.control.status, 0U);
+        WorkEntry* const entry = queue_.oldest_current();
+        ASSERT_NE(entry, nullptr);
+        EXPECT_TRUE(queue_.is_last_posted());
+        EXPECT_EQ(entry->status, 0U);
+        entry->status = number + 4;
+        expect_entry(queue_.current(), {number, 1});
+        queue_.complete_current();
+        EXPECT_EQ(queue_.oldest_current(), nullptr);
+        EXPECT_FALSE(queue_.has_started());
+        EXPECT_EQ(queue_.completed_count(), number + 1);
+        Taken taken;
+        ASSERT_TRUE(queue_.take(taken));
+        EXPECT_EQ(taken.descriptor, &descriptor);
+        EXPECT_EQ(taken.status, number + 4);
+        EXPECT_TRUE(queue_.empty());
+    }
+    EXPECT_GT(short_ones, 180U) << "all but the first of each chunk";
+}
+
+TEST_F(WorkQueueTest, TheShortWayKnowsTheLimitAndWhatIsOutstanding) {
+    const Segment segment{};
+    ControlSegment control{};
+    control.segment_count = 1;
+    ASSERT_TRUE(queue_.post_plain(&descriptors_[0], 1, control, segment, 2));
+    ASSERT_TRUE(queue_.post_plain(&descriptors_[1], 1, control, segment, 2));
+    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segment, 2));
+    EXPECT_FALSE(queue_.is_last_posted());
+    ASSERT_NE(queue_.oldest_current(), nullptr);
+    queue_.start_next();
+    EXPECT_EQ(queue_.oldest_current(), nullptr) << "one before it is outstanding";
+    queue_.complete_oldest();
+    EXPECT_NE(queue_.oldest_current(), nullptr);
+    queue_.complete_current();
+    queue_.reset();
+    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segment, 2)) << "it is gone";
+    ASSERT_TRUE(queue_.prepare());
+}
+
 TEST_F(WorkQueueTest, EveryNumberOfSegmentsFits) {
     for (std::uint32_t count = 0; count <= segments_max; ++count) {
         ASSERT_EQ(post(count, count), Status::success);

@@ -107,6 +107,11 @@ inline void emit_whole_send(std::uint32_t vi, std::uint32_t message, std::byte* 
     put(bytes + 12, std::uint32_t{0});
     put(bytes, whole_send_word);
 }
+/// The same bytes as two words.
+constexpr std::uint64_t whole_send_low(std::uint32_t vi) {
+    return std::uint64_t{vi} << 32 | whole_send_word;
+}
+constexpr std::uint64_t whole_send_high(std::uint32_t message) { return message; }
 inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
     return length >= header_length_base && get<std::uint32_t>(bytes) == whole_send_word;
 }

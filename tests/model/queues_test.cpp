@@ -78,6 +78,13 @@ struct Ring {
         writer.attach(ring, slots, arena, arena_bytes, shadow, &head);
         reader.attach(ring, slots, arena, arena_bytes, &head);
     }
+    bool put(std::uint8_t value) {
+        const std::uint64_t word = value;
+        const auto* bytes = reinterpret_cast<const std::byte*>(&word);
+        if (writer.put(word, word, bytes, sizeof word)) return true;
+        VIA_MODEL_CHECK(writer.refresh() != device::shm::RingWriter::Refresh::lie);
+        return writer.put(word, word, bytes, sizeof word);
+    }
     bool send(std::uint8_t value) {
         device::FrameSlot slot;
         if (!writer.reserve(16, 8, slot)) {
@@ -109,6 +116,29 @@ TEST(ShmRing, frames_arrive_whole_and_in_order_while_slots_are_reused) {
                                 {[](Ring& r) {
                                      for (std::uint8_t n = 1; n <= 5;) {
                                          if (r.send(n))
+                                             ++n;
+                                         else
+                                             relax();
+                                     }
+                                 },
+                                 [](Ring& r) {
+                                     while (r.received != 2)
+                                         if (!r.receive()) relax();
+                                 }},
+                                [](Ring& r) {
+                                    while (r.receive()) {
+                                    }
+                                    VIA_MODEL_CHECK(r.received == 5);
+                                }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+TEST(ShmRing, frames_put_at_once_arrive_like_others) {
+    const Program<Ring> program{"five frames through four slots, four of them put at once",
+                                {[](Ring& r) {
+                                     for (std::uint8_t n = 1; n <= 5;) {
+                                         if (n == 3 ? r.send(n) : r.put(n))
                                              ++n;
                                          else
                                              relax();

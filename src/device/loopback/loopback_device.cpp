@@ -100,6 +100,18 @@ void LoopbackDevice::abandon(PathId path) {
     reserved_ = published_;
 }
 
+std::uint32_t LoopbackDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
+                                         const std::byte* payload, std::uint32_t length,
+                                         bool /*alone*/) {
+    FrameSlot slot;
+    if (!reserve(path, sizeof low + sizeof high, length, slot)) return not_sent;
+    std::memcpy(slot.header, &low, sizeof low);
+    std::memcpy(slot.header + sizeof low, &high, sizeof high);
+    if (length != 0) std::memcpy(slot.payload, payload, length);
+    transmit(path);
+    return 0;
+}
+
 // Sharing -----------------------------------------------------------------------------------------
 
 Status LoopbackDevice::offer(PathId path, const SharedMemory& memory, bool writable,

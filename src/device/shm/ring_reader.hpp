@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/atomic.hpp"
 #include "device/device.hpp"
@@ -35,25 +36,26 @@ public:
 
     /// Takes the next frame (all but frame.path). What it refers to stays valid until release().
     Take take(Frame& frame) {
-        peer_decision();
-        const Slot& slot = ring_[position_ & (slots_ - 1)];
-        const std::uint64_t first = peer_load(slot.words[0], memory_order_acquire);
-        if (static_cast<std::uint32_t>(first) != position_ + 1) return Take::empty;
-#pragma GCC unroll 8
-        for (std::uint32_t i = 1; i < Slot::words_count; ++i) {
-            const std::uint64_t word = peer_load(slot.words[i], memory_order_relaxed);
-            std::memcpy(frame.bytes + (i - 1) * 8, &word, 8);
+        const Take result = take_at(ring_, position_, slots_ - 1, frame);
+        if (result == Take::frame) ++position_;
+        return result;
+    }
+    /// Takes what is there, as far as it fits; `count`: so many. Why there are no more, or `frame`.
+    Take take(std::span<Frame> frames, PathId path, std::size_t& count) {
+        const Slot* const ring = ring_;
+        const std::uint32_t first = position_;
+        const std::uint32_t mask = slots_ - 1;
+        Take result = Take::frame;
+        std::uint32_t position = first;
+        for (Frame& frame : frames) {
+            result = take_at(ring, position, mask, frame);
+            if (result != Take::frame) break;
+            frame.path = path;
+            ++position;
         }
-        const std::uint32_t lengths = static_cast<std::uint32_t>(first >> 32);
-        if (lengths <= slot_room) [[likely]] {
-            frame.length = lengths;
-            frame.payload = nullptr;
-            frame.payload_length = 0;
-        } else if (!take_arena(lengths, frame)) {
-            return Take::lie;
-        }
-        ++position_;
-        return Take::frame;
+        position_ = position;
+        count = position - first;
+        return result;
     }
 
     /// True when take() would not return `empty`.
@@ -86,7 +88,33 @@ public:
     std::uint32_t slots() const { return slots_; }
 
 private:
-    bool take_arena(std::uint32_t lengths, Frame& frame) {
+    [[gnu::always_inline]] Take take_at(const Slot* ring, std::uint32_t position,
+                                        std::uint32_t mask, Frame& frame) {
+        peer_decision();
+        const Slot& slot = ring[position & mask];
+        const std::uint64_t first = peer_load(slot.words[0], memory_order_acquire);
+        if (static_cast<std::uint32_t>(first) != position + 1) return Take::empty;
+        const auto copy = [&](std::uint32_t from, std::uint32_t end) {
+#pragma GCC unroll 8
+            for (std::uint32_t i = from; i < end; ++i) {
+                const std::uint64_t word = peer_load(slot.words[i], memory_order_relaxed);
+                std::memcpy(frame.bytes + (i - 1) * 8, &word, 8);
+            }
+        };
+        const std::uint32_t lengths = static_cast<std::uint32_t>(first >> 32);
+        copy(1, few_words);
+        frame.payload = nullptr;
+        frame.payload_length = 0;
+        frame.length = lengths;
+        if (lengths <= (few_words - 1) * 8) [[likely]]
+            return Take::frame;
+        copy(few_words, Slot::words_count);
+        return lengths <= slot_room || take_arena(lengths, frame) ? Take::frame : Take::lie;
+    }
+    /// Words of a frame with a header and 8 bytes, the first one included.
+    static constexpr std::uint32_t few_words = 4;
+
+    [[gnu::noinline]] bool take_arena(std::uint32_t lengths, Frame& frame) {
         const std::uint32_t header_length = lengths >> 16;
         if ((lengths & 0xFFFF) != arena_marker || header_length > header_max) return false;
         std::uint64_t reference;  // from our copy: the slot is not read again

@@ -93,6 +93,68 @@ TEST(ShmRing, CarriesEveryInlineSizeAndTheFirstArenaSizes) {
     }
 }
 
+TEST(ShmRing, PutIsReservingFillingAndTransmittingInOne) {
+    Ring ring(8, ~0U - 20);
+    for (std::uint32_t round = 0; round < 3; ++round) {
+        for (std::uint32_t payload = 0; payload <= slot_room - 16; ++payload) {
+            std::byte bytes[slot_room];
+            Ring::fill(bytes, 16, payload);
+            Ring::fill(bytes + 16, payload, payload + 7);
+            std::uint64_t words[2];
+            std::memcpy(words, bytes, sizeof words);
+            ASSERT_TRUE(ring.writer.put(words[0], words[1], bytes + 16, payload)) << payload;
+            EXPECT_FALSE(ring.writer.transmit()) << "it is published";
+            ring.expect(16, payload, payload);
+            ring.give_back();
+            ASSERT_NE(ring.writer.refresh(), RingWriter::Refresh::lie);
+            // Others in between, with and without the arena.
+            ASSERT_TRUE(ring.send(24, 4 * payload, payload));
+            EXPECT_FALSE(ring.writer.put(1, 2, bytes, 8)) << "another one is reserved";
+            ASSERT_TRUE(ring.writer.transmit());
+            ring.expect(24, 4 * payload, payload);
+            ring.give_back();
+        }
+    }
+    EXPECT_FALSE(ring.writer.put(1, 2, nullptr, slot_room - 15)) << "it does not fit a slot";
+}
+
+TEST(ShmRing, PutFindsNoRoomInAFullRing) {
+    Ring ring(4);
+    const std::byte bytes[8]{};
+    for (int n = 0; n < 4; ++n) ASSERT_TRUE(ring.writer.put(1, 2, bytes, 8));
+    EXPECT_FALSE(ring.writer.put(1, 2, bytes, 8));
+    Frame frame;
+    ASSERT_EQ(ring.reader.take(frame), RingReader::Take::frame);
+    ring.give_back();
+    EXPECT_FALSE(ring.writer.put(1, 2, bytes, 8)) << "it looks for none";
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::moved);
+    EXPECT_TRUE(ring.writer.put(1, 2, bytes, 8));
+    ring.writer.close();
+    EXPECT_FALSE(ring.writer.put(1, 2, bytes, 8));
+}
+
+TEST(ShmRing, SeveralAreTakenAtOnceUpToALie) {
+    Ring ring(8);
+    Frame frames[3];
+    std::size_t count = 9;
+    EXPECT_EQ(ring.reader.take(frames, 5, count), RingReader::Take::empty);
+    EXPECT_EQ(count, 0U);
+    for (unsigned n = 0; n < 5; ++n) ASSERT_TRUE(ring.send(16, 8 * n, n));
+    ring.writer.transmit();
+    EXPECT_EQ(ring.reader.take(frames, 5, count), RingReader::Take::frame) << "there may be more";
+    ASSERT_EQ(count, 3U);
+    for (unsigned n = 0; n < 3; ++n) {
+        EXPECT_EQ(frames[n].path, 5U);
+        EXPECT_EQ(frames[n].length, 16 + 8 * n);
+        EXPECT_TRUE(Ring::holds(frames[n].bytes, 16, n));
+        EXPECT_TRUE(Ring::holds(frames[n].bytes + 16, 8 * n, n + 7));
+    }
+    ring.forge(4, slot_room + 1, 0, 0);
+    EXPECT_EQ(ring.reader.take(frames, 5, count), RingReader::Take::lie);
+    EXPECT_EQ(count, 1U) << "those before it are there";
+    EXPECT_EQ(ring.reader.position(), 4U);
+}
+
 TEST(ShmRing, NothingIsSeenBeforeTransmit) {
     Ring ring(8);
     ASSERT_TRUE(ring.send(24, 8, 1));

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/assert.hpp"
@@ -114,28 +115,48 @@ public:
     /// Publishes all reserved frames in order. Returns false when there were none.
     bool transmit() {
         std::uint32_t position = published_;
-        if (position == reserved_) return false;
-        if (referring_ != nullptr) refer();
-        if (streamed_) {
-            streaming_store_fence();
-            streamed_ = false;
-        }
+        const std::uint32_t end = reserved_;
+        if (position == end) return false;
+        if (referring_ != nullptr) end_payloads();
+        Slot* const ring = ring_;
+        const std::uint64_t* const shadow = shadow_;
+        const std::uint32_t mask = slots_ - 1;
         do {
-            const std::uint32_t index = position & (slots_ - 1);
+            const std::uint32_t index = position & mask;
             ++position;
             // lengths in the upper half, the stamp (position + 1) in the lower
-            const std::uint64_t lengths = shadow_[index] & ~std::uint64_t{0xFFFFFFFF};
-            ring_[index].words[0].store(lengths | position, memory_order_release);
-        } while (position != reserved_);
+            const std::uint64_t lengths = shadow[index] & ~std::uint64_t{0xFFFFFFFF};
+            ring[index].words[0].store(lengths | position, memory_order_release);
+        } while (position != end);
         published_ = position;
-        arena_published_ = arena_tail_;
-        // The next frame's line is not in this cache any more. Only to be read: asked for to be
-        // written, it would take the line beside it, which the peer is about to read.
-        __builtin_prefetch(&ring_[position & (slots_ - 1)]);
-        // Who sends without waiting for answers stores to the lines behind it soon, too. They are
-        // beyond where the peer polls.
-        if (!answering_) bring_to_write(&ring_[(position + stream_ahead) & (slots_ - 1)]);
-        answering_ = false;
+        look_ahead(ring, position, mask);
+        return true;
+    }
+
+    /// One frame with a header of two words, reserved, filled and published. False: there is no
+    /// room that we know of, or others are reserved.
+    bool put(std::uint64_t low, std::uint64_t high, const std::byte* payload,
+             std::uint32_t length) {
+        const std::uint32_t position = published_;
+        const std::uint32_t mask = slots_ - 1;
+        if (position != reserved_ || position - head_ > mask || length > slot_room - 16)
+            return false;
+        Slot* const ring = ring_;
+        Slot& slot = ring[position & mask];
+        shadow_[position & mask] = shadow_entry(arena_tail_, 0);
+        slot.words[1].store(low, memory_order_relaxed);
+        slot.words[2].store(high, memory_order_relaxed);
+        if (length == sizeof(std::uint64_t)) [[likely]] {
+            std::uint64_t word;
+            std::memcpy(&word, payload, sizeof word);
+            slot.words[3].store(word, memory_order_relaxed);
+        } else {
+            fill(slot, payload, length);
+        }
+        slot.words[0].store(std::uint64_t{16 + length} << 32 | (position + 1),
+                            memory_order_release);
+        reserved_ = published_ = position + 1;
+        look_ahead(ring, position + 1, mask);
         return true;
     }
 
@@ -216,6 +237,21 @@ private:
     static constexpr std::uint32_t warm_max =
         32768;  ///< bytes; more do not fit the time of an answer
 
+    [[gnu::noinline]] static void fill(Slot& slot, const std::byte* payload, std::uint32_t length) {
+        if (length != 0) std::memcpy(static_cast<void*>(&slot.words[3]), payload, length);
+    }
+
+    /// After frames were published, up to `position`.
+    [[gnu::always_inline]] void look_ahead(Slot* ring, std::uint32_t position, std::uint32_t mask) {
+        // The next frame's line is not in this cache any more. Only to be read: asked for to be
+        // written, it would take the line beside it, which the peer is about to read.
+        __builtin_prefetch(&ring[position & mask]);
+        // Who sends without waiting for answers stores to the lines behind it soon, too. They are
+        // beyond where the peer polls.
+        if (!answering_) bring_to_write(&ring[(position + stream_ahead) & mask]);
+        answering_ = false;
+    }
+
     static constexpr std::uint64_t shadow_entry(std::uint32_t arena_end, std::uint32_t lengths) {
         return std::uint64_t{lengths} << 32 | arena_end;
     }
@@ -225,6 +261,15 @@ private:
     void refer() {
         referring_->words[arena_word].store(reference_, memory_order_relaxed);
         referring_ = nullptr;
+    }
+
+    /// Before frames with payloads in the arena are published.
+    [[gnu::noinline]] void end_payloads() {
+        refer();
+        arena_published_ = arena_tail_;
+        if (!streamed_) return;
+        streaming_store_fence();
+        streamed_ = false;
     }
 
     bool reserve_arena(std::uint32_t index, std::uint32_t header_length,

@@ -36,7 +36,7 @@ void ShmDevice::unlisten(const Discriminator& discriminator) {
 }
 
 void ShmDevice::push_unresolved(std::uint64_t cookie, Status status) {
-    events_.push_back({PathEventKind::unresolved, 0, status, cookie});
+    push_event({PathEventKind::unresolved, 0, status, cookie});
 }
 
 Channel* ShmDevice::find_channel(const HostAddress& address, const std::string& name) const {
@@ -58,7 +58,7 @@ void ShmDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
     const std::string& target = *found;
     if (target.empty()) return push_unresolved(cookie, Status::no_match);
     if (const Channel* channel = find_channel(remote.host, target)) {
-        events_.push_back({PathEventKind::resolved, channel->path, Status::success, cookie});
+        push_event({PathEventKind::resolved, channel->path, Status::success, cookie});
         return;
     }
     for (auto& [id, handshake] : handshakes_) {
@@ -76,6 +76,7 @@ void ShmDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
     handshake->cookies.push_back(cookie);
     const std::uint32_t id = ++serial_;
     handshakes_.emplace(id, std::move(*handshake));
+    may_have_deadline_ = true;
     run_handshake(id);
 }
 
@@ -133,9 +134,9 @@ void ShmDevice::finish_handshake(Handshakes::iterator at) {
     auto channel =
         std::make_unique<Channel>(path, std::move(handshake.introduction()), config_.one_copy);
     channel->serial = serial_;
-    if (handshake.accepted()) events_.push_back({PathEventKind::up, path});
+    if (handshake.accepted()) push_event({PathEventKind::up, path});
     for (const std::uint64_t cookie : handshake.cookies) {
-        events_.push_back({PathEventKind::resolved, path, Status::success, cookie});
+        push_event({PathEventKind::resolved, path, Status::success, cookie});
     }
     handshakes_.erase(at);
     if (path == table_.size()) {
@@ -206,6 +207,7 @@ void ShmDevice::admit(Descriptor socket) {
     drop_oldest_handshake();
     const std::uint32_t id = ++serial_;
     handshakes_.emplace(id, std::move(*newcomer));
+    may_have_deadline_ = true;
     run_handshake(id);
 }
 

@@ -36,6 +36,8 @@ bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t 
         return false;
     if (channel.writer.lacks_pages()) [[unlikely]]
         bring_pages(channel);
+    // An arena in use that service() has not seen so.
+    if (channel.idle_deadline.is_never()) may_have_deadline_ = true;
     slot.stream = payload_length >= large_length_min &&
                   channel.stores.stream(payload_length, [this] { return system_.now(); });
     if (slot.stream) channel.writer.will_stream();
@@ -80,6 +82,27 @@ void ShmDevice::transmit(PathId path) {
     touch(channel);
 }
 
+[[gnu::noinline]] std::uint32_t ShmDevice::sent_among_others(Channel& channel, bool last) {
+    channel.has_sent = true;
+    touch(channel);
+    return last ? notify() : 0;
+}
+
+std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
+                                    const std::byte* payload, std::uint32_t length, bool alone) {
+    Channel& channel = *table_[path];
+    if (!channel.writer.put(low, high, payload, length)) [[unlikely]]
+        return not_sent;
+    if (!alone || touched_ != nullptr) return sent_among_others(channel, alone);
+    atomic_fence(memory_order_seq_cst);  // as in notify()
+    const std::uint32_t word = channel.peer_sleep_word();
+    if (sleep_kind(word) == Sleep::awake) [[likely]]
+        return 0;
+    std::uint32_t calls = 0;
+    wake_sleeper(channel, word, true, calls);
+    return calls;
+}
+
 void ShmDevice::abandon(PathId path) {
     table_[path]->writer.abandon();
     table_[path]->timed = false;
@@ -108,20 +131,32 @@ std::uint32_t ShmDevice::notify() {
 
 /// After a full fence: wakes the peer if it sleeps and frames were sent, or room came that it
 /// waits for.
-void ShmDevice::wake(Channel& channel, bool sent, std::uint32_t& calls) {
+inline void ShmDevice::wake(Channel& channel, bool sent, std::uint32_t& calls) {
     const std::uint32_t word = channel.peer_sleep_word();
-    if (sleep_kind(word) == Sleep::awake) [[likely]]
-        return;
+    if (sleep_kind(word) != Sleep::awake) [[unlikely]]
+        wake_sleeper(channel, word, sent, calls);
+}
+
+void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
+                             std::uint32_t& calls) {
     if (channel.state == Channel::State::ended || channel.departing) return;
     if (!sent && !channel.peer_waits_for_room()) return;
     if (channel.wake(system_, word, calls)) return;
     wake_again_ = true;
+    may_have_deadline_ = true;
     channel.has_sent = true;
     touch(channel);
 }
 
 std::size_t ShmDevice::receive(std::span<Frame> frames) {
     if (taken_ != nullptr) release();
+    if (live_.size() != 1 || frames.size() > fair_share) return receive_fairly(frames);
+    Channel& channel = *live_.front();
+    return channel.reader.pending() ? take(channel, frames) : take_nothing(channel);
+}
+
+/// From several.
+[[gnu::noinline]] std::size_t ShmDevice::receive_fairly(std::span<Frame> frames) {
     std::size_t count = 0;
     std::size_t without = 0;  // channels in a row that had less than their share
     while (without < live_.size() && count < frames.size()) {
@@ -140,35 +175,40 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
 /// May end the channel, which takes it out of live_.
 inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
     std::size_t count = 0;
-    RingReader::Take taken = RingReader::Take::empty;
-    for (; count < frames.size(); ++count) {
-        taken = channel.reader.take(frames[count]);
-        if (taken != RingReader::Take::frame) break;
-        frames[count].path = channel.path;
-    }
-    if (count != 0) channel.writer.expect_answer();
-    if (count != 0 && !channel.taken) {
-        channel.taken = true;
-        channel.next_taken = taken_;
-        taken_ = &channel;
+    const RingReader::Take taken = channel.reader.take(frames, channel.path, count);
+    if (count != 0) {
+        channel.writer.expect_answer();
+        if (!channel.taken) {
+            channel.taken = true;
+            channel.next_taken = taken_;
+            taken_ = &channel;
+        }
     }
     if (taken == RingReader::Take::lie) [[unlikely]] {
         condemn(channel, "a frame's lengths or offset are out of bounds");
+    } else if (count == 0) {
+        take_nothing(channel);
     } else if (channel.departing) [[unlikely]] {
         // One that hung up but goes on writing gets no more than a full ring delivered.
-        const bool too_many =
-            channel.reader.position() - channel.drain_from > channel.reader.slots();
-        if (count == 0 || too_many) end(channel);
-    } else if (count == 0) {
-        if (channel.reader.unannounced()) went_idle(channel);
-        if (channel.writer.cold()) channel.writer.warm();
+        if (channel.reader.position() - channel.drain_from > channel.reader.slots()) end(channel);
     }
     return count;
 }
 
+/// Its ring was found empty.
+inline std::size_t ShmDevice::take_nothing(Channel& channel) {
+    if (channel.departing) [[unlikely]] {
+        end(channel);
+        return 0;
+    }
+    if (channel.reader.unannounced()) went_idle(channel);
+    if (channel.writer.cold()) channel.writer.warm();
+    return 0;
+}
+
 /// The first empty poll after frames: nothing better to do than to tell the peer of its room. It
 /// may wait for just that, and nobody needs to call notify() after an empty poll.
-void ShmDevice::went_idle(Channel& channel) {
+[[gnu::noinline]] void ShmDevice::went_idle(Channel& channel) {
     channel.reader.announce();
     atomic_fence(memory_order_seq_cst);
     std::uint32_t calls = 0;
@@ -222,11 +262,10 @@ void ShmDevice::end(Channel& channel) {
     channel.state = Channel::State::ended;
     channel.writer.close();
     ended_.push_back(&channel);
+    may_have_events_ = true;
 }
 
 bool ShmDevice::next_event(PathEvent& event) {
-    if (events_.empty() && ended_.empty()) [[likely]]
-        return false;
     if (!events_.empty()) {
         event = events_.front();
         events_.pop_front();
@@ -241,6 +280,7 @@ bool ShmDevice::next_event(PathEvent& event) {
         destroy(channel);
         return true;
     }
+    may_have_events_ = !ended_.empty();
     return false;
 }
 
@@ -264,6 +304,7 @@ void ShmDevice::arm(Sleep sleep) {
     if (taken_ != nullptr) release();
     sleep_ = sleep;
     ++sleep_count_;
+    may_have_deadline_ = false;  // our caller asks for it after this
     const std::uint32_t word = sleep_word(sleep, sleep_count_);
     bool announced = false;
     for (Channel* channel : live_) {

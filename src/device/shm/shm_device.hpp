@@ -65,6 +65,8 @@ public:
     void transmit(PathId path) override;
     void abandon(PathId path) override;
     std::uint32_t notify() override;
+    std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length, bool alone) override;
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
@@ -96,11 +98,20 @@ private:
                        FrameSlot& slot);
     bool reserve_slow(Channel& channel, std::uint32_t header_length, std::uint32_t payload_length,
                       FrameSlot& slot);
+    void push_event(PathEvent event) {
+        events_.push_back(std::move(event));
+        may_have_events_ = true;
+    }
+    std::uint32_t sent_among_others(Channel& channel, bool last);
+    std::size_t receive_fairly(std::span<Frame> frames);
+    std::size_t take_nothing(Channel& channel);
     std::size_t take(Channel& channel, std::span<Frame> frames);
     void went_idle(Channel& channel);
     void announce(Channel& channel);
     void touch(Channel& channel);
     void wake(Channel& channel, bool sent, std::uint32_t& calls);
+    [[gnu::noinline]] void wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
+                                        std::uint32_t& calls);
     void condemn(Channel& channel, const char* reason);
     void go_live(Channel& channel);
     void end(Channel& channel);

@@ -59,7 +59,7 @@ bool ShmDevice::take_segment(Channel& channel, const Message& message) {
         report(
             "shm: a segment cannot be taken: no more descriptors; raise the limit on open "
             "files (ulimit -n)");
-        events_.push_back(event);
+        push_event(event);
         return true;
     }
     if (message.descriptors().size() != 1) {
@@ -79,7 +79,7 @@ bool ShmDevice::take_segment(Channel& channel, const Message& message) {
     } else {
         report(mapping.error().text);
     }
-    events_.push_back(std::move(event));
+    push_event(std::move(event));
     return true;
 }
 

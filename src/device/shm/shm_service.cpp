@@ -105,6 +105,7 @@ void ShmDevice::unwatch(int fd) {
 
 void ShmDevice::service(Time now) {
     now_ = now;
+    may_have_deadline_ = true;
     reports_left_ = reports_per_service;
     if (std::exchange(wake_again_, false)) notify();
     if (now_ >= accept_deadline_) resume_accepting();

@@ -1,0 +1,154 @@
+// The common message, there and back: whole in one frame, of one segment into one, with nothing
+// special about it and nobody waiting; or written to a segment of the peer's. A few
+// looks tell; whatever they do not find so goes the general way (outbound.cpp, inbound.cpp), which
+// this only shortens. In a header, since calls would be a good part of it.
+#pragma once
+
+#include "engine/engine.hpp"
+#include "memory/copy.hpp"
+#include "wire/bytes.hpp"
+
+namespace via::engine {
+
+/// complete() for the current entry, of one cell and without a fault, when nothing before it is
+/// outstanding.
+[[gnu::always_inline]] inline void Engine::complete_current(Vi& vi, ViQueue& queue,
+                                                            queue::WorkEntry& entry,
+                                                            std::uint32_t status_bits) {
+    entry.status = status_bits | queue::status::done;
+    __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
+    queue.work.complete_current();
+    ++progress_;
+    if (queue.completions != nullptr) enter(vi, queue);
+}
+
+[[gnu::always_inline]] inline bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
+    if (!vi.short_out) return false;
+    if (vi.credits_agreed.load(std::memory_order_relaxed)) [[unlikely]] {
+        grant(vi);
+        if (vi.credits_used == vi.credit_limit) return false;
+    }
+    // Who has anything else to send, begun or due, keeps the path in sending_.
+    const Path& path = path_at(vi.path);
+    if (path.linked() || vi.pulling || vi.begun || vi.cut != 0 ||
+        vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+        return false;
+    queue::WorkQueue& work = vi.send.work;
+    if (!work.has_current()) return false;
+    queue::WorkEntry& entry = work.current().cell();
+    plain_ = &entry;
+    // Where frames share packets, several go the general way, by which they do.
+    if (entry.status != 0 || (path.retransmits && !work.is_last_posted())) return false;
+    shape.header_length = 0;
+    if (entry.control == queue::control::rdma_write) return next_goes_direct(vi);
+    if (entry.control != queue::control::send_receive || entry.segment_count != 1 ||
+        entry.length > path.payload_max || entry.length >= fetch_length_min)
+        return false;
+    shape.header_length = wire::header_length_base;
+    shape.payload_length = entry.length;
+    shape.must_arrive = vi.reliable();
+    return true;
+}
+
+[[gnu::always_inline]] inline void Engine::emit_plain(Vi& vi, const FrameRoom& room) {
+    queue::WorkEntry& entry = *plain_;
+    Path& path = path_at(vi.path);
+    if (path.retransmits && vi.reliable()) record_plain(vi, path, room.number);
+    const std::uint32_t length = entry.length;
+    const auto* from = reinterpret_cast<const std::byte*>(entry.segments[0].address);
+    if (length == 0) {
+    } else if (room.reference != nullptr) {
+        *room.reference = from;
+    } else {
+        memory::gather(room.payload, from, length, room.stream);
+    }
+    const std::uint32_t message = vi.next_message;
+    // Last: who polls its line would take it away meanwhile.
+    wire::emit_whole_send(vi.remote_number, message, room.header);
+    counters_.add(Counter::frames_sent);
+    counters_.add(Counter::bytes_sent, length);
+    vi.reply_next = true;
+    ++vi.credits_used;
+    entry.message = message;
+    vi.next_message = message + 1;
+}
+
+/// As on_transmitted() does after emit_message().
+[[gnu::always_inline]] inline void Engine::plain_transmitted(Vi& vi) {
+    queue::WorkQueue& work = vi.send.work;
+    queue::WorkEntry& entry = *plain_;
+    const bool done = !vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
+                                         !path_at(vi.path).retransmits);
+    if (done && !work.has_started()) [[likely]] {
+        counters_.add(Counter::sends);
+        complete_current(vi, vi.send, entry, queue::status::operation_send);
+        return;
+    }
+    if (done) entry.status = queue::status::done;
+    work.start_next();
+    drain_sends(vi);
+}
+
+/// Longest payload of the quickest way; every device's header and this fit a line.
+constexpr std::uint32_t quick_length_max = 40;
+
+[[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
+    // As in next_is_plain(); and nothing before it is outstanding, so that it completes at once.
+    if (!vi.quick_out || vi.credits_agreed.load(std::memory_order_relaxed) ||
+        path_at(vi.path).linked() || vi.pulling || vi.begun || vi.cut != 0 ||
+        vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+        return false;
+    queue::WorkEntry* const entry = vi.send.work.oldest_current();
+    plain_ = entry;
+    return entry != nullptr && entry->status == 0 && entry->segment_count == 1 &&
+           entry->control == queue::control::send_receive && entry->length <= quick_length_max;
+}
+
+[[gnu::always_inline]] inline void Engine::quick_sent(Vi& vi) {
+    queue::WorkEntry& entry = *plain_;
+    Counters& counters = counters_;
+    counters.add(Counter::frames_sent);
+    counters.add(Counter::bytes_sent, entry.length);
+    counters.add(Counter::sends);
+    vi.reply_next = true;
+    ++vi.credits_used;
+    entry.message = vi.next_message++;
+    complete_current(vi, vi.send, entry, queue::status::operation_send);
+}
+
+[[gnu::always_inline]] inline std::uint32_t Engine::take_plain(PathId id, const std::byte* header,
+                                                               std::size_t header_length,
+                                                               const std::byte* payload,
+                                                               std::size_t payload_length) {
+    std::size_t length = payload_length;
+    if (payload == nullptr) [[likely]] {
+        payload = header + wire::header_length_base;
+        length = header_length - wire::header_length_base;
+    } else if (header_length != wire::header_length_base) {
+        return not_plain;
+    }
+    const auto number = wire::get<std::uint32_t>(header + 4);
+    Vi* const vi = vi_at(number & 0xFFFF);
+    if (vi == nullptr || vi->short_in != short_way_of(id, number) || vi->placing ||
+        static_cast<FetchLink&>(*vi).linked() ||
+        wire::get<std::uint32_t>(header + 8) != vi->expected_message ||
+        length > vi->attributes.transfer_length_max ||
+        vi->receive_faults.load(std::memory_order_relaxed) != vi->receive_faults_completed)
+        return not_plain;
+    queue::WorkEntry* const entry = vi->receive.work.oldest_current();
+    if (entry == nullptr || entry->segment_count != 1 || length > entry->length) return not_plain;
+    memory::place(reinterpret_cast<std::byte*>(entry->segments[0].address), payload, length);
+    entry->descriptor->control.length = static_cast<std::uint32_t>(length);
+    ++vi->credits_taken;
+    ++vi->expected_message;
+    complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
+    if (vi->credits_agreed.load(std::memory_order_relaxed)) [[unlikely]]
+        grant(*vi);
+    if (vi->attributes.reliability == Reliability::reception) [[unlikely]] {
+        vi->ack_due = true;
+        activate(*vi);
+    }
+    return static_cast<std::uint32_t>(length);
+}
+
+}  // namespace via::engine

@@ -1,0 +1,293 @@
+// The data path: posts and done, from any thread.
+#include <algorithm>
+#include <mutex>
+
+#include "engine/check.hpp"
+#include "engine/plain.hpp"
+#include "nic/nic.hpp"
+
+namespace via::nic {
+
+namespace {
+
+/// Posts in one go with the queue's lock held.
+constexpr std::size_t posts_locked_max = 64;
+
+/// Of a descriptor that was posted without a fault: success, or not_done if the NIC has to complete
+/// it at once. Read under post_lock(): a VI that breaks now waits for us and flushes what we
+/// posted.
+template <bool receive>
+[[gnu::always_inline]] inline Status posted(const engine::Vi& vi) {
+    const engine::ViState state = vi.state.load(std::memory_order_relaxed);
+    const bool at_once =
+        receive ? state == engine::ViState::error : state != engine::ViState::connected;
+    return at_once ? Status::not_done : Status::success;
+}
+
+}  // namespace
+
+/// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
+/// complete it at once, for its fault or the VI's state. Else why it was not posted.
+template <bool receive>
+[[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
+    const memory::ProtectionTag tag = vi.attributes.tag;
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    if (address == nullptr || at % queue::descriptor_alignment != 0)
+        return Status::invalid_parameter;
+    const memory::Region region = memory_.look(handle);
+    if (!region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local))
+        return Status::invalid_parameter;
+    queue::Descriptor copy = queue::read(*descriptor);
+    const queue::Segment* segments = copy.segments;
+    queue::Segment many[segments_read_max];  // touched only by descriptors that need it
+    if (copy.control.segment_count > 2) [[unlikely]] {
+        const std::uint32_t count = copy.control.segment_count;
+        if (count > limits_.segments_per_descriptor_max) {
+            segments = nullptr;
+        } else if (region.allows(at, queue::descriptor_length(count), tag, memory::Access::local)) {
+            segments = std::copy_n(descriptor->segments, count, many) - count;
+        } else {
+            return Status::invalid_parameter;
+        }
+    }
+    const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
+                                       vi.reliable()};
+    std::uint32_t fault = queue::status::format_error;
+    if (segments != nullptr)
+        fault = receive
+                    ? engine::check_receive(context, copy.control, segments, copy.control.length)
+                    : engine::check_send(context, copy.control, segments);
+    if (receive && fault != 0) [[unlikely]]
+        vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    const Status status = work.post(descriptor, handle, copy.control, segments, fault,
+                                    limits_.descriptors_per_queue_max);
+    if (status == Status::success) [[likely]]
+        return fault != 0 ? Status::not_done : posted<receive>(vi);
+    if (receive && fault != 0) vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
+    return status;
+}
+
+/// The same, at once where it is a common descriptor.
+template <bool receive>
+[[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
+                                                      memory::MemoryHandle handle) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
+    const memory::Region region = memory_.look(handle);
+    const memory::ProtectionTag tag = vi.attributes.tag;
+    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
+        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local)) [[unlikely]]
+        return Status::invalid_parameter;
+    queue::ControlSegment control = queue::read(descriptor->control);
+    if (control.segment_count != 1) return post_any<receive>(vi, address, handle);
+    const queue::Segment segment = queue::read(descriptor->segments[0]);
+    if (receive) control.length = segment.length;
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    const bool plain = receive ? engine::is_plain_receive(region, control, segment)
+                               : engine::is_plain_send(region, control, segment,
+                                                       vi.attributes.transfer_length_max);
+    if (plain && work.post_plain(descriptor, handle, control, segment,
+                                 limits_.descriptors_per_queue_max)) [[likely]]
+        return posted<receive>(vi);
+    return post_any<receive>(vi, address, handle);
+}
+
+template <bool receive>
+[[gnu::always_inline]] inline Status Nic::post(engine::Vi& vi, void* address,
+                                               memory::MemoryHandle handle) {
+    std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+    return post_locked<receive>(vi, address, handle);
+}
+
+/// The common message of some words, where the device takes it in one call. False: send_plain().
+[[gnu::always_inline]] inline bool Nic::send_quickly(engine::Vi& vi) {
+    if (!engine_.next_is_quick(vi)) [[unlikely]]
+        return false;
+    const queue::WorkEntry& entry = engine_.quick_entry();
+    const Path& path = paths_[vi.path];
+    const bool alone = !published_ && vi.send.work.is_last_posted();
+    const std::uint32_t calls = path.device->send_small(
+        path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
+        reinterpret_cast<const std::byte*>(entry.segments[0].address), entry.length, alone);
+    if (calls != 0) [[unlikely]] {
+        if (calls == device::Device::not_sent) return false;
+        counters_.add(Counter::peers_woken, calls);
+    }
+    if (!alone) published_ = true;
+    engine_.quick_sent(vi);
+    return true;
+}
+
+/// The common message, posted where nobody waits. False: it goes the general way.
+[[gnu::noinline]] bool Nic::send_plain(engine::Vi& vi) {
+    engine::FrameShape shape;
+    if (!engine_.next_is_plain(vi, shape)) return false;
+    if (shape.header_length == 0) {
+        engine_.carry_out_plain(vi);
+        return true;
+    }
+    const Path& path = paths_[vi.path];
+    device::Device& device = *path.device;
+    device::FrameSlot slot;
+    slot.must_arrive = shape.must_arrive;
+    if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) return false;
+    engine_.emit_plain(vi, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
+    device.transmit(path.local);
+    published_ = true;
+    engine_.plain_transmitted(vi);
+    return true;
+}
+
+/// What a post needs of a turn, by its poster.
+void Nic::answer_post(engine::Vi& vi) {
+    Turn turn;
+    engine_.on_doorbell(vi);
+    if (vi.path != engine::no_path) send_on(vi.path, turn);
+    if (turn.more) work_left_ = true;
+}
+
+/// After posts that the NIC has to look at: takes a turn if nobody else has it.
+[[gnu::always_inline]] inline void Nic::begin_sends(engine::Vi& vi) {
+    if (!lock_.try_take()) [[unlikely]]
+        return leave_to_holder(vi);
+    std::uint32_t left = limits_.turn_frames_max;
+    do {
+        if (left-- == 0 || !(send_quickly(vi) || send_plain(vi))) [[unlikely]] {
+            answer_post(vi);
+            break;
+        }
+    } while (vi.send.work.has_current());
+    end_turn();
+}
+
+/// Another one has the turn: it hears of the posts, or has let it go meanwhile.
+[[gnu::noinline]] void Nic::leave_to_holder(engine::Vi& vi) {
+    doorbells_.ring(vi);
+    if (!lock_.try_take()) return;
+    turn(now_if_needed());
+    end_turn();
+}
+
+/// A post that must complete at once.
+[[gnu::noinline]] void Nic::complete_post(engine::Vi& vi) {
+    doorbells_.ring(vi);
+    poll_surely();
+}
+
+Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    const Status status = post<false>(vi, descriptor, handle);
+    if (status == Status::success) [[likely]] {
+        begin_sends(vi);
+        return status;
+    }
+    if (status != Status::not_done) return status;
+    complete_post(vi);
+    return Status::success;
+}
+
+Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    const Status status = post<true>(vi, descriptor, handle);
+    if (status == Status::not_done) [[unlikely]] {
+        complete_post(vi);
+        return Status::success;
+    }
+    if (status == Status::success && vi.credits_agreed.load(std::memory_order_relaxed))
+        tell_of_receives(vi);
+    return status;
+}
+
+/// The peer may wait for them. Most need no word, so this looks at nothing else: a look at the
+/// devices is a system call on a network, and sends an acknowledgement that the answer would take
+/// along.
+void Nic::tell_of_receives(engine::Vi& vi) {
+    if (lock_.try_take()) {
+        answer_post(vi);
+        end_turn();
+        return;
+    }
+    doorbells_.ring(vi);
+    poll();
+}
+
+/// Posts up to the first that is refused. not_done: all, and one of them as post_locked() says.
+template <bool receive>
+Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
+                     const memory::MemoryHandle* handles, std::uint32_t& posted) {
+    Status result = Status::success;
+    for (posted = 0; posted < descriptors.size();) {
+        // Who changes a region or a state waits for the lock: not for long.
+        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        const std::size_t end = std::min(descriptors.size(), posted + posts_locked_max);
+        for (; posted < end; ++posted) {
+            const Status status = post_locked<receive>(vi, descriptors[posted], handles[posted]);
+            if (status == Status::not_done) {
+                result = status;
+            } else if (status != Status::success) {
+                return status;
+            }
+        }
+    }
+    return result;
+}
+
+Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descriptors,
+                      const memory::MemoryHandle* handles, std::uint32_t& posted) {
+    const Status status = receive ? post_all<true>(vi, descriptors, handles, posted)
+                                  : post_all<false>(vi, descriptors, handles, posted);
+    // One that must be completed at once may stand before one that was refused.
+    if (status != Status::success && posted != 0) {
+        complete_post(vi);
+    } else if (posted != 0 && !receive) {
+        begin_sends(vi);
+    } else if (posted != 0 && vi.credits_agreed.load(std::memory_order_relaxed)) {
+        tell_of_receives(vi);
+    }
+    return status == Status::not_done ? Status::success : status;
+}
+
+/// One look at the devices, since nothing was done.
+[[gnu::noinline]] Nic::Done Nic::done_after_poll(engine::ViQueue& queue) {
+    queue::WorkQueue& work = queue.work;
+    const auto nothing = [&] {
+        return Done{nullptr, work.empty() ? Status::descriptor_error : Status::not_done};
+    };
+    if (work.empty()) return nothing();
+    const bool had_turn = try_poll() != Polled::not_at_all;
+    if (!work.has_done()) {
+        // Who had the turn saw all that was completed before. Else another thread may be between
+        // the two steps of completing what the program has seen done already.
+        if (had_turn || !work.head_is_written()) return nothing();
+        poll_surely();
+    }
+    queue::Taken taken;
+    return work.take(taken) ? done_of(taken) : nothing();
+}
+
+Status Nic::done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken) {
+    const Status status = done(queue, descriptors.front());
+    taken = descriptors.front() == nullptr ? 0 : 1;
+    if (status != Status::success) return status;
+    bool failed = false;
+    taken += queue.work.take(descriptors.subspan(1), failed);
+    return failed ? Status::descriptor_error : Status::success;
+}
+
+Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& completion) {
+    for (int tries = 0;;) {
+        while (queue.pop(completion)) {
+            const engine::Vi* vi =
+                engine_.vi_at(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
+            // Entries of a destroyed VI are gone (VIPL 4.16).
+            if (vi != nullptr &&
+                vi->generation.load(std::memory_order_acquire) == completion.vi >> 16)
+                return Status::success;
+            tries = 0;  // others may have entered in its place
+        }
+        if (++tries == 2) return Status::not_done;
+        poll();
+    }
+}
+
+}  // namespace via::nic
