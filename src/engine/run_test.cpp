@@ -19,6 +19,24 @@ struct Scene {
     Program server;
 };
 
+/// Emits `count` frames of what the side's next frames want.
+std::vector<Carried> emit_at_once(Side& side, const FrameShape& shape, std::uint32_t count) {
+    constexpr std::uint32_t stride = 128;
+    std::vector<std::byte> room(std::size_t{count} * stride);
+    const std::byte* payload = nullptr;
+    side.engine.emit(the_path, {room.data(), nullptr, false, side.frames, &payload, count, stride});
+    side.engine.on_transmitted();
+    std::vector<Carried> frames;
+    for (std::uint32_t n = 0; n < count; ++n, payload += shape.payload_length) {
+        const std::byte* header = room.data() + std::size_t{n} * stride;
+        frames.push_back({{header, header + shape.header_length},
+                          {payload, payload + shape.payload_length},
+                          true,
+                          side.frames++});
+    }
+    return frames;
+}
+
 class Run : public testing::Test {
 protected:
     /// What the next frames want, of a message of `length` bytes.
@@ -30,23 +48,8 @@ protected:
         EXPECT_TRUE(scene.pair.a.engine.next_frame(the_path, shape));
         return shape;
     }
-    /// Emits `count` frames at once.
     std::vector<Carried> emit(const FrameShape& shape, std::uint32_t count) {
-        constexpr std::uint32_t stride = 128;
-        std::vector<std::byte> room(std::size_t{count} * stride);
-        const std::byte* payload = nullptr;
-        Side& a = scene.pair.a;
-        a.engine.emit(the_path, {room.data(), nullptr, false, a.frames, &payload, count, stride});
-        a.engine.on_transmitted();
-        std::vector<Carried> frames;
-        for (std::uint32_t n = 0; n < count; ++n, payload += shape.payload_length) {
-            const std::byte* header = room.data() + std::size_t{n} * stride;
-            frames.push_back({{header, header + shape.header_length},
-                              {payload, payload + shape.payload_length},
-                              true,
-                              a.frames++});
-        }
-        return frames;
+        return emit_at_once(scene.pair.a, shape, count);
     }
 
     Scene scene;
@@ -157,22 +160,7 @@ protected:
         Side& side = from(scene);
         FrameShape shape;
         if (!side.engine.next_frame(the_path, shape)) return {};
-        const std::uint32_t count = std::min(shape.count, most);
-        constexpr std::uint32_t stride = 128;
-        std::vector<std::byte> room(std::size_t{count} * stride);
-        const std::byte* payload = nullptr;
-        side.engine.emit(the_path,
-                         {room.data(), nullptr, false, side.frames, &payload, count, stride});
-        side.engine.on_transmitted();
-        std::vector<Carried> frames;
-        for (std::uint32_t n = 0; n < count; ++n, payload += shape.payload_length) {
-            const std::byte* header = room.data() + std::size_t{n} * stride;
-            frames.push_back({{header, header + shape.header_length},
-                              {payload, payload + shape.payload_length},
-                              true,
-                              side.frames++});
-        }
-        return frames;
+        return emit_at_once(side, shape, std::min(shape.count, most));
     }
     /// Takes frames as a device hands them up that knows them for a run.
     static FrameVerdict take(Scene& scene, std::span<const Carried> frames) {
