@@ -34,8 +34,9 @@ endfunction()
 # via_precompiled_gtest(<target>): GoogleTest's header, which half of a test's compile time goes
 #   into, is read once for all programs. Nothing else is precompiled, so that a test still includes
 #   what it needs. Not with ccache: it would need settings of the user's, and saves more by itself.
+#   Nor with g++ 12, which then takes system headers for ours and warns of what is none of ours.
 function(via_precompiled_gtest target)
-    if(CMAKE_CXX_COMPILER_LAUNCHER)
+    if(CMAKE_CXX_COMPILER_LAUNCHER OR CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         return()
     endif()
     get_target_property(type ${target} TYPE)
