@@ -412,12 +412,17 @@ private:
     rlimit before_{};
 };
 
+/// UBSan looks at a type that it sees for the first time through a pipe, and takes it for another
+/// one where there are no descriptors left.
+void show_type(Node& node) { static_cast<void>(node->may_have_events()); }
+
 TEST(ShmDescriptors, WhenTheyRunOutPeersAreToldAndTheDeviceDoesNotSpin) {
     Directory directory;
     Node node(directory);
     ASSERT_EQ(node->listen(discriminator("x")), Status::success);
     Liar early(directory);
     ASSERT_TRUE(early.connect(node->name()));
+    show_type(node);
     {
         LimitedDescriptors limit;
         for (int i = 0; i < 3; ++i) node.turn();
@@ -442,6 +447,7 @@ TEST(ShmDescriptors, WhenTheyRunOutResolveAndOpenSaySo) {
     Directory directory;
     Node node(directory), other(directory);
     ASSERT_EQ(other->listen(discriminator("x")), Status::success);
+    show_type(node);
     {
         LimitedDescriptors limit;
         node->resolve(address_of("x"), 1);
