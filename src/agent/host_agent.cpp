@@ -132,18 +132,25 @@ void HostAgent::kick() {
         log(0, "cannot wake the progress thread: %s", strerror(errno));
 }
 
+/// The program runs while the progress thread sleeps, which may not get a processor soon: the
+/// program's ways are those of one who is awake from here on, not from when that thread runs.
+void HostAgent::rouse() {
+    if ((nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) == 0) return;
+    state_.store(State::ticking);
+    if (nic_.try_take_turn()) {
+        nic_.arm(device::Sleep::awake);  // peers need not make calls for our sake
+        nic_.end_turn();
+    } else {
+        still_armed_.store(true);
+    }
+    kick();
+}
+
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
-        queues_watched_.load() == 0 &&
-        (nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) != 0) {
-        state_.store(State::ticking);
-        if (nic_.try_take_turn()) {
-            nic_.arm(device::Sleep::awake);  // peers need not make calls for our sake
-            nic_.end_turn();
-        }
-        kick();
-    }
+        queues_watched_.load() == 0)
+        rouse();
     if ((attention & nic::Nic::somebody_waits) != 0) wake_ready();
 }
 
@@ -156,10 +163,7 @@ void HostAgent::work_is_left() {
         std::lock_guard guard(waiters_mutex_);
         if (leader_ != nullptr) return wake(*leader_);
     }
-    // While it ticks it sees within a period that the program stands still.
-    if ((nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) == 0) return;
-    state_.store(State::ticking);
-    kick();
+    rouse();  // while it ticks it sees within a period that the program stands still
 }
 
 void HostAgent::refused(const char* why) {
@@ -241,6 +245,13 @@ void HostAgent::serve(bool devices_ready) {
         crowded_ = false;
 }
 
+/// Of what we armed for our sleep. A leader that came meanwhile sleeps on it now.
+void HostAgent::disarm() {
+    nic_.take_turn();
+    if (nic_.is_slept_on() && !has_leader_.load()) nic_.arm(device::Sleep::awake);
+    nic_.end_turn();
+}
+
 /// The program polls, but what needs system calls is ours.
 void HostAgent::serve_deadlines() {
     if (!nic_.try_take_turn()) return;  // the next period will do
@@ -269,6 +280,7 @@ int HostAgent::settle() {
         (nic_.attention().load() & nic::Nic::somebody_waits) != 0 || queues_watched_.load() != 0;
     if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
+        if (still_armed_.exchange(false)) disarm();
         serve_deadlines();
         return period;
     }

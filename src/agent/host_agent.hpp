@@ -101,10 +101,12 @@ private:
     void run();
     bool watch(int descriptor, bool parked);
     void kick();
+    void rouse();
     int sleep_time(Time deadline);
     /// Decides how to sleep; returns the time in milliseconds for epoll_wait (-1: for ever).
     int settle();
     int take_over();
+    void disarm();
     void serve_deadlines();
     void serve(bool devices_ready);
 
@@ -162,8 +164,9 @@ private:
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     std::uint64_t polls_seen_ = 0;
-    bool busy_ = false;         ///< the progress thread just had work; its own
-    bool left_behind_ = false;  ///< our own last turn left work; the progress thread's
+    bool busy_ = false;                ///< the progress thread just had work; its own
+    bool left_behind_ = false;         ///< our own last turn left work; the progress thread's
+    Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told
     std::thread progress_;
 
     std::mutex waiters_mutex_;

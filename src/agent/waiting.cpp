@@ -197,9 +197,12 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     atomic_fence(std::memory_order_seq_cst);
     const bool look_again =
         bed.too_small() || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
-    if (look_again) nic_.arm(device::Sleep::awake);
     if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
-    deadline = nic_.sleep_until_deadline(deadline);
+    if (look_again) {
+        nic_.arm(device::Sleep::awake);
+    } else {
+        deadline = nic_.sleep_until_deadline(deadline);
+    }
     nic_.end_turn();
     if (bed.too_small()) return step_down(true);
     if (look_again) return;

@@ -365,7 +365,6 @@ bool Nic::has_work() {
 
 void Nic::arm(device::Sleep sleep) {
     for (auto& device : devices_) device->arm(sleep);
-    armed_ = sleep;
     sleep_until_ = {};
 }
 

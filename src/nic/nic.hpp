@@ -138,12 +138,13 @@ public:
     std::uint64_t polls() const { return counters_.get(Counter::polls); }
     /// Tells all peers how we sleep; the caller holds the turn.
     void arm(device::Sleep sleep);
-    device::Sleep armed() const { return armed_; }
     /// Who arm()ed sleeps until the next deadline, `latest` at the latest, and that is returned. A
     /// turn that brings an earlier one says that work is left. The caller holds the turn.
     Time sleep_until_deadline(Time latest) {
         return sleep_until_ = earlier(latest, next_deadline());
     }
+    /// Somebody sleeps so, or did and has not arm()ed anew; for who holds the turn.
+    bool is_slept_on() const { return sleep_until_ != Time{}; }
     /// The devices' work that needs system calls; the caller holds the turn.
     void service(Time now);
 
@@ -306,7 +307,7 @@ private:
     }
     /// Somebody sleeps until a deadline, and there may be an earlier one now.
     [[gnu::always_inline]] bool may_be_late() const {
-        if (armed_ == device::Sleep::awake) return false;
+        if (!is_slept_on()) return false;
         if (deadline_ < sleep_until_ || engine_.next_deadline() < sleep_until_) return true;
         for (const auto& device : devices_)
             if (device->may_have_deadline()) return true;
@@ -373,8 +374,7 @@ private:
     std::unique_ptr<CompletionQueueSlot[]> completion_queues_;
     std::uint32_t completion_queues_made_ = 0;
     std::deque<std::uint32_t> free_completion_queues_;
-    device::Sleep armed_ = device::Sleep::awake;
-    Time sleep_until_{};  ///< while armed: when the sleeper looks by itself
+    Time sleep_until_{};  ///< when the sleeper looks by itself; none: nobody sleeps
     Turn turn_;           ///< the last one
     bool work_left_ = false;
     bool silent_ = false;     ///< some device's frames come without a wake-up

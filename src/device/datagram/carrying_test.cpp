@@ -57,27 +57,6 @@ TEST_F(Carrying, what_comes_of_a_message_that_goes_on_is_acknowledged_some_looks
     EXPECT_EQ(network.log.size(), 3U) << "a sender may wait for room";
 }
 
-TEST_F(Carrying, many_messages_between_two_looks_share_packets) {
-    a.device->arm(Sleep::awake);
-    const std::string message(100, 'x');
-    for (int n = 0; n < 6; ++n) a.send(message);
-    EXPECT_EQ(network.log.size(), 3U) << "the first do not wait";
-    EXPECT_TRUE(a.device->has_work()) << "nobody falls asleep on the others";
-    a.turn();
-    EXPECT_EQ(network.log.size(), 4U);
-    for (int n = 0; n < 12; ++n) a.send(message);
-    EXPECT_EQ(network.log.size(), 5U) << "enough for a packet of their own";
-    a.turn();
-    a.turn();
-    a.send(message);
-    a.turn();
-    a.send(message);
-    EXPECT_EQ(network.log.size(), 8U) << "one by one again: nothing waits";
-    run(milliseconds(1));
-    EXPECT_EQ(b.received, std::vector<std::string>(20, message));
-    EXPECT_EQ(a.arrived.size(), 20U);
-}
-
 TEST_F(Carrying, an_acknowledgement_that_was_alone_goes_with_what_is_sent_next) {
     network.weather = [&](const Datagram& datagram) {
         return datagram.print() == "data #0 ack 0" ? Fate{} : Fate{network.delay};

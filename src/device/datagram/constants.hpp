@@ -77,8 +77,10 @@ constexpr std::uint32_t reference_least = 512;
 constexpr std::uint32_t burst_bytes = 65000;
 /// More than that is worth a second call where nothing is under way.
 constexpr std::uint32_t divided_least = 24 * 1024;
-constexpr std::uint32_t hands_over_least = 4;  ///< between two looks, of one who posts many
+/// So many small messages between two looks, or packets without an answer, are a stream.
+constexpr std::uint32_t in_a_row_least = 4;
 constexpr std::uint32_t held_bytes_max = 1400;
+constexpr Duration quick_succession = microseconds(20);
 
 // Pace
 constexpr std::uint64_t burst_bytes_max = 64 * 1024;

@@ -196,7 +196,7 @@ private:
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame);
-    void note_arrival(Path& path, std::uint32_t room, bool more, bool gap, Time now);
+    void note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now);
     void acknowledge_in_time(Path& path) const;
     void on_ack(Path& path, const wire::Ack& ack, Time now);
     void hear(Path& path, const wire::Ack& ack, Time now);
@@ -306,7 +306,7 @@ private:
     bool blocked_ = false;                 ///< the port took less than all
     bool asleep_ = false;                  ///< nobody looks by itself
     std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
-    std::uint32_t hands_over_before_ = 0;  ///< between the two looks before, if any came
+    std::uint32_t hands_over_before_ = 0;  ///< the same between looks before, halved with each
 };
 
 }  // namespace via::device::datagram

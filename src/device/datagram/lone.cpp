@@ -30,8 +30,8 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     hand_up(*path,
             {common.frame.data(), static_cast<std::uint32_t>(common.frame.size()), in.buffer});
     path->order.advance();
-    note_arrival(*path, room_of(in.length), wire::goes_on(common.frame.data(), common.frame.size()),
-                 false, now);
+    note_arrival(*path, in.length, wire::goes_on(common.frame.data(), common.frame.size()), false,
+                 now);
     if (ack.count != 0) {
         if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
         hear(*path, ack, now);

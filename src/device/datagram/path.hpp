@@ -74,7 +74,8 @@ struct Path : AckLink, WaitLink {
     std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
-    Time probe_base{};  ///< the last packet that wants an answer, or the last timeout
+    Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
+    std::uint32_t sent_in_a_row = 0;  ///< packets that want one, since one came that does
     Time loss_time = Time::never();
     bool window_limited = false;
     /// What an acknowledgement told, until conclude(); packets 0: there is none.

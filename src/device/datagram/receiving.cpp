@@ -30,7 +30,8 @@ bool DatagramDevice::poll() {
     burst_taken_ = count != 0;
     looks_in_vain_ = burst_taken_ ? 0 : looks_in_vain_ + 1;
     ++look_;
-    if (hands_over_ != 0) hands_over_before_ = std::exchange(hands_over_, 0);
+    if (hands_over_ != 0)  // who posted many does so again, though not each time
+        hands_over_before_ = std::max(std::exchange(hands_over_, 0), hands_over_before_ / 2);
     if (!burst_taken_) return false;
     looked_at_ = port_->now();
     for (std::size_t n = 0; n < count; ++n) {
@@ -257,19 +258,20 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         const bool more =
             !chunk_frames_.empty() &&
             wire::goes_on(chunk_frames_.back().bytes.data(), chunk_frames_.back().bytes.size());
-        note_arrival(*path, room_of(in.length), more, gap, now);
+        note_arrival(*path, in.length, more, gap, now);
     }
     if (chunk_has_ack_) on_ack(*path, chunk_.ack, now);
 }
 
-/// `room`: that it took; `more`: the message goes on.
-void DatagramDevice::note_arrival(Path& path, std::uint32_t room, bool more, bool gap, Time now) {
+/// Of a packet that wants an acknowledgement. `more`: the message goes on.
+void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now) {
+    path.sent_in_a_row = 0;
     if (!path.owes_ack()) {
         path.ack_since = now;
         ack_owed_.push_back(path);
     }
     path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
-    path.ack_bytes += room;
+    path.ack_bytes += room_of(length);
     path.ack_now = path.ack_now || gap;
     acknowledge_in_time(path);
 }

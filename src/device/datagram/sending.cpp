@@ -171,11 +171,16 @@ void DatagramDevice::abandon(PathId id) {
 }
 
 /// Who posts many small messages between two looks will look again soon, and they share a packet
-/// until then. The first of them do not wait, and nobody who sleeps is relied on.
+/// until then; so do those of one who sends them in quick succession without an answer, or else
+/// each would go on paying for a packet and its acknowledgement. The first of them do not wait, and
+/// nobody who sleeps is relied on.
 bool DatagramDevice::may_hold() {
     ++hands_over_;
-    if (asleep_ || std::max(hands_over_, hands_over_before_) < hands_over_least) return false;
-    return staging_.is_filling(held_bytes_max);
+    if (asleep_ || !staging_.is_filling(held_bytes_max)) return false;
+    if (std::max(hands_over_, hands_over_before_) >= in_a_row_least) return true;
+    const Path& path = *paths_[staging_[staging_.end() - 1].path];
+    return path.sent_in_a_row + 1 >= in_a_row_least &&
+           port_->now() - path.probe_base <= quick_succession;
 }
 
 std::uint32_t DatagramDevice::notify() {
@@ -344,6 +349,7 @@ void DatagramDevice::record(const StagedPacket& packet, Time now) {
     path.staged_room -= std::uint64_t{packet.count} * room_of(packet.length);
     path.pacer.sent(std::uint64_t{packet.count} * packet.length, now);
     path.probe_base = now;
+    path.sent_in_a_row += packet.count;
 }
 
 /// The n-th of the run.

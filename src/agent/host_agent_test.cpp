@@ -1,0 +1,169 @@
+// The progress thread beside a program: who sleeps is known to the devices, and only while it
+// does. Watchdogs are generous; what they wait for comes within periods of the agent.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/host_agent.hpp"
+#include "agent/test_support.hpp"
+
+namespace via::agent::test {
+namespace {
+
+/// Nothing ever comes. Says how it is slept on, and wants a turn when the test wants it to.
+class QuietDevice final : public device::Device {
+public:
+    struct Seen {
+        std::atomic<device::Sleep> sleep{device::Sleep::awake};
+        std::atomic<std::int64_t> deadline{Time::never().ns};
+        std::atomic<std::thread::id> served_by{};
+        std::atomic<std::thread::id> woken_by{};  ///< who said last that we are awake
+    };
+    explicit QuietDevice(Seen& seen) : seen_(seen) {}
+
+    const device::Capabilities& capabilities() const override { return capabilities_; }
+    const HostAddress& address() const override { return address_; }
+    void resolve(const NetAddress&, std::uint64_t) override {}
+    Status listen(const Discriminator&) override { return Status::success; }
+    void unlisten(const Discriminator&) override {}
+    HostAddress peer_address(device::PathId) const override { return address_; }
+    bool reserve(device::PathId, std::uint32_t, std::uint32_t, device::FrameSlot&) override {
+        return false;
+    }
+    void transmit(device::PathId) override {}
+    void abandon(device::PathId) override {}
+    std::uint32_t notify() override { return 0; }
+    std::size_t receive(std::span<device::Frame>) override { return 0; }
+    bool release() override { return false; }
+    void condemn(device::PathId, const char*) override {}
+    bool next_event(device::PathEvent&) override { return false; }
+    Time next_deadline() const override { return {seen_.deadline.load()}; }
+    void service(Time) override { seen_.served_by = std::this_thread::get_id(); }
+    void arm(device::Sleep sleep) override {
+        if (sleep == device::Sleep::awake) seen_.woken_by = std::this_thread::get_id();
+        seen_.sleep = sleep;
+    }
+    void set_waiting_for_room(device::PathId) override {}
+    bool has_work() override { return false; }
+    std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
+
+private:
+    Seen& seen_;
+    device::Capabilities capabilities_{.payload_max = 1024,
+                                       .header_max = 64,
+                                       .large_length_min = ~0U,
+                                       .lossless = true,
+                                       .ordered = true};
+    HostAddress address_{};
+};
+
+bool becomes_true(const std::function<bool()>& condition) {
+    const auto watchdog = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition())
+        if (std::chrono::steady_clock::now() > watchdog) return false;
+    return true;
+}
+
+struct HostAgentTest : testing::Test {
+    HostAgentTest() {
+        auto statistics = Statistics::open(folder_.path(), "quiet");
+        EXPECT_TRUE(statistics);
+        std::vector<std::unique_ptr<device::Device>> devices;
+        devices.push_back(std::make_unique<QuietDevice>(seen));
+        HostAgentOptions options;
+        options.name = "quiet";
+        auto opened =
+            HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
+        EXPECT_TRUE(opened);
+        agent = std::move(*opened);
+    }
+
+    bool falls_asleep() {
+        return becomes_true([&] { return seen.sleep == device::Sleep::on_handle; });
+    }
+    bool is_awake() const { return seen.sleep == device::Sleep::awake; }
+
+private:
+    TemporaryFolder folder_;
+
+public:
+    QuietDevice::Seen seen;
+    std::unique_ptr<Agent> agent;
+};
+
+TEST_F(HostAgentTest, who_polls_is_awake_from_the_first_poll) {
+    for (int n = 0; n < 20; ++n) {
+        ASSERT_TRUE(falls_asleep());
+        // Polls as long as the progress thread has the turn in which it falls asleep.
+        EXPECT_TRUE(becomes_true([&] {
+            agent->nic().poll();
+            return is_awake();
+        }));
+    }
+}
+
+/// As a post that arms a timer: it is no poll, and the progress thread may not get a processor
+/// while the program posts on.
+TEST_F(HostAgentTest, a_turn_that_leaves_work_tells_the_devices_that_somebody_is_awake) {
+    nic::Nic& nic = agent->nic();
+    std::int64_t deadline = agent->now().ns + 3'600'000'000'000;
+    bool told = false;  // not where the progress thread takes the turn just then
+    for (int n = 0; n < 20 && !told; ++n) {
+        ASSERT_TRUE(falls_asleep());
+        nic.take_turn();
+        seen.woken_by = std::thread::id{};
+        seen.deadline = --deadline;
+        nic.end_turn();
+        told = seen.woken_by.load() == std::this_thread::get_id();
+    }
+    EXPECT_TRUE(told);
+}
+
+TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanwhile) {
+    std::atomic<int> looks{0};
+    std::atomic<bool> end{false};
+    struct Subject {
+        std::atomic<int>& looks;
+        std::atomic<bool>& end;
+    } subject{looks, end};
+    std::thread waiting([&] {
+        agent->wait({[](const void* of) {
+                         const auto& its = *static_cast<const Subject*>(of);
+                         its.looks.fetch_add(1);
+                         return its.end.load();
+                     },
+                     &subject},
+                    Time::never());
+    });
+    // It leads. Behind its first sleep, a short one, it looks after the devices, then sleeps for
+    // good.
+    const std::thread::id leader = waiting.get_id();
+    EXPECT_TRUE(becomes_true([&] {
+        nic::Nic& nic = agent->nic();
+        nic.take_turn();
+        const bool sleeps = seen.served_by == leader && seen.sleep == device::Sleep::on_words;
+        nic.end_turn();
+        return sleeps;
+    }));
+    const int before = looks;
+    nic::Nic& nic = agent->nic();
+    nic.take_turn();
+    seen.deadline = agent->now().ns + 1'000'000;
+    nic.end_turn();
+    EXPECT_TRUE(becomes_true([&] { return looks > before; }));
+    end = true;
+    nic.take_turn();
+    seen.deadline = agent->now().ns;
+    nic.end_turn();
+    waiting.join();
+}
+
+}  // namespace
+}  // namespace via::agent::test
