@@ -22,12 +22,13 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
 std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,
                                 const queue::Segment* segments, std::uint32_t& capacity);
 
-/// May the VI use the region of the descriptor?
-[[gnu::always_inline]] inline bool is_usable(const CheckContext& context) {
-    return context.tag == memory::no_tag || context.tag == context.region.tag;
+/// May a VI of that tag use the region?
+[[gnu::always_inline]] inline bool is_usable(memory::ProtectionTag tag,
+                                             const memory::Region& region) {
+    return tag == memory::no_tag || tag == region.tag;
 }
 
-/// What most descriptors are: one segment in the region that holds the descriptor, and no bits but
+/// What most descriptors are: one segment, in `region`, and no bits but
 /// IMMEDIATE, which may be left over from a receive's former use (VIPL 4.9), and of sends the
 /// fence. Nothing is wrong with the segment, if the VI may use the region.
 [[gnu::always_inline]] inline bool is_plain_send(const memory::Region& region,
@@ -53,7 +54,7 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
 [[gnu::always_inline]] inline std::uint32_t check_send(const CheckContext& context,
                                                        const queue::ControlSegment& control,
                                                        const queue::Segment* segments) {
-    if (is_usable(context) &&
+    if (is_usable(context.tag, context.region) &&
         is_plain_send(context.region, control, segments[0], context.transfer_length_max)) [[likely]]
         return 0;
     // An RDMA write of one segment: the first one names the peer's memory, for the peer to judge.
@@ -71,7 +72,8 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
                                                           const queue::ControlSegment& control,
                                                           const queue::Segment* segments,
                                                           std::uint32_t& capacity) {
-    if (is_usable(context) && is_plain_receive(context.region, control, segments[0])) [[likely]] {
+    if (is_usable(context.tag, context.region) &&
+        is_plain_receive(context.region, control, segments[0])) [[likely]] {
         capacity = segments[0].length;
         return 0;
     }

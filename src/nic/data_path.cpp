@@ -85,9 +85,19 @@ template <bool receive>
     const queue::Segment segment = queue::read(descriptor->segments[0]);
     if (receive) control.length = segment.length;
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    const bool plain = receive ? engine::is_plain_receive(region, control, segment)
-                               : engine::is_plain_send(region, control, segment,
-                                                       vi.attributes.transfer_length_max);
+    const auto plain_in = [&](const memory::Region& of_buffer) {
+        return receive ? engine::is_plain_receive(of_buffer, control, segment)
+                       : engine::is_plain_send(of_buffer, control, segment,
+                                               vi.attributes.transfer_length_max);
+    };
+    // Libraries above VIA keep their descriptors apart from their users' buffers.
+    bool plain = false;
+    if (segment.handle == handle) {
+        plain = plain_in(region);
+    } else {
+        const memory::Region of_buffer = memory_.look(segment.handle);
+        plain = engine::is_usable(tag, of_buffer) && plain_in(of_buffer);
+    }
     if (plain && work.post_plain(descriptor, handle, control, segment,
                                  limits_.descriptors_per_queue_max)) [[likely]]
         return posted<receive>(vi);
