@@ -45,7 +45,7 @@ public:
     }
 
     bool send(std::uint64_t i) {
-        while (posted_ - reaped_ >= question_.depth) {
+        while (!has_room()) {
             if (!take(false, vi_to_reap_.now())) return false;
         }
         while (!has_credit(i)) {
@@ -103,7 +103,7 @@ public:
 
     // For streams in both directions at once.
     bool can_send(std::uint64_t i) const {
-        return posted_ - reaped_ < question_.depth && has_credit(i);
+        return has_room() && has_credit(i);
     }
     bool has_arrived(std::uint64_t i) const {
         const Pool& pool = pools_.receive;
@@ -138,6 +138,13 @@ private:
     bool goes_one_way() const { return is_stream() && !question_.both_ways; }
     bool is_sender() const { return link_.is_first() || !goes_one_way(); }
     bool is_receiver() const { return !link_.is_first() || !goes_one_way(); }
+    // Several to be posted at once wait for room for all of them: with room for one at a time they
+    // would be posted one at a time.
+    bool has_room() const {
+        const std::uint64_t under_way = posted_ - reaped_;
+        return !sends_to_post_.empty() || under_way == 0 ||
+               under_way + question_.post_many <= question_.depth;
+    }
     bool has_credit(std::uint64_t i) const {
         return !is_stream() || i - control_taken_ * credit_step_ < count_;
     }
