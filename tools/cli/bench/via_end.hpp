@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -102,9 +104,7 @@ public:
     }
 
     // For streams in both directions at once.
-    bool can_send(std::uint64_t i) const {
-        return has_room() && has_credit(i);
-    }
+    bool can_send(std::uint64_t i) const { return has_room() && has_credit(i); }
     bool has_arrived(std::uint64_t i) const {
         const Pool& pool = pools_.receive;
         return notified_ ? arrived_[slot_of(i)] != 0
@@ -246,6 +246,8 @@ private:
     // One look at, or one sleep on, a queue; with a completion queue whatever comes.
     bool take(bool receive, std::uint32_t vi) {
         if (!post_sends()) return false;
+        if (question_.post_many > 1 && question_.wait == Wait::poll && !port_.has_one_queue())
+            return take_many(receive, vi);
         VIP_DESCRIPTOR* descriptor = nullptr;
         switch (port_.take(receive, vi, descriptor)) {
             case Took::nothing:
@@ -256,6 +258,24 @@ private:
                 break;
         }
         return receive ? took_receive(descriptor) : took_send(descriptor);
+    }
+
+    // Who posts several by one call takes them so, too.
+    bool take_many(bool receive, std::uint32_t vi) {
+        std::array<VIP_DESCRIPTOR*, most_posted> taken;
+        VIP_UINT32 count = 0;
+        const auto room = std::span(taken).first(question_.post_many);
+        switch (port_.take_many(receive, vi, room, count)) {
+            case Took::nothing:
+                return true;
+            case Took::failed:
+                return give_up("{}", port_.trouble());
+            case Took::one:
+                break;
+        }
+        for (const VIP_DESCRIPTOR* descriptor : room.first(count))
+            if (!(receive ? took_receive(descriptor) : took_send(descriptor))) return false;
+        return true;
     }
 
     bool took_send(const VIP_DESCRIPTOR* descriptor) {
