@@ -556,6 +556,7 @@ private:
     [[gnu::noinline]] bool reach_segments(queue::ByteWalk walk, std::uint64_t length);
 
     Path& path_at(PathId path) { return *paths_[path]; }
+    bool is_occupied(const Vi& vi);
     Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
     void wants_to_send(Path& path) {
         if (!path.linked()) sending_.push_back(path);

@@ -22,17 +22,21 @@ namespace via::engine {
     if (queue.completions != nullptr) enter(vi, queue);
 }
 
+/// Is something of the VI's begun or faulty, or has its path anything else to send, begun or due,
+/// which keeps it in sending_?
+[[gnu::always_inline]] inline bool Engine::is_occupied(const Vi& vi) {
+    return path_at(vi.path).linked() || vi.pulling || vi.begun || vi.cut != 0 ||
+           vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed;
+}
+
 [[gnu::always_inline]] inline bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
     if (!vi.short_out) return false;
     if (vi.credits_agreed.load(std::memory_order_relaxed)) [[unlikely]] {
         grant(vi);
         if (vi.credits_used == vi.credit_limit) return false;
     }
-    // Who has anything else to send, begun or due, keeps the path in sending_.
+    if (is_occupied(vi)) return false;
     const Path& path = path_at(vi.path);
-    if (path.linked() || vi.pulling || vi.begun || vi.cut != 0 ||
-        vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
-        return false;
     queue::WorkQueue& work = vi.send.work;
     if (!work.has_current()) return false;
     queue::WorkEntry& entry = work.current().cell();
@@ -93,11 +97,9 @@ namespace via::engine {
 constexpr std::uint32_t quick_length_max = 40;
 
 [[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
-    // As in next_is_plain(); and nothing before it is outstanding, so that it completes at once.
-    if (!vi.quick_out || vi.credits_agreed.load(std::memory_order_relaxed) ||
-        path_at(vi.path).linked() || vi.pulling || vi.begun || vi.cut != 0 ||
-        vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+    if (!vi.quick_out || vi.credits_agreed.load(std::memory_order_relaxed) || is_occupied(vi))
         return false;
+    // Nothing before it is outstanding, so that it completes at once.
     queue::WorkEntry* const entry = vi.send.work.oldest_current();
     plain_ = entry;
     return entry != nullptr && entry->status == 0 && entry->segment_count == 1 &&

@@ -27,23 +27,20 @@ template <bool receive>
 }  // namespace
 
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
-/// complete it at once, for its fault or the VI's state. Else why it was not posted.
+/// complete it at once, for its fault or the VI's state. Else why it was not posted. `region` holds
+/// the descriptor as far as all have it, and `control` is what was read of it.
 template <bool receive>
-[[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle) {
+[[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
+                                       const memory::Region& region,
+                                       queue::ControlSegment control) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
-    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    if (address == nullptr || at % queue::descriptor_alignment != 0)
-        return Status::invalid_parameter;
-    const memory::Region region = memory_.look(handle);
-    if (!region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local))
-        return Status::invalid_parameter;
-    queue::Descriptor copy = queue::read(*descriptor);
-    const queue::Segment* segments = copy.segments;
+    const std::uint32_t count = control.segment_count;
+    queue::Segment few[2];
     queue::Segment many[segments_read_max];  // touched only by descriptors that need it
-    if (copy.control.segment_count > 2) [[unlikely]] {
-        const std::uint32_t count = copy.control.segment_count;
+    const queue::Segment* segments = few;
+    if (count > 2) [[unlikely]] {
         if (count > limits_.segments_per_descriptor_max) {
             segments = nullptr;
         } else if (region.allows(at, queue::descriptor_length(count), tag, memory::Access::local)) {
@@ -51,18 +48,20 @@ template <bool receive>
         } else {
             return Status::invalid_parameter;
         }
+    } else {
+        for (std::uint32_t n = 0; n < count; ++n) few[n] = queue::read(descriptor->segments[n]);
     }
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
                                        vi.reliable()};
     std::uint32_t fault = queue::status::format_error;
     if (segments != nullptr)
-        fault = receive
-                    ? engine::check_receive(context, copy.control, segments, copy.control.length)
-                    : engine::check_send(context, copy.control, segments);
+        fault = receive ? engine::check_receive(context, control, segments, control.length)
+                        : engine::check_send(context, control, segments);
     if (receive && fault != 0) [[unlikely]]
         vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
-    const Status status = work.post(descriptor, handle, copy.control, segments, fault,
-                                    limits_.descriptors_per_queue_max);
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    const Status status =
+        work.post(descriptor, handle, control, segments, fault, limits_.descriptors_per_queue_max);
     if (status == Status::success) [[likely]]
         return fault != 0 ? Status::not_done : posted<receive>(vi);
     if (receive && fault != 0) vi.receive_faults.fetch_sub(1, std::memory_order_relaxed);
@@ -80,28 +79,30 @@ template <bool receive>
     if (address == nullptr || at % queue::descriptor_alignment != 0 ||
         !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local)) [[unlikely]]
         return Status::invalid_parameter;
-    queue::ControlSegment control = queue::read(descriptor->control);
-    if (control.segment_count != 1) return post_any<receive>(vi, address, handle);
-    const queue::Segment segment = queue::read(descriptor->segments[0]);
-    if (receive) control.length = segment.length;
-    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    const auto plain_in = [&](const memory::Region& of_buffer) {
-        return receive ? engine::is_plain_receive(of_buffer, control, segment)
-                       : engine::is_plain_send(of_buffer, control, segment,
-                                               vi.attributes.transfer_length_max);
-    };
-    // Libraries above VIA keep their descriptors apart from their users' buffers.
-    bool plain = false;
-    if (segment.handle == handle) {
-        plain = plain_in(region);
-    } else {
-        const memory::Region of_buffer = memory_.look(segment.handle);
-        plain = engine::is_usable(tag, of_buffer) && plain_in(of_buffer);
+    const queue::ControlSegment control = queue::read(descriptor->control);
+    if (control.segment_count == 1) [[likely]] {
+        const queue::Segment segment = queue::read(descriptor->segments[0]);
+        queue::ControlSegment common = control;
+        if (receive) common.length = segment.length;
+        const auto plain_in = [&](const memory::Region& of_buffer) {
+            return receive ? engine::is_plain_receive(of_buffer, common, segment)
+                           : engine::is_plain_send(of_buffer, common, segment,
+                                                   vi.attributes.transfer_length_max);
+        };
+        // Libraries above VIA keep their descriptors apart from their users' buffers.
+        bool plain = false;
+        if (segment.handle == handle) {
+            plain = plain_in(region);
+        } else {
+            const memory::Region of_buffer = memory_.look(segment.handle);
+            plain = engine::is_usable(tag, of_buffer) && plain_in(of_buffer);
+        }
+        queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+        if (plain && work.post_plain(descriptor, handle, common, segment,
+                                     limits_.descriptors_per_queue_max)) [[likely]]
+            return posted<receive>(vi);
     }
-    if (plain && work.post_plain(descriptor, handle, control, segment,
-                                 limits_.descriptors_per_queue_max)) [[likely]]
-        return posted<receive>(vi);
-    return post_any<receive>(vi, address, handle);
+    return post_any<receive>(vi, address, handle, region, control);
 }
 
 template <bool receive>

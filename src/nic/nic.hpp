@@ -317,7 +317,8 @@ private:
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
     template <bool receive>
-    Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
+                    const memory::Region& region, queue::ControlSegment control);
     template <bool receive>
     Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>

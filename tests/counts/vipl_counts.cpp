@@ -46,21 +46,7 @@ VIA_MEASURED bool measured_vipl_message_through_queue(World& world) {
     return right;
 }
 
-/// So many messages posted and taken at once, by the calls of via.h.
-constexpr VIP_UINT32 at_once = 16;
-struct alignas(64) Many {
-    VIP_DESCRIPTOR sends[at_once];
-    VIP_DESCRIPTOR receives[at_once];
-    std::uint64_t out[at_once];
-    std::uint64_t in[at_once];
-    VIP_DESCRIPTOR* send_list[at_once];
-    VIP_DESCRIPTOR* receive_list[at_once];
-    VIP_DESCRIPTOR* done[at_once];
-    VIP_MEM_HANDLE handles[at_once];
-};
-static Many many{};
-
-VIA_MEASURED bool measured_vipl_16_messages_at_once(World& world) {
+VIA_MEASURED bool measured_vipl_16_messages_at_once(World& world, Many& many) {
     VIP_UINT32 count = 0;
     const auto all = [&](VIP_RETURN code) { return code == VIP_SUCCESS && count == at_once; };
     return all(ViaPostRecvMany(world.receiver, many.receive_list, many.handles, at_once, &count)) &&
@@ -133,26 +119,10 @@ void pass_to_segment(World& world, std::uint64_t number) {
     OK(VipSendDone(world.sender, &descriptor));
 }
 
-void set_many(World& world) {
-    VIP_MEM_HANDLE handle = 0;
-    OK(VipRegisterMem(world.nic, &many, sizeof many, nullptr, &handle));
-    const auto set = [&](VIP_DESCRIPTOR& descriptor, std::uint64_t& buffer) {
-        descriptor.CS.SegCount = 1;
-        descriptor.CS.Length = length;
-        descriptor.DS[0].Local.Data.Address = &buffer;
-        descriptor.DS[0].Local.Handle = handle;
-        descriptor.DS[0].Local.Length = length;
-    };
-    for (VIP_UINT32 n = 0; n < at_once; ++n) {
-        set(*(many.send_list[n] = &many.sends[n]), many.out[n]);
-        set(*(many.receive_list[n] = &many.receives[n]), many.in[n]);
-        many.handles[n] = handle;
-    }
-}
-
 void pass_many(World& world, std::uint64_t number) {
+    static Many many(world);
     for (std::uint64_t& word : many.out) word = number++;
-    require(measured_vipl_16_messages_at_once(world), "the messages pass");
+    require(measured_vipl_16_messages_at_once(world, many), "the messages pass");
     require(std::memcmp(many.in, many.out, sizeof many.in) == 0, "the bytes arrive");
 }
 
@@ -169,7 +139,6 @@ int main() {
     static World plain(false);
     static World with_queue(true);
     static World apart(false);
-    set_many(plain);
     set_apart(apart);
     for (const Pass pass : {pass_call_by_call, pass_whole, pass_apart, pass_through_queue,
                             pass_to_segment, pass_many}) {

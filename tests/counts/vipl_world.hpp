@@ -1,5 +1,5 @@
-// Two connected VIs of the NIC "loopback" and memory for their messages, all in one thread, for the
-// programs that count what calls of vipl.h cost.
+// Two connected VIs, of the NIC "loopback" or of two NICs "shm", and memory for their messages, all
+// in one thread, for the programs that count what calls of vipl.h cost.
 #pragma once
 
 #include <via/via.h>
@@ -40,36 +40,67 @@ public:
         OK(VipOpenNic("loopback", &nic));
         OK(VipRegisterMem(nic, &room, sizeof room, nullptr, &handle));
         if (with_completion_queue) OK(VipCreateCQ(nic, 64, &completions));
-        sender = make_vi();
-        receiver = make_vi();
-        connect();
-        fill(room.send, room.out);
-        fill(room.receive, room.in);
+        receiver_nic = nic;
+        receive_handle = handle;
+        receive_completions = completions;
+        begin();
         if (!with_completion_queue && level != VIP_SERVICE_UNRELIABLE) attach();
+    }
+    /// Of two NICs of shared memory: the other end's work is the other one's.
+    struct OverShm {
+        bool with_completion_queue;
+    };
+    explicit World(OverShm over) : level_(VIP_SERVICE_RELIABLE_DELIVERY) {
+        OK(VipOpenNic("shm", &nic));
+        OK(VipOpenNic("shm", &receiver_nic));
+        OK(VipRegisterMem(nic, &room, sizeof room, nullptr, &handle));
+        OK(VipRegisterMem(receiver_nic, &room, sizeof room, nullptr, &receive_handle));
+        if (over.with_completion_queue) {
+            OK(VipCreateCQ(nic, 64, &completions));
+            OK(VipCreateCQ(receiver_nic, 64, &receive_completions));
+        }
+        begin();
+    }
+    void fill(VIP_DESCRIPTOR& descriptor, void* buffer, VIP_MEM_HANDLE of) const {
+        descriptor.CS.SegCount = 1;
+        descriptor.CS.Length = length;
+        descriptor.DS[0].Local.Data.Address = buffer;
+        descriptor.DS[0].Local.Handle = of;
+        descriptor.DS[0].Local.Length = length;
     }
 
     Room room{};
     VIP_NIC_HANDLE nic = nullptr;
     VIP_MEM_HANDLE handle = 0;
     VIP_CQ_HANDLE completions = nullptr;
+    VIP_NIC_HANDLE receiver_nic = nullptr;  ///< over loopback the same as the sender's
+    VIP_MEM_HANDLE receive_handle = 0;
+    VIP_CQ_HANDLE receive_completions = nullptr;
     VIP_VI_HANDLE sender = nullptr;
     VIP_VI_HANDLE receiver = nullptr;
     unsigned char* segment = nullptr;  ///< of our own, as a peer has it
 
 private:
-    VIP_VI_HANDLE make_vi() {
+    void begin() {
+        sender = make_vi(nic, completions);
+        receiver = make_vi(receiver_nic, receive_completions);
+        connect();
+        fill(room.send, room.out, handle);
+        fill(room.receive, room.in, receive_handle);
+    }
+    VIP_VI_HANDLE make_vi(VIP_NIC_HANDLE of, VIP_CQ_HANDLE queue) const {
         VIP_VI_ATTRIBUTES attributes{};
         attributes.ReliabilityLevel = level_;
         attributes.MaxTransferSize = 65536;
         attributes.EnableRdmaWrite = VIP_TRUE;
         attributes.EnableRdmaRead = level_ == VIP_SERVICE_UNRELIABLE ? VIP_FALSE : VIP_TRUE;
         VIP_VI_HANDLE vi = nullptr;
-        OK(VipCreateVi(nic, &attributes, completions, completions, &vi));
+        OK(VipCreateVi(of, &attributes, queue, queue, &vi));
         return vi;
     }
     void connect() {
         VIP_NIC_ATTRIBUTES attributes{};
-        OK(VipQueryNic(nic, &attributes));
+        OK(VipQueryNic(receiver_nic, &attributes));
         Address address{};
         address.net.HostAddressLen = attributes.NicAddressLen;
         address.net.DiscriminatorLen = 1;
@@ -80,7 +111,7 @@ private:
             Address remote{};
             VIP_VI_ATTRIBUTES theirs{};
             VIP_CONN_HANDLE connection = nullptr;
-            OK(VipConnectWait(nic, &local.net, 60'000, &remote.net, &theirs, &connection));
+            OK(VipConnectWait(receiver_nic, &local.net, 60'000, &remote.net, &theirs, &connection));
             OK(VipConnectAccept(connection, receiver));
         });
         VIP_RETURN code = VIP_NO_MATCH;
@@ -108,15 +139,36 @@ private:
         room.write.DS[1].Local.Handle = handle;
         room.write.DS[1].Local.Length = length;
     }
-    void fill(VIP_DESCRIPTOR& descriptor, void* buffer) const {
-        descriptor.CS.SegCount = 1;
-        descriptor.CS.Length = length;
-        descriptor.DS[0].Local.Data.Address = buffer;
-        descriptor.DS[0].Local.Handle = handle;
-        descriptor.DS[0].Local.Length = length;
-    }
-
     VIP_RELIABILITY_LEVEL level_;
+};
+
+/// So many messages posted and taken at once, by the calls of via.h.
+constexpr VIP_UINT32 at_once = 16;
+struct alignas(64) Many {
+    explicit Many(World& world) {
+        OK(VipRegisterMem(world.nic, this, sizeof *this, nullptr, &handle));
+        if (world.receiver_nic != world.nic)
+            OK(VipRegisterMem(world.receiver_nic, this, sizeof *this, nullptr, &receive_handle));
+        else
+            receive_handle = handle;
+        for (VIP_UINT32 n = 0; n < at_once; ++n) {
+            world.fill(*(send_list[n] = &sends[n]), &out[n], handle);
+            world.fill(*(receive_list[n] = &receives[n]), &in[n], receive_handle);
+            handles[n] = handle;
+            receive_handles[n] = receive_handle;
+        }
+    }
+    VIP_DESCRIPTOR sends[at_once]{};
+    VIP_DESCRIPTOR receives[at_once]{};
+    std::uint64_t out[at_once]{};
+    std::uint64_t in[at_once]{};
+    VIP_DESCRIPTOR* send_list[at_once]{};
+    VIP_DESCRIPTOR* receive_list[at_once]{};
+    VIP_DESCRIPTOR* done[at_once]{};
+    VIP_MEM_HANDLE handle = 0;
+    VIP_MEM_HANDLE receive_handle = 0;
+    VIP_MEM_HANDLE handles[at_once]{};
+    VIP_MEM_HANDLE receive_handles[at_once]{};
 };
 
 /// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet.

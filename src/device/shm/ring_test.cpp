@@ -118,6 +118,91 @@ TEST(ShmRing, PutIsReservingFillingAndTransmittingInOne) {
     EXPECT_FALSE(ring.writer.put(1, 2, nullptr, slot_room - 15)) << "it does not fit a slot";
 }
 
+TEST(ShmRing, KeptFramesArePublishedTogetherAndInOrder) {
+    Ring ring(32, ~0U - 20);
+    std::uint32_t payload = 0;  // the length of the next frame, which tells it from others
+    std::uint32_t taken = 0;
+    const auto keep = [&](bool at_once) {
+        std::byte bytes[slot_room];
+        Ring::fill(bytes, 16, payload);
+        Ring::fill(bytes + 16, payload, payload + 7);
+        std::uint64_t words[2];
+        std::memcpy(words, bytes, sizeof words);
+        ASSERT_TRUE(at_once ? ring.writer.put(words[0], words[1], bytes + 16, payload)
+                            : ring.writer.keep(words[0], words[1], bytes + 16, payload));
+        payload = payload == slot_room - 16 ? 0 : payload + 1;
+    };
+    const auto expect_all = [&] {
+        for (; taken != payload; taken = taken == slot_room - 16 ? 0 : taken + 1)
+            ring.expect(16, taken, taken);
+        Frame frame;
+        EXPECT_EQ(ring.reader.take(frame), RingReader::Take::empty);
+        ring.give_back();
+        ASSERT_NE(ring.writer.refresh(), RingWriter::Refresh::lie);
+    };
+    for (int round = 0; round < 60; ++round) {
+        keep(false);
+        keep(false);
+        EXPECT_FALSE(ring.reader.pending());
+        ring.writer.abandon();  // nothing of theirs
+        ring.writer.publish_kept();
+        expect_all();
+        ring.writer.publish_kept();
+        expect_all();
+        keep(false);
+        keep(true);
+        expect_all();
+        for (int n = 0; n < 8; ++n) {
+            EXPECT_FALSE(ring.reader.pending());
+            keep(false);
+        }
+        expect_all();
+        // Before others that were reserved behind them.
+        keep(false);
+        ASSERT_TRUE(ring.send(24, 300, 5));
+        EXPECT_FALSE(ring.writer.keep(1, 2, nullptr, 0)) << "another one is reserved";
+        EXPECT_FALSE(ring.writer.put(1, 2, nullptr, 0)) << "another one is reserved";
+        ring.writer.abandon();
+        ASSERT_TRUE(ring.send(24, 400, 6));
+        ASSERT_TRUE(ring.writer.transmit());
+        ring.expect(16, taken, taken);
+        taken = payload;
+        ring.expect(24, 400, 6);
+        expect_all();
+    }
+}
+
+TEST(ShmRing, KeptFramesTakeRoom) {
+    Ring ring(4);
+    const std::byte bytes[8]{};
+    for (int n = 0; n < 4; ++n) ASSERT_TRUE(ring.writer.keep(1, 2, bytes, 8));
+    EXPECT_FALSE(ring.writer.keep(1, 2, bytes, 8));
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::same);
+    ring.writer.publish_kept();
+    Frame frame;
+    ASSERT_EQ(ring.reader.take(frame), RingReader::Take::frame);
+    ring.give_back();
+    EXPECT_EQ(ring.writer.refresh(), RingWriter::Refresh::moved);
+    EXPECT_TRUE(ring.writer.keep(1, 2, bytes, 8));
+    EXPECT_FALSE(ring.writer.put(1, 2, bytes, 8));
+}
+
+// Their last words are stored to while the peer still may read what stands there.
+TEST(ShmRing, LinesThatAreTakenInAdvanceAreFree) {
+    for (std::uint32_t unread = 1; unread <= 32; ++unread) {
+        Ring ring(32);
+        for (std::uint32_t sent = 0, read = 0; sent < 200; ++sent) {
+            if (sent - read == unread) {
+                ring.expect(16, slot_room - 16, read++);
+                ring.give_back();
+                ASSERT_NE(ring.writer.refresh(), RingWriter::Refresh::lie);
+            }
+            ASSERT_TRUE(ring.send(16, slot_room - 16, sent)) << unread;
+            ASSERT_TRUE(ring.writer.transmit());
+        }
+    }
+}
+
 TEST(ShmRing, PutFindsNoRoomInAFullRing) {
     Ring ring(4);
     const std::byte bytes[8]{};

@@ -53,7 +53,7 @@ public:
     void attach(Slot* ring, std::uint32_t slots, std::byte* arena, std::uint32_t arena_bytes,
                 std::uint64_t* shadow, const Atomic<std::uint32_t>* peer_head,
                 std::uint32_t first_position = 0) {
-        reserved_ = published_ = head_ = first_position;
+        reserved_ = published_ = head_ = claimed_ = first_position;
         ring_ = ring;
         slots_ = slots;
         arena_ = arena;
@@ -114,6 +114,8 @@ public:
 
     /// Publishes all reserved frames in order. Returns false when there were none.
     bool transmit() {
+        if (kept_ != 0) [[unlikely]]
+            publish_kept();
         std::uint32_t position = published_;
         const std::uint32_t end = reserved_;
         if (position == end) return false;
@@ -137,10 +139,11 @@ public:
     /// room that we know of, or others are reserved.
     bool put(std::uint64_t low, std::uint64_t high, const std::byte* payload,
              std::uint32_t length) {
+        if (!can_put(length)) return false;
+        if (kept_ != 0) [[unlikely]]
+            publish_kept();
         const std::uint32_t position = published_;
         const std::uint32_t mask = slots_ - 1;
-        if (position != reserved_ || position - head_ > mask || length > slot_room - 16)
-            return false;
         Slot* const ring = ring_;
         Slot& slot = ring[position & mask];
         shadow_[position & mask] = shadow_entry(arena_tail_, 0);
@@ -150,8 +153,8 @@ public:
             std::uint64_t word;
             std::memcpy(&word, payload, sizeof word);
             slot.words[3].store(word, memory_order_relaxed);
-        } else {
-            fill(slot, payload, length);
+        } else if (length != 0) {
+            fill(static_cast<void*>(&slot.words[3]), payload, length);
         }
         slot.words[0].store(std::uint64_t{16 + length} << 32 | (position + 1),
                             memory_order_release);
@@ -160,9 +163,52 @@ public:
         return true;
     }
 
+    /// The same for one of several: published with the next put(), transmit() or publish_kept(), or
+    /// once there are kept_max. Meanwhile it lies in private memory. A store to a line that the
+    /// reader's cache has waits for it, and other stores wait behind it; those of several frames
+    /// wait together when there is nothing between them.
+    bool keep(std::uint64_t low, std::uint64_t high, const std::byte* payload,
+              std::uint32_t length) {
+        if (!can_put(length)) return false;
+        std::uint64_t* const words = kept_words_[kept_];
+        words[0] = std::uint64_t{16 + length} << 32;
+        words[1] = low;
+        words[2] = high;
+        if (length == sizeof(std::uint64_t)) [[likely]] {
+            std::memcpy(&words[3], payload, sizeof(std::uint64_t));
+        } else if (length != 0) {
+            fill(&words[3], payload, length);
+        }
+        shadow_[reserved_ & (slots_ - 1)] = shadow_entry(arena_tail_, 0);
+        ++reserved_;
+        if (++kept_ == kept_max) publish_kept();
+        return true;
+    }
+    void publish_kept() {
+        const std::uint32_t count = kept_;
+        if (count == 0) return;
+        std::uint32_t position = published_;
+        const std::uint32_t mask = slots_ - 1;
+        for (std::uint32_t n = 0; n < count; ++n) {
+            const std::uint64_t* const words = kept_words_[n];
+            Slot& slot = ring_[position & mask];
+            slot.words[1].store(words[1], memory_order_relaxed);
+            slot.words[2].store(words[2], memory_order_relaxed);
+            slot.words[3].store(words[3], memory_order_relaxed);
+            if (words[0] > std::uint64_t{24} << 32) [[unlikely]] {
+                for (std::uint32_t i = 4; i < Slot::words_count; ++i)
+                    slot.words[i].store(words[i], memory_order_relaxed);
+            }
+            slot.words[0].store(words[0] | ++position, memory_order_release);
+        }
+        published_ = position;
+        kept_ = 0;
+        answering_ = false;
+    }
+
     /// Takes back all reserved, unpublished frames.
     void abandon() {
-        reserved_ = published_;
+        reserved_ = published_ + kept_;
         arena_tail_ = arena_published_;
         streamed_ = false;
         referring_ = nullptr;
@@ -226,7 +272,8 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t stream_ahead = 2;       ///< slots beyond the next one
+    static constexpr std::uint32_t kept_max = 8;
+    static constexpr std::uint32_t claimed_at_once = 8;    ///< slots
     static constexpr std::uint32_t pages_at_once = 65536;  ///< bytes
     /// Small payloads go round in as many bytes as the slots can refer to with them, from these on,
     /// as long as they find room there: fewer of them meet lines that nobody touched before. Large
@@ -237,8 +284,13 @@ private:
     static constexpr std::uint32_t warm_max =
         32768;  ///< bytes; more do not fit the time of an answer
 
-    [[gnu::noinline]] static void fill(Slot& slot, const std::byte* payload, std::uint32_t length) {
-        if (length != 0) std::memcpy(static_cast<void*>(&slot.words[3]), payload, length);
+    [[gnu::noinline]] static void fill(void* at, const std::byte* payload, std::uint32_t length) {
+        std::memcpy(at, payload, length);
+    }
+
+    [[gnu::always_inline]] bool can_put(std::uint32_t length) const {
+        return reserved_ - published_ == kept_ && reserved_ - head_ < slots_ &&
+               length <= slot_room - 16;
     }
 
     /// After frames were published, up to `position`.
@@ -246,10 +298,22 @@ private:
         // The next frame's line is not in this cache any more. Only to be read: asked for to be
         // written, it would take the line beside it, which the peer is about to read.
         __builtin_prefetch(&ring[position & mask]);
-        // Who sends without waiting for answers stores to the lines behind it soon, too. They are
-        // beyond where the peer polls.
-        if (!answering_) bring_to_write(&ring[(position + stream_ahead) & mask]);
+        // Who sends without waiting for answers stores to the lines behind it soon, too.
+        if (!answering_ && static_cast<std::int32_t>(claimed_ - position) <= 1)
+            claim(ring, position + 1, mask);
         answering_ = false;
+    }
+
+    /// Takes the lines of the next slots away from the reader's cache, which has them since a lap
+    /// ago, if they are free: all at once, since a store to each of them would wait for its own. By
+    /// a store, since prefetchw does nothing for a line that both have. They are beyond where the
+    /// peer polls.
+    [[gnu::noinline]] void claim(Slot* ring, std::uint32_t position, std::uint32_t mask) {
+        const std::uint32_t end = position + claimed_at_once;
+        if (end - head_ > slots_) return;
+        for (; position != end; ++position)
+            ring[position & mask].words[Slot::words_count - 1].store(0, memory_order_relaxed);
+        claimed_ = end;
     }
 
     static constexpr std::uint64_t shadow_entry(std::uint32_t arena_end, std::uint32_t lengths) {
@@ -335,8 +399,11 @@ private:
     bool answering_ = false;     ///< a frame came since the last transmit()
     Slot* referring_ = nullptr;  ///< the last one reserved whose reference is not stored yet
     std::uint64_t reference_ = 0;
+    std::uint32_t kept_ = 0;     ///< frames behind the published ones that keep() has put by
+    std::uint32_t claimed_ = 0;  ///< the first position that claim() has not come to
     // rarely needed
     std::uint32_t arena_published_ = 0;  ///< arena_tail_ at the last transmit()
+    std::uint64_t kept_words_[kept_max][Slot::words_count]{};
 };
 
 }  // namespace via::device::shm

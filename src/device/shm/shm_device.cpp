@@ -82,18 +82,27 @@ void ShmDevice::transmit(PathId path) {
     touch(channel);
 }
 
-[[gnu::noinline]] std::uint32_t ShmDevice::sent_among_others(Channel& channel, bool last) {
+/// One of several: published by notify() at the latest, which the caller calls after them.
+[[gnu::noinline]] std::uint32_t ShmDevice::keep_small(Channel& channel, std::uint64_t low,
+                                                      std::uint64_t high, const std::byte* payload,
+                                                      std::uint32_t length) {
+    if (!channel.writer.keep(low, high, payload, length)) return not_sent;
     channel.has_sent = true;
     touch(channel);
-    return last ? notify() : 0;
+    return 0;
 }
 
 std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
                                     const std::byte* payload, std::uint32_t length, bool alone) {
     Channel& channel = *table_[path];
+    if (!alone) return keep_small(channel, low, high, payload, length);
     if (!channel.writer.put(low, high, payload, length)) [[unlikely]]
         return not_sent;
-    if (!alone || touched_ != nullptr) return sent_among_others(channel, alone);
+    if (touched_ != nullptr) [[unlikely]] {
+        channel.has_sent = true;
+        touch(channel);
+        return notify();
+    }
     atomic_fence(memory_order_seq_cst);  // as in notify()
     const std::uint32_t word = channel.peer_sleep_word();
     if (sleep_kind(word) == Sleep::awake) [[likely]]
@@ -118,6 +127,7 @@ void ShmDevice::touch(Channel& channel) {
 std::uint32_t ShmDevice::notify() {
     std::uint32_t calls = 0;
     Channel* channel = std::exchange(touched_, nullptr);
+    for (Channel* at = channel; at != nullptr; at = at->next_touched) at->writer.publish_kept();
     // The peers' asleep words are read after what we published.
     if (channel != nullptr) atomic_fence(memory_order_seq_cst);
     while (channel != nullptr) {

@@ -102,7 +102,8 @@ private:
         events_.push_back(std::move(event));
         may_have_events_ = true;
     }
-    std::uint32_t sent_among_others(Channel& channel, bool last);
+    std::uint32_t keep_small(Channel& channel, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length);
     std::size_t receive_fairly(std::span<Frame> frames);
     std::size_t take_nothing(Channel& channel);
     std::size_t take(Channel& channel, std::span<Frame> frames);

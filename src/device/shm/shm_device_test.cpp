@@ -341,6 +341,58 @@ TEST(ShmDevice, SeveralReservedFramesGoOutTogetherInOrder) {
 
 // ---------------------------------------------------------------- memory
 
+TEST(ShmDevice, SmallFramesAmongOthersGoOutInOrderWithNotify) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    Frame frames[16];
+    std::uint64_t number = 0;
+    const auto send_number = [&](bool alone) {
+        const std::uint64_t payload = ++number;
+        return a->send_small(paths.from, number, ~number,
+                             reinterpret_cast<const std::byte*>(&payload), sizeof payload, alone);
+    };
+    std::uint64_t expected = 0;
+    const auto receive_all = [&] {
+        const std::size_t count = b->receive(frames);
+        for (std::size_t n = 0; n < count; ++n) {
+            std::uint64_t words[3];
+            ASSERT_EQ(frames[n].length, sizeof words);
+            std::memcpy(words, frames[n].bytes, sizeof words);
+            ++expected;
+            EXPECT_TRUE(words[0] == expected && words[1] == ~expected && words[2] == expected);
+        }
+        b->release();
+        EXPECT_EQ(expected, number);
+    };
+    for (int round = 0; round < 64; ++round) {
+        EXPECT_EQ(send_number(true), 0U);
+        receive_all();
+        for (int n = 0; n < round % 16; ++n) EXPECT_EQ(send_number(false), 0U);
+        EXPECT_EQ(a->notify(), 0U);
+        receive_all();
+        EXPECT_EQ(send_number(false), 0U);
+        EXPECT_EQ(send_number(true), 0U);
+        receive_all();
+        // Another frame in between.
+        if (!send(*a, paths.from, 24, 100, 1)) FAIL();
+        EXPECT_EQ(b->receive(frames), 1U);
+        b->release();
+    }
+}
+
+TEST(ShmDevice, SmallFramesThatWaitForNotifyWakeWhoSleeps) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    const std::byte bytes[8]{};
+    b->arm(Sleep::on_handle);
+    EXPECT_FALSE(b->has_work());
+    EXPECT_EQ(a->send_small(paths.from, 1, 2, bytes, 8, false), 0U);
+    EXPECT_EQ(a->notify(), 1U);
+    EXPECT_TRUE(b->has_work());
+}
+
 TEST(ShmDevice, AnIdleArenaIsGivenBackOnce) {
     Directory directory;
     Node a(directory), b(directory);

@@ -10,7 +10,6 @@ namespace via::bench {
 namespace {
 
 constexpr std::uint64_t largest_size = 64u << 20;
-constexpr std::uint32_t most_posted = 64;     // in one call
 constexpr std::uint32_t most_segments = 252;  // the least MaxSegmentsPerDesc (VIPL 1.9)
 
 // A ping-pong has one message under way.

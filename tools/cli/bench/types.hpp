@@ -41,6 +41,8 @@ std::unexpected<Failure> fail(fmt::format_string<Args...> text, Args&&... args) 
 // The same with the reason errno gives: "what: No such file or directory".
 std::unexpected<Failure> fail_errno(std::string_view what);
 
+inline constexpr std::uint32_t most_posted = 64;  // by one call
+
 // One cell of the table. Trivially copyable: it crosses the control socket as bytes.
 struct Question {
     Bench bench = Bench::latency;
@@ -54,7 +56,7 @@ struct Question {
     std::uint32_t vis = 0;         // connected VIs besides the first
     std::uint32_t active_vis = 1;  // messages go over so many of them all in turn
     std::uint32_t segments = 1;    // data segments of a descriptor
-    std::uint32_t post_many = 1;   // descriptors that a stream posts in one call
+    std::uint32_t post_many = 1;   // descriptors that a stream posts, and takes, in one call
     std::uint32_t senders = 1;     // processes that stream to one
     std::uint32_t spinners = 0;    // others who want a processor: the second side's, then both
     std::optional<std::uint32_t> reuse;  // percentage of messages in a buffer that was just used

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,7 +47,7 @@ public:
     }
 
     bool send(std::uint64_t i) {
-        while (posted_ - reaped_ >= question_.depth) {
+        while (!has_room()) {
             if (!take(false, vi_to_reap_.now())) return false;
         }
         while (!has_credit(i)) {
@@ -102,9 +104,7 @@ public:
     }
 
     // For streams in both directions at once.
-    bool can_send(std::uint64_t i) const {
-        return posted_ - reaped_ < question_.depth && has_credit(i);
-    }
+    bool can_send(std::uint64_t i) const { return has_room() && has_credit(i); }
     bool has_arrived(std::uint64_t i) const {
         const Pool& pool = pools_.receive;
         return notified_ ? arrived_[slot_of(i)] != 0
@@ -138,6 +138,13 @@ private:
     bool goes_one_way() const { return is_stream() && !question_.both_ways; }
     bool is_sender() const { return link_.is_first() || !goes_one_way(); }
     bool is_receiver() const { return !link_.is_first() || !goes_one_way(); }
+    // Several to be posted at once wait for room for all of them: with room for one at a time they
+    // would be posted one at a time.
+    bool has_room() const {
+        const std::uint64_t under_way = posted_ - reaped_;
+        return !sends_to_post_.empty() || under_way == 0 ||
+               under_way + question_.post_many <= question_.depth;
+    }
     bool has_credit(std::uint64_t i) const {
         return !is_stream() || i - control_taken_ * credit_step_ < count_;
     }
@@ -239,6 +246,8 @@ private:
     // One look at, or one sleep on, a queue; with a completion queue whatever comes.
     bool take(bool receive, std::uint32_t vi) {
         if (!post_sends()) return false;
+        if (question_.post_many > 1 && question_.wait == Wait::poll && !port_.has_one_queue())
+            return take_many(receive, vi);
         VIP_DESCRIPTOR* descriptor = nullptr;
         switch (port_.take(receive, vi, descriptor)) {
             case Took::nothing:
@@ -249,6 +258,24 @@ private:
                 break;
         }
         return receive ? took_receive(descriptor) : took_send(descriptor);
+    }
+
+    // Who posts several by one call takes them so, too.
+    bool take_many(bool receive, std::uint32_t vi) {
+        std::array<VIP_DESCRIPTOR*, most_posted> taken;
+        VIP_UINT32 count = 0;
+        const auto room = std::span(taken).first(question_.post_many);
+        switch (port_.take_many(receive, vi, room, count)) {
+            case Took::nothing:
+                return true;
+            case Took::failed:
+                return give_up("{}", port_.trouble());
+            case Took::one:
+                break;
+        }
+        for (const VIP_DESCRIPTOR* descriptor : room.first(count))
+            if (!(receive ? took_receive(descriptor) : took_send(descriptor))) return false;
+        return true;
     }
 
     bool took_send(const VIP_DESCRIPTOR* descriptor) {

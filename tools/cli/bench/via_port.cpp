@@ -217,6 +217,20 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
     return took(code, receive ? "taking a receive" : "taking a send", descriptor);
 }
 
+Took ViaPort::take_many(bool receive, std::uint32_t vi, std::span<VIP_DESCRIPTOR*> descriptors,
+                        VIP_UINT32& count) {
+    const auto room = static_cast<VIP_UINT32>(descriptors.size());
+    count = 0;
+    const VIP_RETURN code = receive ? ViaRecvDoneMany(vis_[vi], descriptors.data(), room, &count)
+                                    : ViaSendDoneMany(vis_[vi], descriptors.data(), room, &count);
+    if (code == VIP_SUCCESS) {
+        waits_without_result_ = 0;
+        return Took::one;
+    }
+    return took(code, receive ? "taking receives" : "taking sends",
+                count == 0 ? nullptr : descriptors[count - 1]);
+}
+
 // What is not success: nothing there yet, or failed.
 Took ViaPort::took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor) {
     // Many senders may have few processors.

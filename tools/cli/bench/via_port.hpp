@@ -56,6 +56,10 @@ public:
     // Takes one completed descriptor, of the queue named or, with a completion queue, of any. While
     // polling it looks once and may find nothing; while blocking it sleeps.
     Took take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor);
+    // The same by one look at a VI's own queue for all that are done, as far as `descriptors` has
+    // room: `count` of them.
+    Took take_many(bool receive, std::uint32_t vi, std::span<VIP_DESCRIPTOR*> descriptors,
+                   VIP_UINT32& count);
 
     // Segments of this side's arena and of the other side's.
     VIP_DATA_SEGMENT local(std::byte* at, std::uint64_t bytes) const;

@@ -1,0 +1,103 @@
+// What one message of 8 bytes costs two programs that share memory: the calls of vipl.h, a VI of
+// each of two NICs "shm", all in one thread. Run under callgrind by counts.py. What processors pay
+// for lines that go from one to the other is not in it.
+#include "measured.hpp"
+#include "vipl_world.hpp"
+
+VIA_MEASURED VIP_RETURN measured_shm_post_receive(World& world) {
+    return VipPostRecv(world.receiver, &world.room.receive, world.receive_handle);
+}
+VIA_MEASURED VIP_RETURN measured_shm_post_send(World& world) {
+    return VipPostSend(world.sender, &world.room.send, world.handle);
+}
+VIA_MEASURED VIP_RETURN measured_shm_send_done(World& world, VIP_DESCRIPTOR** descriptor) {
+    return VipSendDone(world.sender, descriptor);
+}
+VIA_MEASURED VIP_RETURN measured_shm_receive_done(World& world, VIP_DESCRIPTOR** descriptor) {
+    return VipRecvDone(world.receiver, descriptor);
+}
+VIA_MEASURED VIP_RETURN measured_shm_receive_done_in_vain(World& world,
+                                                          VIP_DESCRIPTOR** descriptor) {
+    return VipRecvDone(world.receiver, descriptor);
+}
+
+VIA_MEASURED bool measured_shm_message_through_queue(World& world) {
+    if (VipPostRecv(world.receiver, &world.room.receive, world.receive_handle) != VIP_SUCCESS ||
+        VipPostSend(world.sender, &world.room.send, world.handle) != VIP_SUCCESS)
+        return false;
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_BOOLEAN receive = VIP_FALSE;
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    return succeeds([&] { return VipCQDone(world.completions, &vi, &receive); }) &&
+           VipSendDone(vi, &descriptor) == VIP_SUCCESS &&
+           succeeds([&] { return VipCQDone(world.receive_completions, &vi, &receive); }) &&
+           VipRecvDone(vi, &descriptor) == VIP_SUCCESS;
+}
+
+VIA_MEASURED bool measured_shm_16_messages_at_once(World& world, Many& many) {
+    VIP_UINT32 count = 0;
+    const auto all = [&](VIP_RETURN code) { return code == VIP_SUCCESS && count == at_once; };
+    if (!all(ViaPostRecvMany(world.receiver, many.receive_list, many.receive_handles, at_once,
+                             &count)) ||
+        !all(ViaPostSendMany(world.sender, many.send_list, many.handles, at_once, &count)))
+        return false;
+    // The NIC's own thread may have taken the first ones meanwhile.
+    const auto take_all = [&](auto done_many, VIP_VI_HANDLE vi) {
+        for (VIP_UINT32 taken = 0; taken < at_once; taken += count)
+            if (!succeeds([&] { return done_many(vi, many.done, at_once, &count); })) return false;
+        return true;
+    };
+    return take_all(ViaSendDoneMany, world.sender) && take_all(ViaRecvDoneMany, world.receiver);
+}
+
+namespace {
+
+void pass_call_by_call(World& world, std::uint64_t number) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    std::memcpy(world.room.out, &number, sizeof number);
+    OK(measured_shm_post_receive(world));
+    OK(measured_shm_post_send(world));
+    require(succeeds([&] { return measured_shm_send_done(world, &descriptor); }), "it is sent");
+    require(succeeds([&] { return measured_shm_receive_done(world, &descriptor); }),
+            "it is received");
+    require(std::memcmp(world.room.in, &number, sizeof number) == 0, "the bytes arrive");
+}
+
+void look_in_vain(World& world, std::uint64_t number) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    if (number == 0) OK(VipPostRecv(world.receiver, &world.room.receive, world.receive_handle));
+    require(measured_shm_receive_done_in_vain(world, &descriptor) == VIP_NOT_DONE, "nothing came");
+}
+
+void pass_through_queue(World& world, std::uint64_t number) {
+    std::memcpy(world.room.out, &number, sizeof number);
+    require(measured_shm_message_through_queue(world), "the message passes");
+    require(std::memcmp(world.room.in, &number, sizeof number) == 0, "the bytes arrive");
+}
+
+void pass_many(World& world, std::uint64_t number) {
+    static Many many(world);
+    for (std::uint64_t& word : many.out) word = number++;
+    require(measured_shm_16_messages_at_once(world, many), "the messages pass");
+    require(std::memcmp(many.in, many.out, sizeof many.in) == 0, "the bytes arrive");
+}
+
+using Pass = void (*)(World&, std::uint64_t);
+
+}  // namespace
+
+/// callgrind counts only within this function.
+VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
+    for (unsigned n = 0; n < messages_counted; ++n) pass(world, from + n);
+}
+
+int main() {
+    static World plain(World::OverShm{false});
+    static World with_queue(World::OverShm{true});
+    // The looks in vain last: they leave a receive posted.
+    for (const Pass pass : {pass_call_by_call, pass_through_queue, pass_many, look_in_vain}) {
+        World& world = pass == pass_through_queue ? with_queue : plain;
+        warm_and_count(world, pass, counted_phase);
+    }
+    return 0;
+}
