@@ -31,8 +31,7 @@ template <bool receive>
 /// the descriptor as far as all have it, and `control` is what was read of it.
 template <bool receive>
 [[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
-                                       const memory::Region& region,
-                                       queue::ControlSegment control) {
+                                       memory::Region region, queue::ControlSegment control) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
