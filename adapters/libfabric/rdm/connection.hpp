@@ -54,6 +54,8 @@ public:
     VIP_VI_HANDLE vi() const { return vi_; }
     VIP_CQ_HANDLE queue() const { return queue_; }
     std::size_t transfer_size() const { return attributes_.MaxTransferSize; }
+    /// Longer messages are offered.
+    std::size_t eager_size() const { return eager_size_; }
 
     // Sending -----------------------------------------------------------------------------------
     /// The next descriptor, or nullptr: all are under way. Fill it, then post() it.
@@ -106,7 +108,7 @@ public:
 private:
     static constexpr std::uint32_t batch = 8;
 
-    Connection(Nic& nic, Peer& peer) : nic_(nic), peer_(&peer), memory_(nic.everything()) {}
+    Connection(Nic& nic, Peer& peer);
     static VIP_UINT32 length32(std::size_t length) { return static_cast<VIP_UINT32>(length); }
     static void set(Send& send, VIP_UINT16 control, VIP_UINT16 segments) {
         send.descriptor.CS.Control = control;
@@ -123,6 +125,7 @@ private:
     Nic& nic_;
     Peer* peer_;
     VIP_MEM_HANDLE memory_;
+    const std::size_t eager_size_;
     VIP_VI_HANDLE vi_ = nullptr;
     VIP_CQ_HANDLE queue_ = nullptr;
     VIP_VI_ATTRIBUTES attributes_{};
