@@ -83,6 +83,12 @@ public:
     /// Of those taken, in their order.
     void give_back(std::uint32_t count) { tail_ += count; }
     std::uint32_t under_way() const { return head_ - tail_; }
+    /// Is the oldest one done, as far as the last look at the NIC told? Asking costs none.
+    bool has_done() const {
+        return head_ != tail_ &&
+               (__atomic_load_n(&sends_[tail_ % sends_max].descriptor.CS.Status, __ATOMIC_ACQUIRE) &
+                VIP_STATUS_DONE) != 0;
+    }
 
     // Receiving ---------------------------------------------------------------------------------
     /// The slot may take another message. Receives are posted several at a time.
