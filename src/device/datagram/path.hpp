@@ -103,7 +103,8 @@ struct Path : AckLink, WaitLink {
     Time largest_came{};
     /// The look from which on what came is acknowledged without an answer.
     std::uint64_t ack_look = 0;
-    Time ack_since{};  ///< when that was
+    Time ack_news{};   ///< when the last of it came
+    Time ack_since{};  ///< and the first
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
     /// What the last one named that left alone, until one that names as much is known to have come;

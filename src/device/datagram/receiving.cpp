@@ -268,6 +268,7 @@ void DatagramDevice::note_arrival(Path& path, std::uint32_t room, bool more, boo
         path.ack_since = now;
         ack_owed_.push_back(path);
     }
+    path.ack_news = now;
     path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
     path.ack_bytes += room;
     path.ack_now = path.ack_now || gap;
@@ -282,7 +283,7 @@ void DatagramDevice::acknowledge_in_time(Path& path) const {
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
-        if (look_ < path->ack_look) continue;
+        if (look_ < path->ack_look && now - path->ack_news < looks_take_max) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);
