@@ -83,9 +83,10 @@ struct Path : AckLink, WaitLink {
         std::uint32_t packets = 0;
         bool traffic = false;  ///< some asked for more than a sign of life
         bool longer = false;   ///< longer packets go through
-        bool sampled = false;  ///< `sample` is a round trip, `delay` the peer's part of it
+        bool sampled = false;  ///< `sample` is a round trip
         Duration sample{};
-        Duration delay{};
+        Duration delay{};  ///< of it the peer's part, at most
+        Duration late{};   ///< and ours
         std::uint64_t in_flight_before = 0;
         std::uint64_t largest = 0;
         std::uint64_t next = 0;
