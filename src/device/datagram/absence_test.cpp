@@ -61,13 +61,14 @@ TEST_F(Absence, a_queue_is_one_beside_absences) {
 }
 
 TEST_F(Absence, who_looks_seldom_acknowledges_with_the_next_look) {
-    a.send("a message");
+    ASSERT_EQ(a.send_run(std::string(2 * 600, 'm'), 600), 2U);
+    a.device->transmit(a.path);
+    a.device->notify();
     network.now = network.now + network.delay;
-    b.turn();
-    EXPECT_EQ(b.received.size(), 1U);
+    EXPECT_EQ(b.turn(), 2U);
     network.now = network.now + microseconds(5);
     b.turn();
-    EXPECT_EQ(network.sent_by(2), 0U) << "an answer may take it along";
+    EXPECT_EQ(network.sent_by(2), 0U) << "the rest is on its way";
     network.now = network.now + looks_take_max;
     b.turn();
     EXPECT_EQ(network.sent_by(2), 1U);
