@@ -26,6 +26,10 @@ constexpr std::uint64_t tx_order = FI_ORDER_SAS | FI_ORDER_SAW;
 /// VIA has one address space per region, makes the handles itself, and touches the pages.
 constexpr int rma_mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
+/// Inside a host a copy costs more than a question and its answer, between hosts less.
+constexpr std::size_t eager_size_shared = 16384;
+constexpr std::size_t eager_size_network = 65536;
+
 using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 
 struct Wish {
@@ -323,6 +327,12 @@ std::size_t transfer_size() {
     std::size_t wanted = transfer_size_max;
     if (fi_param_get_size_t(&provider, "max_transfer_size", &wanted) != 0) return transfer_size_max;
     return std::clamp(wanted, std::size_t{4096}, transfer_size_max);
+}
+
+std::size_t eager_size(bool in_shared_memory) {
+    std::size_t wanted = 0;
+    if (fi_param_get_size_t(&provider, "eager_size", &wanted) == 0) return wanted;
+    return in_shared_memory ? eager_size_shared : eager_size_network;
 }
 
 namespace {

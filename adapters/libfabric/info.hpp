@@ -20,6 +20,10 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 /// Parameter `max_transfer_size`: where RDMA is cut; otherwise as large as VIA allows.
 std::size_t transfer_size();
 
+/// Parameter `eager_size`: bytes of the longest message between endpoints for datagrams that is
+/// copied at its receiver; otherwise what measures best.
+std::size_t eager_size(bool in_shared_memory);
+
 /// Parameter `rdm`: endpoints for datagrams (rdm/) are offered to those who ask for FI_EP_RDM.
 bool offers_datagrams();
 

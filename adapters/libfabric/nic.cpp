@@ -2,6 +2,7 @@
 #include "nic.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "endpoint.hpp"
 
@@ -21,6 +22,7 @@ bool says_how_to_lock(const std::string& name) { return name.find(",pin=") != st
 
 int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
     std::unique_ptr<Nic> fresh(new Nic);
+    fresh->only_network_ = std::string_view(name).starts_with("udp");
     char why[256];
     VIP_RETURN code = VIP_INVALID_PARAMETER;
     if (!says_how_to_lock(name)) {
@@ -45,6 +47,10 @@ int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
 
 Nic::~Nic() {
     if (handle_ != nullptr) VipCloseNic(handle_);
+}
+
+bool Nic::has_shared_memory_to(const sockaddr_in& peer) const {
+    return !only_network_ && peer.sin_addr.s_addr == address(0).sin_addr.s_addr;
 }
 
 Address Nic::listener(const sockaddr_in& address) const {

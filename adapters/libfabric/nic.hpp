@@ -39,6 +39,8 @@ public:
     sockaddr_in address(std::uint16_t port) const {
         return socket_address(attributes_.LocalNicAddress, port);
     }
+    /// Otherwise what goes there is sent over the network.
+    bool has_shared_memory_to(const sockaddr_in& peer) const;
     Address listener(const sockaddr_in& address) const;
 
     // Memory ------------------------------------------------------------------------------------
@@ -61,6 +63,7 @@ private:
     VIP_NIC_ATTRIBUTES attributes_{};
     std::mutex memory_lock_;
     std::deque<Region> parked_;  ///< without rights, oldest first
+    bool only_network_ = false;  ///< its name says so
     bool parks_ = false;         ///< no page is locked, so a region that waits holds nothing
     std::mutex watch_lock_;
     std::unordered_map<VIP_VI_HANDLE, Endpoint*> watched_;

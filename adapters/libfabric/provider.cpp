@@ -89,6 +89,9 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "udp:eth0 (default: all, auto before shm before udp)");
     fi_param_define(&provider, "max_transfer_size", FI_PARAM_SIZE_T,
                     "bytes of one RDMA of the NIC; longer ones are cut (default: 1 GiB)");
+    fi_param_define(&provider, "eager_size", FI_PARAM_SIZE_T,
+                    "FI_EP_RDM: bytes of the longest message that is copied at its receiver, to "
+                    "65536 (default: 16384 in shared memory, 65536 between hosts)");
     fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
                     "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "
                     "(default: no)");

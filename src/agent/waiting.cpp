@@ -29,6 +29,9 @@ constexpr int polls_max = 10'000;
 constexpr std::int64_t steady_polls = 100;
 /// Fewer show nothing, in however short a time.
 constexpr std::int64_t steady_polls_min = 4;
+/// Periods without them after which it is believed that the program polls no more: it may have been
+/// waiting for a processor, which a leader that each packet wakes would only take away from it.
+constexpr int still_periods_max = 10;
 /// A leader that slept so long looks after the devices once, then sleeps for good.
 constexpr Duration before_long_sleep = milliseconds(10);
 
@@ -211,6 +214,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     const std::uint64_t polls = program_polls();
     const bool slept = sleep_on(waiter, bed, deadline);
     waiter.stands_by = program_polled(polls, begin);
+    waiter.still_periods = 0;
     if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
@@ -223,13 +227,21 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
 }
 
 /// As a leader sleeps while the program polls: not on the devices, where each frame would wake it
-/// to find that the program was quicker, but as the agent does, a period at a time.
+/// to find that the program was quicker, but as the agent does, a period at a time. Where the
+/// program did not poll for one it takes a turn instead, so that peers are answered.
 void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     serve_deadlines();
     const Time begin = now();
     const std::uint64_t polls = program_polls();
     sleep_on_own(waiter.word, earlier(deadline, begin + options_.period));
-    waiter.stands_by = program_polled(polls, begin);
+    if (static_cast<std::int64_t>(program_polls() - polls) >= steady_polls_min) {
+        waiter.still_periods = 0;
+        return;
+    }
+    waiter.stands_by = ++waiter.still_periods <= still_periods_max;
+    if (!nic_.try_take_turn()) return;
+    nic_.turn(now());
+    nic_.end_turn();
 }
 
 /// Has it polled steadily since it had polled so often, then? The few polls of one who only posts

@@ -175,7 +175,7 @@ struct AckRange {
 };
 struct Ack {
     std::uint64_t largest = 0;
-    std::uint32_t delay = 0;  ///< since the largest one arrived, in units of ack_delay_unit_ns
+    std::uint32_t delay = 0;  ///< since the largest one came, at most; ack_delay_unit_ns
     std::uint8_t count = 0;   ///< of ranges; not 0
     AckRange ranges[ack_ranges_max];
 };

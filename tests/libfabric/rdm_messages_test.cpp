@@ -2,6 +2,8 @@
 // Endpoints for datagrams: messages of all lengths find their receives.
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -46,7 +48,7 @@ TEST(DatagramInfo, WhatIsNotThereIsNotOffered) {
 TEST(Datagrams, OfEveryLengthBothWays) {
     Couple couple;
     for (const std::size_t length : {0UL, 1UL, 8UL, 1023UL, 1024UL, 1025UL, 16384UL, 16385UL,
-                                     100000UL, 1UL << 20, 5UL << 20}) {
+                                     65536UL, 65537UL, 100000UL, 1UL << 20, 5UL << 20}) {
         const auto sent = pattern(length, 3);
         for (const bool expected : {true, false}) {
             std::vector<std::byte> got(length + 1);
@@ -69,6 +71,44 @@ TEST(Datagrams, OfEveryLengthBothWays) {
         std::swap(couple.a, couple.b);
         std::swap(couple.to_a, couple.to_b);
     }
+}
+
+/// Without a receive, one that is copied at its receiver is done when it got there.
+TEST(Datagrams, LongerOnesAreCopiedOverTheNetworkThanInMemory) {
+    const char* const device = std::getenv("FI_VIA_DEVICE");
+    const std::size_t longest = std::string_view(device).starts_with("udp") ? 65536 : 16384;
+    Couple couple;
+    const auto bytes = pattern(longest + 1, 1);
+    std::vector<std::byte> got(longest + 1);
+    couple.a.send(couple.to_b, bytes.data(), longest, 1, 1, &couple.b);
+    EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(1));
+    couple.a.send(couple.to_b, bytes.data(), longest + 1, 2, 2, &couple.b);
+    for (int look = 0; look < 200; ++look) couple.b.read();
+    couple.a.expect_nothing();
+    for (const std::uintptr_t tag : {1U, 2U}) {
+        couple.b.post(got.data(), got.size(), tag, tag);
+        EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(tag));
+    }
+    EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(2));
+    EXPECT_EQ(got, bytes);
+}
+
+TEST(Datagrams, TheProgramMaySayHowLongOnesAreCopied) {
+    setenv("FI_VIA_EAGER_SIZE", "2000", 1);
+    Couple couple;
+    const auto bytes = pattern(2001, 1);
+    for (const std::size_t length : {2000UL, 2001UL})
+        couple.a.send(couple.to_b, bytes.data(), length, 1, length, &couple.b);
+    EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(2000));
+    couple.a.expect_nothing();
+    std::vector<std::byte> got(bytes.size());
+    for (int message = 0; message < 2; ++message) {
+        couple.b.post(got.data(), got.size(), 1, 1);
+        couple.b.completion(&couple.a);
+    }
+    EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(2001));
+    EXPECT_EQ(got, bytes);
+    unsetenv("FI_VIA_EAGER_SIZE");
 }
 
 TEST(Datagrams, DataGoesAlongAndInjectedOnesTellNothing) {

@@ -179,7 +179,7 @@ public:
 
     /// magic, version and port, packet, crossed, incarnation
     static std::vector<std::uint32_t> hello(std::uint32_t port) {
-        return {0x4d445256, 1 | port << 16, 16 + 16384, 0, 7, 0};
+        return {0x4d445256, 1 | port << 16, 16 + 65536, 0, 7, 0};
     }
     VIP_RETURN connect(Party& victim, const std::vector<std::uint32_t>& said) {
         VIP_RETURN code = VIP_NOT_DONE;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "info.hpp"
+#include "rdm/peer.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -13,6 +14,13 @@ constexpr std::size_t stride = packet_max + 112;
 static_assert(stride % 64 == 0);
 
 }  // namespace
+
+Connection::Connection(Nic& nic, Peer& peer)
+    : nic_(nic),
+      peer_(&peer),
+      memory_(nic.everything()),
+      eager_size_(std::min(eager_max, fabric::eager_size(nic.has_shared_memory_to(peer.address)))) {
+}
 
 int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
                      const VIP_VI_ATTRIBUTES* of_requester, std::unique_ptr<Connection>& answer) {

@@ -54,6 +54,8 @@ public:
     VIP_VI_HANDLE vi() const { return vi_; }
     VIP_CQ_HANDLE queue() const { return queue_; }
     std::size_t transfer_size() const { return attributes_.MaxTransferSize; }
+    /// Longer messages are offered.
+    std::size_t eager_size() const { return eager_size_; }
 
     // Sending -----------------------------------------------------------------------------------
     /// The next descriptor, or nullptr: all are under way. Fill it, then post() it.
@@ -81,6 +83,12 @@ public:
     /// Of those taken, in their order.
     void give_back(std::uint32_t count) { tail_ += count; }
     std::uint32_t under_way() const { return head_ - tail_; }
+    /// Is the oldest one done, as far as the last look at the NIC told? Asking costs none.
+    bool has_done() const {
+        return head_ != tail_ &&
+               (__atomic_load_n(&sends_[tail_ % sends_max].descriptor.CS.Status, __ATOMIC_ACQUIRE) &
+                VIP_STATUS_DONE) != 0;
+    }
 
     // Receiving ---------------------------------------------------------------------------------
     /// The slot may take another message. Receives are posted several at a time.
@@ -106,7 +114,7 @@ public:
 private:
     static constexpr std::uint32_t batch = 8;
 
-    Connection(Nic& nic, Peer& peer) : nic_(nic), peer_(&peer), memory_(nic.everything()) {}
+    Connection(Nic& nic, Peer& peer);
     static VIP_UINT32 length32(std::size_t length) { return static_cast<VIP_UINT32>(length); }
     static void set(Send& send, VIP_UINT16 control, VIP_UINT16 segments) {
         send.descriptor.CS.Control = control;
@@ -123,6 +131,7 @@ private:
     Nic& nic_;
     Peer* peer_;
     VIP_MEM_HANDLE memory_;
+    const std::size_t eager_size_;
     VIP_VI_HANDLE vi_ = nullptr;
     VIP_CQ_HANDLE queue_ = nullptr;
     VIP_VI_ATTRIBUTES attributes_{};

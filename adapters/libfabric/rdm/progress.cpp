@@ -144,9 +144,9 @@ void Endpoint::watch(Connection& connection) {
     watched_.push_back(&connection);
 }
 
-/// False: nobody waits for anything any more.
+/// False: nobody waits for anything any more. The look for receives was one for what is done, too.
 bool Endpoint::look_at(Connection& connection) {
-    reap(connection);
+    if (connection.has_done()) reap(connection);
     send_waiting(connection);
     return connection.waited_for != 0 || !connection.waiting.empty();
 }

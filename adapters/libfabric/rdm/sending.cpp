@@ -38,7 +38,7 @@ ssize_t Endpoint::send(const Sending& sending) {
         return not_connected(*peer);
     }
     if (sending.length <= inject_max && sending.may_copy) return send_copy(*connection, sending);
-    if (sending.length <= eager_max) return send_lent(*connection, sending);
+    if (sending.length <= connection->eager_size()) return send_lent(*connection, sending);
     return send_offer(*connection, sending);
 }
 

@@ -6,8 +6,9 @@
 
 namespace via::fabric::rdm {
 
-/// Longer messages are fetched by their receiver.
-inline constexpr std::size_t eager_max = 16384;
+/// What a receive has room for. Longer messages are fetched by their receiver, and some shorter
+/// ones (eager_size()).
+inline constexpr std::size_t eager_max = 65536;
 /// Receives that a connection has posted; so many messages may be on their way.
 inline constexpr std::uint32_t receives_max = 64;
 /// What a connection can have under way to the peer.

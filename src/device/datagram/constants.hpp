@@ -29,6 +29,12 @@ constexpr std::uint64_t looks_for_an_answer = 3;
 /// The same behind the frame of a message that goes on: nobody waits for half a message, and what
 /// follows is being filled.
 constexpr std::uint64_t looks_for_the_rest = 24;
+/// After so long one look in vain is enough: who shares his processor looks seldom, and his peers
+/// may be waiting meanwhile. Longer than that many looks take of one who does nothing else.
+constexpr Duration looks_take_max = microseconds(20);
+/// Who did not look for longer was away: what he then finds may have waited for him that long. Far
+/// less than what is taken for a queue.
+constexpr Duration absence_least = microseconds(50);
 /// Packets in which who leaves says what arrived: any may be lost, and nobody says it again.
 constexpr int last_acks = 3;
 

@@ -304,6 +304,8 @@ Time DatagramDevice::next_deadline() const {
 
 void DatagramDevice::arm(Sleep sleep) {
     settle();
+    // Whom a packet wakes was not away.
+    if (asleep_ && sleep == Sleep::awake) looked_at_ = port_->now();
     asleep_ = sleep != Sleep::awake;
     port_->arm(sleep);
 }

@@ -186,6 +186,7 @@ private:
 
     // Receiving (receiving.cpp)
     bool is_worth_a_look();
+    Time came_since(Time before);
     bool poll();
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
@@ -279,6 +280,9 @@ private:
     std::uint32_t looks_in_vain_ = 0;
     std::uint32_t looks_left_out_ = 0;
     Time looked_at_{};
+    Time left_ = Time::never();  ///< the last look before an absence whose packets are being read
+    Time returned_{};            ///< from it
+    Time came_{};                ///< not before that did what is being read come
     std::uint32_t interface_max_ = 0;  ///< datagram that our interface carried when we last looked
     struct FrameChunk {
         std::span<const std::byte> bytes;

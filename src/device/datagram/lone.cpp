@@ -23,7 +23,8 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
         return nullptr;
     ++totals_.datagrams;
     path->received.add_next();
-    path->largest_came = path->last_heard = now;
+    path->largest_came = came_;
+    path->last_heard = now;
     ++path->counts.packets_received;
     path->suspected_until = path->over_since = Time::never();
     path->replaced = false;

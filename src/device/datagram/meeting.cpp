@@ -370,7 +370,7 @@ void DatagramDevice::on_welcome(const Incoming& in, std::uint64_t connection, Ti
         return;
     const Duration since = now - path->hello_sent;
     if (path->hellos == 1) {
-        path->round_trip.add(since, {}, now);
+        path->round_trip.add(since, {}, {}, now);
     } else {
         path->round_trip.suppose(std::max(since, try_first));
     }

@@ -84,9 +84,10 @@ struct Path : AckLink, WaitLink {
         std::uint32_t packets = 0;
         bool traffic = false;  ///< some asked for more than a sign of life
         bool longer = false;   ///< longer packets go through
-        bool sampled = false;  ///< `sample` is a round trip, `delay` the peer's part of it
+        bool sampled = false;  ///< `sample` is a round trip
         Duration sample{};
-        Duration delay{};
+        Duration delay{};  ///< of it the peer's part, at most
+        Duration late{};   ///< and ours
         std::uint64_t in_flight_before = 0;
         std::uint64_t largest = 0;
         std::uint64_t next = 0;
@@ -104,7 +105,8 @@ struct Path : AckLink, WaitLink {
     Time largest_came{};
     /// The look from which on what came is acknowledged without an answer.
     std::uint64_t ack_look = 0;
-    Time ack_since{};  ///< when that was
+    Time ack_news{};   ///< when the last of it came
+    Time ack_since{};  ///< and the first
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
     /// What the last one named that left alone, until one that names as much is known to have come;

@@ -87,6 +87,8 @@ public:
 
     /// Takes up to datagrams.size() of them. Valid until release(), but for those in kept buffers.
     virtual std::size_t receive(std::span<Incoming> datagrams) = 0;
+    /// When the first of those that receive() gave last came; never(): that is not known.
+    virtual Time came() const { return Time::never(); }
     virtual void release() = 0;
     /// The buffer's bytes stay until let_go(). Calls nest by count. False: too many are kept.
     virtual bool keep(std::uint32_t buffer) = 0;

@@ -20,20 +20,40 @@ bool DatagramDevice::is_worth_a_look() {
     return ++looks_left_out_ % looks_left_out_max == 0;
 }
 
+/// Not before when did come what a look found, the one before which was at `before`? Behind an
+/// absence what waited is read by many looks: until one finds nothing, or they take as long as the
+/// absence did. Who cannot keep up is no absent.
+Time DatagramDevice::came_since(Time before) {
+    if (const Time told = port_->came(); !told.is_never()) return told;
+    if (asleep_) return looked_at_;  // whom it wakes
+    if (looked_at_ - before >= absence_least) {
+        left_ = before;
+        returned_ = looked_at_;
+    } else if (!left_.is_never() && looked_at_ - returned_ > returned_ - left_) {
+        left_ = Time::never();
+    }
+    return left_.is_never() ? looked_at_ : left_;
+}
+
 /// False: nothing came.
 bool DatagramDevice::poll() {
     VIA_ASSERT(ready_.empty());
     settle();
     if (!is_worth_a_look()) return false;
     if (burst_taken_) port_->release();
+    const Time before = looked_at_;
     const std::size_t count = port_->receive(incoming_);
     burst_taken_ = count != 0;
     looks_in_vain_ = burst_taken_ ? 0 : looks_in_vain_ + 1;
     ++look_;
     if (hands_over_ != 0)  // who posted many does so again, though not each time
         hands_over_before_ = std::max(std::exchange(hands_over_, 0), hands_over_before_ / 2);
-    if (!burst_taken_) return false;
+    if (!burst_taken_) {
+        left_ = Time::never();
+        return false;
+    }
     looked_at_ = port_->now();
+    came_ = came_since(before);
     for (std::size_t n = 0; n < count; ++n) {
         if (Path* const path = take_common(incoming_[n], looked_at_)) {
             n += take_run(*path, n, count);
@@ -247,7 +267,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         return;
     }
     const bool gap = !seen && path->received.add(number);
-    if (path->received.largest() == number) path->largest_came = now;
+    if (path->received.largest() == number) path->largest_came = came_;
     ++path->counts.packets_received;
     path->last_heard = now;
     path->suspected_until = path->over_since = Time::never();
@@ -270,6 +290,7 @@ void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool more, b
         path.ack_since = now;
         ack_owed_.push_back(path);
     }
+    path.ack_news = now;
     path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
     path.ack_bytes += room_of(length);
     path.ack_now = path.ack_now || gap;
@@ -284,7 +305,7 @@ void DatagramDevice::acknowledge_in_time(Path& path) const {
 void DatagramDevice::send_late_acks(Time now) {
     bool any = false;
     for (Path* path = ack_owed_.front(); path != nullptr; path = ack_owed_.next(*path)) {
-        if (look_ < path->ack_look) continue;
+        if (look_ < path->ack_look && now - path->ack_news < looks_take_max) continue;
         path->ack_now = any = true;
     }
     if (any) flush(now);
@@ -341,6 +362,7 @@ void DatagramDevice::hear(Path& path, const wire::Ack& ack, Time now) {
     path.timeouts = 0;
     path.probe_credit = 0;
     news.delay = microseconds(ack.delay);
+    news.late = now - came_;
     news.largest = path.sent.largest_acknowledged();
     news.next = path.sent.next_number();
     news.came = now;
@@ -351,7 +373,7 @@ void DatagramDevice::conclude(Path& path) {
     const Path::News& news = path.news;
     if (news.packets == 0) return;
     const Time now = news.came;
-    if (news.sampled) path.round_trip.add(news.sample, news.delay, now);
+    if (news.sampled) path.round_trip.add(news.sample, news.delay, news.late, now);
     Window::Acknowledged seen;
     seen.bytes = news.bytes;
     seen.packets = std::exchange(path.news.packets, 0);

@@ -13,7 +13,7 @@ void RoundTrip::suppose(Duration sample) {
     latest_ = sample;
 }
 
-void RoundTrip::add(Duration sample, Duration delay, Time now) {
+void RoundTrip::add(Duration sample, Duration delay, Duration late, Time now) {
     sample.ns = std::max<std::int64_t>(sample.ns, 1);
     if (now >= half_ends_) {
         const bool long_ago = now - half_ends_ >= Duration{round_trip_memory.ns / 2};
@@ -22,8 +22,10 @@ void RoundTrip::add(Duration sample, Duration delay, Time now) {
         half_ends_ = now + Duration{round_trip_memory.ns / 2};
     }
     least_now_ = std::min(least_now_, sample);
+    latest_ = std::max(Duration{sample.ns - delay.ns - late.ns}, least());
+    // Who was away will be again, and timers have to wait for him: RFC 9002, 5.3.
+    delay = std::min(delay, ack_delay_max);
     if (sample.ns - delay.ns >= least().ns) sample.ns -= delay.ns;
-    latest_ = sample;
     if (!known_) {  // RFC 6298, 2.2
         known_ = true;
         smoothed_ = sample;

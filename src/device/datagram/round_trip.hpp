@@ -9,12 +9,14 @@ class RoundTrip {
 public:
     /// What the other side of meeting suggests, until the first true sample.
     void suppose(Duration sample);
-    /// `delay`: what the peer says that it took to answer.
-    void add(Duration sample, Duration delay, Time now);
+    /// `delay`: what the peer may have taken to answer, as it says; `late`: how long the answer may
+    /// have waited for us.
+    void add(Duration sample, Duration delay, Duration late, Time now);
 
     bool known() const { return known_; }
     Duration smoothed() const { return smoothed_; }
     Duration deviation() const { return deviation_; }
+    /// The way's part of the last one, never below the least: who was away says nothing of it.
     Duration latest() const { return latest_; }
     /// Of the last 10 s, at least of the last five.
     Duration least() const { return least_now_ < least_before_ ? least_now_ : least_before_; }

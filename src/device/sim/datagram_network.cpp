@@ -230,7 +230,9 @@ std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
         data == nullptr || (host != nullptr && host->begin()->first < data->begin()->first) ? host
                                                                                             : data;
     if (first == nullptr) return nullptr;
-    std::unique_ptr<Datagram> datagram = std::move(first->extract(first->begin()).mapped());
+    auto arrived = first->extract(first->begin());
+    std::unique_ptr<Datagram> datagram = std::move(arrived.mapped());
+    datagram->came = arrived.key().first;
     datagram->to_host_port = first == host;
     if (datagram->is_trouble && datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
         told_unreachable_[{id, end_of(datagram->trouble.to)}].push_back(clock_.now());

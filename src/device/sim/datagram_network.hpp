@@ -38,6 +38,7 @@ struct Datagram {
     bool to_host_port = false;
     bool is_trouble = false;
     datagram::Trouble trouble{};
+    Time came{};  ///< once it has arrived
     // For those who watch
     SocketId sender = 0;
     bool genuine = true;  ///< not damaged, and not a double

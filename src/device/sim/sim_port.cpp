@@ -73,6 +73,7 @@ std::uint32_t SimPort::free_buffer() {
 
 std::size_t SimPort::receive(std::span<datagram::Incoming> datagrams) {
     settle();
+    if (!waiting_.empty()) came_ = waiting_.front()->came;
     std::size_t count = 0;
     for (; count < datagrams.size() && !waiting_.empty(); ++count) {
         Datagram& datagram = *waiting_.front();

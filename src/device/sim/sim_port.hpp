@@ -49,6 +49,7 @@ public:
     bool has_room() override { return now() >= full_until_; }
 
     std::size_t receive(std::span<datagram::Incoming> datagrams) override;
+    Time came() const override { return came_; }
     void release() override;
     bool keep(std::uint32_t buffer) override;
     void let_go(std::uint32_t buffer) override;
@@ -87,6 +88,7 @@ private:
     Time full_until_{};
     std::deque<std::unique_ptr<Datagram>> waiting_;  ///< arrived, not taken
     std::uint64_t waiting_bytes_ = 0;
+    Time came_ = Time::never();
     std::deque<datagram::Trouble> troubles_;
     std::vector<Buffer> buffers_;
     std::uint32_t kept_ = 0;  ///< buffers that are
