@@ -158,7 +158,8 @@ public:
 
     /// reserve(), filling and transmit() of one frame in one: 16 bytes of header as two words, and
     /// at most 40 bytes of payload. `alone`: it is the turn's only one, and notify() is in it, too.
-    /// Others are published, in their order, by notify() at the latest, which must follow.
+    /// Others are published, in their order, by the next transmit() on that path or by notify(),
+    /// which must follow, at the latest.
     /// The calls that notify() made; not_sent: nothing was done, it goes the way of others. Only
     /// where frames arrive by themselves (Capabilities::retransmits).
     static constexpr std::uint32_t not_sent = ~0U;

@@ -190,7 +190,10 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
         if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
             engine_.let_fetch(id, shape);
-        if (engine_.goes_direct()) publish();  // it must not overtake them (VIPL 4.15)
+        if (engine_.goes_direct()) {  // it must not overtake them (VIPL 4.15)
+            publish();
+            if (published_) device.transmit(path.local);  // small ones
+        }
         if (shape.header_length == 0) {
             engine_.carry_out(id);
             ++turn.frames;
