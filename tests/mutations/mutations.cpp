@@ -69,11 +69,11 @@ constexpr Broken table[] = {
     {datagram::Mutation::skip_cookie_check, 10, "state"},
     {datagram::Mutation::forget_probe_timeout, 120, "liveness"},
     // Both ends have to stand still, or the other one gives up first: seldom.
-    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 1205},
+    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 3540},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},
-    {engine::Mutation::complete_before_acknowledgement, 60, "exactly_once"},
+    {engine::Mutation::complete_before_acknowledgement, 60, "exactly_once", Worlds::datagram, 150},
     {engine::Mutation::acknowledge_before_placing, 20, "completion"},
     {engine::Mutation::ignore_receive_capacity, 20, "assertion"},
     {engine::Mutation::place_beyond_segment, 20, "bytes"},
