@@ -31,7 +31,8 @@ template <bool receive>
 /// the descriptor as far as all have it, and `control` is what was read of it.
 template <bool receive>
 [[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
-                                       memory::Region region, queue::ControlSegment control) {
+                                       const memory::Region& region,
+                                       queue::ControlSegment control) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
@@ -50,6 +51,20 @@ template <bool receive>
     } else {
         for (std::uint32_t n = 0; n < count; ++n) few[n] = queue::read(descriptor->segments[n]);
     }
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    // Libraries above VIA have their users' buffers in other regions than their descriptors.
+    if (count == 1 && few[0].handle != handle) {
+        const memory::Region of_buffer = memory_.look(few[0].handle);
+        queue::ControlSegment common = control;
+        if (receive) common.length = few[0].length;
+        const bool plain = engine::is_usable(tag, of_buffer) &&
+                           (receive ? engine::is_plain_receive(of_buffer, common, few[0])
+                                    : engine::is_plain_send(of_buffer, common, few[0],
+                                                            vi.attributes.transfer_length_max));
+        if (plain && work.post_plain(descriptor, handle, common, few[0],
+                                     limits_.descriptors_per_queue_max)) [[likely]]
+            return posted<receive>(vi);
+    }
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
                                        vi.reliable()};
     std::uint32_t fault = queue::status::format_error;
@@ -58,7 +73,6 @@ template <bool receive>
                         : engine::check_send(context, control, segments);
     if (receive && fault != 0) [[unlikely]]
         vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
-    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
     const Status status =
         work.post(descriptor, handle, control, segments, fault, limits_.descriptors_per_queue_max);
     if (status == Status::success) [[likely]]
@@ -83,20 +97,10 @@ template <bool receive>
         const queue::Segment segment = queue::read(descriptor->segments[0]);
         queue::ControlSegment common = control;
         if (receive) common.length = segment.length;
-        const auto plain_in = [&](const memory::Region& of_buffer) {
-            return receive ? engine::is_plain_receive(of_buffer, common, segment)
-                           : engine::is_plain_send(of_buffer, common, segment,
-                                                   vi.attributes.transfer_length_max);
-        };
-        // Libraries above VIA keep their descriptors apart from their users' buffers.
-        bool plain = false;
-        if (segment.handle == handle) {
-            plain = plain_in(region);
-        } else {
-            const memory::Region of_buffer = memory_.look(segment.handle);
-            plain = engine::is_usable(tag, of_buffer) && plain_in(of_buffer);
-        }
         queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+        const bool plain = receive ? engine::is_plain_receive(region, common, segment)
+                                   : engine::is_plain_send(region, common, segment,
+                                                           vi.attributes.transfer_length_max);
         if (plain && work.post_plain(descriptor, handle, common, segment,
                                      limits_.descriptors_per_queue_max)) [[likely]]
             return posted<receive>(vi);

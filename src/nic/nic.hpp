@@ -318,7 +318,7 @@ private:
     void fetch(Turn& turn);
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
-                    memory::Region region, queue::ControlSegment control);
+                    const memory::Region& region, queue::ControlSegment control);
     template <bool receive>
     Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>
