@@ -2,7 +2,6 @@
 // does. Watchdogs are generous; what they wait for comes within periods of the agent.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>

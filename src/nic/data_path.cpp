@@ -26,6 +26,23 @@ template <bool receive>
 
 }  // namespace
 
+/// With the queue's post_lock() held: posts the common descriptor, of one segment in `region`,
+/// which the VI may use. False: it is none.
+template <bool receive>
+[[gnu::always_inline]] inline bool Nic::post_plain(engine::Vi& vi, queue::Descriptor* descriptor,
+                                                   memory::MemoryHandle handle,
+                                                   queue::ControlSegment control,
+                                                   const queue::Segment& segment,
+                                                   const memory::Region& region) {
+    if (receive) control.length = segment.length;
+    const bool plain = receive ? engine::is_plain_receive(region, control, segment)
+                               : engine::is_plain_send(region, control, segment,
+                                                       vi.attributes.transfer_length_max);
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
+    return plain &&
+           work.post_plain(descriptor, handle, control, segment, limits_.descriptors_per_queue_max);
+}
+
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
 /// complete it at once, for its fault or the VI's state. Else why it was not posted. `region` holds
 /// the descriptor as far as all have it, and `control` is what was read of it.
@@ -51,18 +68,11 @@ template <bool receive>
     } else {
         for (std::uint32_t n = 0; n < count; ++n) few[n] = queue::read(descriptor->segments[n]);
     }
-    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
     // Libraries above VIA have their users' buffers in other regions than their descriptors.
     if (count == 1 && few[0].handle != handle) {
         const memory::Region of_buffer = memory_.look(few[0].handle);
-        queue::ControlSegment common = control;
-        if (receive) common.length = few[0].length;
-        const bool plain = engine::is_usable(tag, of_buffer) &&
-                           (receive ? engine::is_plain_receive(of_buffer, common, few[0])
-                                    : engine::is_plain_send(of_buffer, common, few[0],
-                                                            vi.attributes.transfer_length_max));
-        if (plain && work.post_plain(descriptor, handle, common, few[0],
-                                     limits_.descriptors_per_queue_max)) [[likely]]
+        if (engine::is_usable(tag, of_buffer) &&
+            post_plain<receive>(vi, descriptor, handle, control, few[0], of_buffer)) [[likely]]
             return posted<receive>(vi);
     }
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
@@ -73,6 +83,7 @@ template <bool receive>
                         : engine::check_send(context, control, segments);
     if (receive && fault != 0) [[unlikely]]
         vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
     const Status status =
         work.post(descriptor, handle, control, segments, fault, limits_.descriptors_per_queue_max);
     if (status == Status::success) [[likely]]
@@ -95,14 +106,7 @@ template <bool receive>
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
         const queue::Segment segment = queue::read(descriptor->segments[0]);
-        queue::ControlSegment common = control;
-        if (receive) common.length = segment.length;
-        queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-        const bool plain = receive ? engine::is_plain_receive(region, common, segment)
-                                   : engine::is_plain_send(region, common, segment,
-                                                           vi.attributes.transfer_length_max);
-        if (plain && work.post_plain(descriptor, handle, common, segment,
-                                     limits_.descriptors_per_queue_max)) [[likely]]
+        if (post_plain<receive>(vi, descriptor, handle, control, segment, region)) [[likely]]
             return posted<receive>(vi);
     }
     return post_any<receive>(vi, address, handle, region, control);

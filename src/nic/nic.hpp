@@ -317,6 +317,10 @@ private:
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
     template <bool receive>
+    bool post_plain(engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
+                    queue::ControlSegment control, const queue::Segment& segment,
+                    const memory::Region& region);
+    template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                     const memory::Region& region, queue::ControlSegment control);
     template <bool receive>

@@ -92,11 +92,8 @@ Buffers buffers{};
 void set_apart(World& world) {
     VIP_MEM_HANDLE handle = 0;
     OK(VipRegisterMem(world.nic, &buffers, sizeof buffers, nullptr, &handle));
-    for (VIP_DESCRIPTOR* const descriptor : {&world.room.send, &world.room.receive}) {
-        descriptor->DS[0].Local.Data.Address =
-            descriptor == &world.room.send ? &buffers.out : &buffers.in;
-        descriptor->DS[0].Local.Handle = handle;
-    }
+    world.fill(world.room.send, &buffers.out, handle);
+    world.fill(world.room.receive, &buffers.in, handle);
 }
 
 void pass_apart(World& world, std::uint64_t number) {
