@@ -52,6 +52,9 @@ std::vector<SuiteQuestion> suite_questions(bool quick) {
     ask("register", sizes("register", "4K,64K,1M,16M", "4K,1M"));
     compare("latency", sizes("latency", "8,512,4K,64K,1M", "8,64K"), "line two-copy cma");
     compare("bandwidth", sizes("bandwidth", "4K,64K,1M", "64K"), "ring cma");
+    // UCX's tool has one buffer.
+    compare("latency-reused", sizes("latency --reuse 100", "4K,64K,1M", "64K"), "");
+    compare("bandwidth-reused", sizes("bandwidth --reuse 100", "64K,1M", "64K"), "");
     compare("rate", words_of("rate --size 8"), "spsc");
     beside("rate-vectored", words_of("rate --size 8 --post-many 16"), "spsc plain");
     compare("latency-blocking", words_of("latency --wait block --size 8"), "futex");

@@ -72,12 +72,29 @@ TEST(Goals, WhoWaitsIsNotHeldAgainstWhoPolls) {
     EXPECT_EQ(row(goals_of({run}), "8 B by waiting calls, ahead", "near").other, "pipe 12 us");
 }
 
+TEST(Goals, LargeMessagesInOneBufferAreNotHeldAgainstThoseInTurn) {
+    via::report::Run run{
+        "latency",
+        {figure("shm", 2, true, "near", 65536), figure("mpich", 6, false, "near", 65536),
+         figure("ucx-tag", 1, false, "near", 65536), figure("shm", 2, true),
+         figure("ucx-tag", 1, false)},
+        {}};
+    for (std::size_t n = 0; n < run.figures.size(); ++n)
+        run.figures[n].question.emplace_back("reuse", n % 2 == 0 && n != 0 ? "100" : "null");
+    EXPECT_EQ(row(goals_of({run}), "64 KB one way, times", "near").other, "mpich 6 us");
+    run.figures[0].question.back().second = "100";
+    run.name = "latency-reused";
+    EXPECT_EQ(row(goals_of({run}), "64 KB one way in one buffer", "near").other, "ucx-tag 1 us");
+    run.name = "latency";
+    EXPECT_EQ(row(goals_of({run}), "8 B send/receive, ahead", "near").other, "ucx-tag 1 us");
+}
+
 TEST(Goals, TimesFasterReadsTheOtherWayRound) {
     const via::report::Run run{
         "latency",
         {figure("shm", 4, true, "far", 65536), figure("openmpi", 12, false, "far", 65536)},
         {}};
-    const GoalRow told = row(goals_of({run}), "64 KB one way", "far");
+    const GoalRow told = row(goals_of({run}), "64 KB one way, times", "far");
     EXPECT_DOUBLE_EQ(told.measured.value_or(0), 3);
     EXPECT_EQ(told.reached, Reached::yes);
 }
