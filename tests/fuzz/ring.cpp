@@ -1,8 +1,9 @@
-// The channel's rings over memory in which a hostile peer wrote whatever it liked: the reader, and
-// the writer whose room the peer gives back.
+// The channel's rings and mailbox over memory in which a hostile peer wrote whatever it liked: the
+// readers, and the writer whose room the peer gives back.
 #include <memory>
 #include <vector>
 
+#include "device/shm/in_order.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
 #include "input.hpp"
@@ -35,12 +36,15 @@ void read_anything(fuzz::Input& input) {
     Atomic<std::uint32_t> head{first};
     RingReader reader;
     reader.attach(ring.get(), slots, arena.get(), arena_bytes, &head, first);
+    const auto line = exactly<Slot>(1);
+    Mailbox mailbox;
+    mailbox.attach(line.get(), input.byte() % 2 == 0);
     volatile unsigned sink = 0;
     bool frames_out = false;
     while (!input.empty()) {
         const std::uint8_t step = input.byte();
         Slot& slot = ring[reader.position() & (slots - 1)];
-        switch (step % 6) {
+        switch (step % 9) {
             case 0: {  // any word anywhere
                 const std::uint32_t word = input.byte() % (slots * Slot::words_count);
                 ring[word / Slot::words_count].words[word % Slot::words_count].store(input.wide());
@@ -71,6 +75,27 @@ void read_anything(fuzz::Input& input) {
             }
             case 4:
                 if (frames_out) reader.release();
+                break;
+            case 5:  // the mailbox's next number, with anything beside it
+                line[0].words[0].store(std::uint64_t{input.word()} << 32 | (mailbox.count() + 1));
+                break;
+            case 6: {
+                const bool pending = is_pending(reader, mailbox);
+                const std::uint32_t before = reader.position() + mailbox.count();
+                Frame frames[4];
+                const auto few = std::span(frames).first(1 + input.byte() % 4);
+                const Arrival arrival = take_in_order(reader, mailbox, few, 0);
+                fuzz::require(arrival.count <= few.size(), "no more is taken than fits");
+                fuzz::require(pending || arrival.count == 0, "nothing comes of nothing");
+                fuzz::require(reader.position() + mailbox.count() - before == arrival.count,
+                              "what is taken counts");
+                for (const Frame& frame : few.first(arrival.count))
+                    fuzz::require(frame.length <= Frame::inline_max, "a header fits the frame");
+                frames_out = frames_out || arrival.count != 0;
+                break;
+            }
+            case 7:
+                if (mailbox.ours()) mailbox.put(1, 2, nullptr, 0, reader.position());
                 break;
             default:
                 reader.announce_due();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "checker.hpp"
+#include "device/shm/in_order.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
 #include "queue/completion_queue.hpp"
@@ -164,6 +165,89 @@ TEST(ShmRing, frames_published_together_arrive_like_others) {
                          if (n % 2 == 0) r.writer.publish_kept();
                          return true;
                      });
+}
+
+// A sender that alternates between its ring and the mailbox, and a receiver that answers by the
+// mailbox, so that the sender gets it back.
+struct Mailed {
+    static constexpr std::uint32_t slots = 4;
+    device::shm::Slot ring[slots]{};
+    device::shm::Slot line{};
+    std::byte arena[64]{};
+    std::uint64_t shadow[slots]{};
+    Atomic<std::uint32_t> head{0};
+    device::shm::RingWriter writer;
+    device::shm::RingReader reader;
+    device::shm::RingReader none;
+    device::shm::Slot nothing[slots]{};
+    Atomic<std::uint32_t> other_head{0};
+    device::shm::Mailbox ends[2];
+    std::uint64_t received = 0;
+    std::uint64_t answers = 0;
+
+    Mailed() {
+        constexpr std::uint32_t arena_bytes = 4 * device::shm::payload_max;
+        writer.attach(ring, slots, arena, arena_bytes, shadow, &head);
+        reader.attach(ring, slots, arena, arena_bytes, &head);
+        none.attach(nothing, slots, arena, arena_bytes, &other_head);
+        ends[0].attach(&line, true);
+        ends[1].attach(&line, false);
+    }
+    void mail(device::shm::Mailbox& from, std::uint64_t number, std::uint32_t position) {
+        from.put(number, number, reinterpret_cast<const std::byte*>(&number), 8, position);
+    }
+    void send(std::uint64_t number, bool by_mailbox) {
+        if (by_mailbox && ends[0].ours()) return mail(ends[0], number, writer.published());
+        const auto* bytes = reinterpret_cast<const std::byte*>(&number);
+        VIA_MODEL_CHECK(writer.put(number, number, bytes, 8));
+    }
+    /// Takes what is there, which is next. Whether anything came.
+    bool receive() {
+        device::Frame frames[2];
+        const auto arrival = device::shm::take_in_order(reader, ends[1], frames, 0);
+        VIA_MODEL_CHECK(arrival.why != device::shm::RingReader::Take::lie);
+        for (std::size_t n = 0; n < arrival.count; ++n) {
+            ++received;
+            for (int at = 0; at < 24; at += 8)
+                VIA_MODEL_CHECK(static_cast<std::uint64_t>(frames[n].bytes[at]) == received);
+        }
+        return arrival.count != 0;
+    }
+    void hear() {
+        device::Frame frame;
+        if (device::shm::take_in_order(none, ends[0], {&frame, 1}, 0).count != 0) ++answers;
+    }
+};
+
+void keep_order(const char* name, bool (*by_mailbox)(std::uint64_t)) {
+    const Program<Mailed> program{name,
+                                  {[by_mailbox](Mailed& m) {
+                                       for (std::uint64_t n = 1; n <= 4; ++n) {
+                                           m.send(n, by_mailbox(n));
+                                           m.hear();
+                                       }
+                                   },
+                                   [](Mailed& m) {
+                                       for (int looks = 0; looks < 3; ++looks) {
+                                           m.receive();
+                                           if (m.ends[1].ours()) m.mail(m.ends[1], 7, 0);
+                                       }
+                                   }},
+                                  [](Mailed& m) {
+                                      while (m.receive()) {
+                                      }
+                                      VIA_MODEL_CHECK(m.received == 4);
+                                  }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+TEST(ShmMailbox, a_frame_that_goes_before_one_of_the_ring_comes_before_it) {
+    keep_order("mailbox, then ring", [](std::uint64_t n) { return n % 2 == 1; });
+}
+
+TEST(ShmMailbox, a_frame_that_goes_behind_those_of_the_ring_comes_behind_them) {
+    keep_order("ring, then mailbox", [](std::uint64_t n) { return n % 2 == 0; });
 }
 
 // The sleeper waits on the peer's wake word, which only the peer writes (Channel::wake,

@@ -93,6 +93,14 @@ int Attacker::make_memory(const Offer& offer) {
     return file;
 }
 
+int Attacker::make_mailbox(const Offer& offer) {
+    const int file = keep(memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const std::size_t bytes = offer.bytes != 0 ? offer.bytes : shm::mailbox_bytes;
+    require_call(ftruncate(file, static_cast<off_t>(bytes)) == 0, "ftruncate");
+    if (offer.seals != 0) require_call(fcntl(file, F_ADD_SEALS, offer.seals) == 0, "F_ADD_SEALS");
+    return file;
+}
+
 shm::Hello Attacker::hello() const {
     return shm::make_hello(layout, host_address(), shm::make_nic_name(getpid(), 0xBAD));
 }
@@ -157,7 +165,7 @@ bool Attacker::hung_up() const {
 
 void Attacker::enter(Where where) {
     require(dial(), "the victim's socket can be reached", where);
-    require(greet(hello(), {make_memory()}), "the greeting is sent", where);
+    require(greet(hello(), {make_memory(), make_mailbox()}), "the greeting is sent", where);
     const std::vector<std::byte> answer = hear();
     shm::Hello greeting;
     require(answer.size() == sizeof greeting && victim_memory_ >= 0, "the victim greets back",

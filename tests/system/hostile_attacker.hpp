@@ -43,6 +43,7 @@ public:
     /// A descriptor that lives as long as the attacker.
     int keep(int descriptor);
     int make_memory(const Offer& offer = {});
+    int make_mailbox(const Offer& offer = {});
     shm::Hello hello() const;
     bool say(const void* bytes, std::size_t length, const std::vector<int>& descriptors = {});
     bool greet(const shm::Hello& hello, const std::vector<int>& descriptors) {

@@ -120,7 +120,9 @@ const Lie lies[] = {
      },
      "its socket said something unknown"},
     {"second_greeting",
-     [](Attacker& attacker) { attacker.greet(attacker.hello(), {attacker.make_memory()}); },
+     [](Attacker& attacker) {
+         attacker.greet(attacker.hello(), {attacker.make_memory(), attacker.make_mailbox()});
+     },
      "its socket said something unknown"},
     {"wakes_without_end",
      [](Attacker& attacker) {

@@ -24,14 +24,21 @@ std::function<void(Attacker&)> greeting(std::function<void(shm::Hello&)> change)
     return [change](Attacker& attacker) {
         shm::Hello hello = attacker.hello();
         change(hello);
-        attacker.greet(hello, {attacker.make_memory()});
+        attacker.greet(hello, {attacker.make_memory(), attacker.make_mailbox()});
     };
 }
 
 /// A proper greeting with improper memory.
 std::function<void(Attacker&)> memory(const Offer& offer) {
     return [offer](Attacker& attacker) {
-        attacker.greet(attacker.hello(), {attacker.make_memory(offer)});
+        attacker.greet(attacker.hello(), {attacker.make_memory(offer), attacker.make_mailbox()});
+    };
+}
+
+/// With proper memory and an improper mailbox.
+std::function<void(Attacker&)> mailbox(const Offer& offer) {
+    return [offer](Attacker& attacker) {
+        attacker.greet(attacker.hello(), {attacker.make_memory(), attacker.make_mailbox(offer)});
     };
 }
 
@@ -39,7 +46,7 @@ std::function<void(Attacker&)> header(std::function<void(shm::Control&)> change)
     return [change](Attacker& attacker) {
         const int file = attacker.make_memory();
         change(attacker.control());
-        attacker.greet(attacker.hello(), {file});
+        attacker.greet(attacker.hello(), {file, attacker.make_mailbox()});
     };
 }
 
@@ -74,7 +81,7 @@ const Lie lies[] = {
     {"short",
      [](Attacker& attacker) {
          const shm::Hello hello = attacker.hello();
-         attacker.say(&hello, sizeof hello - 1, {attacker.make_memory()});
+         attacker.say(&hello, sizeof hello - 1, {attacker.make_memory(), attacker.make_mailbox()});
      },
      "not a greeting"},
     {"long",
@@ -82,17 +89,27 @@ const Lie lies[] = {
          std::byte bytes[4096] = {};
          const shm::Hello hello = attacker.hello();
          std::memcpy(bytes, &hello, sizeof hello);
-         attacker.say(bytes, sizeof bytes, {attacker.make_memory()});
+         attacker.say(bytes, sizeof bytes, {attacker.make_memory(), attacker.make_mailbox()});
      },
      "not a greeting"},
     {"one_byte", [](Attacker& attacker) { attacker.say("x", 1); }, "first message is too short"},
     {"no_descriptor", [](Attacker& attacker) { attacker.greet(attacker.hello(), {}); },
-     "exactly one descriptor"},
-    {"two_descriptors",
+     "exactly two descriptors"},
+    {"one_descriptor",
+     [](Attacker& attacker) { attacker.greet(attacker.hello(), {attacker.make_memory()}); },
+     "exactly two descriptors"},
+    {"three_descriptors",
      [](Attacker& attacker) {
-         attacker.greet(attacker.hello(), {attacker.make_memory(), attacker.make_memory()});
+         attacker.greet(attacker.hello(),
+                        {attacker.make_memory(), attacker.make_mailbox(), attacker.make_mailbox()});
      },
-     "exactly one descriptor"},
+     "exactly two descriptors"},
+    {"mailbox_unsealed", mailbox({.seals = 0}), "not sealed"},
+    {"mailbox_may_shrink", mailbox({.seals = F_SEAL_GROW | F_SEAL_SEAL}), "not sealed"},
+    {"mailbox_too_small", mailbox({.bytes = 64}), "another size than announced"},
+    {"mailbox_too_large", mailbox({.bytes = 1U << 20}), "another size than announced"},
+    {"mailbox_that_cannot_be_written", mailbox({.seals = Offer{}.seals | F_SEAL_FUTURE_WRITE}),
+     "cannot map a mailbox"},
     {"twenty_descriptors",
      [](Attacker& attacker) {
          attacker.greet(attacker.hello(), std::vector<int>(20, attacker.make_memory()));
@@ -113,28 +130,36 @@ const Lie lies[] = {
          int ends[2];
          require_call(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
          attacker.keep(ends[1]);
-         attacker.greet(attacker.hello(), {attacker.keep(ends[0])});
+         attacker.greet(attacker.hello(), {attacker.keep(ends[0]), attacker.make_mailbox()});
      },
      "not sealed"},
-    {"socket", [](Attacker& attacker) { attacker.greet(attacker.hello(), {attacker.socket()}); },
+    {"socket",
+     [](Attacker& attacker) {
+         attacker.greet(attacker.hello(), {attacker.socket(), attacker.make_mailbox()});
+     },
      "not sealed"},
     {"device",
-     [](Attacker& attacker) { attacker.greet(attacker.hello(), {null_device(attacker)}); },
+     [](Attacker& attacker) {
+         attacker.greet(attacker.hello(), {null_device(attacker), attacker.make_mailbox()});
+     },
      "not sealed"},
     {"directory",
      [](Attacker& attacker) {
-         attacker.greet(attacker.hello(), {attacker.keep(open("/", O_RDONLY | O_CLOEXEC))});
+         attacker.greet(attacker.hello(),
+                        {attacker.keep(open("/", O_RDONLY | O_CLOEXEC)), attacker.make_mailbox()});
      },
      "not sealed"},
     {"file",
      [](Attacker& attacker) {
          attacker.greet(attacker.hello(),
-                        {attacker.keep(open("/proc/self/exe", O_RDONLY | O_CLOEXEC))});
+                        {attacker.keep(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)),
+                         attacker.make_mailbox()});
      },
      "not sealed"},
     {"path_descriptor",
      [](Attacker& attacker) {
-         attacker.greet(attacker.hello(), {attacker.keep(open("/", O_PATH | O_CLOEXEC))});
+         attacker.greet(attacker.hello(),
+                        {attacker.keep(open("/", O_PATH | O_CLOEXEC)), attacker.make_mailbox()});
      },
      "not sealed"},
 };
@@ -196,15 +221,18 @@ TEST(HalfAGreeting, PeersThatLeaveHalfWay) {
                 shutdown(attacker->socket(), SHUT_RD);
                 break;
             case 3:
-                attacker->greet(attacker->hello(), {attacker->make_memory()});
+                attacker->greet(attacker->hello(),
+                                {attacker->make_memory(), attacker->make_mailbox()});
                 break;
             case 4:
-                attacker->greet(attacker->hello(), {attacker->make_memory()});
+                attacker->greet(attacker->hello(),
+                                {attacker->make_memory(), attacker->make_mailbox()});
                 shutdown(attacker->socket(), SHUT_RDWR);
                 break;
             default:
                 shutdown(attacker->socket(), SHUT_RD);
-                attacker->greet(attacker->hello(), {attacker->make_memory()});
+                attacker->greet(attacker->hello(),
+                                {attacker->make_memory(), attacker->make_mailbox()});
         }
         stage.expect_undisturbed();
     }
@@ -217,7 +245,8 @@ TEST(HalfAGreeting, ManyComeAndGo) {
     for (int n = 0; n < 2000; ++n) {
         const auto attacker = stage.attacker();
         if (!attacker->dial()) continue;  // its queue is full
-        if (n % 3 == 1) attacker->greet(attacker->hello(), {attacker->make_memory()});
+        if (n % 3 == 1)
+            attacker->greet(attacker->hello(), {attacker->make_memory(), attacker->make_mailbox()});
         if (n % 100 == 0) stage.expect_undisturbed();
     }
     stage.expect_undisturbed();

@@ -24,6 +24,7 @@ Channel::Channel(PathId own_path, Introduction introduction, OneCopy one_copy)
                   shadow_.get(), &peer_->head);
     reader.attach(peer.ring(), peer.layout().ring_slots, peer.arena(), peer.layout().arena_bytes,
                   &own_->head);
+    mailbox.attach(peer_info.mailbox.line(), !peer_info.accepted);
 }
 
 namespace {
@@ -63,10 +64,10 @@ WakeWord Channel::wake_word() {
 }
 
 void Channel::judge_wake() {
-    const std::uint32_t position = reader.position();
+    const std::uint32_t frames = frames_taken();
     const std::uint32_t room = writer.peer_head();
-    const bool news = position != seen_position_ || room != seen_room_ || reader.pending();
-    seen_position_ = position;
+    const bool news = frames != seen_taken_ || room != seen_room_ || pending();
+    seen_taken_ = frames;
     seen_room_ = room;
     if (!news) ++wakes_useless;
 }

@@ -10,6 +10,8 @@
 #include "device/device.hpp"
 #include "device/grants.hpp"
 #include "device/shm/copy_choice.hpp"
+#include "device/shm/in_order.hpp"
+#include "device/shm/mailbox.hpp"
 #include "device/shm/memory.hpp"
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
@@ -22,6 +24,7 @@ namespace via::device::shm {
 struct Introduction {
     OwnMemory own;
     PeerMemory peer;
+    MailboxMemory mailbox;
     Descriptor socket;
     Descriptor process;  ///< the peer's pidfd; invalid: our own process, or none to be had
     HostAddress address;
@@ -61,6 +64,11 @@ public:
     /// Ends the sleep that `word` tells of, once. Adds to `calls`; false: try again later.
     bool wake(System& system, std::uint32_t word, std::uint32_t& calls);
 
+    /// There is a frame that can be taken.
+    bool pending() const { return is_pending(reader, mailbox); }
+    /// Grows by each frame taken; by those sent to the mailbox, too. Modulo 2^32.
+    std::uint32_t frames_taken() const { return reader.position() + mailbox.count(); }
+
     /// The word that changes when the peer wakes us. Counts wakes that had nothing to show.
     WakeWord wake_word();
     /// The peer's word of a grant to us.
@@ -83,6 +91,7 @@ public:
     bool timed = false;  ///< what is published next completes a message that `copies` times
     Channel* next_taken = nullptr;
     Channel* next_touched = nullptr;
+    Mailbox mailbox;
 
 private:
     Control* own_;
@@ -90,7 +99,7 @@ private:
     std::uint32_t woken_word_ = 0;  ///< the peer's sleep that we have ended already
 
 public:
-    std::uint32_t drain_from = 0;  ///< reader position when the peer went
+    std::uint32_t drain_from = 0;  ///< frames_taken() when the peer went
     alignas(64) RingWriter writer;
     StoreChoice stores;
     CopyChoice copies;
@@ -109,7 +118,7 @@ public:
 private:
     std::uint32_t wakes_ = 0;       ///< our wakes word; shared memory is never read back
     std::uint32_t seen_wakes_ = 0;  ///< the peer's wakes word, last time
-    std::uint32_t seen_position_ = 0;
+    std::uint32_t seen_taken_ = 0;
     std::uint32_t seen_room_ = 0;
     std::unique_ptr<std::uint64_t[]> shadow_;
 };

@@ -75,6 +75,9 @@ Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& l
     auto memory = OwnMemory::create(*system_, layout);
     if (!memory) return std::unexpected(from(memory.error()));
     introduction_.own = std::move(*memory);
+    auto mailbox = MailboxMemory::create(*system_);
+    if (!mailbox) return std::unexpected(from(mailbox.error()));
+    introduction_.mailbox = std::move(*mailbox);
     if (auto sent = send_hello(ours, rendezvous.name()); !sent) {
         return std::unexpected(sent.error());
     }
@@ -119,9 +122,11 @@ std::expected<void, Breakdown> Handshake::watch_process() {
 std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& ours,
                                                      const std::string& name) {
     const Hello hello = make_hello(introduction_.own.layout(), ours, name);
+    const int attached[] = {introduction_.own.descriptor(), introduction_.mailbox.descriptor()};
     const int error = send_message(*system_, socket(), std::as_bytes(std::span(&hello, 1)),
-                                   introduction_.own.descriptor());
+                                   std::span(attached).first(accepted() ? 1 : 2));
     introduction_.own.close_descriptor();
+    introduction_.mailbox.close_descriptor();
     if (error == 0) return {};
     if (means_gone(error)) return nobody_there();
     return std::unexpected(from(failure("cannot greet the peer (sendmsg)", error).error()));
@@ -158,9 +163,10 @@ Handshake::Step Handshake::consider(std::span<const std::byte> message,
     if (auto checked = check_address(*hello, rendezvous); !checked) {
         return std::unexpected(checked.error());
     }
-    if (descriptors.size() != 1) {
+    if (descriptors.size() != (accepted() ? 2 : 1)) {
         return std::unexpected(
-            turn_away(Refusal::memory, "it did not attach exactly one descriptor"));
+            turn_away(Refusal::memory, accepted() ? "it did not attach exactly two descriptors"
+                                                  : "it did not attach exactly one descriptor"));
     }
     auto peer = PeerMemory::map(*system_, descriptors[0], {hello->ring_slots, hello->arena_bytes});
     if (!peer) {
@@ -169,6 +175,12 @@ Handshake::Step Handshake::consider(std::span<const std::byte> message,
     }
     introduction_.peer = std::move(*peer);
     if (!accepted()) return Progress::introduced;
+    auto mailbox = MailboxMemory::map(*system_, descriptors[1]);
+    if (!mailbox) {
+        refuse(to_refusal(mailbox.error().status), mailbox.error().text);
+        return std::unexpected(from(mailbox.error()));
+    }
+    introduction_.mailbox = std::move(*mailbox);
     // Only a name whose process the kernel confirms may serve later connections to it.
     int pid = 0;
     const std::string name(hello->name, hello->name_length);

@@ -1,6 +1,6 @@
-// What two NICs say to each other on their Unix socket: a greeting each, with the memory as an
-// attached descriptor; or a refusal; later segments; and at the end perhaps a goodbye. Everything
-// else on that socket is one-byte wake-ups. Pure functions over bytes: no system call here.
+// What two NICs say to each other on their Unix socket: a greeting each, with memory attached as
+// descriptors; or a refusal; later segments; and at the end perhaps a goodbye. Everything else on
+// that socket is one-byte wake-ups. Pure functions over bytes: no system call here.
 #pragma once
 
 #include <cstddef>

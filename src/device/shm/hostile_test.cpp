@@ -117,6 +117,33 @@ TEST_F(ShmHostile, UnacceptableMemoryIsRefused) {
     EXPECT_TRUE(node.events.empty());
 }
 
+TEST_F(ShmHostile, AnUnacceptableMailboxIsRefused) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    for (int what = 0; what < 7; ++what) {
+        Liar liar(directory);
+        ASSERT_TRUE(liar.connect(node->name()));
+        const Hello hello = liar.hello();
+        const int memory = liar.make_memory();
+        Liar::MemoryOptions options;
+        if (what == 0) options.seals = 0;
+        if (what == 1) options.seals = F_SEAL_GROW | F_SEAL_SEAL;
+        if (what == 2) options.bytes = mailbox_bytes - 1;
+        if (what == 3) options.bytes = 2 * mailbox_bytes;
+        // Nobody can write it.
+        if (what == 4) options.seals |= F_SEAL_FUTURE_WRITE;
+        std::vector<int> attached{memory, liar.make_mailbox(options)};
+        if (what == 5) attached.pop_back();
+        if (what == 6) attached.back() = ends[0];
+        liar.send_bytes(&hello, sizeof hello, attached);
+        node.turn();
+        EXPECT_EQ(heard(liar), what == 4 ? Refusal::resources : Refusal::memory) << what;
+        EXPECT_TRUE(liar.hung_up()) << what;
+    }
+    EXPECT_TRUE(node.events.empty());
+    for (const int fd : ends) ::close(fd);
+}
+
 TEST_F(ShmHostile, MoreDescriptorsThanWeTakeDoNotStay) {
     Liar liar(directory);
     ASSERT_TRUE(liar.connect(node->name()));
@@ -399,6 +426,51 @@ TEST_F(ShmHostile, WhoHangsUpAndGoesOnWritingIsHeardForOneRingAtMost) {
     EXPECT_LE(position, 1024U + 64U);
 }
 
+TEST_F(ShmHostile, WhoHangsUpAndGoesOnWritingByTheMailboxIsHeardForNoLonger) {
+    Liar liar(directory);
+    const PathId path = enter(liar);
+    ::close(liar.socket);
+    liar.socket = -1;
+    node.turn();
+    Frame frames[16];
+    std::uint32_t number = 0;
+    for (int i = 0; i < 10000 && !node.has(PathEventKind::down); ++i) {
+        liar.mailbox->words[0].store(std::uint64_t{24} << 32 | ++number);
+        EXPECT_LE(node->receive(frames), 1U);
+        node->release();
+        node.turn();
+    }
+    expect_down(path);
+    EXPECT_GT(number, 1000U) << "it was heard";
+    EXPECT_LE(number, 1024U + 8U);
+}
+
+TEST_F(ShmHostile, LiesInTheMailbox) {
+    Frame frames[16];
+    {
+        Liar liar(directory);
+        const PathId path = enter(liar);
+        // Behind frames that do not come: what is in the ring is heard all the same, and who
+        // sleeps is not kept awake.
+        liar.mailbox->words[0].store(std::uint64_t{500} << 40 | std::uint64_t{24} << 32 | 1);
+        EXPECT_EQ(node->receive(frames), 0U);
+        EXPECT_FALSE(node->has_work());
+        publish(liar, 0, 8);
+        EXPECT_TRUE(node->has_work());
+        EXPECT_EQ(node->receive(frames), 1U);
+        node->release();
+        EXPECT_EQ(node->receive(frames), 0U);
+        node.turn();
+        EXPECT_FALSE(node.has(PathEventKind::down));
+        // Longer than a line.
+        liar.mailbox->words[0].store(std::uint64_t{57} << 32 | 1);
+        EXPECT_EQ(node->receive(frames), 0U);
+        expect_down(path);
+        EXPECT_TRUE(node.reported("out of bounds"));
+        EXPECT_TRUE(liar.hung_up());
+    }
+}
+
 TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
     Random random(20);
     for (int round = 0; round < 200; ++round) {
@@ -493,7 +565,7 @@ protected:
 TEST_F(ShmHostileListener, MayAlsoBeHonest) {
     Liar liar(directory);
     begin(liar);
-    liar.greet(make_hello(liar.layout, test_address(), name), liar.make_memory());
+    liar.greet_back(make_hello(liar.layout, test_address(), name), liar.make_memory());
     node.turn();
     ASSERT_TRUE(node.has(PathEventKind::resolved));
     const PathId path = node.events[0].path;
@@ -519,7 +591,7 @@ TEST_F(ShmHostileListener, LiesInTheAnswer) {
         if (what == 4) {
             liar.send_bytes(&hello, 50, {memory});
         } else {
-            liar.greet(hello, memory);
+            liar.greet_back(hello, memory);
         }
         expect_unresolved(Status::not_reachable);
         EXPECT_FALSE(node.reports.empty());

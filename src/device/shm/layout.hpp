@@ -1,6 +1,7 @@
-// What lies where in the memory that one side of a channel creates. Only its creator writes it;
-// the peer maps it read-only. The creator never reads it back: all it needs to know is kept in
-// private memory, so whoever managed to write here would deceive nobody but the reading peer.
+// What lies where in the memory that one side of a channel creates. Only its creator writes it; the
+// peer maps it read-only. The creator never reads it back: all it needs to know is kept in private
+// memory, so whoever managed to write here would deceive nobody but the reading peer. The mailbox
+// lies elsewhere: both write it.
 #pragma once
 
 #include <bit>
@@ -14,7 +15,7 @@
 namespace via::device::shm {
 
 constexpr std::uint64_t channel_magic = 0x314D48532D414956ULL;  // "VIA-SHM1", little endian
-constexpr std::uint32_t channel_version = 2;
+constexpr std::uint32_t channel_version = 3;
 /// Features we know, and those without which we do not talk. None so far.
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
@@ -76,6 +77,9 @@ struct Layout {
     }
     constexpr std::size_t bytes() const { return arena_offset() + arena_bytes; }
 };
+
+/// Of the mailbox's memory: a page.
+constexpr std::size_t mailbox_bytes = 4096;
 
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(Slot) == 64 && alignof(Slot) == 64);

@@ -146,4 +146,36 @@ Outcome<PeerMemory> PeerMemory::map(System& system, int fd, const Layout& layout
     return memory;
 }
 
+Outcome<MailboxMemory> MailboxMemory::create(System& system) {
+    Descriptor fd(system, create_memfd(system));
+    if (!fd.valid()) return failure("cannot create a mailbox (memfd_create)", errno);
+    if (system.ftruncate(fd.get(), static_cast<off_t>(mailbox_bytes)) < 0) {
+        return failure("cannot size a mailbox (ftruncate)", errno);
+    }
+    if (system.add_seals(fd.get(), seals_needed) < 0) {
+        return failure("cannot seal a mailbox (fcntl F_ADD_SEALS)", errno);
+    }
+    auto memory = map_checked(system, fd.get());
+    if (memory) memory->descriptor_ = std::move(fd);
+    return memory;
+}
+
+Outcome<MailboxMemory> MailboxMemory::map(System& system, int fd) {
+    if (auto checked = check_peer_memory(system, fd, mailbox_bytes); !checked) {
+        return std::unexpected(checked.error());
+    }
+    return map_checked(system, fd);
+}
+
+Outcome<MailboxMemory> MailboxMemory::map_checked(System& system, int fd) {
+    void* data = system.mmap(mailbox_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+    if (data == MAP_FAILED) return failure("cannot map a mailbox (mmap)", errno);
+    MailboxMemory memory;
+    memory.mapping_ = Mapping(system, static_cast<std::byte*>(data), mailbox_bytes);
+    if (system.madvise(data, mailbox_bytes, MADV_DONTFORK) < 0) {
+        return failure("cannot keep a mailbox from children (madvise)", errno);
+    }
+    return memory;
+}
+
 }  // namespace via::device::shm

@@ -89,4 +89,24 @@ private:
     Mapping mapping_;
 };
 
+/// The mailbox's line, which both sides write. Who comes makes it, who is come to maps it.
+class MailboxMemory {
+public:
+    MailboxMemory() = default;
+    static Outcome<MailboxMemory> create(System& system);
+    /// After the checks that PeerMemory::map makes. The descriptor stays the caller's.
+    static Outcome<MailboxMemory> map(System& system, int fd);
+
+    Slot* line() const { return reinterpret_cast<Slot*>(mapping_.data()); }
+    /// Of what was created, to send to the peer. Valid until closed.
+    int descriptor() const { return descriptor_.get(); }
+    void close_descriptor() { descriptor_.reset(); }
+
+private:
+    static Outcome<MailboxMemory> map_checked(System& system, int fd);
+
+    Mapping mapping_;
+    Descriptor descriptor_;
+};
+
 }  // namespace via::device::shm

@@ -38,6 +38,18 @@ TEST(ShmMemory, ThePeersDescriptorCannotBeMappedForWriting) {
     EXPECT_LT(::ftruncate(own->descriptor(), 0), 0);
 }
 
+TEST(ShmMemory, BothSidesWriteTheMailbox) {
+    auto made = MailboxMemory::create(System::real());
+    ASSERT_TRUE(made) << made.error().text;
+    auto mapped = MailboxMemory::map(System::real(), made->descriptor());
+    ASSERT_TRUE(mapped) << mapped.error().text;
+    made->line()->words[0].store(17);
+    EXPECT_EQ(mapped->line()->words[0].load(), 17U);
+    mapped->line()->words[7].store(18);
+    EXPECT_EQ(made->line()->words[7].load(), 18U);
+    EXPECT_LT(::ftruncate(made->descriptor(), 0), 0) << "it cannot be taken away";
+}
+
 TEST(ShmMemory, GivingBackTheArenaFreesPages) {
     auto own = OwnMemory::create(System::real(), layout);
     ASSERT_TRUE(own);

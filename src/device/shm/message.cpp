@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/assert.hpp"
+
 namespace via::device::shm {
 
 Message::~Message() {
@@ -36,20 +38,22 @@ int Message::receive(int socket) {
     return 0;
 }
 
-int send_message(System& system, int socket, std::span<const std::byte> bytes, int descriptor) {
+int send_message(System& system, int socket, std::span<const std::byte> bytes,
+                 std::span<const int> descriptors) {
     iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * descriptors_max)] = {};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
-    if (descriptor >= 0) {
+    if (!descriptors.empty()) {
+        VIA_ASSERT(descriptors.size() <= descriptors_max);
         header.msg_control = control;
-        header.msg_controllen = sizeof control;
+        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
         cmsghdr* attached = CMSG_FIRSTHDR(&header);
         attached->cmsg_level = SOL_SOCKET;
         attached->cmsg_type = SCM_RIGHTS;
-        attached->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(attached), &descriptor, sizeof descriptor);
+        attached->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(attached), descriptors.data(), descriptors.size_bytes());
     }
     ssize_t sent;
     do {

@@ -10,6 +10,9 @@
 
 namespace via::device::shm {
 
+/// The most that a message carries.
+constexpr std::size_t descriptors_max = 4;
+
 /// One received message. Descriptors that came with it are closed with it.
 class Message {
 public:
@@ -27,8 +30,6 @@ public:
     bool cut() const { return cut_; }
 
 private:
-    static constexpr std::size_t descriptors_max = 4;
-
     System& system_;
     alignas(8) std::byte bytes_[message_max];
     std::size_t length_ = 0;
@@ -37,8 +38,9 @@ private:
     bool cut_ = false;
 };
 
-/// Without waiting. `descriptor` is attached unless negative. errno, or 0.
-int send_message(System& system, int socket, std::span<const std::byte> bytes, int descriptor = -1);
+/// Without waiting, with `descriptors` attached. errno, or 0.
+int send_message(System& system, int socket, std::span<const std::byte> bytes,
+                 std::span<const int> descriptors = {});
 
 /// Tells the peer why it is left. If that cannot be sent, the closed socket says enough.
 void say_goodbye(System& system, int socket, std::string_view text);

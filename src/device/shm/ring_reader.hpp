@@ -58,6 +58,9 @@ public:
         return result;
     }
 
+    /// Takes back the last `count` of those just taken.
+    void untake(std::uint32_t count) { position_ -= count; }
+
     /// True when take() would not return `empty`.
     bool pending() const {
         peer_decision();

@@ -112,6 +112,11 @@ public:
     /// The next transmit() is the first since a frame came.
     bool answering() const { return answering_; }
 
+    /// A frame came from the peer, and the answer is not to be here.
+    void came() { answering_ = true; }
+    /// Nothing is reserved that is not published.
+    bool all_published() const { return reserved_ == published_; }
+
     /// Publishes all reserved frames in order. Returns false when there were none.
     bool transmit() {
         if (kept_ != 0) [[unlikely]]

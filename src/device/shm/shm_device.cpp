@@ -96,8 +96,11 @@ std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_
                                     const std::byte* payload, std::uint32_t length, bool alone) {
     Channel& channel = *table_[path];
     if (!alone) return keep_small(channel, low, high, payload, length);
-    if (!channel.writer.put(low, high, payload, length)) [[unlikely]]
+    if (channel.mailbox.ours() && channel.writer.all_published() && length <= slot_room - 16) {
+        channel.mailbox.put(low, high, payload, length, channel.writer.published());
+    } else if (!channel.writer.put(low, high, payload, length)) [[unlikely]] {
         return not_sent;
+    }
     if (touched_ != nullptr) [[unlikely]] {
         channel.has_sent = true;
         touch(channel);
@@ -162,7 +165,17 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
     if (taken_ != nullptr) release();
     if (live_.size() != 1 || frames.size() > fair_share) return receive_fairly(frames);
     Channel& channel = *live_.front();
-    return channel.reader.pending() ? take(channel, frames) : take_nothing(channel);
+    if (channel.mailbox.just_sent()) [[unlikely]]
+        await_answer(channel);
+    return channel.mailbox.look().is_there || channel.reader.pending() ? take(channel, frames)
+                                                                       : take_nothing(channel);
+}
+
+/// Nobody else is kept waiting, and nothing is there to be taken.
+[[gnu::noinline]] void ShmDevice::await_answer(Channel& channel) {
+    if (channel.reader.pending()) return channel.mailbox.forget();
+    channel.mailbox.await_answer();
+    channel.mailbox.judge(channel.pending());
 }
 
 /// From several.
@@ -184,9 +197,10 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
 
 /// May end the channel, which takes it out of live_.
 inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
-    std::size_t count = 0;
-    const RingReader::Take taken = channel.reader.take(frames, channel.path, count);
-    if (count != 0) {
+    const Arrival arrival = take_in_order(channel.reader, channel.mailbox, frames, channel.path);
+    if (arrival.by_mailbox) {
+        channel.writer.came();  // the frame is copied: there is nothing to release
+    } else if (arrival.count != 0) {
         channel.writer.expect_answer();
         if (!channel.taken) {
             channel.taken = true;
@@ -194,15 +208,15 @@ inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
             taken_ = &channel;
         }
     }
-    if (taken == RingReader::Take::lie) [[unlikely]] {
+    if (arrival.why == RingReader::Take::lie) [[unlikely]] {
         condemn(channel, "a frame's lengths or offset are out of bounds");
-    } else if (count == 0) {
+    } else if (arrival.count == 0) {
         take_nothing(channel);
     } else if (channel.departing) [[unlikely]] {
         // One that hung up but goes on writing gets no more than a full ring delivered.
-        if (channel.reader.position() - channel.drain_from > channel.reader.slots()) end(channel);
+        if (channel.frames_taken() - channel.drain_from > channel.reader.slots()) end(channel);
     }
-    return count;
+    return arrival.count;
 }
 
 /// Its ring was found empty.
@@ -337,7 +351,7 @@ bool ShmDevice::has_work() {
         if (!channel->taken) return true;
     }
     for (Channel* channel : live_) {
-        if (channel->reader.pending() || channel->departing) return true;
+        if (channel->pending() || channel->departing) return true;
         if (channel->waiting_for_room && channel->writer.room_came()) {
             channel->set_waiting(false);  // told once; who still lacks room says so again
             return true;

@@ -104,6 +104,7 @@ private:
     }
     std::uint32_t keep_small(Channel& channel, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length);
+    void await_answer(Channel& channel);
     std::size_t receive_fairly(std::span<Frame> frames);
     std::size_t take_nothing(Channel& channel);
     std::size_t take(Channel& channel, std::span<Frame> frames);

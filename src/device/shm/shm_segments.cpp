@@ -30,9 +30,9 @@ Status ShmDevice::offer(PathId path, const SharedMemory& memory, bool writable,
     SegmentOffer message = make_segment_offer(memory.length, cookie, writable);
     message.grant = taken;
     message.granted = channel.grants.value(taken);
-    const int error =
-        send_message(system_, channel.peer_info.socket.get(), std::as_bytes(std::span(&message, 1)),
-                     writable ? memory.descriptor : read_only.get());
+    const int attached = writable ? memory.descriptor : read_only.get();
+    const int error = send_message(system_, channel.peer_info.socket.get(),
+                                   std::as_bytes(std::span(&message, 1)), std::span(&attached, 1));
     if (error == 0) {
         grant = taken;
         return Status::success;

@@ -164,7 +164,7 @@ void ShmDevice::read_socket(Channel& channel) {
 void ShmDevice::depart(Channel& channel) {
     if (channel.departing) return;
     channel.departing = true;
-    channel.drain_from = channel.reader.position();
+    channel.drain_from = channel.frames_taken();
     channel.writer.close();
     unwatch(channel.peer_info.socket.get());
     if (channel.peer_info.process.valid()) unwatch(channel.peer_info.process.get());

@@ -173,9 +173,16 @@ public:
     };
     int make_memory(const MemoryOptions& options);
     int make_memory() { return make_memory(MemoryOptions{}); }
+    /// The mailbox that who comes brings along; bytes 0: as it shall be.
+    int make_mailbox(const MemoryOptions& options);
+    int make_mailbox() { return make_mailbox(MemoryOptions{}); }
     Hello hello() const;
     bool send_bytes(const void* bytes, std::size_t length, std::vector<int> descriptors = {});
     bool greet(const Hello& greeting, int descriptor) {
+        return send_bytes(&greeting, sizeof greeting, {descriptor, make_mailbox()});
+    }
+    /// Whom we were come to by: one descriptor is enough.
+    bool greet_back(const Hello& greeting, int descriptor) {
         return send_bytes(&greeting, sizeof greeting, {descriptor});
     }
     /// Connects and greets as a good peer would; the node answers when it turns.
@@ -189,6 +196,7 @@ public:
     Layout layout{1024, 1U << 20};
     int socket = -1;
     std::byte* memory = nullptr;  ///< ours, writable
+    Slot* mailbox = nullptr;      ///< of both
     const std::byte* node_memory = nullptr;
     int node_memory_fd = -1;
 
@@ -398,6 +406,7 @@ inline Liar::~Liar() {
     if (socket >= 0) ::close(socket);
     for (const int fd : descriptors_) ::close(fd);
     if (memory != nullptr) ::munmap(memory, layout.bytes());
+    if (mailbox != nullptr) ::munmap(mailbox, mailbox_bytes);
     if (node_memory != nullptr) {
         ::munmap(const_cast<std::byte*>(node_memory), node_layout_.bytes());
     }
@@ -424,6 +433,19 @@ inline int Liar::make_memory(const MemoryOptions& options) {
         control().version.store(channel_version);
         control().ring_slots.store(layout.ring_slots);
         control().arena_bytes.store(layout.arena_bytes);
+    }
+    EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, options.seals), 0);
+    return fd;
+}
+
+inline int Liar::make_mailbox(const MemoryOptions& options) {
+    const int fd = ::memfd_create("via-liar", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    descriptors_.push_back(fd);
+    const std::size_t bytes = options.bytes != 0 ? options.bytes : mailbox_bytes;
+    EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(bytes)), 0);
+    if (options.bytes == 0 && mailbox == nullptr) {
+        mailbox = static_cast<Slot*>(
+            ::mmap(nullptr, mailbox_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     }
     EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, options.seals), 0);
     return fd;
