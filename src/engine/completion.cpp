@@ -50,7 +50,7 @@ void Engine::enter(Vi& vi, ViQueue& queue) {
     if (mutated(Mutation::enter_completion_twice))
         (void)completions.push({name, receive}, queue.work.completed_count());
     signal(completions);
-    if (completions.waiting() > limits_.completion_queue_entries_max) {
+    if (completions.overrun() && completions.waiting() > limits_.completion_queue_entries_max) {
         // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
         completions.drop_taken([this](const queue::Completion& completion) {
             Vi& owner = vi_slot(static_cast<std::uint32_t>(completion.vi & 0xFFFF));

@@ -29,20 +29,14 @@ void CompletionQueue::reset() {
     tail_.store(0, std::memory_order_relaxed);
 }
 
-void CompletionQueue::enter(const Waiting& waiting) {
-    const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-    const Completion& completion = waiting.completion;
-    ring_[tail & mask_] = {completion.vi | (completion.receive ? receive_bit : 0), waiting.nth};
-    tail_.store(tail + 1, std::memory_order_release);
-}
-
-bool CompletionQueue::push(Completion completion, std::uint32_t nth) {
+/// One that cannot enter as it comes.
+bool CompletionQueue::push_behind(const Waiting& waiting) {
     pump();
-    if (waiting_.empty() && !full()) {
-        enter({completion, nth});
+    if (!overrun() && !full()) {
+        enter(waiting);
         return false;
     }
-    waiting_.push_back({completion, nth});
+    waiting_.push_back(waiting);
     return waiting_.size() == 1;
 }
 

@@ -27,7 +27,12 @@ public:
     // NIC (the turn) ----------------------------------------------------------------------------
     /// `nth` is the work queue's count of completions, for telling what was taken without us.
     /// True when the queue became overrun by this push.
-    bool push(Completion completion, std::uint32_t nth);
+    [[gnu::always_inline]] bool push(Completion completion, std::uint32_t nth) {
+        if (overrun() || full()) [[unlikely]]
+            return push_behind({completion, nth});
+        enter({completion, nth});
+        return false;
+    }
     bool overrun() const { return !waiting_.empty(); }
     /// Lets waiting completions enter.
     void pump();
@@ -71,7 +76,13 @@ private:
             return {vi_and_queue & ~receive_bit, (vi_and_queue & receive_bit) != 0};
         }
     };
-    void enter(const Waiting& waiting);
+    [[gnu::always_inline]] void enter(const Waiting& waiting) {
+        const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+        const Completion& completion = waiting.completion;
+        ring_[tail & mask_] = {completion.vi | (completion.receive ? receive_bit : 0), waiting.nth};
+        tail_.store(tail + 1, std::memory_order_release);
+    }
+    [[gnu::noinline]] bool push_behind(const Waiting& waiting);
 
     std::uint32_t capacity_ = 0;
     std::uint32_t mask_ = 0;
