@@ -557,6 +557,7 @@ private:
 
     Path& path_at(PathId path) { return *paths_[path]; }
     bool is_occupied(const Vi& vi);
+    bool has_credit(Vi& vi);
     Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
     void wants_to_send(Path& path) {
         if (!path.linked()) sending_.push_back(path);

@@ -29,13 +29,16 @@ namespace via::engine {
            vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed;
 }
 
+/// The peer has a receive for the next message, if it tells of them; it hears of ours, if due.
+[[gnu::always_inline]] inline bool Engine::has_credit(Vi& vi) {
+    if (!vi.credits_agreed.load(std::memory_order_relaxed)) [[likely]]
+        return true;
+    grant(vi);
+    return vi.credits_used != vi.credit_limit;
+}
+
 [[gnu::always_inline]] inline bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
-    if (!vi.short_out) return false;
-    if (vi.credits_agreed.load(std::memory_order_relaxed)) [[unlikely]] {
-        grant(vi);
-        if (vi.credits_used == vi.credit_limit) return false;
-    }
-    if (is_occupied(vi)) return false;
+    if (!vi.short_out || !has_credit(vi) || is_occupied(vi)) return false;
     const Path& path = path_at(vi.path);
     queue::WorkQueue& work = vi.send.work;
     if (!work.has_current()) return false;
@@ -97,8 +100,7 @@ namespace via::engine {
 constexpr std::uint32_t quick_length_max = 40;
 
 [[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
-    if (!vi.quick_out || vi.credits_agreed.load(std::memory_order_relaxed) || is_occupied(vi))
-        return false;
+    if (!vi.quick_out || !has_credit(vi) || is_occupied(vi)) return false;
     // Nothing before it is outstanding, so that it completes at once.
     queue::WorkEntry* const entry = vi.send.work.oldest_current();
     plain_ = entry;
