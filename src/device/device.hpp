@@ -172,6 +172,8 @@ public:
     /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as
     /// lost more than once, and once as not lost; numbers of a path that is down mean nothing.
     virtual std::size_t reap(std::span<Reaped> /*reaped*/) { return 0; }
+    /// False: reap() need not be asked.
+    bool may_have_reaped() const { return may_have_reaped_; }
 
     /// Takes up to frames.size() frames from all paths, fairly. Returns how many of `frames` were
     /// filled: each may stand for several frames (Frame::count).
@@ -243,6 +245,7 @@ public:
 protected:
     // For those that keep them; to the others they are always true.
     bool may_have_events_ = true;
+    bool may_have_reaped_ = true;
     bool may_have_deadline_ = true;
 };
 

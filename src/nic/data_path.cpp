@@ -154,7 +154,11 @@ template <bool receive>
     if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) return false;
     engine_.emit_plain(vi, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
     device.transmit(path.local);
-    published_ = true;
+    // A datagram leaves with that call: while it travels, we see to what is left.
+    if (retransmitting_[vi.path >> paths_per_device_bits])
+        counters_.add(Counter::peers_woken, device.notify());
+    else
+        published_ = true;
     engine_.plain_transmitted(vi);
     return true;
 }

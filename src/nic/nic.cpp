@@ -159,7 +159,8 @@ void Nic::reap_from(std::size_t index) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
-        if (retransmitting_[index]) reap_from(index);  // first, or a peer that leaves overtakes it
+        if (retransmitting_[index] && device.may_have_reaped())
+            reap_from(index);  // first, or a peer that leaves overtakes it
         if (count == 0) return;
         const std::uint32_t taken = take_frames(device, index, count, bytes);
         turn.frames += taken;

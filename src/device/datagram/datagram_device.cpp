@@ -29,6 +29,7 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
       capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
       shares_(*port_, options.paths_max, options.early_copies_max),
       staging_(staging_bytes) {
+    may_have_reaped_ = false;
     VIA_ASSERT(options.instance != 0);
     capabilities_.retransmits = true;
     interface_max_ = port_->datagram_max();
@@ -188,7 +189,10 @@ bool DatagramDevice::has_reaped(PathId id) const {
 void DatagramDevice::begin_turn() {
     settle();
     // First: what came while nobody looked was not late.
-    if (!ready_.empty() || !poll()) looked_at_ = port_->now();
+    if (ready_.empty())
+        poll();
+    else
+        looked_at_ = port_->now();
     const Time now = looked_at_;
     hear_troubles(now);
     run_timers(now);
@@ -350,6 +354,7 @@ std::size_t DatagramDevice::reap(std::span<Reaped> reaped) {
         reaped[count] = reaped_.front();
         reaped_.pop_front();
     }
+    may_have_reaped_ = !reaped_.empty();
     return count;
 }
 

@@ -187,7 +187,7 @@ private:
     // Receiving (receiving.cpp)
     bool is_worth_a_look();
     Time came_since(Time before);
-    bool poll();
+    void poll();
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);

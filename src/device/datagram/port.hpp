@@ -78,6 +78,8 @@ public:
     virtual std::uint32_t receive_room() const = 0;
     /// The present moment of a monotonic clock. Cheap.
     virtual Time now() = 0;
+    /// After a receive() in vain: when that was, which it may know already.
+    virtual Time moment() { return now(); }
 
     /// Sends in order. Returns how many were taken; fewer than all: the others not now, and
     /// has_room() says when. What cannot be sent for another reason counts as taken and lost.

@@ -35,11 +35,13 @@ Time DatagramDevice::came_since(Time before) {
     return left_.is_never() ? looked_at_ : left_;
 }
 
-/// False: nothing came.
-bool DatagramDevice::poll() {
+void DatagramDevice::poll() {
     VIA_ASSERT(ready_.empty());
     settle();
-    if (!is_worth_a_look()) return false;
+    if (!is_worth_a_look()) {
+        looked_at_ = port_->now();
+        return;
+    }
     if (burst_taken_) port_->release();
     const Time before = looked_at_;
     const std::size_t count = port_->receive(incoming_);
@@ -50,7 +52,8 @@ bool DatagramDevice::poll() {
         hands_over_before_ = std::max(std::exchange(hands_over_, 0), hands_over_before_ / 2);
     if (!burst_taken_) {
         left_ = Time::never();
-        return false;
+        looked_at_ = port_->moment();
+        return;
     }
     looked_at_ = port_->now();
     came_ = came_since(before);
@@ -62,10 +65,9 @@ bool DatagramDevice::poll() {
         settle();
         on_datagram(incoming_[n], looked_at_);
     }
-    if (!ready_.empty()) return true;
+    if (!ready_.empty()) return;
     port_->release();
     burst_taken_ = false;
-    return true;
 }
 
 void DatagramDevice::on_datagram(const Incoming& in, Time now) {
@@ -315,6 +317,7 @@ void DatagramDevice::send_late_acks(Time now) {
 
 void DatagramDevice::report(Path& path, std::uint32_t frame, bool lost) {
     if (lost && mutated(Mutation::never_report_loss)) return;
+    may_have_reaped_ = true;
     Reaped& reaped = reaped_.add();
     reaped.path = path.id;
     reaped.number = frame;
@@ -494,7 +497,7 @@ std::size_t DatagramDevice::receive(std::span<Frame> frames) {
     VIA_ASSERT(lent_kept_.empty());  // the frames of the last call were given back
     const bool look = !looked_;
     looked_ = false;
-    if (look && ready_.empty() && !poll()) looked_at_ = port_->now();
+    if (look && ready_.empty()) poll();
     std::size_t count = 0;
     for (std::size_t left = frames.size(); left != 0 && !ready_.empty(); ++count) {
         Ready& ready = ready_.front();

@@ -33,7 +33,10 @@ std::size_t Receiver::take(std::span<datagram::Incoming> datagrams) {
         const std::uint32_t left = message.length - message.taken;
         const std::uint32_t length = std::min(left, message.segment);
         datagram::Incoming& incoming = datagrams[count];
-        from_socket(slots_[first_].from.any, incoming.from);
+        if (message.from != nullptr)
+            incoming.from = *message.from;
+        else
+            from_socket(slots_[first_].from.any, incoming.from);
         incoming.bytes = buffers_.at(message.buffer) + message.taken;
         incoming.length = length;
         incoming.buffer = message.buffer;
@@ -83,6 +86,7 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
     message.segment = segment_of(headers_[index].msg_hdr);
     if (message.segment == 0) message.segment = length;
     message.is_host_port = is_host_port;
+    message.from = nullptr;
 }
 
 /// As read(), of a socket where nothing is joined. A lone datagram is the one that somebody
@@ -91,9 +95,11 @@ int Receiver::read_lone(int socket, Habit& habit) {
     if (prepared_count_ == 0 && prepare(1) == 0) return 0;
     const unsigned index = prepared_count_ - 1;
     Slot& slot = slots_[index];
+    const bool asks = habit.only_from == nullptr;
     socklen_t address_length = sizeof slot.from.ipv6;
-    const ssize_t length = system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
-                                            &slot.from.any, &address_length);
+    const ssize_t length =
+        system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
+                         asks ? &slot.from.any : nullptr, asks ? &address_length : nullptr);
     if (length < 0) {
         habit.came_before = habit.more_expected = false;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
@@ -103,6 +109,7 @@ int Receiver::read_lone(int socket, Habit& habit) {
     message.length = message.segment = static_cast<std::uint32_t>(length);
     message.taken = 0;
     message.is_host_port = false;
+    message.from = habit.only_from;
     prepared_count_ = first_ = index;
     last_ = index + 1;
     habit.more_expected = message.length <= small_bytes;

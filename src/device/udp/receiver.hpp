@@ -31,6 +31,9 @@ public:
         bool came_before = false;    ///< the look before found something
         bool more_expected = false;  ///< behind one
         unsigned lone = 0;           ///< looks in a row that found one small datagram
+        /// Whom all comes from that is not joined, so that nobody asks the kernel each time, which
+        /// takes as long as a good part of the rest; nullptr: anybody.
+        const HostAddress* only_from = nullptr;
     };
 
     /// What came with earlier messages and was not taken yet.
@@ -59,6 +62,7 @@ private:
         std::uint32_t taken = 0;  ///< bytes
         std::uint32_t segment = 0;
         bool is_host_port = false;
+        const HostAddress* from = nullptr;  ///< nullptr: the slot says it
     };
     /// What the kernel fills.
     struct Slot {

@@ -45,6 +45,7 @@ void UdpPort::connect_to_busy_peer() {
     if (!connected_.valid()) return busy_.forget();  // until as much has been sent again
     connection_ = Connection::up;
     connected_habit_ = {};
+    connected_to_ = busy_.address();
     looks_in_a_row_ = 0;
     data_look_ = {};
     data_looks_first_ = data_looks_first_max;
@@ -56,6 +57,7 @@ void UdpPort::connect_to_busy_peer() {
 bool UdpPort::disconnect() {
     if (connection_ == Connection::going) {
         const SocketAddress here = to_socket(data_address_, config_.place.index);
+        connected_habit_.only_from = nullptr;
         system_.connect(connected_.get(), &here.any, here.length);
         connection_ = Connection::gone;
         return !find(connected_, &connected_habit_);

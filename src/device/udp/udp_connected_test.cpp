@@ -16,6 +16,11 @@ public:
         ++(address == nullptr ? unnamed : named);
         return System::sendto(fd, bytes, length, address, address_length);
     }
+    ssize_t recvfrom(int fd, void* buffer, std::size_t length, sockaddr* address,
+                     socklen_t* address_length) override {
+        ++(address == nullptr ? unasked : asked);
+        return System::recvfrom(fd, buffer, length, address, address_length);
+    }
     int sendmmsg(int fd, mmsghdr* messages, unsigned count) override {
         ++(messages[0].msg_hdr.msg_name == nullptr ? unnamed : named);
         return System::sendmmsg(fd, messages, count);
@@ -36,7 +41,8 @@ public:
     }
     Time now() override { return present; }
 
-    int named = 0, unnamed = 0;
+    int named = 0, unnamed = 0;  ///< sent
+    int asked = 0, unasked = 0;  ///< received: from whom?
     std::function<void()> before_connect, after_connect;
     bool refuses = false;
     int buffer_max = 1 << 30;
@@ -104,6 +110,21 @@ TEST_F(UdpConnected, APeerToWhomNearlyAllGoesHasASocketOfItsOwn) {
     send(b, a->data_address(), "back");
     EXPECT_EQ(ready(), (std::vector{false, true, false}));
     EXPECT_EQ(look(), 1U) << "found by the first look";
+}
+
+TEST_F(UdpConnected, OfLoneOnesNobodyAsksFromWhom) {
+    connect();
+    std::array<datagram::Incoming, 16> incoming;
+    for (int n = 0; n < 40; ++n) {
+        calls.asked = calls.unasked = 0;
+        send(b, a->data_address(), "x");
+        ASSERT_EQ(a->receive(incoming), 1U) << n;
+        EXPECT_EQ(incoming[0].from, b->data_address());
+        a->release();
+        ASSERT_EQ(look(), 0U) << n;
+    }
+    EXPECT_EQ(calls.unasked, 2);
+    EXPECT_EQ(calls.asked, 0);
 }
 
 TEST_F(UdpConnected, BurstsGoAndComeJoined) {

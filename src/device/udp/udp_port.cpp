@@ -28,9 +28,20 @@ const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram, bool t
     return connection_ == Connection::up && to_busy_peer ? connected_ : data_;
 }
 
+/// The common datagram. False: nothing was done, or an error was met that the general way looks at.
+bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
+    return connection_ == Connection::up && !datagram.from_host_port && !datagram.may_be_cut &&
+           datagram.body.bytes == nullptr && datagram.to == busy_.address() &&
+           system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
+}
+
 std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
-    std::size_t taken = 0;
     sent_since_ = true;
+    if (datagrams.size() == 1 && send_to_busy_peer(datagrams.front())) {
+        busy_.count(datagrams.front().to);
+        return 1;
+    }
+    std::size_t taken = 0;
     while (taken < datagrams.size()) {
         const datagram::Outgoing& first = datagrams[taken];
         const bool to_busy_peer = !first.from_host_port && busy_.count(first.to);
@@ -78,10 +89,15 @@ std::size_t UdpPort::receive(std::span<datagram::Incoming> datagrams) {
 }
 
 void UdpPort::look() {
+    looked_ = Time::never();
     if (data_looks_first_ != 0) {
         --data_looks_first_;
         if (find(data_, &data_habit_)) return;
-        if (system_.now() >= data_first_until_) data_looks_first_ = 0;
+        if (system_.now() >= data_first_until_) {
+            data_looks_first_ = 0;
+            // What others sent before it was connected was read by the time that nothing is joined.
+            connected_habit_.only_from = &connected_to_;
+        }
     }
     if (is_connected()) {
         if (++looks_in_a_row_ > looks_in_a_row_max && connection_ != Connection::gone) {
@@ -108,9 +124,9 @@ void UdpPort::look() {
 }
 
 bool UdpPort::is_data_due() {
-    const Time now = system_.now();
-    if (now < data_look_) return false;
-    data_look_ = now + data_interval;
+    looked_ = system_.now();
+    if (looked_ < data_look_) return false;
+    data_look_ = looked_ + data_interval;
     return true;
 }
 

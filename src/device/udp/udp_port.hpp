@@ -43,6 +43,7 @@ public:
     std::uint32_t datagram_max() const override { return datagram_max_; }
     std::uint32_t receive_room() const override { return receive_room_; }
     Time now() override { return system_.now(); }
+    Time moment() override { return looked_.is_never() ? now() : looked_; }
 
     std::size_t send(std::span<const datagram::Outgoing> datagrams) override;
     bool has_room() override;
@@ -92,6 +93,7 @@ private:
     Descriptor make_connected_socket();
     bool disconnect();
     const Descriptor& socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const;
+    bool send_to_busy_peer(const datagram::Outgoing& datagram);
     /// Those that are open: of the NIC, of the busy peer, of the host.
     template <class Call>
     void for_sockets(Call call) const {
@@ -111,6 +113,7 @@ private:
     Descriptor epoll_;
     Descriptor data_;
     Descriptor connected_;  ///< at the same address and port as data_
+    HostAddress connected_to_;
     Descriptor host_;
     Descriptor inotify_;  ///< tells when the one ends that has the host's port
     std::unique_ptr<Listeners> listeners_;
@@ -141,6 +144,7 @@ private:
     unsigned data_looks_first_ = 0;
     Time data_first_until_{};      ///< they go on so long, even if they find nothing
     Time data_look_{};             ///< the next one is due, while there is a connected socket
+    Time looked_ = Time::never();  ///< when the last look was, if it read the clock
     unsigned looks_in_a_row_ = 0;  ///< that found something at the connected socket
     unsigned polls_of_host_ = 0;   ///< counts down to the next look at its socket
 };
