@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <thread>
+#include <utility>
 #include <via/address.hpp>
 
 #include "rdm_scene.hpp"
@@ -52,6 +53,48 @@ TEST(Peers, AllTalkToAll) {
             for (int other = 0; other < many; ++other) EXPECT_EQ(got[other], other);
         });
     for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Peers, MoreThanAreLookedAtOneByOne) {
+    constexpr std::uintptr_t many = 20;
+    Party hub;
+    std::deque<Party> others(many);
+    std::vector<fi_addr_t> to_other;
+    std::vector<fi_addr_t> to_hub;
+    for (Party& other : others) {
+        to_other.push_back(hub.knows(other));
+        to_hub.push_back(other.knows(hub));
+    }
+    std::vector<std::uintptr_t> got(many);
+    const auto talk = [&](std::uintptr_t from) {
+        for (std::uintptr_t n = from; n < many; ++n) {
+            hub.post(&got[n], sizeof got[n], n, n);
+            others[n].inject(to_hub[n], &n, sizeof n, n, 0, &hub);
+        }
+        for (std::uintptr_t n = from; n < many; ++n) hub.completion();
+        for (std::uintptr_t n = from; n < many; ++n) {
+            EXPECT_EQ(std::exchange(got[n], many), n);
+            others[n].post(&got[n], sizeof got[n], n, n);
+            hub.inject(to_other[n], &n, sizeof n, n, 0, &others[n]);
+            others[n].completion();
+            EXPECT_EQ(got[n], n);
+        }
+    };
+    // More than each has receives posted.
+    for (int round = 0; round < 100; ++round) talk(0);
+    // Of those that are left some are looked at in another way than others.
+    constexpr std::uintptr_t ended = many / 2;
+    for (std::uintptr_t n = 0; n < ended; ++n) others[n].endpoint.reset();
+    talk(ended);
+    Party late;
+    const fi_addr_t to_late = hub.knows(late);
+    late.knows(hub);
+    int value = 0;
+    late.post(&value, sizeof value, 1, 1);
+    const int sent = 5;
+    hub.inject(to_late, &sent, sizeof sent, 1, 0, &late);
+    late.completion(&hub);
+    EXPECT_EQ(value, sent);
 }
 
 TEST(Peers, NobodyThereIsAnError) {

@@ -76,6 +76,7 @@ int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
         watched_.reserve(all);
         failed_.reserve(all);
         connections_.reserve(all);
+        direct_.reserve(all);
         VIP_CQ_HANDLE queue = nullptr;
         if (!reserve_receives(queue)) return -FI_ENOMEM;
         const int error = Connection::open(domain_.nic(), peer, queue, of_requester, connection);
@@ -116,6 +117,7 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     peer.connection = connection.get();
     peer.attempt = nullptr;
     peer.incarnation = incarnation;
+    if (connection->queue() == nullptr) direct_.push_back(connection.get());
     connections_.push_back(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u\n",
             static_cast<unsigned>(port_of(peer.address)));

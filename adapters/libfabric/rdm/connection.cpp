@@ -36,7 +36,7 @@ int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
             Slot& slot = fresh->slots_[index];
             slot.connection = fresh.get();
             slot.bytes = fresh->bytes_.get() + index * stride;
-            fresh->fresh_[fresh->fresh_count_++] = &slot.descriptor;
+            fresh->fresh_[fresh->fresh_count_++] = &slot;
         }
         if (!fresh->post_receives()) return -FI_ENOMEM;
         answer = std::move(fresh);
@@ -95,20 +95,23 @@ VIP_RETURN Connection::post_fetch(Send& send, std::byte* to, std::uint64_t addre
 
 bool Connection::post_receives() {
     const std::uint32_t count = fresh_count_;
+    if (count == 0) return true;
+    VIP_DESCRIPTOR* descriptors[receives_max];
     VIP_MEM_HANDLE handles[receives_max];
     for (std::uint32_t index = 0; index < count; ++index) {
-        VIP_DESCRIPTOR& descriptor = *fresh_[index];
+        VIP_DESCRIPTOR& descriptor = fresh_[index]->descriptor;
         descriptor.CS.Control = VIP_CONTROL_OP_SENDRECV;
         descriptor.CS.SegCount = 1;
         descriptor.CS.Reserved = 0;
         descriptor.CS.Length = packet_max;
-        descriptor.DS[0].Local = {
-            {.Address = reinterpret_cast<Slot&>(descriptor).bytes}, memory_, packet_max};
+        descriptor.DS[0].Local = {{.Address = fresh_[index]->bytes}, memory_, packet_max};
+        descriptors[index] = &descriptor;
         handles[index] = memory_;
     }
     VIP_UINT32 done = 0;
-    ViaPostRecvMany(vi_, fresh_, handles, count, &done);
-    posted_ += done;
+    ViaPostRecvMany(vi_, descriptors, handles, count, &done);
+    for (std::uint32_t index = 0; index < done; ++index)
+        order_[given_++ % receives_max] = fresh_[index];
     // What could not be posted, for want of memory, is tried again with the next ones.
     std::copy(fresh_ + done, fresh_ + count, fresh_);
     fresh_count_ = count - done;

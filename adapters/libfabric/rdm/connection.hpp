@@ -41,7 +41,8 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
 
 class Connection {
 public:
-    /// A VI with its receives posted; receives complete in `queue`. 0, or an error of libfabric's.
+    /// A VI with its receives posted; receives complete in `queue`, if it is not null. 0, or an
+    /// error of libfabric's.
     static int open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
                     const VIP_VI_ATTRIBUTES* of_requester, std::unique_ptr<Connection>& answer);
     ~Connection() { close(); }
@@ -85,20 +86,35 @@ public:
     std::uint32_t under_way() const { return head_ - tail_; }
     /// Is the oldest one done, as far as the last look at the NIC told? Asking costs none.
     bool has_done() const {
-        return head_ != tail_ &&
-               (__atomic_load_n(&sends_[tail_ % sends_max].descriptor.CS.Status, __ATOMIC_ACQUIRE) &
-                VIP_STATUS_DONE) != 0;
+        return head_ != tail_ && is_done(sends_[tail_ % sends_max].descriptor);
     }
 
     // Receiving ---------------------------------------------------------------------------------
-    /// The slot may take another message. Receives are posted several at a time.
+    /// Looks at the NIC, and takes up to `room` messages that have come, in their order;
+    /// `failed`: the last of them is none. Only without a completion queue.
+    VIP_UINT32 take_received(VIP_DESCRIPTOR** done, VIP_UINT32 room, bool& failed) {
+        VIP_UINT32 taken = 0;
+        failed = ViaRecvDoneMany(vi_, done, room, &taken) == VIP_DESCRIPTOR_ERROR && taken != 0;
+        taken_ += taken;
+        return taken;
+    }
+    void taken_one() { ++taken_; }
+    /// Has one come, as far as the last look at the NIC told? Asking costs none.
+    bool has_received() const {
+        return posted() != 0 && is_done(order_[taken_ % receives_max]->descriptor);
+    }
+    std::uint32_t posted() const { return given_ - taken_; }
+    /// The slot may take another message. Receives are posted several at a time, as a rule when
+    /// there is nothing else to do.
     void release(Slot& slot) {
         if (has_ended) return;
-        fresh_[fresh_count_++] = &slot.descriptor;
-        if (fresh_count_ >= batch || posted_ <= batch) post_receives();
+        fresh_[fresh_count_++] = &slot;
+        if (fresh_count_ >= (queue_ != nullptr ? batch : fresh_max) || posted() <= batch)
+            post_receives();
     }
-    void taken_one() { --posted_; }
-    std::uint32_t posted() const { return posted_; }
+    void post_some() {
+        if (fresh_count_ >= batch) post_receives();
+    }
     bool post_receives();
 
     bool is_watched = false;  ///< somebody waits for what is under way
@@ -112,9 +128,13 @@ public:
     Line<Receive> waiting;         ///< to be fetched, or to be told that they were
 
 private:
-    static constexpr std::uint32_t batch = 8;
+    static constexpr std::uint32_t batch = 4;
+    static constexpr std::uint32_t fresh_max = receives_max / 2;
 
     Connection(Nic& nic, Peer& peer);
+    static bool is_done(const VIP_DESCRIPTOR& descriptor) {
+        return (__atomic_load_n(&descriptor.CS.Status, __ATOMIC_ACQUIRE) & VIP_STATUS_DONE) != 0;
+    }
     static VIP_UINT32 length32(std::size_t length) { return static_cast<VIP_UINT32>(length); }
     static void set(Send& send, VIP_UINT16 control, VIP_UINT16 segments) {
         send.descriptor.CS.Control = control;
@@ -137,9 +157,11 @@ private:
     VIP_VI_ATTRIBUTES attributes_{};
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
-    std::uint32_t posted_ = 0;
+    std::uint32_t given_ = 0;  ///< receives that were posted, and of these taken back
+    std::uint32_t taken_ = 0;
     std::uint32_t fresh_count_ = 0;
-    VIP_DESCRIPTOR* fresh_[receives_max];
+    Slot* fresh_[receives_max];
+    Slot* order_[receives_max];  ///< those that are posted
     std::unique_ptr<Send[]> sends_;
     std::unique_ptr<Slot[]> slots_;
     std::unique_ptr<std::byte[]> bytes_;

@@ -38,6 +38,7 @@ void Endpoint::end(Connection& connection, int error) {
             static_cast<unsigned>(port_of(peer.address)));
     std::erase(failed_, &connection);
     std::erase(watched_, &connection);
+    std::erase(direct_, &connection);
     VipDisconnect(connection.vi());
     drain(connection);
     while (Receive* receive = connection.waiting.take_first()) {

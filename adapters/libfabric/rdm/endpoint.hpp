@@ -120,6 +120,7 @@ private:
     // Making (endpoint.cpp)
     int bind(::fid* object, std::uint64_t flags);
     int enable();
+    bool add_part(std::uint32_t used);
     bool reserve_receives(VIP_CQ_HANDLE& queue);
     void give_back_receives(VIP_CQ_HANDLE queue);
 
@@ -177,6 +178,8 @@ private:
 
     // Progress
     void take_receives();
+    void look_at_queues();
+    std::uint32_t take_from(Connection& connection);
     void reap(Connection& connection);
     void complete(Connection& connection, const Send& send, bool failed);
     void fetched(Connection& connection, Receive& receive, std::size_t length, bool failed);
@@ -219,6 +222,8 @@ private:
     std::vector<Peer*> by_number_;
     std::vector<Connection*> watched_;
     std::vector<Connection*> failed_;
+    std::vector<Connection*> direct_;  ///< whose receives complete in no queue
+    std::size_t queued_ = 0;           ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;
     std::vector<std::pair<const void*, Message*>> claimed_;

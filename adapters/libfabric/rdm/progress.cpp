@@ -36,7 +36,38 @@ void Endpoint::progress() {
 
 // Receives --------------------------------------------------------------------------------------
 
+/// One look at the NIC, which tells of all connections.
 void Endpoint::take_receives() {
+    std::uint32_t taken = 0;
+    std::size_t index = 0;
+    // Who has no receive posted does not look.
+    if (queued_ == 0 && !direct_.empty() && direct_.front()->posted() != 0) [[likely]]
+        taken = take_from(*direct_[index++]);
+    else
+        look_at_queues();
+    for (; index < direct_.size(); ++index) {
+        if (!direct_[index]->has_received()) continue;
+        taken += take_from(*direct_[index]);
+        std::swap(direct_.front(), direct_[index]);  // likely it is the next one, too
+    }
+    if (taken == 0)
+        for (Connection* connection : direct_) connection->post_some();
+}
+
+std::uint32_t Endpoint::take_from(Connection& connection) {
+    VIP_DESCRIPTOR* done[batch];
+    bool failed = false;
+    const VIP_UINT32 taken = connection.take_received(done, batch, failed);
+    for (VIP_UINT32 index = 0; index < taken; ++index) {
+        if (failed && index + 1 == taken) [[unlikely]]
+            fail(connection);
+        else
+            arrived(reinterpret_cast<Slot&>(*done[index]), done[index]->CS.Length);
+    }
+    return taken;
+}
+
+void Endpoint::look_at_queues() {
     for (const Part& part : parts_) {
         VIA_COMPLETION entries[batch];
         VIP_UINT32 taken = 0;

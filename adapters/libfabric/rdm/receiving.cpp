@@ -55,22 +55,17 @@ ssize_t Endpoint::receive(void* buffer, std::size_t room, fi_addr_t from, std::u
 
 void Endpoint::tell_received(const Receive& receive, Peer& from, const Header& header,
                              std::size_t length) {
-    Completion completion;
-    completion.context = receive.context;
-    completion.flags = received_flags(header);
-    completion.length = std::min(length, receive.room);
-    completion.buffer = receive.buffer;
-    completion.data = header.data;
-    completion.tag = header.tag;
-    completion.source = number_of(from);
-    if (length > receive.room) {
-        completion.missing = length - receive.room;
-        completion.error = FI_ETRUNC;
-    }
-    if (receive.told || completion.error != 0)
-        tell_receive(completion);
-    else
-        give_back_receive();
+    const bool fits = length <= receive.room;
+    if (!receive.told && fits) return give_back_receive();
+    tell_receive({.context = receive.context,
+                  .flags = received_flags(header),
+                  .length = fits ? length : receive.room,
+                  .buffer = receive.buffer,
+                  .data = header.data,
+                  .tag = header.tag,
+                  .source = number_of(from),
+                  .missing = fits ? 0 : length - receive.room,
+                  .error = fits ? 0 : FI_ETRUNC});
 }
 
 void Endpoint::deliver(Receive& receive, Peer& from, const Header& header, const std::byte* bytes,
