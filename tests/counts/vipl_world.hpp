@@ -1,4 +1,4 @@
-// Two connected VIs, of the NIC "loopback" or of two NICs, and memory for their messages, all
+// Two connected VIs, of the NIC "loopback" or of two NICs "shm", and memory for their messages, all
 // in one thread, for the programs that count what calls of vipl.h cost.
 #pragma once
 
@@ -46,14 +46,13 @@ public:
         begin();
         if (!with_completion_queue && level != VIP_SERVICE_UNRELIABLE) attach();
     }
-    /// Of two NICs of that name: the other end's work is the other one's.
-    struct OfTwo {
-        const char* name;
+    /// Of two NICs of shared memory: the other end's work is the other one's.
+    struct OverShm {
         bool with_completion_queue;
     };
-    explicit World(OfTwo over) : level_(VIP_SERVICE_RELIABLE_DELIVERY) {
-        OK(VipOpenNic(over.name, &nic));
-        OK(VipOpenNic(over.name, &receiver_nic));
+    explicit World(OverShm over) : level_(VIP_SERVICE_RELIABLE_DELIVERY) {
+        OK(VipOpenNic("shm", &nic));
+        OK(VipOpenNic("shm", &receiver_nic));
         OK(VipRegisterMem(nic, &room, sizeof room, nullptr, &handle));
         OK(VipRegisterMem(receiver_nic, &room, sizeof room, nullptr, &receive_handle));
         if (over.with_completion_queue) {
