@@ -1,6 +1,8 @@
 // The progress thread beside a program: who sleeps is known to the devices, and only while it
 // does. Watchdogs are generous; what they wait for comes within periods of the agent.
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +27,8 @@ public:
         std::atomic<std::thread::id> served_by{};
         std::atomic<std::thread::id> woken_by{};  ///< who said last that we are awake
     };
-    explicit QuietDevice(Seen& seen) : seen_(seen) {}
+    /// Slept on by words, or by the descriptor.
+    explicit QuietDevice(Seen& seen, int descriptor = -1) : seen_(seen), descriptor_(descriptor) {}
 
     const device::Capabilities& capabilities() const override { return capabilities_; }
     const HostAddress& address() const override { return address_; }
@@ -52,9 +55,15 @@ public:
     void set_waiting_for_room(device::PathId) override {}
     bool has_work() override { return false; }
     std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
+    std::size_t wake_descriptors(std::span<device::WakeDescriptor> descriptors) const override {
+        if (descriptor_ < 0) return 0;
+        if (!descriptors.empty()) descriptors.front() = {descriptor_, false};
+        return 1;
+    }
 
 private:
     Seen& seen_;
+    int descriptor_;
     device::Capabilities capabilities_{.payload_max = 1024,
                                        .header_max = 64,
                                        .large_length_min = ~0U,
@@ -71,17 +80,23 @@ bool becomes_true(const std::function<bool()>& condition) {
 }
 
 struct HostAgentTest : testing::Test {
-    HostAgentTest() {
+    explicit HostAgentTest(bool mixed = false) {
         auto statistics = Statistics::open(folder_.path(), "quiet");
         EXPECT_TRUE(statistics);
         std::vector<std::unique_ptr<device::Device>> devices;
         devices.push_back(std::make_unique<QuietDevice>(seen));
+        if (mixed) devices.push_back(std::make_unique<QuietDevice>(network, descriptor));
         HostAgentOptions options;
         options.name = "quiet";
         auto opened =
             HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
         EXPECT_TRUE(opened);
         agent = std::move(*opened);
+    }
+
+    ~HostAgentTest() override {
+        agent.reset();
+        ::close(descriptor);
     }
 
     bool falls_asleep() {
@@ -93,8 +108,14 @@ private:
     TemporaryFolder folder_;
 
 public:
-    QuietDevice::Seen seen;
+    const int descriptor = ::eventfd(0, EFD_CLOEXEC);
+    QuietDevice::Seen seen, network;
     std::unique_ptr<Agent> agent;
+};
+
+/// A device of words beside one of descriptors, as shm beside udp.
+struct MixedHostAgentTest : HostAgentTest {
+    MixedHostAgentTest() : HostAgentTest(true) {}
 };
 
 TEST_F(HostAgentTest, who_polls_is_awake_from_the_first_poll) {
@@ -160,6 +181,32 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
     end = true;
     nic.take_turn();
     seen.deadline = agent->now().ns;
+    nic.end_turn();
+    waiting.join();
+}
+
+/// The agent leaves them to the leader, who does not sleep on them while the program polls.
+TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the_devices) {
+    std::atomic<bool> end{false};
+    std::thread waiting([&] {
+        agent->wait(
+            {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
+             &end},
+            Time::never());
+    });
+    const std::thread::id leader = waiting.get_id();
+    for (int n = 0; n < 20; ++n) {
+        seen.served_by = std::thread::id{};
+        EXPECT_TRUE(becomes_true([&] {
+            agent->nic().poll();
+            return seen.served_by.load() == leader;
+        })) << n;
+        if (HasFailure()) break;
+    }
+    end = true;
+    nic::Nic& nic = agent->nic();
+    nic.take_turn();
+    seen.deadline = agent->now().ns;  // it may sleep for good by now
     nic.end_turn();
     waiting.join();
 }

@@ -231,6 +231,12 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
 /// program did not poll for one it takes a turn instead, so that peers are answered.
 void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     serve_deadlines();
+    // Of devices of both kinds the agent, parked, hears only some: a peer that greets is ours to
+    // see.
+    if (is_mixed() && nic_.try_take_turn()) {
+        serve_handles();
+        nic_.end_turn();
+    }
     const Time begin = now();
     const std::uint64_t polls = program_polls();
     sleep_on_own(waiter.word, earlier(deadline, begin + options_.period));
