@@ -1,8 +1,6 @@
 // How descriptors end: the outcome is written back, then the completion queue hears of it.
 #include "engine/engine.hpp"
 
-#include "engine/mutation.hpp"
-
 namespace via::engine {
 
 namespace {
@@ -35,28 +33,26 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
     if (queue.completions != nullptr) enter(vi, queue);
 }
 
-/// The completion queue hears of what complete() just ended.
-void Engine::enter(Vi& vi, ViQueue& queue) {
-    const bool receive = &queue == &vi.receive;
-    const std::uint64_t name =
-        (std::uint64_t{vi.generation.load(std::memory_order_relaxed)} << 16) | vi.index;
-    queue::CompletionQueue& completions = *queue.completions;
-    if (completions.push({name, receive}, queue.work.completed_count())) {
+/// Where there is no room, or others wait.
+void Engine::enter_behind(const queue::Completion& completion, std::uint32_t nth,
+                          queue::CompletionQueue& completions) {
+    if (completions.push(completion, nth)) {
         counters_.add(Counter::completion_queue_overruns);
         overrun_.push_back(&completions);
         overrun_events_.push_back(&completions);
         rare_ = news_ = true;
     }
-    if (mutated(Mutation::enter_completion_twice))
-        (void)completions.push({name, receive}, queue.work.completed_count());
-    signal(completions);
-    if (completions.overrun() && completions.waiting() > limits_.completion_queue_entries_max) {
-        // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
-        completions.drop_taken([this](const queue::Completion& completion) {
-            Vi& owner = vi_slot(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
-            return (completion.receive ? owner.receive : owner.send).work.taken_count();
-        });
-    }
+    if (completions.waiting() <= limits_.completion_queue_entries_max) return;
+    // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
+    completions.drop_taken([this](const queue::Completion& waiting) {
+        Vi& owner = vi_slot(static_cast<std::uint32_t>(waiting.vi & 0xFFFF));
+        return (waiting.receive ? owner.receive : owner.send).work.taken_count();
+    });
+}
+
+void Engine::signal(queue::CompletionQueue& queue) {
+    if (signals_.empty() || signals_.back() != &queue) signals_.push_back(&queue);
+    news_ = true;
 }
 
 void Engine::pump_overrun() {
@@ -65,7 +61,7 @@ void Engine::pump_overrun() {
         queue->pump();
         if (queue->waiting() != before) {
             ++progress_;
-            signal(*queue);
+            if (queue->watched()) signal(*queue);
         }
         return queue->waiting() == 0;
     });

@@ -17,6 +17,7 @@
 #include "base/list.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/mutation.hpp"
 #include "engine/under_way.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
@@ -450,13 +451,26 @@ private:
     void complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits);
     void complete_current(Vi& vi, ViQueue& queue, queue::WorkEntry& entry,
                           std::uint32_t status_bits);
-    [[gnu::noinline]] void enter(Vi& vi, ViQueue& queue);
-    void pump_overrun();
-    void signal(queue::CompletionQueue& queue) {
-        if (!queue.watched()) return;
-        if (signals_.empty() || signals_.back() != &queue) signals_.push_back(&queue);
-        news_ = true;
+    /// The completion queue hears of what complete() just ended.
+    [[gnu::always_inline]] void enter(Vi& vi, ViQueue& queue) {
+        const queue::Completion completion = completion_of(vi, queue);
+        const std::uint32_t nth = queue.work.completed_count();
+        queue::CompletionQueue& completions = *queue.completions;
+        if (!completions.push_at_once(completion, nth)) [[unlikely]]
+            enter_behind(completion, nth, completions);
+        if (mutated(Mutation::enter_completion_twice)) (void)completions.push(completion, nth);
+        if (completions.watched()) [[unlikely]]
+            signal(completions);
     }
+    static queue::Completion completion_of(const Vi& vi, const ViQueue& queue) {
+        return {(std::uint64_t{vi.generation.load(std::memory_order_relaxed)} << 16) | vi.index,
+                &queue == &vi.receive};
+    }
+    [[gnu::noinline]] void enter_behind(const queue::Completion& completion, std::uint32_t nth,
+                                        queue::CompletionQueue& completions);
+    void pump_overrun();
+    /// For who watches the queue.
+    void signal(queue::CompletionQueue& queue);
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
                           const std::uint32_t* immediate);
     void drain_sends(Vi& vi);

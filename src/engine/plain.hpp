@@ -1,5 +1,5 @@
-// The common message, there and back: whole in one frame, of one segment into one, with nothing
-// special about it and nobody waiting; or written to a segment of the peer's. A few
+// The common message, there and back: whole in one frame, of a segment or none into such, with
+// nothing special about it and nobody waiting; or written to a segment of the peer's. A few
 // looks tell; whatever they do not find so goes the general way (outbound.cpp, inbound.cpp), which
 // this only shortens. In a header, since calls would be a good part of it.
 #pragma once
@@ -48,7 +48,7 @@ namespace via::engine {
     if (entry.status != 0 || (path.retransmits && !work.is_last_posted())) return false;
     shape.header_length = 0;
     if (entry.control == queue::control::rdma_write) return next_goes_direct(vi);
-    if (entry.control != queue::control::send_receive || entry.segment_count != 1 ||
+    if (entry.control != queue::control::send_receive || entry.segment_count > 1 ||
         entry.length > path.payload_max || entry.length >= fetch_length_min)
         return false;
     shape.header_length = wire::header_length_base;
@@ -104,7 +104,7 @@ constexpr std::uint32_t quick_length_max = 40;
     // Nothing before it is outstanding, so that it completes at once.
     queue::WorkEntry* const entry = vi.send.work.oldest_current();
     plain_ = entry;
-    return entry != nullptr && entry->status == 0 && entry->segment_count == 1 &&
+    return entry != nullptr && entry->status == 0 && entry->segment_count <= 1 &&
            entry->control == queue::control::send_receive && entry->length <= quick_length_max;
 }
 
@@ -140,7 +140,7 @@ constexpr std::uint32_t quick_length_max = 40;
         vi->receive_faults.load(std::memory_order_relaxed) != vi->receive_faults_completed)
         return not_plain;
     queue::WorkEntry* const entry = vi->receive.work.oldest_current();
-    if (entry == nullptr || entry->segment_count != 1 || length > entry->length) return not_plain;
+    if (entry == nullptr || entry->segment_count > 1 || length > entry->length) return not_plain;
     memory::place(reinterpret_cast<std::byte*>(entry->segments[0].address), payload, length);
     entry->descriptor->control.length = static_cast<std::uint32_t>(length);
     ++vi->credits_taken;

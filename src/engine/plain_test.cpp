@@ -39,6 +39,9 @@ struct Scene {
     queue::Descriptor& post(std::uint32_t length, std::uint16_t control = 0) {
         return client.post_send(client.make(control, {client.segment(0, length)}, length), false);
     }
+    /// Neither has a segment.
+    queue::Descriptor& post_empty() { return client.post_send(client.make(0, {}, 0), false); }
+    queue::Descriptor& receive_empty() { return server.post_receive(server.make(0, {}, 0)); }
 
     Pair pair;
     Program client;
@@ -111,6 +114,45 @@ TEST_P(Plain, SeveralGoOneBehindTheOtherWhereFramesShareNoPackets) {
     }
     EXPECT_FALSE(scene.emit_plain());
     EXPECT_TRUE(scene.server.holds((count - 1) * frame_max, count - 1, 7));
+}
+
+TEST_P(Plain, OnesWithoutASegmentGoTheShortWay) {
+    Scene scene(GetParam());
+    const bool quick = GetParam().reliability != Reliability::reception && !GetParam().lossy;
+    const bool reliable = GetParam().reliability != Reliability::unreliable;
+    for (int n = 0; n < 2; ++n) {
+        queue::Descriptor& receive = scene.receive_empty();
+        queue::Descriptor& send = scene.post_empty();
+        EXPECT_EQ(scene.pair.a.engine.next_is_quick(scene.client.vi()), quick);
+        const auto frame = scene.emit_plain();
+        ASSERT_TRUE(frame);
+        const std::uint32_t length = scene.pair.b.engine.take_plain(
+            the_path, frame->header.data(), frame->header.size(), nullptr, 0);
+        EXPECT_EQ(length, reliable ? 0 : Engine::not_plain);
+        if (!reliable) {
+            EXPECT_EQ(scene.pair.b.take(*frame), FrameVerdict::taken);
+        }
+        if (frame->numbered) scene.pair.a.engine.on_reaped(the_path, frame->number, false);
+        scene.pair.carry();
+        EXPECT_EQ(status_of(send), send_done);
+        EXPECT_EQ(status_of(receive), receive_done);
+        EXPECT_EQ(receive.control.length, 0U);
+        scene.client.take_all();
+        scene.server.take_all();
+    }
+}
+
+TEST_P(Plain, NoByteFitsWhereThereIsNoSegment) {
+    Scene scene(GetParam());
+    queue::Descriptor& receive = scene.receive_empty();
+    scene.post(1);
+    const auto frame = scene.emit_plain();
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(scene.pair.b.engine.take_plain(the_path, frame->header.data(), frame->header.size(),
+                                             frame->payload.data(), frame->payload.size()),
+              Engine::not_plain);
+    EXPECT_EQ(scene.pair.b.take(*frame), FrameVerdict::taken);
+    EXPECT_NE(status_of(receive) & queue::status::error_mask, 0U);
 }
 
 TEST(Quick, WhatADeviceTakesInOneCallIsTheSameFrameWithTheSameOutcome) {
@@ -191,8 +233,6 @@ TEST_P(Plain, what_is_not_common_goes_the_general_way) {
                  scene.client.make(0, {scene.client.segment(0, 4), scene.client.segment(8, 4)}, 8),
                  false);
          }},
-        {"no segment",
-         [](Scene& scene) { scene.client.post_send(scene.client.make(0, {}, 0), false); }},
         {"a fault", [](Scene& scene) { scene.post(8, 0x40); }},
         {"RDMA",
          [](Scene& scene) {

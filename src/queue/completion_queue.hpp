@@ -27,11 +27,15 @@ public:
     // NIC (the turn) ----------------------------------------------------------------------------
     /// `nth` is the work queue's count of completions, for telling what was taken without us.
     /// True when the queue became overrun by this push.
-    [[gnu::always_inline]] bool push(Completion completion, std::uint32_t nth) {
+    bool push(Completion completion, std::uint32_t nth) {
+        return !push_at_once(completion, nth) && push_behind({completion, nth});
+    }
+    /// The common case. False: others wait or there is no room, and push() sees to it.
+    [[gnu::always_inline]] bool push_at_once(Completion completion, std::uint32_t nth) {
         if (overrun() || full()) [[unlikely]]
-            return push_behind({completion, nth});
+            return false;
         enter({completion, nth});
-        return false;
+        return true;
     }
     bool overrun() const { return !waiting_.empty(); }
     /// Lets waiting completions enter.
