@@ -46,18 +46,7 @@ std::size_t last_word(const std::byte* end, std::size_t length) {
 }
 
 const std::span<const LineCopy> choices = line_copies();
-const TwoRuns runs_through = choices.empty() ? nullptr : choices.front().through;
 const TwoRuns runs_past = choices.empty() ? nullptr : choices.front().past;
-
-/// From here on two runs of lines are faster than memcpy, wherever source and target are.
-constexpr std::size_t runs_length_min = 7168;  // bytes
-
-void copy(std::byte* target, const std::byte* source, std::size_t length) {
-    if (length >= runs_length_min && runs_through != nullptr)
-        copy_by(runs_through, target, source, length);
-    else
-        std::memcpy(target, source, length);
-}
 
 }  // namespace
 
@@ -66,7 +55,7 @@ void place_any(std::byte* target, const std::byte* source, std::size_t length) {
     const std::size_t tail = last_word(target + length, length);
     const std::size_t body = length - tail;
     if (body != 0) {
-        copy(target, source, body);
+        std::memcpy(target, source, body);
         atomic_fence(std::memory_order_release);
     }
     store_word(target + body, source + body, tail);
@@ -77,7 +66,7 @@ void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bo
     if (stream && runs_past != nullptr)
         copy_by(runs_past, slot, source, length);
     else
-        copy(slot, source, length);
+        std::memcpy(slot, source, length);
 }
 
 const char* streaming_stores() { return choices.empty() ? "none" : choices.front().name; }

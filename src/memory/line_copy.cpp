@@ -35,16 +35,12 @@ void copy_few(std::byte* to, const std::byte* from, std::size_t length) {
 
 #if defined(__x86_64__)
 
-template <bool past>
-__attribute__((target("avx512f"))) void runs_avx512(std::byte* to, const std::byte* from,
+__attribute__((target("avx512f"))) void past_avx512(std::byte* to, const std::byte* from,
                                                     std::size_t lines, std::size_t apart) {
     const auto copy = [](std::byte* target, const std::byte* source)
                           __attribute__((target("avx512f"), always_inline)) {
                               const __m512i bytes = _mm512_loadu_si512(source);
-                              if constexpr (past)
-                                  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), bytes);
-                              else
-                                  _mm512_store_si512(target, bytes);
+                              _mm512_stream_si512(reinterpret_cast<__m512i*>(target), bytes);
                           };
     for (; lines != 0; --lines, to += line_bytes, from += line_bytes) {
         copy(to, from);
@@ -52,8 +48,7 @@ __attribute__((target("avx512f"))) void runs_avx512(std::byte* to, const std::by
     }
 }
 
-template <bool past>
-__attribute__((target("avx2"))) void runs_avx2(std::byte* to, const std::byte* from,
+__attribute__((target("avx2"))) void past_avx2(std::byte* to, const std::byte* from,
                                                std::size_t lines, std::size_t apart) {
     const auto copy = [](std::byte* target, const std::byte* source)
                           __attribute__((target("avx2"), always_inline)) {
@@ -61,13 +56,8 @@ __attribute__((target("avx2"))) void runs_avx2(std::byte* to, const std::byte* f
                               const auto* bytes = reinterpret_cast<const __m256i*>(source);
                               const __m256i low = _mm256_loadu_si256(bytes);
                               const __m256i high = _mm256_loadu_si256(bytes + 1);
-                              if constexpr (past) {
-                                  _mm256_stream_si256(at, low);
-                                  _mm256_stream_si256(at + 1, high);
-                              } else {
-                                  _mm256_store_si256(at, low);
-                                  _mm256_store_si256(at + 1, high);
-                              }
+                              _mm256_stream_si256(at, low);
+                              _mm256_stream_si256(at + 1, high);
                           };
     for (; lines != 0; --lines, to += line_bytes, from += line_bytes) {
         copy(to, from);
@@ -87,9 +77,7 @@ void past_sse2(std::byte* to, const std::byte* from, std::size_t lines, std::siz
     }
 }
 
-constexpr LineCopy all[] = {{"avx512", runs_avx512<false>, runs_avx512<true>},
-                            {"avx2", runs_avx2<false>, runs_avx2<true>},
-                            {"sse2", nullptr, past_sse2}};
+constexpr LineCopy all[] = {{"avx512", past_avx512}, {"avx2", past_avx2}, {"sse2", past_sse2}};
 #endif
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Copies of whole cache lines, by what the processor at hand can do.
+// Copies of whole cache lines past the cache, by what the processor at hand can do.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,7 @@ using TwoRuns = void (*)(std::byte* to, const std::byte* from, std::size_t lines
 
 struct LineCopy {
     const char* name;
-    TwoRuns through;  ///< by ordinary stores; nullptr: memcpy is no worse
-    TwoRuns past;     ///< by streaming stores, which no release orders: a fence must follow
+    TwoRuns past;  ///< by streaming stores, which no release orders: a fence must follow
 };
 
 /// All that this processor can run, the best first; none where there are no streaming stores.
