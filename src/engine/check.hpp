@@ -49,20 +49,27 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
            region.covers(segment.address, segment.length);
 }
 
+/// The same for an RDMA write of one segment: the first one names the peer's memory, for the peer
+/// to judge.
+[[gnu::always_inline]] inline bool is_plain_write(const memory::Region& region,
+                                                  const queue::ControlSegment& control,
+                                                  const queue::Segment& segment,
+                                                  std::uint32_t transfer_length_max) {
+    return control.segment_count == 2 && control.control == queue::control::rdma_write &&
+           control.reserved == 0 && segment.handle == region.handle &&
+           segment.length == control.length && control.length <= transfer_length_max &&
+           region.covers(segment.address, segment.length);
+}
+
 /// Status bits of the first fault of a send descriptor, or 0. `segments` holds
 /// control.segment_count entries.
 [[gnu::always_inline]] inline std::uint32_t check_send(const CheckContext& context,
                                                        const queue::ControlSegment& control,
                                                        const queue::Segment* segments) {
+    const std::uint32_t length_max = context.transfer_length_max;
     if (is_usable(context.tag, context.region) &&
-        is_plain_send(context.region, control, segments[0], context.transfer_length_max)) [[likely]]
-        return 0;
-    // An RDMA write of one segment: the first one names the peer's memory, for the peer to judge.
-    if (control.segment_count == 2 && control.control == queue::control::rdma_write &&
-        control.reserved == 0 && segments[1].handle == context.region.handle &&
-        segments[1].length == control.length && control.length <= context.transfer_length_max &&
-        context.region.allows(segments[1].address, segments[1].length, context.tag,
-                              memory::Access::local))
+        (is_plain_send(context.region, control, segments[0], length_max) ||
+         is_plain_write(context.region, control, segments[1], length_max))) [[likely]]
         return 0;
     return check_any_send(context, control, segments);
 }

@@ -35,6 +35,11 @@ void Engine::carry_out_plain(Vi& vi) {
     counters_.add(Counter::direct_transfers);
     counters_.add(Counter::bytes_sent, entry.length);
     entry.message = vi.next_message;  // as in carry_out()
+    if (!work.has_started()) [[likely]] {
+        counters_.add(Counter::rdma_writes);
+        complete_current(vi, vi.send, entry, queue::status::operation_rdma_write);
+        return;
+    }
     entry.status = queue::status::done;
     work.start_next();
     drain_sends(vi);

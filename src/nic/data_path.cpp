@@ -1,5 +1,6 @@
 // The data path: posts and done, from any thread.
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "engine/check.hpp"
@@ -27,20 +28,25 @@ template <bool receive>
 }  // namespace
 
 /// With the queue's post_lock() held: posts the common descriptor, of one segment in `region`,
-/// which the VI may use. False: it is none.
-template <bool receive>
-[[gnu::always_inline]] inline bool Nic::post_plain(engine::Vi& vi, queue::Descriptor* descriptor,
-                                                   memory::MemoryHandle handle,
-                                                   queue::ControlSegment control,
-                                                   const queue::Segment& segment,
-                                                   const memory::Region& region) {
-    if (receive) control.length = segment.length;
-    const bool plain = receive ? engine::is_plain_receive(region, control, segment)
-                               : engine::is_plain_send(region, control, segment,
-                                                       vi.attributes.transfer_length_max);
+/// which the VI may use, or an RDMA write of one. False: it is none.
+template <bool receive, std::size_t count>
+[[gnu::always_inline]] inline bool Nic::post_plain(
+    engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
+    queue::ControlSegment control, const std::array<queue::Segment, count>& segments,
+    const memory::Region& region) {
+    const std::uint32_t length_max = vi.attributes.transfer_length_max;
+    bool plain = false;
+    if constexpr (receive) {
+        control.length = segments[0].length;
+        plain = engine::is_plain_receive(region, control, segments[0]);
+    } else if constexpr (count == 2) {
+        plain = engine::is_plain_write(region, control, segments[1], length_max);
+    } else {
+        plain = engine::is_plain_send(region, control, segments[0], length_max);
+    }
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    return plain &&
-           work.post_plain(descriptor, handle, control, segment, limits_.descriptors_per_queue_max);
+    return plain && work.post_plain(descriptor, handle, control, segments,
+                                    limits_.descriptors_per_queue_max);
 }
 
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
@@ -71,8 +77,9 @@ template <bool receive>
     // Libraries above VIA have their users' buffers in other regions than their descriptors.
     if (count == 1 && few[0].handle != handle) {
         const memory::Region of_buffer = memory_.look(few[0].handle);
+        const std::array<queue::Segment, 1> one{few[0]};
         if (engine::is_usable(tag, of_buffer) &&
-            post_plain<receive>(vi, descriptor, handle, control, few[0], of_buffer)) [[likely]]
+            post_plain<receive>(vi, descriptor, handle, control, one, of_buffer)) [[likely]]
             return posted<receive>(vi);
     }
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
@@ -105,8 +112,14 @@ template <bool receive>
         return Status::invalid_parameter;
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
-        const queue::Segment segment = queue::read(descriptor->segments[0]);
-        if (post_plain<receive>(vi, descriptor, handle, control, segment, region)) [[likely]]
+        const std::array segments{queue::read(descriptor->segments[0])};
+        if (post_plain<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
+            return posted<receive>(vi);
+    } else if (!receive && control.control == queue::control::rdma_write &&
+               control.segment_count == 2) {
+        const std::array segments{queue::read(descriptor->segments[0]),
+                                  queue::read(descriptor->segments[1])};
+        if (post_plain<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
             return posted<receive>(vi);
     }
     return post_any<receive>(vi, address, handle, region, control);

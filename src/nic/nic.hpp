@@ -316,9 +316,10 @@ private:
     [[gnu::noinline]] void answer_late(bool polling);
     void send_on(engine::PathId path, Turn& turn);
     void fetch(Turn& turn);
-    template <bool receive>
+    template <bool receive, std::size_t count>
     bool post_plain(engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
-                    queue::ControlSegment control, const queue::Segment& segment,
+                    queue::ControlSegment control,
+                    const std::array<queue::Segment, count>& segments,
                     const memory::Region& region);
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,

@@ -8,6 +8,7 @@
 // deepest use and not the limit. A descriptor with more than two segments takes several cells.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -165,10 +166,11 @@ public:
     /// `descriptors_max` are outstanding, or no memory. invalid_parameter: it was reset.
     Status post(Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
                 const Segment* segments, std::uint32_t fault, std::uint32_t descriptors_max);
-    /// The same for what most descriptors are, of one segment and without a fault. False: nothing
-    /// was done, and post() says why it cannot be, or does it.
+    /// The same for what most descriptors are, of one or two segments and without a fault. False:
+    /// nothing was done, and post() says why it cannot be, or does it.
+    template <std::size_t count>
     bool post_plain(Descriptor* descriptor, memory::MemoryHandle handle,
-                    const ControlSegment& control, const Segment& segment,
+                    const ControlSegment& control, const std::array<Segment, count>& segments,
                     std::uint32_t descriptors_max);
 
     // NIC ---------------------------------------------------------------------------------------
@@ -258,11 +260,13 @@ private:
     Atomic<std::uint32_t> completed_count_{0};
 };
 
+template <std::size_t count>
 [[gnu::always_inline]] inline bool WorkQueue::post_plain(Descriptor* descriptor,
                                                          memory::MemoryHandle handle,
                                                          const ControlSegment& control,
-                                                         const Segment& segment,
+                                                         const std::array<Segment, count>& segments,
                                                          std::uint32_t descriptors_max) {
+    static_assert(cells_of(count) == 1);
     // Behind a chunk's last cell post() may have to link another one.
     WorkEntry* const entry = tail_.cell_;
     const std::uint32_t posted_before = posted_count_.load(std::memory_order_relaxed);
@@ -273,14 +277,16 @@ private:
     tail_.pass_cell();
     entry->descriptor = descriptor;
     entry->handle = handle;
-    entry->segment_count = 1;
+    entry->segment_count = count;
     entry->control = control.control;
     entry->length = control.length;
     entry->immediate_data = control.immediate_data;
     entry->status = 0;
-    entry->segments[0].address = segment.address;
-    entry->segments[0].handle = segment.handle;
-    entry->segments[0].length = segment.length;
+    for (std::size_t n = 0; n < count; ++n) {
+        entry->segments[n].address = segments[n].address;
+        entry->segments[n].handle = segments[n].handle;
+        entry->segments[n].length = segments[n].length;
+    }
     descriptor->control.status = 0;  // an old DONE must not be taken for ours (VIPL 4.9)
     posted_.store(tail_.position(), std::memory_order_release);
     posted_count_.store(posted_before + 1, std::memory_order_release);

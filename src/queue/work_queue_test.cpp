@@ -181,19 +181,23 @@ TEST_F(WorkQueueTest, ADescriptorWalksThroughAllThreeParties) {
 TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
     std::uint32_t short_ones = 0;
     for (std::uint32_t number = 0; number < 200; ++number) {
+        const std::uint16_t count = number % 3 == 0 ? 2 : 1;
         ControlSegment control{};
-        control.segment_count = 1;
+        control.segment_count = count;
         control.control = static_cast<std::uint16_t>(number);
         control.length = number + 1;
         control.immediate_data = number + 2;
         Descriptor& descriptor = descriptors_[number];
         descriptor.control.status = status::done;
-        const Segment segment = segments_of(number, 1).front();
+        const std::vector<Segment> all = segments_of(number, count);
         const std::lock_guard guard(queue_.post_lock());
-        const bool posted = queue_.post_plain(&descriptor, number + 3, control, segment, depth);
+        const bool posted = count == 1 ? queue_.post_plain(&descriptor, number + 3, control,
+                                                           std::array{all[0]}, depth)
+                                       : queue_.post_plain(&descriptor, number + 3, control,
+                                                           std::array{all[0], all[1]}, depth);
         short_ones += posted ? 1 : 0;
         if (!posted) {
-            ASSERT_EQ(queue_.post(&descriptor, number + 3, control, &segment, 0, depth),
+            ASSERT_EQ(queue_.post(&descriptor, number + 3, control, all.data(), 0, depth),
                       Status::success);
         }
         EXPECT_EQ(descriptor.control.status, 0U);
@@ -202,7 +206,7 @@ TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
         EXPECT_TRUE(queue_.is_last_posted());
         EXPECT_EQ(entry->status, 0U);
         entry->status = number + 4;
-        expect_entry(queue_.current(), {number, 1});
+        expect_entry(queue_.current(), {number, count});
         queue_.complete_current();
         EXPECT_EQ(queue_.oldest_current(), nullptr);
         EXPECT_FALSE(queue_.has_started());
@@ -217,12 +221,12 @@ TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
 }
 
 TEST_F(WorkQueueTest, TheShortWayKnowsTheLimitAndWhatIsOutstanding) {
-    const Segment segment{};
+    const std::array<Segment, 1> segments{};
     ControlSegment control{};
     control.segment_count = 1;
-    ASSERT_TRUE(queue_.post_plain(&descriptors_[0], 1, control, segment, 2));
-    ASSERT_TRUE(queue_.post_plain(&descriptors_[1], 1, control, segment, 2));
-    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segment, 2));
+    ASSERT_TRUE(queue_.post_plain(&descriptors_[0], 1, control, segments, 2));
+    ASSERT_TRUE(queue_.post_plain(&descriptors_[1], 1, control, segments, 2));
+    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segments, 2));
     EXPECT_FALSE(queue_.is_last_posted());
     ASSERT_NE(queue_.oldest_current(), nullptr);
     queue_.start_next();
@@ -231,7 +235,7 @@ TEST_F(WorkQueueTest, TheShortWayKnowsTheLimitAndWhatIsOutstanding) {
     EXPECT_NE(queue_.oldest_current(), nullptr);
     queue_.complete_current();
     queue_.reset();
-    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segment, 2)) << "it is gone";
+    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segments, 2)) << "it is gone";
     ASSERT_TRUE(queue_.prepare());
 }
 
