@@ -342,6 +342,7 @@ private:
     void complete_post(engine::Vi& vi);
     bool send_quickly(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
+    void look_for_done(queue::WorkQueue& work);
     Done done_after_poll(engine::ViQueue& queue);
     static Done done_of(const queue::Taken& taken) {
         return {taken.descriptor, (taken.status & queue::status::error_mask) != 0
