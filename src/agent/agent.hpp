@@ -23,6 +23,7 @@ namespace via::agent {
 struct Condition {
     bool (*ready)(const void* subject);
     const void* subject;
+    bool by_completion = true;  ///< false: no completion of a descriptor makes it ready
 };
 
 /// Runs the program's handlers, one after another, on a thread of the agent, no lock held.

@@ -86,7 +86,7 @@ void HostAgent::notifications_changed() {
     notified_.store(!notifications_.empty());
     if (!notifications_.empty()) return;
     std::lock_guard guard(waiters_mutex_);
-    if (waiters_.empty()) nic_.attention().fetch_and(~nic::Nic::somebody_waits);
+    clear_attention();
 }
 
 Status HostAgent::notify(std::unique_ptr<Notification> notification) {
@@ -96,7 +96,7 @@ Status HostAgent::notify(std::unique_ptr<Notification> notification) {
         notified_.store(true);
     }
     // A full fence: what completed before is seen by the look below, what comes later sees us.
-    nic_.attention().fetch_or(nic::Nic::somebody_waits);
+    nic_.attention().fetch_or(nic::Nic::somebody_waits | nic::Nic::completion_awaited);
     atomic_fence_after_rmw();
     {
         std::lock_guard guard(handler_mutex_);

@@ -115,6 +115,7 @@ private:
     struct Bed;
     void wake(Waiter& waiter);
     void wake_ready();
+    void clear_attention();
     void lead(Waiter& waiter, Time deadline);
     void stand_by(Waiter& waiter, Time deadline);
     std::uint64_t program_polls() const { return nic_.polls() - waiting_polls_.load(); }

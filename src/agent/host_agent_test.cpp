@@ -185,6 +185,40 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
     waiting.join();
 }
 
+TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
+    Atomic<std::uint32_t>& attention = agent->nic().attention();
+    const auto awaits = [&](std::uint32_t what) {
+        return (attention.load() & (nic::Nic::somebody_waits | nic::Nic::completion_awaited)) ==
+               what;
+    };
+    const auto wait_for = [&](std::atomic<bool>& end, bool by_completion) {
+        return std::thread([this, &end, by_completion] {
+            agent->wait(
+                {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
+                 &end, by_completion},
+                Time::never());
+        });
+    };
+    const auto finish = [&](std::thread& waiting, std::atomic<bool>& end) {
+        end = true;
+        // Progress: whoever is ready is woken.
+        const auto queue = agent->nic().create_completion_queue(1);
+        EXPECT_EQ(agent->nic().destroy_completion_queue(*queue), Status::success);
+        waiting.join();
+    };
+    std::atomic<bool> listened{false};
+    std::atomic<bool> received{false};
+    std::thread listening = wait_for(listened, false);
+    EXPECT_TRUE(becomes_true([&] { return awaits(nic::Nic::somebody_waits); }));
+    std::thread receiving = wait_for(received, true);
+    EXPECT_TRUE(becomes_true(
+        [&] { return awaits(nic::Nic::somebody_waits | nic::Nic::completion_awaited); }));
+    finish(receiving, received);
+    EXPECT_TRUE(awaits(nic::Nic::somebody_waits));
+    finish(listening, listened);
+    EXPECT_TRUE(awaits(0));
+}
+
 /// The agent leaves them to the leader, who does not sleep on them while the program polls.
 TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the_devices) {
     std::atomic<bool> end{false};

@@ -96,8 +96,18 @@ void HostAgent::enlist(Waiter& waiter) {
         has_leader_.store(true);
     }
     // A full fence: progress made before is seen by the caller's next look, later one sees us.
-    nic_.attention().fetch_or(nic::Nic::somebody_waits);
+    nic_.attention().fetch_or(nic::Nic::somebody_waits |
+                              (waiter.condition.by_completion ? nic::Nic::completion_awaited : 0));
     atomic_fence_after_rmw();
+}
+
+/// The caller holds waiters_mutex_. Who takes turns need not attend to waiters that are gone.
+void HostAgent::clear_attention() {
+    std::uint32_t needless = nic::Nic::completion_awaited;
+    if (waiters_.empty()) needless |= nic::Nic::somebody_waits;
+    for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+        if (waiter->condition.by_completion) needless = 0;
+    nic_.attention().fetch_and(~needless);
 }
 
 void HostAgent::discharge(Waiter& waiter) {
@@ -111,14 +121,12 @@ void HostAgent::discharge(Waiter& waiter) {
             if (leader_ != nullptr) wake(*leader_);
             agent_needed = leader_ == nullptr;
         }
-        if (waiters_.empty()) {
-            nic_.attention().fetch_and(~nic::Nic::somebody_waits);
-            no_waiters_.notify_all();
-        }
+        clear_attention();
+        if (waiters_.empty()) no_waiters_.notify_all();
     }
-    // A notification that came meanwhile may have set the bit just before we cleared it.
+    // A notification that came meanwhile may have set the bits just before we cleared them.
     if (notified_.load()) {
-        nic_.attention().fetch_or(nic::Nic::somebody_waits);
+        nic_.attention().fetch_or(nic::Nic::somebody_waits | nic::Nic::completion_awaited);
         atomic_fence_after_rmw();
         look_for_notifications();
     }

@@ -61,7 +61,7 @@ VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG
     const Time deadline = deadline_of(*open->agent, timeout);
     if (const Status status = open->nic->listen(listener); status != Status::success)
         return answer(status);
-    open->agent->wait({is_given, &listener}, deadline);
+    open->agent->wait({is_given, &listener, false}, deadline);
     const bool given = open->nic->unlisten(listener);
     if (!given) return find_nic(handle) == nullptr ? VIP_INVALID_STATE : VIP_TIMEOUT;
     write_address(listener.remote_host, listener.remote, *remote);
@@ -104,7 +104,7 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
     const Status status = found.open->nic->connect(*found.vi, from, to, deadline, data, insists);
     if (status != Status::success) return answer(status);
     // The engine itself ends the attempt at the deadline; then the condition holds.
-    while (!agent.wait({is_decided, found.vi}, deadline)) {
+    while (!agent.wait({is_decided, found.vi, false}, deadline)) {
         if (find_nic_of(handle, Kind::vi) == nullptr) return VIP_INVALID_STATE;
         found.open->nic->poll_surely();
     }
@@ -268,7 +268,7 @@ VIA_VIPL via_VipConnectPeerWait(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
         const VIP_RETURN result = peer_outcome(found, handle, attributes);
         if (result != VIP_NOT_DONE) return result;
         // The engine ends the attempt at its deadline; then the condition holds.
-        if (!found.open->agent->wait({is_decided, found.vi}, Time::never()) &&
+        if (!found.open->agent->wait({is_decided, found.vi, false}, Time::never()) &&
             find_nic_of(handle, Kind::vi) == nullptr)
             return VIP_INVALID_STATE;
     }

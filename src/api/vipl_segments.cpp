@@ -55,7 +55,7 @@ VIA_VIPL ViaImportSegment(VIP_VI_HANDLE handle, VIP_UINT64 remote_address,
         nic.begin_import(*found.vi, remote_handle, remote_address, writable != VIP_FALSE);
     if (!number) return answer(number.error());
     const Question question{found.vi, *number};
-    const bool answered = found.open->agent->wait({is_answered, &question}, deadline);
+    const bool answered = found.open->agent->wait({is_answered, &question, false}, deadline);
     Attachment memory;
     const Status status = nic.finish_import(*found.vi, *number, memory);
     if (status != Status::success) {

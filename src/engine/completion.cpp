@@ -30,6 +30,7 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_oldest();
     ++progress_;
+    ++completions_;
     if (queue.completions != nullptr) enter(vi, queue);
 }
 

@@ -317,6 +317,8 @@ public:
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
+    /// Completions of descriptors, which are progress, too.
+    std::uint64_t completions() const { return completions_; }
     bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
     /// Anything for next_event() or next_signal()? One look; settle_news() afterwards.
     bool has_news() const { return news_; }
@@ -609,6 +611,7 @@ private:
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();
     std::uint64_t progress_ = 0;
+    std::uint64_t completions_ = 0;
     bool rare_ = false;  ///< has_rare() but for its deadlines
     bool news_ = false;
     bool short_ways_;  ///< the common message may go them (plain.hpp)

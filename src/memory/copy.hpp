@@ -16,13 +16,16 @@ void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bo
 /// `source` may lie in memory that a peer changes meanwhile; each byte of it is read once.
 [[gnu::always_inline]] inline void place(std::byte* target, const std::byte* source,
                                          std::size_t length) {
-    if (length != sizeof(std::uint64_t) ||
-        reinterpret_cast<std::uintptr_t>(target) % sizeof(std::uint64_t) != 0)
-        return place_any(target, source, length);
-    // A message is often one word.
+    constexpr std::size_t few = 5;
     std::uint64_t word;
-    std::memcpy(&word, source, sizeof word);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELAXED);
+    if (length > few * sizeof word ||
+        (reinterpret_cast<std::uintptr_t>(target) | length) % sizeof word != 0)
+        return place_any(target, source, length);
+    // A message is often one word, or a few with what a library puts in front of it.
+    for (std::size_t at = 0; at != length; at += sizeof word) {
+        std::memcpy(&word, source + at, sizeof word);
+        __atomic_store_n(reinterpret_cast<std::uint64_t*>(target + at), word, __ATOMIC_RELEASE);
+    }
 }
 
 /// Fills a device's slot. `stream` stores past the cache where the processor can: right for large

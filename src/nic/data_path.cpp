@@ -284,29 +284,28 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
 }
 
 /// One look at the devices, since nothing was done.
+[[gnu::always_inline]] inline void Nic::look_for_done(queue::WorkQueue& work) {
+    if (work.empty()) return;
+    const bool had_turn = try_poll() != Polled::not_at_all;
+    // Who had the turn saw all that was completed before. Else another thread may be between
+    // the two steps of completing what the program has seen done already.
+    if (!work.has_done() && !had_turn && work.head_is_written()) poll_surely();
+}
+
 [[gnu::noinline]] Nic::Done Nic::done_after_poll(engine::ViQueue& queue) {
     queue::WorkQueue& work = queue.work;
-    const auto nothing = [&] {
-        return Done{nullptr, work.empty() ? Status::descriptor_error : Status::not_done};
-    };
-    if (work.empty()) return nothing();
-    const bool had_turn = try_poll() != Polled::not_at_all;
-    if (!work.has_done()) {
-        // Who had the turn saw all that was completed before. Else another thread may be between
-        // the two steps of completing what the program has seen done already.
-        if (had_turn || !work.head_is_written()) return nothing();
-        poll_surely();
-    }
+    look_for_done(work);
     queue::Taken taken;
-    return work.take(taken) ? done_of(taken) : nothing();
+    if (work.has_done() && work.take(taken)) return done_of(taken);
+    return {nullptr, work.empty() ? Status::descriptor_error : Status::not_done};
 }
 
 Status Nic::done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken) {
-    const Status status = done(queue, descriptors.front());
-    taken = descriptors.front() == nullptr ? 0 : 1;
-    if (status != Status::success) return status;
+    queue::WorkQueue& work = queue.work;
+    if (!work.has_done()) look_for_done(work);
     bool failed = false;
-    taken += queue.work.take(descriptors.subspan(1), failed);
+    taken = work.has_done() ? work.take(descriptors, failed) : 0;
+    if (taken == 0) return work.empty() ? Status::descriptor_error : Status::not_done;
     return failed ? Status::descriptor_error : Status::success;
 }
 

@@ -131,7 +131,8 @@ public:
     // Waiting and sleeping (the agent's side)
     // -------------------------------------------------------
     /// Bits of attention(): set by the agent before a full fence and a last look at the work.
-    static constexpr std::uint32_t somebody_waits = 1;
+    static constexpr std::uint32_t somebody_waits = 1;      ///< for whatever
+    static constexpr std::uint32_t completion_awaited = 4;  ///< by one of them, at least
     static constexpr std::uint32_t agent_sleeps = 2;
     Atomic<std::uint32_t>& attention() { return attention_; }
     /// Counts polls of the program; stands still when the program does.
@@ -298,10 +299,15 @@ private:
     }
     [[gnu::noinline]] void finish_eventful_turn(bool polling);
     [[gnu::always_inline]] void let_turn_go(bool polling) {
-        const bool progress = engine_.progress() != progress_seen_;
-        progress_seen_ = engine_.progress();
+        const std::uint64_t completions = engine_.completions() - completions_seen_;
+        const std::uint64_t progress = engine_.progress() - progress_seen_;
+        completions_seen_ += completions;
+        progress_seen_ += progress;
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
-        const std::uint32_t heard = (polling ? agent_sleeps : 0) | (progress ? somebody_waits : 0);
+        // Most progress is completions, and who listens, as many do all the time, awaits none.
+        const std::uint32_t heard = (polling ? agent_sleeps : 0) |
+                                    (completions != 0 ? completion_awaited : 0) |
+                                    (progress != completions ? somebody_waits : 0);
         if ((attention_.load(std::memory_order_relaxed) & heard) != 0) [[unlikely]]
             attendant_.attend();
     }
@@ -337,6 +343,7 @@ private:
     void complete_post(engine::Vi& vi);
     bool send_quickly(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
+    void look_for_done(queue::WorkQueue& work);
     Done done_after_poll(engine::ViQueue& queue);
     static Done done_of(const queue::Taken& taken) {
         return {taken.descriptor, (taken.status & queue::status::error_mask) != 0
@@ -386,6 +393,7 @@ private:
     bool silent_ = false;     ///< some device's frames come without a wake-up
     bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
+    std::uint64_t completions_seen_ = 0;
     Time last_now_{};
     Time deadline_ = Time::never();  ///< the engine's, after the last turn or call
 };

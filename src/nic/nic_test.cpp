@@ -646,6 +646,11 @@ TEST_F(NicTest, attendant_hears_of_progress_only_when_somebody_waits) {
     receive(server, 0, 10);
     send(client, 0, 10);
     poll();
+    EXPECT_EQ(attendant.attended, 0) << "nobody awaits a completion";
+    nic.attention().fetch_or(Nic::completion_awaited);
+    receive(server, 0, 10);
+    send(client, 0, 10);
+    poll();
     EXPECT_GT(attendant.attended, 0);
     attendant.attended = 0;
     nic.poll();

@@ -34,11 +34,8 @@ Peer& Endpoint::peer_named(const sockaddr_in& address) {
     return *known;
 }
 
-/// For completions: whose message it is.
-fi_addr_t Endpoint::number_of(Peer& peer) {
-    if (peer.number == FI_ADDR_NOTAVAIL) [[unlikely]]
-        peer.number = addresses_->number_of(peer.name);
-    return peer.number;
+fi_addr_t Endpoint::find_number(Peer& peer) {
+    return peer.number = addresses_->number_of(peer.name);
 }
 
 void Endpoint::forget(fi_addr_t number) {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
 

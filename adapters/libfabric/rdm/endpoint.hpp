@@ -52,7 +52,7 @@ class Endpoint : public fid_ep {
 public:
     static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
 
-    // Sending and receiving (sending.cpp, receiving.cpp) --------------------------------------
+    // Sending and receiving (short_way.hpp, sending.cpp, receiving.cpp) -----------------------
     ssize_t send(const Sending& sending);
     /// `from`: FI_ADDR_UNSPEC: anybody.
     ssize_t receive(void* buffer, std::size_t room, fi_addr_t from, std::uint64_t tag,
@@ -129,12 +129,13 @@ private:
         if (number < by_number_.size() && by_number_[number] != nullptr) return by_number_[number];
         return find_peer(number);
     }
-    Peer* find_peer(fi_addr_t number);
+    [[gnu::noinline]] Peer* find_peer(fi_addr_t number);
     Peer& peer_named(const sockaddr_in& address);
     fi_addr_t number_of(Peer& peer);
+    [[gnu::noinline]] fi_addr_t find_number(Peer& peer);
     ssize_t not_connected(Peer& peer);
     int ask(Peer& peer);
-    void read_mail() noexcept;
+    [[gnu::noinline]] void read_mail() noexcept;
     void answer(Mailbox::Request& request);
     void accept(Peer& peer, Mailbox::Request& request);
     void reject(Mailbox::Request& request, bool crossed);
@@ -147,7 +148,7 @@ private:
     // Ends (ending.cpp)
     /// The connection broke, or the peer broke the rules: it is ended when it is safe to.
     void fail(Connection& connection);
-    void end_failed();
+    [[gnu::noinline]] void end_failed();
     void end(Connection& connection, int error);
     void drain(Connection& connection);
     void free(Connection& connection);
@@ -157,6 +158,7 @@ private:
     void discard_all();
 
     // Sending
+    [[gnu::noinline]] ssize_t send_otherwise(Peer* peer, const Sending& sending);
     ssize_t send_copy(Connection& connection, const Sending& sending);
     ssize_t send_lent(Connection& connection, const Sending& sending);
     ssize_t send_offer(Connection& connection, const Sending& sending);
@@ -173,20 +175,22 @@ private:
         reap(connection);
         return connection.take();
     }
-    ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
+    [[gnu::noinline]] ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
     void watch(Connection& connection);
 
     // Progress
     void take_receives();
-    void look_at_queues();
+    [[gnu::noinline]] void look_at_queues();
     std::uint32_t take_from(Connection& connection);
-    void reap(Connection& connection);
+    [[gnu::noinline]] void reap(Connection& connection);
     void complete(Connection& connection, const Send& send, bool failed);
     void fetched(Connection& connection, Receive& receive, std::size_t length, bool failed);
     bool look_at(Connection& connection);
-    void send_waiting(Connection& connection);
+    [[gnu::noinline]] void send_waiting(Connection& connection);
     void arrived(Slot& slot, std::size_t length);
-    void arrived_eager(Slot& slot, const Header& header, std::size_t length);
+    [[gnu::noinline]] void arrived_wrong(Connection& connection);
+    [[gnu::noinline]] void arrived_other(Slot& slot, const Header& header, std::size_t length);
+    [[gnu::noinline]] void arrived_early(Slot& slot, const Header& header, std::size_t length);
     void arrived_offer(Slot& slot, const Header& header);
     Message& keep(Slot& slot, std::size_t length);
 

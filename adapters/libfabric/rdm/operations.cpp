@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: libfabric's operations on data. Messages are of one piece of memory.
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
 
 /// `sending` is filled but for what the flags of the operation say.
-ssize_t send_with(Endpoint& endpoint, Sending sending, std::uint64_t flags) {
+[[gnu::noinline]] ssize_t send_with(Endpoint& endpoint, Sending sending, std::uint64_t flags) {
     // Placed in the peer's memory when it completes: nobody tells us.
     if ((flags & (FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)) != 0)
         return -FI_EOPNOTSUPP;
@@ -21,7 +21,7 @@ ssize_t send_with(Endpoint& endpoint, Sending sending, std::uint64_t flags) {
     return endpoint.send(sending);
 }
 
-ssize_t inject_with(Endpoint& endpoint, Sending sending) {
+[[gnu::always_inline]] inline ssize_t inject_with(Endpoint& endpoint, Sending sending) {
     sending.told = false;
     sending.must_copy = true;
     const Domain::Guard guard(endpoint.domain());

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "info.hpp"
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -87,37 +87,24 @@ void Endpoint::look_at_queues() {
 }
 
 /// Whatever a peer says wrongly ends the connection to it.
-void Endpoint::arrived(Slot& slot, std::size_t length) {
-    Connection& connection = *slot.connection;
-    Header header;
-    if (length >= sizeof header) {
-        std::memcpy(&header, slot.bytes, sizeof header);
-        length -= sizeof header;
-        const bool known = (header.flags & ~(flag::tagged | flag::data)) == 0 && header.zero == 0;
-        if (known && header.kind == Kind::eager) return arrived_eager(slot, header, length);
-        if (known && header.kind == Kind::offer && length == sizeof(Offer))
-            return arrived_offer(slot, header);
-        if (known && header.kind == Kind::finished && length == 0) {
-            finish_named(connection, header.tag);
-            return connection.release(slot);
-        }
-    }
+void Endpoint::arrived_wrong(Connection& connection) {
     FI_WARN(&provider, FI_LOG_EP_DATA, "a peer sent what is no message\n");
     fail(connection);
 }
 
-void Endpoint::arrived_eager(Slot& slot, const Header& header, std::size_t length) {
-    Connection& connection = *slot.connection;
-    Peer& peer = connection.peer();
-    Matching& among = matching((header.flags & flag::tagged) != 0);
-    if (Receive* const receive = among.take_receive(&peer, header.tag)) [[likely]] {
-        deliver(*receive, peer, header, slot.bytes + sizeof header, length);
-        connection.release(slot);
-        return;
-    }
+/// Not a message that lies here.
+void Endpoint::arrived_other(Slot& slot, const Header& header, std::size_t length) {
+    if (header.kind == Kind::offer && length == sizeof(Offer)) return arrived_offer(slot, header);
+    if (header.kind != Kind::finished || length != 0) return arrived_wrong(*slot.connection);
+    finish_named(*slot.connection, header.tag);
+    slot.connection->release(slot);
+}
+
+/// Before its receive.
+void Endpoint::arrived_early(Slot& slot, const Header& header, std::size_t length) {
     Message& message = keep(slot, length);
     message.header = header;
-    among.unexpected.push(message);
+    matching((header.flags & flag::tagged) != 0).unexpected.push(message);
 }
 
 void Endpoint::arrived_offer(Slot& slot, const Header& header) {

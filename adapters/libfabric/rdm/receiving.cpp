@@ -4,18 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
-namespace {
-
-std::uint64_t received_flags(const Header& header) {
-    return FI_RECV | ((header.flags & flag::tagged) != 0 ? FI_TAGGED : FI_MSG) |
-           ((header.flags & flag::data) != 0 ? FI_REMOTE_CQ_DATA : 0);
-}
-
-}  // namespace
-
 ssize_t Endpoint::receive(void* buffer, std::size_t room, fi_addr_t from, std::uint64_t tag,
                           std::uint64_t ignore, void* context, bool with_tag, bool told) {
     Peer* peer = nullptr;
@@ -52,29 +43,6 @@ ssize_t Endpoint::receive(void* buffer, std::size_t room, fi_addr_t from, std::u
 }
 
 // Messages meet receives ------------------------------------------------------------------------
-
-void Endpoint::tell_received(const Receive& receive, Peer& from, const Header& header,
-                             std::size_t length) {
-    const bool fits = length <= receive.room;
-    if (!receive.told && fits) return give_back_receive();
-    tell_receive({.context = receive.context,
-                  .flags = received_flags(header),
-                  .length = fits ? length : receive.room,
-                  .buffer = receive.buffer,
-                  .data = header.data,
-                  .tag = header.tag,
-                  .source = number_of(from),
-                  .missing = fits ? 0 : length - receive.room,
-                  .error = fits ? 0 : FI_ETRUNC});
-}
-
-void Endpoint::deliver(Receive& receive, Peer& from, const Header& header, const std::byte* bytes,
-                       std::size_t length) {
-    if (const std::size_t fits = std::min(length, receive.room); fits != 0)
-        std::memcpy(receive.buffer, bytes, fits);
-    tell_received(receive, from, header, length);
-    receive_pool_.give_back(receive);
-}
 
 /// From here on the connection holds the receive.
 void Endpoint::fetch(Receive& receive, Connection& connection, const Header& header,

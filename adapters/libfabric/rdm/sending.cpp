@@ -5,30 +5,11 @@
 #include <cstring>
 
 #include "info.hpp"
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
-namespace {
-
-Header header_of(Kind kind, const Sending& sending) {
-    return {sending.tag, static_cast<std::uint32_t>(sending.data), kind, sending.flags, 0};
-}
-
-std::uint64_t kind_of(std::uint8_t flags) {
-    return FI_SEND | ((flags & flag::tagged) != 0 ? FI_TAGGED : FI_MSG);
-}
-
-Completion sent(const Sending& sending) {
-    Completion completion;
-    completion.context = sending.context;
-    completion.flags = kind_of(sending.flags);
-    return completion;
-}
-
-}  // namespace
-
-ssize_t Endpoint::send(const Sending& sending) {
-    Peer* const peer = peer_at(sending.to);
+/// Whatever send() does not do at once. `peer`: nullptr: there is nobody of that number.
+ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
     if (peer == nullptr) [[unlikely]]
         return -FI_EINVAL;
     if (sending.must_copy && sending.length > inject_max) return -FI_EMSGSIZE;
@@ -37,7 +18,6 @@ ssize_t Endpoint::send(const Sending& sending) {
         if (peer->is_self) return send_to_self(*peer, sending);
         return not_connected(*peer);
     }
-    if (sending.length <= inject_max && sending.may_copy) return send_copy(*connection, sending);
     if (sending.length <= connection->eager_size()) return send_lent(*connection, sending);
     return send_offer(*connection, sending);
 }
@@ -47,23 +27,6 @@ ssize_t Endpoint::send(const Sending& sending) {
 ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
     if (code != VIP_ERROR_RESOURCE) fail(connection);
     return -FI_EAGAIN;
-}
-
-ssize_t Endpoint::send_copy(Connection& connection, const Sending& sending) {
-    if (sending.told && !reserve_send()) return -FI_EAGAIN;
-    VIP_RETURN code = VIP_ERROR_RESOURCE;
-    if (Send* const send = room_for(connection)) {
-        send->kind = Send::Kind::copied;
-        send->header = header_of(Kind::eager, sending);
-        if (sending.length != 0) std::memcpy(send->copy, sending.bytes, sending.length);
-        code = connection.post(*send, sizeof(Header) + sending.length);
-        if (code == VIP_SUCCESS) [[likely]] {
-            if (sending.told) tell_send(sent(sending));
-            return 0;
-        }
-    }
-    if (sending.told) give_back_send();
-    return why_not_posted(connection, code);
 }
 
 ssize_t Endpoint::send_lent(Connection& connection, const Sending& sending) {

@@ -41,11 +41,13 @@ public:
         Slot& line = *line_;
         line.words[1].store(low, memory_order_relaxed);
         line.words[2].store(high, memory_order_relaxed);
-        if (length == sizeof(std::uint64_t)) [[likely]] {
-            std::uint64_t word;
-            std::memcpy(&word, payload, sizeof word);
-            line.words[3].store(word, memory_order_relaxed);
-        } else if (length != 0) {
+        if (length % sizeof(std::uint64_t) == 0) [[likely]] {
+            for (std::uint32_t i = 0; i * sizeof(std::uint64_t) < length; ++i) {
+                std::uint64_t word;
+                std::memcpy(&word, payload + i * sizeof word, sizeof word);
+                line.words[3 + i].store(word, memory_order_relaxed);
+            }
+        } else {
             fill(payload, length);
         }
         line.words[0].store(

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common message of an endpoint for datagrams, there and back: copied when it is sent, to a
+// peer that is connected, and met by a posted receive. In a header, since calls would be a good
+// part of it; whatever else there is goes the general way (sending.cpp, progress.cpp).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "rdm/endpoint.hpp"
+
+namespace via::fabric::rdm {
+
+/// Some bytes, most often a number or two.
+[[gnu::always_inline]] inline void copy_short(void* to, const void* from, std::size_t length) {
+    if (length == sizeof(std::uint64_t)) [[likely]] {
+        std::memcpy(to, from, sizeof(std::uint64_t));
+    } else if (length != 0) {
+        std::memcpy(to, from, length);
+    }
+}
+
+inline Header header_of(Kind kind, const Sending& sending) {
+    return {sending.tag, static_cast<std::uint32_t>(sending.data), kind, sending.flags, 0};
+}
+
+inline std::uint64_t kind_of(std::uint8_t flags) {
+    return FI_SEND | ((flags & flag::tagged) != 0 ? FI_TAGGED : FI_MSG);
+}
+
+inline Completion sent(const Sending& sending) {
+    Completion completion;
+    completion.context = sending.context;
+    completion.flags = kind_of(sending.flags);
+    return completion;
+}
+
+inline std::uint64_t received_flags(const Header& header) {
+    return FI_RECV | ((header.flags & flag::tagged) != 0 ? FI_TAGGED : FI_MSG) |
+           ((header.flags & flag::data) != 0 ? FI_REMOTE_CQ_DATA : 0);
+}
+
+[[gnu::always_inline]] inline ssize_t Endpoint::send(const Sending& sending) {
+    Peer* const peer = peer_at(sending.to);
+    if (peer != nullptr && peer->connection != nullptr && sending.may_copy &&
+        sending.length <= inject_max) [[likely]]
+        return send_copy(*peer->connection, sending);
+    return send_otherwise(peer, sending);
+}
+
+[[gnu::always_inline]] inline ssize_t Endpoint::send_copy(Connection& connection,
+                                                          const Sending& sending) {
+    if (sending.told && !reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    if (Send* const send = room_for(connection)) [[likely]] {
+        send->kind = Send::Kind::copied;
+        send->header = header_of(Kind::eager, sending);
+        copy_short(send->copy, sending.bytes, sending.length);
+        code = connection.post(*send, sizeof(Header) + sending.length);
+        if (code == VIP_SUCCESS) [[likely]] {
+            if (sending.told) tell_send(sent(sending));
+            return 0;
+        }
+    }
+    if (sending.told) give_back_send();
+    return why_not_posted(connection, code);
+}
+
+/// For completions: whose message it is.
+[[gnu::always_inline]] inline fi_addr_t Endpoint::number_of(Peer& peer) {
+    return peer.number != FI_ADDR_NOTAVAIL ? peer.number : find_number(peer);
+}
+
+[[gnu::always_inline]] inline void Endpoint::tell_received(const Receive& receive, Peer& from,
+                                                           const Header& header,
+                                                           std::size_t length) {
+    const bool fits = length <= receive.room;
+    if (!receive.told && fits) return give_back_receive();
+    tell_receive({.context = receive.context,
+                  .flags = received_flags(header),
+                  .length = fits ? length : receive.room,
+                  .buffer = receive.buffer,
+                  .data = header.data,
+                  .tag = header.tag,
+                  .source = number_of(from),
+                  .missing = fits ? 0 : length - receive.room,
+                  .error = fits ? 0 : FI_ETRUNC});
+}
+
+[[gnu::always_inline]] inline void Endpoint::deliver(Receive& receive, Peer& from,
+                                                     const Header& header, const std::byte* bytes,
+                                                     std::size_t length) {
+    copy_short(receive.buffer, bytes, std::min(length, receive.room));
+    tell_received(receive, from, header, length);
+    receive_pool_.give_back(receive);
+}
+
+[[gnu::always_inline]] inline void Endpoint::arrived(Slot& slot, std::size_t length) {
+    if (length < sizeof(Header)) [[unlikely]]
+        return arrived_wrong(*slot.connection);
+    Header header;
+    std::memcpy(&header, slot.bytes, sizeof header);
+    length -= sizeof header;
+    if ((header.flags & ~(flag::tagged | flag::data)) != 0 || header.zero != 0) [[unlikely]]
+        return arrived_wrong(*slot.connection);
+    if (header.kind != Kind::eager) [[unlikely]]
+        return arrived_other(slot, header, length);
+    Connection& connection = *slot.connection;
+    Peer& peer = connection.peer();
+    Receive* const receive =
+        matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
+    if (receive == nullptr) [[unlikely]]
+        return arrived_early(slot, header, length);
+    deliver(*receive, peer, header, slot.bytes + sizeof header, length);
+    connection.release(slot);
+}
+
+}  // namespace via::fabric::rdm
