@@ -157,11 +157,11 @@ public:
     virtual std::uint32_t notify() = 0;
 
     /// reserve(), filling and transmit() of one frame in one: 16 bytes of header as two words, and
-    /// at most 40 bytes of payload. `alone`: it is the turn's only one, and notify() is in it, too.
-    /// Others are published, in their order, by the next transmit() on that path or by notify(),
-    /// which must follow, at the latest.
-    /// The calls that notify() made; not_sent: nothing was done, it goes the way of others. Only
-    /// where frames arrive by themselves (Capabilities::retransmits).
+    /// a payload within capabilities(). `alone`: it is the turn's only one, and notify() is in it,
+    /// too. Others are published, in their order, by the next transmit() on that path or by
+    /// notify(), which must follow, at the latest. The calls that notify() made; not_sent: nothing
+    /// was done, it goes the way of others. Only where frames arrive by themselves
+    /// (Capabilities::retransmits).
     static constexpr std::uint32_t not_sent = ~0U;
     virtual std::uint32_t send_small(PathId /*path*/, std::uint64_t /*low*/, std::uint64_t /*high*/,
                                      const std::byte* /*payload*/, std::uint32_t /*length*/,

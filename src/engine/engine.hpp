@@ -254,8 +254,8 @@ public:
     /// Fills that frame; the device publishes it, then plain_transmitted().
     void emit_plain(Vi& vi, const FrameRoom& room);
     void plain_transmitted(Vi& vi);
-    /// The quickest, in place of all these: posted on `vi` was one common message, so short that a
-    /// device may take it in one call, and done when that has published it.
+    /// The quickest, in place of all these: posted on `vi` was one common message that fits a
+    /// frame, which a device may take in one call, and done when that has published it.
     bool next_is_quick(Vi& vi);
     const queue::WorkEntry& quick_entry() const { return *plain_; }
     void quick_sent(Vi& vi);

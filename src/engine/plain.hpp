@@ -97,16 +97,14 @@ namespace via::engine {
     drain_sends(vi);
 }
 
-/// Longest payload of the quickest way; every device's header and this fit a line.
-constexpr std::uint32_t quick_length_max = 40;
-
 [[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
     if (!vi.quick_out || !has_credit(vi) || is_occupied(vi)) return false;
     // Nothing before it is outstanding, so that it completes at once.
     queue::WorkEntry* const entry = vi.send.work.oldest_current();
     plain_ = entry;
     return entry != nullptr && entry->status == 0 && entry->segment_count <= 1 &&
-           entry->control == queue::control::send_receive && entry->length <= quick_length_max;
+           entry->control == queue::control::send_receive &&
+           entry->length <= path_at(vi.path).payload_max;
 }
 
 [[gnu::always_inline]] inline void Engine::quick_sent(Vi& vi) {

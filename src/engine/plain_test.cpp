@@ -157,7 +157,7 @@ TEST_P(Plain, NoByteFitsWhereThereIsNoSegment) {
 
 TEST(Quick, WhatADeviceTakesInOneCallIsTheSameFrameWithTheSameOutcome) {
     Scene scene({Reliability::delivery, false});
-    for (const std::uint32_t length : {0U, 1U, 8U, quick_length_max}) {
+    for (const std::uint32_t length : {0U, 1U, 8U, frame_max}) {
         scene.client.fill(0, length, length);
         queue::Descriptor& receive = scene.server.receive(0, frame_max);
         queue::Descriptor& send = scene.post(length);
@@ -187,8 +187,8 @@ TEST(Quick, WhatADeviceTakesInOneCallIsTheSameFrameWithTheSameOutcome) {
 
 TEST(Quick, OthersGoAnotherWay) {
     Scene scene({Reliability::delivery, false});
-    scene.post(quick_length_max + 1);
-    EXPECT_FALSE(scene.pair.a.engine.next_is_quick(scene.client.vi())) << "it is too long";
+    scene.post(frame_max + 1);
+    EXPECT_FALSE(scene.pair.a.engine.next_is_quick(scene.client.vi())) << "it is longer than a frame";
     for (const Setting& setting :
          {Setting{Reliability::reception, false}, Setting{Reliability::delivery, true}}) {
         Scene acknowledged(setting);

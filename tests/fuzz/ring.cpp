@@ -37,8 +37,9 @@ void read_anything(fuzz::Input& input) {
     RingReader reader;
     reader.attach(ring.get(), slots, arena.get(), arena_bytes, &head, first);
     const auto line = exactly<Slot>(1);
+    const auto room = exactly<std::byte>(payload_max);
     Mailbox mailbox;
-    mailbox.attach(line.get(), input.byte() % 2 == 0);
+    mailbox.attach(line.get(), room.get(), input.byte() % 2 == 0);
     volatile unsigned sink = 0;
     bool frames_out = false;
     while (!input.empty()) {
@@ -89,8 +90,10 @@ void read_anything(fuzz::Input& input) {
                 fuzz::require(pending || arrival.count == 0, "nothing comes of nothing");
                 fuzz::require(reader.position() + mailbox.count() - before == arrival.count,
                               "what is taken counts");
-                for (const Frame& frame : few.first(arrival.count))
+                for (const Frame& frame : few.first(arrival.count)) {
                     fuzz::require(frame.length <= Frame::inline_max, "a header fits the frame");
+                    if (arrival.by_mailbox) sink = sum_of(frame.payload, frame.payload_length);
+                }
                 frames_out = frames_out || arrival.count != 0;
                 break;
             }

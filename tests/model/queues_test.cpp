@@ -190,8 +190,8 @@ struct Mailed {
         writer.attach(ring, slots, arena, arena_bytes, shadow, &head);
         reader.attach(ring, slots, arena, arena_bytes, &head);
         none.attach(nothing, slots, arena, arena_bytes, &other_head);
-        ends[0].attach(&line, true);
-        ends[1].attach(&line, false);
+        ends[0].attach(&line, arena, true);
+        ends[1].attach(&line, arena, false);
     }
     void mail(device::shm::Mailbox& from, std::uint64_t number, std::uint32_t position) {
         from.put(number, number, reinterpret_cast<const std::byte*>(&number), 8, position);

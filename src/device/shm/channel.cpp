@@ -24,7 +24,7 @@ Channel::Channel(PathId own_path, Introduction introduction, OneCopy one_copy)
                   shadow_.get(), &peer_->head);
     reader.attach(peer.ring(), peer.layout().ring_slots, peer.arena(), peer.layout().arena_bytes,
                   &own_->head);
-    mailbox.attach(peer_info.mailbox.line(), !peer_info.accepted);
+    mailbox.attach(peer_info.mailbox.line(), peer_info.mailbox.room(), !peer_info.accepted);
 }
 
 namespace {

@@ -452,7 +452,7 @@ TEST_F(ShmHostile, LiesInTheMailbox) {
         const PathId path = enter(liar);
         // Behind frames that do not come: what is in the ring is heard all the same, and who
         // sleeps is not kept awake.
-        liar.mailbox->words[0].store(std::uint64_t{500} << 40 | std::uint64_t{24} << 32 | 1);
+        liar.mailbox->words[0].store(std::uint64_t{500} << 46 | std::uint64_t{24} << 32 | 1);
         EXPECT_EQ(node->receive(frames), 0U);
         EXPECT_FALSE(node->has_work());
         publish(liar, 0, 8);
@@ -462,8 +462,8 @@ TEST_F(ShmHostile, LiesInTheMailbox) {
         EXPECT_EQ(node->receive(frames), 0U);
         node.turn();
         EXPECT_FALSE(node.has(PathEventKind::down));
-        // Longer than a line.
-        liar.mailbox->words[0].store(std::uint64_t{57} << 32 | 1);
+        // Longer than line and room.
+        liar.mailbox->words[0].store(std::uint64_t{16 + payload_max + 1} << 32 | 1);
         EXPECT_EQ(node->receive(frames), 0U);
         expect_down(path);
         EXPECT_TRUE(node.reported("out of bounds"));

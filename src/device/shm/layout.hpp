@@ -15,7 +15,7 @@
 namespace via::device::shm {
 
 constexpr std::uint64_t channel_magic = 0x314D48532D414956ULL;  // "VIA-SHM1", little endian
-constexpr std::uint32_t channel_version = 3;
+constexpr std::uint32_t channel_version = 4;
 /// Features we know, and those without which we do not talk. None so far.
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
@@ -78,8 +78,13 @@ struct Layout {
     constexpr std::size_t bytes() const { return arena_offset() + arena_bytes; }
 };
 
-/// Of the mailbox's memory: a page.
-constexpr std::size_t mailbox_bytes = 4096;
+/// The mailbox's memory: its line, and a frame's payload. Processors fetch lines in pairs: who
+/// polls the line shall not take the payload's first one away while it is filled.
+struct MailboxLayout {
+    alignas(128) Slot line;
+    alignas(128) std::byte room[payload_max];
+};
+constexpr std::size_t mailbox_bytes = sizeof(MailboxLayout);
 
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(Slot) == 64 && alignof(Slot) == 64);

@@ -3,7 +3,10 @@
 // once each way, where a ring moves a line of each side and takes it back a lap later: half the
 // time or less. Only who is next writes, and only who waits reads.
 //
-// The line is the one memory that both write. A peer that writes when it is not its turn damages
+// A payload that the line does not hold lies beside it, in a room that goes to and fro with it:
+// what its reader has just had is at hand when he answers, and no line is touched but those in use.
+//
+// The two are the one memory that both write. A peer that writes when it is not its turn damages
 // its own frames, or sends more of them; what we sent is nobody's but the peer's.
 //
 // Frames of both ways of going arrive in the order in which they were sent: each one here says how
@@ -23,9 +26,10 @@ namespace via::device::shm {
 
 class Mailbox {
 public:
-    /// `line` stays the caller's. One side of the two begins.
-    void attach(Slot* line, bool begins) {
+    /// `line` and `room`, of payload_max bytes, stay the caller's. One side of the two begins.
+    void attach(Slot* line, std::byte* room, bool begins) {
         line_ = line;
+        room_ = room;
         ours_ = begins;
     }
 
@@ -35,13 +39,15 @@ public:
     std::uint32_t count() const { return next_ - 1; }
 
     /// One frame with a header of two words, behind all that is published in our ring, whose
-    /// position that is. ours() only; `length` up to slot_room - 16.
+    /// position that is. ours() only; `length` up to payload_max.
     [[gnu::always_inline]] void put(std::uint64_t low, std::uint64_t high, const std::byte* payload,
                                     std::uint32_t length, std::uint32_t position) {
         Slot& line = *line_;
         line.words[1].store(low, memory_order_relaxed);
         line.words[2].store(high, memory_order_relaxed);
-        if (length % sizeof(std::uint64_t) == 0) [[likely]] {
+        if (length > slot_room - header_length) [[unlikely]] {
+            std::memcpy(room_, payload, length);
+        } else if (length % sizeof(std::uint64_t) == 0) [[likely]] {
             for (std::uint32_t i = 0; i * sizeof(std::uint64_t) < length; ++i) {
                 std::uint64_t word;
                 std::memcpy(&word, payload + i * sizeof word, sizeof word);
@@ -50,9 +56,9 @@ public:
         } else {
             fill(payload, length);
         }
-        line.words[0].store(
-            std::uint64_t{position} << position_shift | std::uint64_t{16 + length} << 32 | next_,
-            memory_order_release);
+        line.words[0].store(std::uint64_t{position} << position_shift |
+                                std::uint64_t{header_length + length} << 32 | next_,
+                            memory_order_release);
         ++next_;
         ours_ = false;
         just_sent_ = true;
@@ -100,17 +106,23 @@ public:
         return {word, static_cast<std::uint32_t>(word) == next_};
     }
 
-    /// Takes the frame that was looked at. False: it lies about its length; nothing was taken.
+    /// Takes the frame that was looked at. A payload in the room stays there until we put the next
+    /// one. False: it lies about its length; nothing was taken.
     [[gnu::always_inline]] bool take(Look look, Frame& frame) {
         const std::uint32_t length = static_cast<std::uint32_t>(look.word >> 32) & length_mask;
-        if (length > slot_room) [[unlikely]]
-            return false;
         copy(frame, 1, few_words);
-        if (length > (few_words - 1) * sizeof(std::uint64_t)) [[unlikely]]
-            copy_rest(frame);
-        frame.payload = nullptr;
-        frame.payload_length = 0;
-        frame.length = length;
+        if (length > slot_room) [[unlikely]] {
+            if (length > header_length + payload_max) return false;
+            frame.payload = room_;
+            frame.payload_length = length - header_length;
+            frame.length = header_length;
+        } else {
+            if (length > (few_words - 1) * sizeof(std::uint64_t)) [[unlikely]]
+                copy_rest(frame);
+            frame.payload = nullptr;
+            frame.payload_length = 0;
+            frame.length = length;
+        }
         ++next_;
         ours_ = true;
         return true;
@@ -118,10 +130,13 @@ public:
 
 private:
     // words[0]: the frame's number, the bytes of the frame, and the ring's position.
-    static constexpr std::uint32_t length_mask = 0xFF;
-    static constexpr std::uint32_t position_shift = 40;
+    static constexpr std::uint32_t length_bits = 14;
+    static constexpr std::uint32_t length_mask = (1U << length_bits) - 1;
+    static constexpr std::uint32_t position_shift = 32 + length_bits;
     static constexpr std::uint32_t position_bits = 64 - position_shift;
     static_assert(1U << (position_bits - 1) > Layout::ring_slots_max);
+    static constexpr std::uint32_t header_length = 16;
+    static_assert(header_length + payload_max <= length_mask);
     /// Words of a frame with a header and 8 bytes, the first one included.
     static constexpr std::uint32_t few_words = 4;
 
@@ -149,6 +164,7 @@ private:
     static constexpr std::uint32_t unhurried_for = 1024;
 
     Slot* line_ = nullptr;
+    std::byte* room_ = nullptr;
     std::uint32_t next_ = 1;  ///< number of the next frame, ours or the peer's
     bool ours_ = false;
     bool just_sent_ = false;

@@ -24,10 +24,10 @@ struct Side {
     Mailbox mailbox;
     std::uint32_t sent = 0, received = 0;
 
-    void meet(Side& peer, Slot& line, bool begins) {
+    void meet(Side& peer, MailboxLayout& shared, bool begins) {
         writer.attach(ring, slots, arena.data(), arena_size, shadow.data(), &peer.head);
         reader.attach(peer.ring, slots, peer.arena.data(), arena_size, &head);
-        mailbox.attach(&line, begins);
+        mailbox.attach(&shared.line, shared.room, begins);
     }
     bool send_by_mailbox() {
         if (!mailbox.ours() || !writer.all_published()) return false;
@@ -68,29 +68,41 @@ struct Side {
 };
 
 struct Pair {
-    Slot line{};
+    MailboxLayout shared{};
+    Slot& line = shared.line;
     Side a, b;
     Pair() {
-        a.meet(b, line, true);
-        b.meet(a, line, false);
+        a.meet(b, shared, true);
+        b.meet(a, shared, false);
+    }
+};
+
+/// Both ends of a mailbox alone.
+struct Ends {
+    MailboxLayout shared{};
+    Mailbox first, second;
+    Ends() {
+        first.attach(&shared.line, shared.room, true);
+        second.attach(&shared.line, shared.room, false);
     }
 };
 
 TEST(ShmMailbox, CarriesEveryLengthToAndFro) {
-    Slot line{};
-    Mailbox ends[2];
-    ends[0].attach(&line, true);
-    ends[1].attach(&line, false);
-    for (std::uint32_t n = 0; n < 3 * 41; ++n) {
-        Mailbox& from = ends[n % 2];
-        Mailbox& to = ends[1 - n % 2];
-        const std::uint32_t length = n % 41;
-        std::byte bytes[40];
-        for (std::uint32_t i = 0; i < sizeof bytes; ++i) bytes[i] = std::byte(n * 31 + i);
+    Ends ends;
+    std::vector<std::byte> bytes(payload_max);
+    std::vector<std::uint32_t> lengths;
+    for (std::uint32_t length = 0; length < 300; ++length) lengths.push_back(length);
+    for (const std::uint32_t length : {1000U, 4095U, 4096U, payload_max - 1, payload_max})
+        lengths.push_back(length);
+    for (std::uint32_t n = 0; n < lengths.size(); ++n) {
+        Mailbox& from = n % 2 == 0 ? ends.first : ends.second;
+        Mailbox& to = n % 2 == 0 ? ends.second : ends.first;
+        const std::uint32_t length = lengths[n];
+        for (std::uint32_t i = 0; i < length; ++i) bytes[i] = std::byte(n * 31 + i);
         ASSERT_TRUE(from.ours());
         ASSERT_FALSE(to.ours());
         ASSERT_FALSE(to.look().is_there);
-        from.put(n, ~n, bytes, length, n);
+        from.put(n, ~n, bytes.data(), length, n);
         EXPECT_FALSE(from.ours());
         EXPECT_FALSE(from.look().is_there) << "it is not for us";
         const Mailbox::Look look = to.look();
@@ -98,25 +110,30 @@ TEST(ShmMailbox, CarriesEveryLengthToAndFro) {
         EXPECT_EQ(look.behind(n), 0);
         Frame frame;
         ASSERT_TRUE(to.take(look, frame));
-        EXPECT_EQ(frame.length, 16 + length);
-        EXPECT_EQ(frame.payload, nullptr);
-        EXPECT_EQ(std::memcmp(frame.bytes + 16, bytes, length), 0) << length;
+        std::uint64_t words[2];
+        std::memcpy(words, frame.bytes, sizeof words);
+        EXPECT_EQ(words[0], n);
+        EXPECT_EQ(words[1], std::uint64_t{~n});
+        const bool in_line = length <= slot_room - sizeof words;
+        EXPECT_EQ(frame.length, sizeof words + (in_line ? length : 0));
+        EXPECT_EQ(frame.payload, in_line ? nullptr : ends.shared.room);
+        EXPECT_EQ(frame.payload_length, in_line ? 0 : length);
+        const std::byte* const payload = in_line ? frame.bytes + sizeof words : frame.payload;
+        EXPECT_EQ(std::memcmp(payload, bytes.data(), length), 0) << length;
         EXPECT_EQ(to.count(), n + 1);
         EXPECT_FALSE(to.look().is_there) << "it is taken once";
     }
 }
 
 TEST(ShmMailbox, PositionsAreComparedAroundTheirEnd) {
-    Slot line{};
-    Mailbox from, to;
-    from.attach(&line, true);
-    to.attach(&line, false);
+    Ends ends;
     const std::uint64_t number = 0;
-    from.put(1, 2, reinterpret_cast<const std::byte*>(&number), 8, 0xFF000003);
-    EXPECT_EQ(to.look().behind(0xFF000003), 0);
-    EXPECT_EQ(to.look().behind(0xFEFFFFFE), 5);
-    EXPECT_EQ(to.look().behind(0xFF000005), -2);
-    EXPECT_EQ(to.look().behind(0xFF000003 - Layout::ring_slots_max),
+    ends.first.put(1, 2, reinterpret_cast<const std::byte*>(&number), 8, 0xFFFC0003);
+    const Mailbox::Look look = ends.second.look();
+    EXPECT_EQ(look.behind(0xFFFC0003), 0);
+    EXPECT_EQ(look.behind(0xFFFBFFFE), 5);
+    EXPECT_EQ(look.behind(0xFFFC0005), -2);
+    EXPECT_EQ(look.behind(0xFFFC0003 - Layout::ring_slots_max),
               static_cast<std::int32_t>(Layout::ring_slots_max));
 }
 
@@ -187,16 +204,16 @@ TEST(ShmMailbox, ALiarDelaysItsOwnFrameAtMost) {
     Pair pair;
     ASSERT_TRUE(pair.a.send_by_mailbox());
     const std::uint64_t good = pair.line.words[0].load();
-    // Too long for the line, up to all that the field can say.
-    for (std::uint64_t length = slot_room + 1; length < 256; ++length) {
-        pair.line.words[0].store((good & ~(0xFFULL << 32)) | length << 32);
+    // Too long for line and room, up to all that the field can say.
+    for (std::uint64_t length = 16 + payload_max + 1; length < 1U << 14; ++length) {
+        pair.line.words[0].store((good & ~(0x3FFFULL << 32)) | length << 32);
         Frame frames[2];
         const Arrival arrival = take_in_order(pair.b.reader, pair.b.mailbox, frames, 0);
         EXPECT_EQ(arrival.why, RingReader::Take::lie) << length;
         EXPECT_EQ(arrival.count, 0U);
     }
     // Behind frames that never come: nothing is pending, and the ring goes on.
-    pair.line.words[0].store(good | 5ULL << 40);
+    pair.line.words[0].store(good | 5ULL << 46);
     EXPECT_FALSE(is_pending(pair.b.reader, pair.b.mailbox));
     EXPECT_FALSE(pair.b.receive(2));
     ASSERT_TRUE(pair.a.send_by_ring());

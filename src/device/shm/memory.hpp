@@ -89,7 +89,7 @@ private:
     Mapping mapping_;
 };
 
-/// The mailbox's line, which both sides write. Who comes makes it, who is come to maps it.
+/// The mailbox, which both sides write. Who comes makes it, who is come to maps it.
 class MailboxMemory {
 public:
     MailboxMemory() = default;
@@ -97,13 +97,15 @@ public:
     /// After the checks that PeerMemory::map makes. The descriptor stays the caller's.
     static Outcome<MailboxMemory> map(System& system, int fd);
 
-    Slot* line() const { return reinterpret_cast<Slot*>(mapping_.data()); }
+    Slot* line() const { return &layout()->line; }
+    std::byte* room() const { return layout()->room; }
     /// Of what was created, to send to the peer. Valid until closed.
     int descriptor() const { return descriptor_.get(); }
     void close_descriptor() { descriptor_.reset(); }
 
 private:
     static Outcome<MailboxMemory> map_checked(System& system, int fd);
+    MailboxLayout* layout() const { return reinterpret_cast<MailboxLayout*>(mapping_.data()); }
 
     Mapping mapping_;
     Descriptor descriptor_;

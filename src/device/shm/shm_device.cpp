@@ -96,7 +96,7 @@ std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_
                                     const std::byte* payload, std::uint32_t length, bool alone) {
     Channel& channel = *table_[path];
     if (!alone) return keep_small(channel, low, high, payload, length);
-    if (channel.mailbox.ours() && channel.writer.all_published() && length <= slot_room - 16) {
+    if (channel.mailbox.ours() && channel.writer.all_published()) {
         channel.mailbox.put(low, high, payload, length, channel.writer.published());
     } else if (!channel.writer.put(low, high, payload, length)) [[unlikely]] {
         return not_sent;
