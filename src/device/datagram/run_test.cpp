@@ -166,7 +166,7 @@ struct Stream : Run {
         grow_window(700 * each);
         network.weather = [this](const Datagram& datagram) {
             if (datagram.from == a.port().data_address()) lengths.push_back(datagram.bytes.size());
-            return Fate{network.delay};
+            return lengths.size() == lost ? Fate{} : Fate{network.delay};
         };
         b.received.clear();
     }
@@ -189,7 +189,7 @@ struct Stream : Run {
         for (int n = 0; n < 4; ++n) post();
         lengths.clear();
     }
-    void expect_all() {
+    void expect_all(std::uint64_t lost_ones = 0) {
         run(milliseconds(1));
         std::string all, expected;
         for (const std::string& one : b.received) all += one;
@@ -197,10 +197,11 @@ struct Stream : Run {
             expected += std::string(frames * each + rest, static_cast<char>('a' + n % 26));
         EXPECT_EQ(all.size(), expected.size());
         EXPECT_TRUE(all == expected);
-        EXPECT_EQ(a.device->statistics(a.path).packets_lost, 0U);
+        EXPECT_EQ(a.device->statistics(a.path).packets_lost, lost_ones);
     }
 
     std::vector<std::size_t> lengths;  ///< of what `a` sent
+    std::size_t lost = 0;              ///< which of them is, counted from 1; 0: none
     int posted = 0;
 };
 
@@ -214,6 +215,14 @@ TEST_F(Stream, the_rest_of_a_long_message_fills_the_burst_of_the_next) {
     a.turn();
     EXPECT_EQ(lengths.back(), rest + 48) << "nothing is behind it";
     expect_all();
+}
+
+TEST_F(Stream, a_padded_packet_that_is_lost_is_sent_again) {
+    post_some();
+    lost = frames + 1 - whole;  // the last one that waited
+    post();
+    ASSERT_EQ(lengths.size(), whole);
+    expect_all(1);
 }
 
 TEST_F(Stream, a_rest_waits_until_the_next_look) {
