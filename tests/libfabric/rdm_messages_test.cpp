@@ -180,13 +180,17 @@ TEST(Datagrams, AFloodWaitsAtItsSender) {
             couple.a.completion();
         }
     });
+    constexpr std::uint64_t at_least = 4000;
+    const auto given_up = Clock::now() + std::chrono::minutes(1);
     std::uint64_t before = 0;
+    // What stands still sooner is the machine.
     for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
         couple.b.read();
-        if (std::exchange(before, sent.load()) != sent) since = Clock::now();
+        const bool goes_on = std::exchange(before, sent.load()) != sent || sent <= at_least;
+        if (goes_on && Clock::now() < given_up) since = Clock::now();
     }
     EXPECT_LT(sent, many);
-    EXPECT_GT(sent, 4000U);
+    EXPECT_GT(sent, at_least);
     for (std::uint64_t tag = 0; tag < many; ++tag) {
         std::vector<std::byte> got(bytes.size());
         couple.b.post(got.data(), got.size(), tag, 2);

@@ -86,6 +86,7 @@ constexpr std::uint32_t divided_least = 24 * 1024;
 /// So many small messages between two looks, or packets without an answer, are a stream.
 constexpr std::uint32_t in_a_row_least = 4;
 constexpr std::uint32_t held_bytes_max = 1400;
+constexpr std::size_t rest_packets_max = 16;
 constexpr Duration quick_succession = microseconds(20);
 
 // Pace

@@ -2,6 +2,7 @@
 // into frames that arrive once and in order, and says what came of each (docs/design/protocol.md).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/list.hpp"
+#include "device/datagram/constants.hpp"
 #include "device/datagram/deadlines.hpp"
 #include "device/datagram/frame_order.hpp"
 #include "device/datagram/identifier_table.hpp"
@@ -234,7 +236,10 @@ private:
     void record(const StagedPacket& packet, Time now);
     void record_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now);
     std::size_t fill_burst(std::size_t end, Time now, std::size_t& n, std::size_t& first_new);
+    bool posts_many() const { return std::max(hands_over_, hands_over_before_) >= in_a_row_least; }
     bool may_hold();
+    bool may_hold_rest();
+    void pad(Path& path, StagedPacket& packet, std::uint32_t length);
     /// Must an acknowledgement leave, even if nothing else does?
     bool has_due_acks() { return !ack_owed_.empty() && find_due_ack(); }
     bool find_due_ack();
@@ -308,6 +313,7 @@ private:
     wire::Ack ack_to_send_;  ///< being written; here, since to clear one costs more than to fill it
     std::array<Outgoing, 64> burst_;
     bool blocked_ = false;                 ///< the port took less than all
+    bool burst_left_ = false;              ///< a whole one of a longer message, since notify()
     bool asleep_ = false;                  ///< nobody looks by itself
     std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look
     std::uint32_t hands_over_before_ = 0;  ///< the same between looks before, halved with each

@@ -151,6 +151,106 @@ TEST_F(Run, is_gone_with_its_path) {
     EXPECT_EQ(b.received.size(), 1U);
 }
 
+/// Long messages one behind the other, of a program that looks at the network itself.
+struct Stream : Run {
+    static constexpr std::uint32_t each = 1400;  // packets are full
+    static constexpr std::uint32_t packet = each + 48;
+    static constexpr std::uint32_t frames = 50;
+    static constexpr std::uint32_t rest = 700;
+    static constexpr std::uint32_t whole = burst_bytes / packet;
+
+    void SetUp() override {
+        b.port().room = 16 << 20;
+        Run::SetUp();
+        a.device->arm(Sleep::awake);
+        grow_window(700 * each);
+        network.weather = [this](const Datagram& datagram) {
+            if (datagram.from == a.port().data_address()) lengths.push_back(datagram.bytes.size());
+            return lengths.size() == lost ? Fate{} : Fate{network.delay};
+        };
+        b.received.clear();
+    }
+    void post() {
+        const std::string message(frames * each + rest, static_cast<char>('a' + posted % 26));
+        for (std::uint32_t done = 0; done < frames;) {
+            const std::uint32_t count =
+                a.send_run(message.substr(done * each, (frames - done) * each), each);
+            ASSERT_NE(count, 0U);
+            done += count;
+            a.device->transmit(a.path);
+        }
+        a.send_run(message.substr(frames * each), rest);
+        publish();
+        ++posted;
+        network.now = network.now + microseconds(20);  // pace
+    }
+    /// Without a look between them. Forgets what was sent until then.
+    void post_some() {
+        for (int n = 0; n < 4; ++n) post();
+        lengths.clear();
+    }
+    void expect_all(std::uint64_t lost_ones = 0) {
+        run(milliseconds(1));
+        std::string all, expected;
+        for (const std::string& one : b.received) all += one;
+        for (int n = 0; n < posted; ++n)
+            expected += std::string(frames * each + rest, static_cast<char>('a' + n % 26));
+        EXPECT_EQ(all.size(), expected.size());
+        EXPECT_TRUE(all == expected);
+        EXPECT_EQ(a.device->statistics(a.path).packets_lost, lost_ones);
+    }
+
+    std::vector<std::size_t> lengths;  ///< of what `a` sent
+    std::size_t lost = 0;              ///< which of them is, counted from 1; 0: none
+    int posted = 0;
+};
+
+TEST_F(Stream, the_rest_of_a_long_message_fills_the_burst_of_the_next) {
+    post_some();
+    a.lent.back().assign(rest, '-');  // the turn ended
+    post();
+    EXPECT_EQ(lengths, std::vector<std::size_t>(whole, packet))
+        << "all alike, so one call takes them";
+    lengths.clear();
+    a.turn();
+    EXPECT_EQ(lengths.back(), rest + 48) << "nothing is behind it";
+    expect_all();
+}
+
+TEST_F(Stream, a_padded_packet_that_is_lost_is_sent_again) {
+    post_some();
+    lost = frames + 1 - whole;  // the last one that waited
+    post();
+    ASSERT_EQ(lengths.size(), whole);
+    expect_all(1);
+}
+
+TEST_F(Stream, a_rest_waits_until_the_next_look) {
+    post_some();
+    EXPECT_TRUE(a.device->has_work()) << "nobody falls asleep on it";
+    a.turn();
+    EXPECT_EQ(lengths.size(), frames + 1 - whole);
+    expect_all();
+}
+
+TEST_F(Stream, a_rest_does_not_wait_where_each_message_is_looked_for) {
+    for (int n = 0; n < 6; ++n) {
+        a.turn();
+        lengths.clear();
+        post();
+        EXPECT_EQ(lengths.size(), frames + 1);
+    }
+    expect_all();
+}
+
+TEST_F(Stream, a_rest_does_not_wait_where_nobody_looks) {
+    a.device->arm(Sleep::on_handle);
+    post_some();
+    post();
+    EXPECT_EQ(lengths.size(), frames + 1);
+    expect_all();
+}
+
 /// The inside of a long message, as the peer's device hands it up.
 struct Inner : Run {
     void SetUp() override {

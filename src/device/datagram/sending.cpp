@@ -36,6 +36,7 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
         return nullptr;
     }
     if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;
+    if (open != nullptr && open->waited) pad(path, *open, length);
     const bool long_one = length > path.datagram_max();  // cut when packets were longer
     StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
     VIA_ASSERT(packet != nullptr);
@@ -45,6 +46,18 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
     packet->alone = packet->may_be_cut = long_one;
     path.begin_packet(packet->length);
     return packet;
+}
+
+/// A packet that waited for those behind it, the first of which is `length` long: made as long as
+/// they are, it does not end the burst that the kernel cuts.
+void DatagramDevice::pad(Path& path, StagedPacket& packet, std::uint32_t length) {
+    if (length < packet.length + wire::chunk_prefix_length || length > packet.room) return;
+    const std::uint32_t more = length - packet.length;
+    if (!path.window_allows(length + more)) return;
+    wire::emit_padding_chunk(more, staging_.bytes(packet) + packet.length);
+    packet.length = packet.transmitted = length;
+    packet.alone = true;
+    path.grow_packet(length, more);
 }
 
 bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t payload_length,
@@ -148,6 +161,7 @@ void DatagramDevice::transmit(PathId id) {
         whole -= count;
     }
     send_before(n, port_->now());
+    burst_left_ = true;
 }
 
 void DatagramDevice::abandon(PathId id) {
@@ -175,17 +189,33 @@ void DatagramDevice::abandon(PathId id) {
 /// each would go on paying for a packet and its acknowledgement. The first of them do not wait, and
 /// nobody who sleeps is relied on.
 bool DatagramDevice::may_hold() {
-    ++hands_over_;
     if (asleep_ || !staging_.is_filling(held_bytes_max)) return false;
-    if (std::max(hands_over_, hands_over_before_) >= in_a_row_least) return true;
+    if (posts_many()) return true;
     const Path& path = *paths_[staging_[staging_.end() - 1].path];
     return path.sent_in_a_row + 1 >= in_a_row_least &&
            port_->now() - path.probe_base <= quick_succession;
 }
 
+/// The rest of a long message, whose whole bursts left: it fills a burst with the next one of those
+/// that a program posts between two looks. A call of the kernel for itself costs a third of a whole
+/// burst's; a copy of more than some packets would, too.
+bool DatagramDevice::may_hold_rest() {
+    if (!std::exchange(burst_left_, false) || asleep_ || blocked_ || staging_.empty() ||
+        !posts_many())
+        return false;
+    const StagedPacket& last = staging_[staging_.end() - 1];
+    return staging_.datagrams() <= rest_packets_max && last.takes_more() && last.frames != 0 &&
+           last.transmitted == last.length &&
+           paths_[last.path]->sent.in_flight() >= burst_bytes;
+}
+
 std::uint32_t DatagramDevice::notify() {
     if (staging_.empty() && ack_owed_.empty()) return 0;
-    if (!may_hold()) {
+    ++hands_over_;
+    if (may_hold_rest()) {
+        staging_[staging_.end() - 1].waited = true;
+        staging_.take_in();  // the turn ends
+    } else if (!may_hold()) {
         flush(port_->now());
     } else if (staging_.end() - staging_.begin() > 1) {
         send_before(staging_.end() - 1, port_->now());  // full ones

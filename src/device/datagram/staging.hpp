@@ -39,6 +39,7 @@ struct StagedPacket {
     bool may_be_cut = false;
     bool from_host_port = false;
     bool dropped = false;
+    bool waited = false;       ///< for packets behind it, though it is not full
     std::uint32_t count = 1;   ///< of the run
     std::uint32_t gone = 0;    ///< of these, taken by the port
     std::uint32_t stride = 0;  ///< bytes from one to the next

@@ -102,6 +102,7 @@ int Receiver::read_lone(int socket, Habit& habit) {
                          asks ? &slot.from.any : nullptr, asks ? &address_length : nullptr);
     if (length < 0) {
         habit.came_before = habit.more_expected = false;
+        habit.several = 0;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
     }
     Message& message = messages_[index];
@@ -133,17 +134,19 @@ void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint
                              bool empty) {
     const bool came_before = std::exchange(habit.came_before, count != 0);
     if (count == 0) {
+        habit.several = 0;
         if (empty && habit.joining == Joining::ending) habit.joining = Joining::off;
         return;
     }
     if (!came_before && count == 1 && length <= lone_bytes) {
+        habit.several = 0;
         if (habit.joining != Joining::on || ++habit.lone < lone_looks) return;
         habit.lone = 0;
         if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) habit.joining = Joining::ending;
         return;
     }
     habit.lone = 0;
-    if (habit.joining == Joining::on) return;
+    if (habit.joining == Joining::on || ++habit.several < several_looks) return;
     // Where that fails it is tried again with the next one that is not alone.
     if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) == 0) habit.joining = Joining::on;
 }

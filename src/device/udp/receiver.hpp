@@ -31,6 +31,7 @@ public:
         bool came_before = false;    ///< the look before found something
         bool more_expected = false;  ///< behind one
         unsigned lone = 0;           ///< looks in a row that found one small datagram
+        unsigned several = 0;        ///< looks in a row that found more than that
         /// Whom all comes from that is not joined, so that nobody asks the kernel each time, which
         /// takes as long as a good part of the rest; nullptr: anybody.
         const HostAddress* only_from = nullptr;
@@ -53,6 +54,9 @@ private:
 
     /// Looks in a row that found one small datagram, until the kernel is told not to join.
     static constexpr unsigned lone_looks = 8;
+    /// Looks in a row that found more, until it is told to join again: where two come at once now
+    /// and then, a change costs more than it brings.
+    static constexpr unsigned several_looks = 2;
     static constexpr std::uint32_t lone_bytes = 2048;
 
     /// A message of the kernel: one datagram, or several of the same length, the last one shorter.

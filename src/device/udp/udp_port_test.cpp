@@ -123,6 +123,12 @@ TEST(UdpPort, WhereSmallOnesComeAloneTheyTakeTheShortestWayUntilABurstComes) {
     }
     EXPECT_EQ(calls.plain_receives, 2) << "each look is a recvfrom";
     EXPECT_EQ(calls.receives + calls.burst_receives, 0);
+    calls = {};
+    for (int n = 0; n < 10; ++n) {
+        for (int two = 0; two < 2; ++two) send(a, b->data_address(), text(50, 7));
+        for (const std::size_t found : {1U, 1U, 0U}) ASSERT_EQ(look(), found) << n;
+    }
+    EXPECT_EQ(calls.receives + calls.burst_receives, 0) << "two at once are no burst";
     std::vector<std::string> texts;
     for (std::size_t n = 0; n < 20; ++n) texts.push_back(text(1400, n));
     std::vector<datagram::Outgoing> burst;
