@@ -188,7 +188,8 @@ TEST(Quick, WhatADeviceTakesInOneCallIsTheSameFrameWithTheSameOutcome) {
 TEST(Quick, OthersGoAnotherWay) {
     Scene scene({Reliability::delivery, false});
     scene.post(frame_max + 1);
-    EXPECT_FALSE(scene.pair.a.engine.next_is_quick(scene.client.vi())) << "it is longer than a frame";
+    EXPECT_FALSE(scene.pair.a.engine.next_is_quick(scene.client.vi()))
+        << "it is longer than a frame";
     for (const Setting& setting :
          {Setting{Reliability::reception, false}, Setting{Reliability::delivery, true}}) {
         Scene acknowledged(setting);

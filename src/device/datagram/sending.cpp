@@ -205,8 +205,7 @@ bool DatagramDevice::may_hold_rest() {
         return false;
     const StagedPacket& last = staging_[staging_.end() - 1];
     return staging_.datagrams() <= rest_packets_max && last.takes_more() && last.frames != 0 &&
-           last.transmitted == last.length &&
-           paths_[last.path]->sent.in_flight() >= burst_bytes;
+           last.transmitted == last.length && paths_[last.path]->sent.in_flight() >= burst_bytes;
 }
 
 std::uint32_t DatagramDevice::notify() {
