@@ -89,16 +89,20 @@ void HostAgent::wake_ready() {
 }
 
 void HostAgent::enlist(Waiter& waiter) {
-    std::lock_guard guard(waiters_mutex_);
-    waiters_.push_back(waiter);
-    if (leader_ == nullptr && !crowded_) {
-        leader_ = &waiter;
-        has_leader_.store(true);
+    {
+        std::lock_guard guard(waiters_mutex_);
+        waiters_.push_back(waiter);
+        if (leader_ == nullptr && !crowded_) {
+            leader_ = &waiter;
+            has_leader_.store(true);
+        }
+        // A full fence: progress made before is seen by the caller's next look, later one sees us.
+        nic_.attention().fetch_or(
+            nic::Nic::somebody_waits |
+            (waiter.condition.by_completion ? nic::Nic::completion_awaited : 0));
+        atomic_fence_after_rmw();
     }
-    // A full fence: progress made before is seen by the caller's next look, later one sees us.
-    nic_.attention().fetch_or(nic::Nic::somebody_waits |
-                              (waiter.condition.by_completion ? nic::Nic::completion_awaited : 0));
-    atomic_fence_after_rmw();
+    nic_.make_sure_of_attention();
 }
 
 /// The caller holds waiters_mutex_. Who takes turns need not attend to waiters that are gone.
@@ -128,6 +132,7 @@ void HostAgent::discharge(Waiter& waiter) {
     if (notified_.load()) {
         nic_.attention().fetch_or(nic::Nic::somebody_waits | nic::Nic::completion_awaited);
         atomic_fence_after_rmw();
+        nic_.make_sure_of_attention();
         look_for_notifications();
     }
     // A parked agent has to look after the NIC again when the program goes elsewhere; an armed one,
