@@ -19,7 +19,6 @@ namespace via::engine {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_current();
     ++progress_;
-    ++completions_;
     if (queue.completions != nullptr) enter(vi, queue);
 }
 

@@ -303,10 +303,11 @@ const Turn& Nic::turn(Time now) {
 }
 
 void Nic::finish_eventful_turn(bool polling) {
+    std::uint32_t heard = polling ? agent_sleeps : 0;
     if (engine_.has_news()) [[unlikely]] {
         if (engine_.has_event()) report_events();
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
-        engine_.settle_news();
+        if (engine_.settle_news()) heard |= somebody_listens;
     }
     if (published_) {
         published_ = false;
@@ -316,7 +317,7 @@ void Nic::finish_eventful_turn(bool polling) {
     }
     const bool left =
         (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());
-    let_turn_go(polling);
+    let_turn_go(heard);
     if (left) attendant_.work_is_left();
 }
 
