@@ -75,6 +75,9 @@ public:
         for (std::uint32_t n = patience(); n != 0; --n) asm volatile("");
     }
     std::uint32_t patience() const { return unhurried_ == 0 ? patience_ : 0; }
+    /// More looks, in one go, if the first one was too early. The line is with us by now, so they
+    /// cost the peer nothing, and see an answer sooner than one for each poll of the program.
+    std::uint32_t looks_more() const { return unhurried_ == 0 ? looks_more_max : 0; }
     /// Was there one, by that look?
     void judge(bool answered) {
         if (unhurried_ != 0) {
@@ -160,6 +163,7 @@ private:
     // Rounds of an empty loop, about a processor cycle each. Four of five looks shall find it.
     static constexpr std::uint32_t patience_first = 256, patience_max = 1024;
     static constexpr std::uint32_t step_up = 32, step_down = 8;
+    static constexpr std::uint32_t looks_more_max = 512;
     /// Frames after which a peer that was too slow to wait for is tried again.
     static constexpr std::uint32_t unhurried_for = 1024;
 

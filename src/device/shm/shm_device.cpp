@@ -175,7 +175,10 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
 [[gnu::noinline]] void ShmDevice::await_answer(Channel& channel) {
     if (channel.reader.pending()) return channel.mailbox.forget();
     channel.mailbox.await_answer();
-    channel.mailbox.judge(channel.pending());
+    bool answered = channel.pending();
+    channel.mailbox.judge(answered);
+    for (std::uint32_t n = channel.mailbox.looks_more(); n != 0 && !answered; --n)
+        answered = channel.pending();
 }
 
 /// From several.
