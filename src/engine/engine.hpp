@@ -256,7 +256,9 @@ public:
     void emit_plain(Vi& vi, const FrameRoom& room);
     void plain_transmitted(Vi& vi);
     /// The quickest, in place of all these: posted on `vi` was one common message that fits a
-    /// frame, which a device may take in one call, and done when that has published it.
+    /// frame, which a device may take in one call, and done when that has published it. Of one
+    /// segment or none, or of two.
+    template <bool two_pieces = false>
     bool next_is_quick(Vi& vi);
     const queue::WorkEntry& quick_entry() const { return *plain_; }
     void quick_sent(Vi& vi);

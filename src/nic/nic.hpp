@@ -338,6 +338,7 @@ private:
     void leave_to_holder(engine::Vi& vi);
     void complete_post(engine::Vi& vi);
     bool send_quickly(engine::Vi& vi);
+    bool send_pieces(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
     void look_for_done(queue::WorkQueue& work);
     Done done_after_poll(engine::ViQueue& queue);

@@ -56,12 +56,20 @@ public:
         } else {
             fill(payload, length);
         }
-        line.words[0].store(std::uint64_t{position} << position_shift |
-                                std::uint64_t{header_length + length} << 32 | next_,
-                            memory_order_release);
-        ++next_;
-        ours_ = false;
-        just_sent_ = true;
+        publish(length, position);
+    }
+    /// The same for a payload of two pieces.
+    void put_pieces(std::uint64_t low, std::uint64_t high, const Device::Pieces& payload,
+                    std::uint32_t position) {
+        const std::uint32_t length = payload.first_length + payload.second_length;
+        line_->words[1].store(low, memory_order_relaxed);
+        line_->words[2].store(high, memory_order_relaxed);
+        std::byte few[slot_room - header_length];
+        std::byte* const to = length > sizeof few ? room_ : few;
+        std::memcpy(to, payload.first, payload.first_length);
+        std::memcpy(to + payload.first_length, payload.second, payload.second_length);
+        if (length <= sizeof few) fill(few, length);
+        publish(length, position);
     }
 
     /// Nobody has looked for an answer yet.
@@ -149,6 +157,14 @@ private:
             const std::uint64_t word = peer_load(line_->words[i], memory_order_relaxed);
             std::memcpy(frame.bytes + (i - 1) * sizeof word, &word, sizeof word);
         }
+    }
+    [[gnu::always_inline]] void publish(std::uint32_t length, std::uint32_t position) {
+        line_->words[0].store(std::uint64_t{position} << position_shift |
+                                  std::uint64_t{header_length + length} << 32 | next_,
+                              memory_order_release);
+        ++next_;
+        ours_ = false;
+        just_sent_ = true;
     }
     [[gnu::noinline]] void copy_rest(Frame& frame) const {
         copy(frame, few_words, Slot::words_count);
