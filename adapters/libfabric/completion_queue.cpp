@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "completion_queue.hpp"
 
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "domain.hpp"
 #include "endpoint.hpp"
@@ -106,24 +100,12 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, b
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
       discards_(discards) {
-    if (attributes.wait_obj != FI_WAIT_NONE) {
-        descriptor_ = epoll_create1(EPOLL_CLOEXEC);
-        wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        epoll_event event{EPOLLIN, {}};
-        if (descriptor_ < 0 || wake_ < 0 ||
-            epoll_ctl(descriptor_, EPOLL_CTL_ADD, wake_, &event) != 0) {
-            ::close(descriptor_);
-            ::close(wake_);
-            throw std::bad_alloc();
-        }
-    }
+    if (attributes.wait_obj != FI_WAIT_NONE) waiting_ = std::make_unique<WaitObject>();
     if (!discards_) domain_.users.add();
 }
 
 CompletionQueue::~CompletionQueue() {
     for (const Part& part : parts_) VipDestroyCQ(part.queue);
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (wake_ >= 0) ::close(wake_);
     if (!discards_) domain_.users.remove();
 }
 
@@ -132,14 +114,11 @@ CompletionQueue::~CompletionQueue() {
 bool CompletionQueue::add_part(std::uint32_t entries) {
     Part part{nullptr, std::max(entries, part_size_min), 0};
     if (VipCreateCQ(domain_.nic().handle(), part.room, &part.queue) != VIP_SUCCESS) return false;
-    if (descriptor_ >= 0) {
-        int readable = -1;
-        epoll_event event{EPOLLIN, {}};
-        if (ViaCQDescriptor(part.queue, &readable) != VIP_SUCCESS ||
-            epoll_ctl(descriptor_, EPOLL_CTL_ADD, readable, &event) != 0) {
-            VipDestroyCQ(part.queue);
-            return false;
-        }
+    int readable = -1;
+    if (waiting_ &&
+        (ViaCQDescriptor(part.queue, &readable) != VIP_SUCCESS || !waiting_->add(readable))) {
+        VipDestroyCQ(part.queue);
+        return false;
     }
     parts_.push_back(part);
     return true;
@@ -239,7 +218,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
     }
     // Room for none: the program only wants things to go on.
     const std::size_t got = count == 0 ? collect(nullptr, 1) : collect(buffer, count);
-    if (descriptor_ >= 0)
+    if (waiting_)
         show();
     else
         rests_ = got != 0 && got < count;
@@ -254,7 +233,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
 void CompletionQueue::progress() {
     const std::lock_guard guard(lock_);
     collect(nullptr, 1);
-    if (descriptor_ >= 0) show();
+    if (waiting_) show();
 }
 
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
@@ -272,7 +251,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     entry->prov_errno = static_cast<int>(completion.status);
     entry->err_data_size = 0;
     kept_.pop_front();
-    if (descriptor_ >= 0) show();
+    if (waiting_) show();
     return 1;
 }
 
@@ -282,13 +261,13 @@ void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
         Completion completion;
         if (take(vi, receives, completion, any)) keep(completion);
     }
-    if (descriptor_ >= 0) show();
+    if (waiting_) show();
 }
 
 void CompletionQueue::tell(const Completion& completion) {
     const std::lock_guard guard(lock_);
     keep(completion);
-    if (descriptor_ >= 0) show();
+    if (waiting_) show();
 }
 
 void CompletionQueue::keep_closed(std::unique_ptr<Endpoint> endpoint) {
@@ -299,15 +278,7 @@ void CompletionQueue::keep_closed(std::unique_ptr<Endpoint> endpoint) {
 // Waiting ---------------------------------------------------------------------------------------
 
 /// The descriptor is readable while something is kept or signalled; under the lock.
-void CompletionQueue::show() {
-    const bool wanted = signalled_ || !kept_.empty();
-    if (wanted == shown_) return;
-    shown_ = wanted;
-    std::uint64_t value = 1;
-    const ssize_t done =
-        wanted ? ::write(wake_, &value, sizeof value) : ::read(wake_, &value, sizeof value);
-    if (done < 0) FI_WARN(&provider, FI_LOG_CQ, "the completion queue's descriptor failed\n");
-}
+void CompletionQueue::show() { waiting_->show(signalled_ || !kept_.empty()); }
 
 bool CompletionQueue::is_quiet() {
     const std::lock_guard guard(lock_);
@@ -315,7 +286,7 @@ bool CompletionQueue::is_quiet() {
 }
 
 int CompletionQueue::signal() {
-    if (descriptor_ < 0) return -FI_ENOSYS;
+    if (!waiting_) return -FI_ENOSYS;
     const std::lock_guard guard(lock_);
     signalled_ = true;
     show();
@@ -323,31 +294,18 @@ int CompletionQueue::signal() {
 }
 
 ssize_t CompletionQueue::wait_and_read(void* buffer, std::size_t count, int timeout_ms) {
-    using Clock = std::chrono::steady_clock;
-    if (descriptor_ < 0) return -FI_ENOSYS;
-    const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-    for (;;) {
-        const ssize_t got = read(buffer, count);
-        if (got != -FI_EAGAIN) return got;
-        {
-            const std::lock_guard guard(lock_);
-            const bool interrupted = std::exchange(signalled_, false);
-            show();
-            if (interrupted) return -FI_EAGAIN;
-        }
-        int left = -1;
-        if (timeout_ms >= 0) {
-            left = static_cast<int>(
-                std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count());
-            if (left <= 0) return -FI_EAGAIN;
-        }
-        pollfd waited{descriptor_, POLLIN, 0};
-        if (::poll(&waited, 1, left) < 0 && errno != EINTR) return -errno;
-    }
+    if (!waiting_) return -FI_ENOSYS;
+    const auto interrupted = [this] {
+        const std::lock_guard guard(lock_);
+        const bool is_so = std::exchange(signalled_, false);
+        show();
+        return is_so;
+    };
+    return waiting_->read([&] { return read(buffer, count); }, interrupted, timeout_ms);
 }
 
 int CompletionQueue::control(int command, void* argument) {
-    return tell_wait_object(descriptor_, command, argument);
+    return tell_wait_object(waiting_ ? waiting_->descriptor() : -1, command, argument);
 }
 
 }  // namespace via::fabric

@@ -9,6 +9,7 @@
 
 #include "common.hpp"
 #include "operation.hpp"
+#include "wait_object.hpp"
 
 namespace via::fabric {
 
@@ -71,9 +72,7 @@ private:
     /// on.
     bool rests_ = false;
     bool signalled_ = false;
-    bool shown_ = false;
-    int descriptor_ = -1;  ///< epoll over VIA's queues and `wake_`; if asked for
-    int wake_ = -1;        ///< readable while something is kept, or signalled
+    std::unique_ptr<WaitObject> waiting_;  ///< if asked for; shows what is kept, and signals
 };
 
 }  // namespace via::fabric

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "completion_queue.hpp"
 #include "domain.hpp"
 
 namespace via::fabric {
@@ -76,22 +75,22 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** count
     });
 }
 
-void Counter::watch(CompletionQueue& queue) {
+void Counter::watch(void* object, void (*look)(void* object)) {
     const std::lock_guard guard(lock_);
-    queues_.push_back(&queue);
+    sources_.push_back({object, look});
 }
 
-void Counter::unwatch(CompletionQueue& queue) {
+void Counter::unwatch(const void* object) {
     const std::lock_guard guard(lock_);
-    const auto found = std::ranges::find(queues_, &queue);
-    if (found != queues_.end()) queues_.erase(found);
+    const auto found = std::ranges::find(sources_, object, &Source::object);
+    if (found != sources_.end()) sources_.erase(found);
 }
 
 void Counter::progress() {
     const std::lock_guard guard(lock_);
-    for (CompletionQueue* queue : queues_)
+    for (const Source& source : sources_)
         guarded([&] {
-            queue->progress();
+            source.look(source.object);
             return 0;
         });
 }
@@ -106,7 +105,7 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
         if (value_.load(std::memory_order_acquire) >= threshold) return 0;
         if (errors_.load(std::memory_order_acquire) != errors) return -FI_EAVAIL;
         if (timeout_ms >= 0 && Clock::now() >= end) return -FI_ETIMEDOUT;
-        // A counter has nothing to sleep on: its queues may be many.
+        // A counter has nothing to sleep on: what it counts may come from many.
         if (looks > 1000) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
 }

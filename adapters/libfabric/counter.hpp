@@ -9,7 +9,6 @@
 
 namespace via::fabric {
 
-class CompletionQueue;
 class Domain;
 
 class Counter : public fid_cntr {
@@ -17,9 +16,9 @@ public:
     static int open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** counter,
                     void* context);
 
-    /// `queue` has completions that count; the same one may be named several times.
-    void watch(CompletionQueue& queue);
-    void unwatch(CompletionQueue& queue);
+    /// What counts is found by look(object); the same one may be named several times.
+    void watch(void* object, void (*look)(void* object));
+    void unwatch(const void* object);
     void count(bool error) { (error ? errors_ : value_).fetch_add(1, std::memory_order_release); }
     Users users;
 
@@ -27,12 +26,16 @@ private:
     friend struct CounterOperations;
     Counter(Domain& domain, void* context);
     ~Counter();
+    struct Source {
+        void* object;
+        void (*look)(void* object);
+    };
     void progress();
     int wait(std::uint64_t threshold, int timeout_ms);
 
     Domain& domain_;
     std::mutex lock_;
-    std::vector<CompletionQueue*> queues_;
+    std::vector<Source> sources_;
     std::atomic<std::uint64_t> value_{0};
     std::atomic<std::uint64_t> errors_{0};
 };

@@ -34,7 +34,7 @@ fi_ops_domain domain_operations = {sizeof(fi_ops_domain), unsupported, Completio
                                    unsupported,           unsupported, unsupported};
 fi_ops_domain datagram_operations = {sizeof(fi_ops_domain), rdm::AddressVector::open,
                                      rdm::Queue::open,      rdm::Endpoint::open,
-                                     unsupported,           unsupported,
+                                     unsupported,           Counter::open,
                                      unsupported,           unsupported,
                                      unsupported,           unsupported,
                                      unsupported,           unsupported};

@@ -136,7 +136,7 @@ void Endpoint::let_go() {
         if (one.part != nullptr) one.queue->give_back(one.part, one.ring.size());
         if (one.queue == nullptr) continue;
         for (Counter* counter : counters_)
-            if (counter != nullptr && vi_ != nullptr) counter->unwatch(*one.queue);
+            if (counter != nullptr && vi_ != nullptr) counter->unwatch(one.queue);
         one.queue->users.remove();
     }
     for (Counter* counter : counters_)
@@ -212,7 +212,10 @@ int Endpoint::enable() {
     if (const int error = make_vi()) return error;
     for (Counter* counter : counters_)
         for (const Side* one : {&sends_, &receives_})
-            if (counter != nullptr) counter->watch(*one->queue);
+            if (counter != nullptr)
+                counter->watch(one->queue, [](void* queue) {
+                    static_cast<CompletionQueue*>(queue)->progress();
+                });
     state_ = State::enabled;
     return 0;
 }

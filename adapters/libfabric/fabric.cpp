@@ -5,6 +5,7 @@
 #include "domain.hpp"
 #include "event_queue.hpp"
 #include "passive_endpoint.hpp"
+#include "rdm/queue.hpp"
 
 namespace via::fabric {
 
@@ -19,10 +20,13 @@ namespace {
 
 /// May the program sleep on their descriptors? They tell by themselves what comes later.
 int try_wait(fid_fabric*, fid** objects, int count) {
+    const auto is_quiet = [](fid& object) {
+        if (object.fclass != FI_CLASS_CQ) return true;
+        if (rdm::Queue* const queue = rdm::Queue::of(object)) return queue->is_quiet();
+        return static_cast<CompletionQueue*>(reinterpret_cast<fid_cq*>(&object))->is_quiet();
+    };
     for (int index = 0; index < count; ++index)
-        if (objects[index]->fclass == FI_CLASS_CQ &&
-            !static_cast<CompletionQueue*>(reinterpret_cast<fid_cq*>(objects[index]))->is_quiet())
-            return -FI_EAGAIN;
+        if (!is_quiet(*objects[index])) return -FI_EAGAIN;
     return 0;
 }
 

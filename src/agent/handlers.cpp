@@ -96,7 +96,7 @@ Status HostAgent::notify(std::unique_ptr<Notification> notification) {
         notified_.store(true);
     }
     // A full fence: what completed before is seen by the look below, what comes later sees us.
-    nic_.attention().fetch_or(nic::Nic::somebody_waits | nic::Nic::completion_awaited);
+    nic_.attention().fetch_or(nic::Nic::anybody_waits);
     atomic_fence_after_rmw();
     nic_.make_sure_of_attention();
     {

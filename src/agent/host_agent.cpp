@@ -169,7 +169,7 @@ void HostAgent::attend() {
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
         queues_watched_.load() == 0)
         rouse();
-    if ((attention & nic::Nic::somebody_waits) != 0) wake_ready();
+    if ((attention & nic::Nic::anybody_waits) != 0) wake_ready();
 }
 
 void HostAgent::work_is_left() {
@@ -295,7 +295,7 @@ int HostAgent::settle() {
     const std::uint64_t polls = nic_.polls();
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
-        (nic_.attention().load() & nic::Nic::somebody_waits) != 0 || queues_watched_.load() != 0;
+        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || queues_watched_.load() != 0;
     if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) disarm();

@@ -188,8 +188,7 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
 TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     Atomic<std::uint32_t>& attention = agent->nic().attention();
     const auto awaits = [&](std::uint32_t what) {
-        return (attention.load() & (nic::Nic::somebody_waits | nic::Nic::completion_awaited)) ==
-               what;
+        return (attention.load() & nic::Nic::anybody_waits) == what;
     };
     const auto wait_for = [&](std::atomic<bool>& end, bool by_completion) {
         return std::thread([this, &end, by_completion] {
@@ -209,12 +208,11 @@ TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     std::atomic<bool> listened{false};
     std::atomic<bool> received{false};
     std::thread listening = wait_for(listened, false);
-    EXPECT_TRUE(becomes_true([&] { return awaits(nic::Nic::somebody_waits); }));
+    EXPECT_TRUE(becomes_true([&] { return awaits(nic::Nic::somebody_listens); }));
     std::thread receiving = wait_for(received, true);
-    EXPECT_TRUE(becomes_true(
-        [&] { return awaits(nic::Nic::somebody_waits | nic::Nic::completion_awaited); }));
+    EXPECT_TRUE(becomes_true([&] { return awaits(nic::Nic::anybody_waits); }));
     finish(receiving, received);
-    EXPECT_TRUE(awaits(nic::Nic::somebody_waits));
+    EXPECT_TRUE(awaits(nic::Nic::somebody_listens));
     finish(listening, listened);
     EXPECT_TRUE(awaits(0));
 }

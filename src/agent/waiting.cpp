@@ -35,6 +35,11 @@ constexpr int still_periods_max = 10;
 /// A leader that slept so long looks after the devices once, then sleeps for good.
 constexpr Duration before_long_sleep = milliseconds(10);
 
+/// Who listens, as many do all the time, is not looked after for each message.
+std::uint32_t attention_for(const Condition& condition) {
+    return condition.by_completion ? nic::Nic::somebody_waits : nic::Nic::somebody_listens;
+}
+
 timespec to_timespec(Time time) { return {time.ns / 1'000'000'000, time.ns % 1'000'000'000}; }
 
 /// Sleeps until a word changes, somebody wakes it, or the deadline. False: the kernel does not let
@@ -97,9 +102,7 @@ void HostAgent::enlist(Waiter& waiter) {
             has_leader_.store(true);
         }
         // A full fence: progress made before is seen by the caller's next look, later one sees us.
-        nic_.attention().fetch_or(
-            nic::Nic::somebody_waits |
-            (waiter.condition.by_completion ? nic::Nic::completion_awaited : 0));
+        nic_.attention().fetch_or(attention_for(waiter.condition));
         atomic_fence_after_rmw();
     }
     nic_.make_sure_of_attention();
@@ -107,10 +110,9 @@ void HostAgent::enlist(Waiter& waiter) {
 
 /// The caller holds waiters_mutex_. Who takes turns need not attend to waiters that are gone.
 void HostAgent::clear_attention() {
-    std::uint32_t needless = nic::Nic::completion_awaited;
-    if (waiters_.empty()) needless |= nic::Nic::somebody_waits;
+    std::uint32_t needless = nic::Nic::anybody_waits;
     for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
-        if (waiter->condition.by_completion) needless = 0;
+        needless &= ~attention_for(waiter->condition);
     nic_.attention().fetch_and(~needless);
 }
 
@@ -130,7 +132,7 @@ void HostAgent::discharge(Waiter& waiter) {
     }
     // A notification that came meanwhile may have set the bits just before we cleared them.
     if (notified_.load()) {
-        nic_.attention().fetch_or(nic::Nic::somebody_waits | nic::Nic::completion_awaited);
+        nic_.attention().fetch_or(nic::Nic::anybody_waits);
         atomic_fence_after_rmw();
         nic_.make_sure_of_attention();
         look_for_notifications();

@@ -12,6 +12,8 @@
 
 /// A function that libvipl.so calls; libvia.so exports it.
 #define VIA_VIPL extern "C" __attribute__((visibility("default"))) VIP_RETURN
+/// Of a message's way: such functions lie together.
+#define VIA_VIPL_HOT extern "C" __attribute__((visibility("default"), hot)) VIP_RETURN
 
 namespace via::api {
 

@@ -46,16 +46,16 @@ VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG
 
 }  // namespace
 
-VIA_VIPL via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
-                         VIP_MEM_HANDLE memory_handle) {
+VIA_VIPL_HOT via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                             VIP_MEM_HANDLE memory_handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->post_send(*found.vi, descriptor, memory_handle));
 }
 
-VIA_VIPL via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
-                         VIP_MEM_HANDLE memory_handle) {
+VIA_VIPL_HOT via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                             VIP_MEM_HANDLE memory_handle) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
@@ -94,8 +94,9 @@ VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR
 
 namespace {
 
-VIP_RETURN post_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR* const* descriptors,
-                     const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
+[[gnu::hot]] VIP_RETURN post_many(VIP_VI_HANDLE handle, bool receive,
+                                  VIP_DESCRIPTOR* const* descriptors, const VIP_MEM_HANDLE* handles,
+                                  VIP_UINT32 count, VIP_UINT32* posted) {
     const FoundVi found = find_vi(handle);
     if (!found || posted == nullptr ||
         (count != 0 && (descriptors == nullptr || handles == nullptr)))
@@ -105,8 +106,8 @@ VIP_RETURN post_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR* const* 
                                              handles, *posted));
 }
 
-VIP_RETURN done_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR** descriptors,
-                     VIP_UINT32 room, VIP_UINT32* taken) {
+[[gnu::hot]] VIP_RETURN done_many(VIP_VI_HANDLE handle, bool receive, VIP_DESCRIPTOR** descriptors,
+                                  VIP_UINT32 room, VIP_UINT32* taken) {
     const FoundVi found = find_vi(handle);
     if (!found || taken == nullptr || descriptors == nullptr || room == 0)
         return VIP_INVALID_PARAMETER;
@@ -135,8 +136,8 @@ VIA_VIPL ViaSendDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP
     return done_many(handle, false, descriptors, room, taken);
 }
 
-VIA_VIPL ViaRecvDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
-                         VIP_UINT32* taken) {
+VIA_VIPL_HOT ViaRecvDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
+                             VIP_UINT32* taken) {
     VIA_REFUSE_CHILD();
     return done_many(handle, true, descriptors, room, taken);
 }

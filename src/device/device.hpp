@@ -168,6 +168,17 @@ public:
                                      bool /*alone*/) {
         return not_sent;
     }
+    /// The same for a payload of two pieces, `alone`.
+    struct Pieces {
+        const std::byte* first;
+        std::uint32_t first_length;
+        const std::byte* second;
+        std::uint32_t second_length;
+    };
+    virtual std::uint32_t send_pieces(PathId /*path*/, std::uint64_t /*low*/,
+                                      std::uint64_t /*high*/, const Pieces& /*payload*/) {
+        return not_sent;
+    }
 
     /// Takes up to reaped.size() outcomes of frames. Returns how many. A frame may be reaped as
     /// lost more than once, and once as not lost; numbers of a path that is down mean nothing.

@@ -42,7 +42,7 @@ void Engine::attach_ended(Vi& vi, Status status) {
     vi.attach->status = status;
     vi.attach_due = false;
     vi.attaches_decided.store(vi.attach->number, std::memory_order_release);
-    ++progress_;
+    progressed();
     if (vi.path != no_path) activate(vi);  // RDMA was held back meanwhile
 }
 

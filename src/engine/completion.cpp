@@ -30,7 +30,6 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_oldest();
     ++progress_;
-    ++completions_;
     if (queue.completions != nullptr) enter(vi, queue);
 }
 
@@ -61,7 +60,7 @@ void Engine::pump_overrun() {
         const std::size_t before = queue->waiting();
         queue->pump();
         if (queue->waiting() != before) {
-            ++progress_;
+            progressed();
             if (queue->watched()) signal(*queue);
         }
         return queue->waiting() == 0;
@@ -69,7 +68,7 @@ void Engine::pump_overrun() {
 }
 
 void Engine::forget(const queue::CompletionQueue& queue) {
-    ++progress_;  // whoever waits for an entry finds that none will come
+    progressed();  // whoever waits for an entry finds that none will come
     std::erase(overrun_, &queue);
     std::erase(overrun_events_, &queue);
     std::erase(signals_, &queue);

@@ -193,7 +193,7 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     listener->attributes = attributes_of(message);
     read_data(payload + sizeof message, message.private_length, listener->data);
     listener->given.store(true, std::memory_order_release);
-    ++progress_;
+    progressed();
     return FrameVerdict::taken;
 }
 
@@ -368,7 +368,7 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
                    vi.attributes.reliability != Reliability::reception;
     begin_credits(vi, message);
     counters_.add(Counter::connections_made);
-    ++progress_;
+    progressed();
 }
 
 // Parting -----------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.state.store(state, std::memory_order_release);
     vi.send.work.wait_for_posters();
     vi.receive.work.wait_for_posters();
-    ++progress_;
+    progressed();
 }
 
 void Engine::disconnect(Vi& vi) {
@@ -465,7 +465,7 @@ void Engine::on_path_down(PathId id) {
     path.lost.clear();
     List<Path>::remove_if_linked(path);
     counters_.subtract(Counter::paths_open);
-    ++progress_;
+    progressed();
 }
 
 }  // namespace via::engine

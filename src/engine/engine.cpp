@@ -81,7 +81,7 @@ Status Engine::destroy_vi(Vi& vi) {
     free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest
     --vi_count_;
     counters_.subtract(Counter::vis_open);
-    ++progress_;
+    progressed();
     return Status::success;
 }
 
@@ -179,8 +179,7 @@ void Engine::report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor) {
     vi.events |= 1U << static_cast<unsigned>(code);
     if (descriptor != nullptr) vi.fault_descriptor = descriptor;
     if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
-    news_ = true;
-    ++progress_;
+    progressed();
 }
 
 }  // namespace via::engine

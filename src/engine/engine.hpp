@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/address.hpp"
@@ -255,7 +256,9 @@ public:
     void emit_plain(Vi& vi, const FrameRoom& room);
     void plain_transmitted(Vi& vi);
     /// The quickest, in place of all these: posted on `vi` was one common message that fits a
-    /// frame, which a device may take in one call, and done when that has published it.
+    /// frame, which a device may take in one call, and done when that has published it. Of one
+    /// segment or none, or of two.
+    template <bool two_pieces = false>
     bool next_is_quick(Vi& vi);
     const queue::WorkEntry& quick_entry() const { return *plain_; }
     void quick_sent(Vi& vi);
@@ -317,12 +320,14 @@ public:
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
-    /// Completions of descriptors, which are progress, too.
-    std::uint64_t completions() const { return completions_; }
     bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
-    /// Anything for next_event() or next_signal()? One look; settle_news() afterwards.
+    /// Anything for next_event() or next_signal(), or progress() that was no completion of a
+    /// descriptor? One look; settle_news() afterwards, which is true in the latter case.
     bool has_news() const { return news_; }
-    void settle_news() { news_ = has_event() || !signals_.empty(); }
+    bool settle_news() {
+        news_ = has_event() || !signals_.empty();
+        return std::exchange(progressed_, false);
+    }
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
@@ -471,6 +476,11 @@ private:
     [[gnu::noinline]] void enter_behind(const queue::Completion& completion, std::uint32_t nth,
                                         queue::CompletionQueue& completions);
     void pump_overrun();
+    /// By something that is no completion of a descriptor.
+    void progressed() {
+        ++progress_;
+        progressed_ = news_ = true;
+    }
     /// For who watches the queue.
     void signal(queue::CompletionQueue& queue);
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
@@ -611,10 +621,10 @@ private:
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();
     std::uint64_t progress_ = 0;
-    std::uint64_t completions_ = 0;
     bool rare_ = false;  ///< has_rare() but for its deadlines
     bool news_ = false;
-    bool short_ways_;  ///< the common message may go them (plain.hpp)
+    bool progressed_ = false;  ///< by more than completions
+    bool short_ways_;          ///< the common message may go them (plain.hpp)
     const char* refusal_ = "";
 };
 

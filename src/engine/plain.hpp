@@ -19,7 +19,6 @@ namespace via::engine {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_current();
     ++progress_;
-    ++completions_;
     if (queue.completions != nullptr) enter(vi, queue);
 }
 
@@ -97,12 +96,14 @@ namespace via::engine {
     drain_sends(vi);
 }
 
+template <bool two_pieces>
 [[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
     if (!vi.quick_out || !has_credit(vi) || is_occupied(vi)) return false;
     // Nothing before it is outstanding, so that it completes at once.
     queue::WorkEntry* const entry = vi.send.work.oldest_current();
     plain_ = entry;
-    return entry != nullptr && entry->status == 0 && entry->segment_count <= 1 &&
+    return entry != nullptr && entry->status == 0 &&
+           (two_pieces ? entry->segment_count == 2 : entry->segment_count <= 1) &&
            entry->control == queue::control::send_receive &&
            entry->length <= path_at(vi.path).payload_max;
 }

@@ -17,15 +17,18 @@ void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bo
 [[gnu::always_inline]] inline void place(std::byte* target, const std::byte* source,
                                          std::size_t length) {
     constexpr std::size_t few = 5;
-    std::uint64_t word;
-    if (length > few * sizeof word ||
-        (reinterpret_cast<std::uintptr_t>(target) | length) % sizeof word != 0)
-        return place_any(target, source, length);
-    // A message is often one word, or a few with what a library puts in front of it.
-    for (std::size_t at = 0; at != length; at += sizeof word) {
+    constexpr std::size_t word_length = sizeof(std::uint64_t);
+    const auto place_word = [=](std::size_t at) {
+        std::uint64_t word;
         std::memcpy(&word, source + at, sizeof word);
         __atomic_store_n(reinterpret_cast<std::uint64_t*>(target + at), word, __ATOMIC_RELEASE);
-    }
+    };
+    if (length > few * word_length ||
+        (reinterpret_cast<std::uintptr_t>(target) | length) % word_length != 0)
+        return place_any(target, source, length);
+    // A message is often one word, or a few with what a library puts in front of it.
+    if (length == word_length) return place_word(0);
+    for (std::size_t at = 0; at != length; at += word_length) place_word(at);
 }
 
 /// Fills a device's slot. `stream` stores past the cache where the processor can: right for large

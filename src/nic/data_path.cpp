@@ -151,8 +151,26 @@ template <bool receive>
     return true;
 }
 
+/// The same of two pieces, as of libraries that put something in front of their users' bytes.
+inline bool Nic::send_pieces(engine::Vi& vi) {
+    if (published_ || !engine_.next_is_quick<true>(vi) || !vi.send.work.is_last_posted())
+        return false;
+    const queue::WorkEntry& entry = engine_.quick_entry();
+    const queue::Segment* const segments = entry.segments;
+    const Path& path = paths_[vi.path];
+    const std::uint32_t calls = path.device->send_pieces(
+        path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
+        {reinterpret_cast<const std::byte*>(segments[0].address), segments[0].length,
+         reinterpret_cast<const std::byte*>(segments[1].address), segments[1].length});
+    if (calls == device::Device::not_sent) return false;
+    if (calls != 0) counters_.add(Counter::peers_woken, calls);
+    engine_.quick_sent(vi);
+    return true;
+}
+
 /// The common message, posted where nobody waits. False: it goes the general way.
 [[gnu::noinline]] bool Nic::send_plain(engine::Vi& vi) {
+    if (send_pieces(vi)) return true;
     engine::FrameShape shape;
     if (!engine_.next_is_plain(vi, shape)) return false;
     const Path& path = paths_[vi.path];

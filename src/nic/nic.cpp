@@ -115,8 +115,9 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// The frames that the device has just lent. Returns how many they are; adds to `turn_bytes`.
-[[gnu::noinline]] std::uint32_t Nic::take_frames(device::Device& device, std::size_t index,
-                                                 std::size_t count, std::uint32_t& turn_bytes) {
+[[gnu::noinline, gnu::hot]] std::uint32_t Nic::take_frames(device::Device& device,
+                                                           std::size_t index, std::size_t count,
+                                                           std::uint32_t& turn_bytes) {
     std::uint64_t bytes = 0;  // of common messages
     std::uint32_t messages = 0;
     std::uint32_t others = 0;  // bytes of other frames
@@ -303,10 +304,11 @@ const Turn& Nic::turn(Time now) {
 }
 
 void Nic::finish_eventful_turn(bool polling) {
+    std::uint32_t heard = polling ? agent_sleeps : 0;
     if (engine_.has_news()) [[unlikely]] {
         if (engine_.has_event()) report_events();
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
-        engine_.settle_news();
+        if (engine_.settle_news()) heard |= somebody_listens;
     }
     if (published_) {
         published_ = false;
@@ -316,7 +318,7 @@ void Nic::finish_eventful_turn(bool polling) {
     }
     const bool left =
         (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());
-    let_turn_go(polling);
+    let_turn_go(heard);
     if (left) attendant_.work_is_left();
 }
 
@@ -337,7 +339,7 @@ bool Nic::sleeper_is_late() {
     return true;
 }
 
-Nic::Polled Nic::try_poll() {
+[[gnu::hot]] Nic::Polled Nic::try_poll() {
     if (!lock_.try_take()) return Polled::not_at_all;
     counters_.add(Counter::polls);
     Turn turn;

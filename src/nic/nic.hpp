@@ -137,8 +137,9 @@ public:
     // Waiting and sleeping (the agent's side)
     // -------------------------------------------------------
     /// Bits of attention(): set by the agent before a full fence and a last look at the work.
-    static constexpr std::uint32_t somebody_waits = 1;      ///< for whatever
-    static constexpr std::uint32_t completion_awaited = 4;  ///< by one of them, at least
+    static constexpr std::uint32_t somebody_waits = 1;    ///< for completions, at least
+    static constexpr std::uint32_t somebody_listens = 4;  ///< waits for anything but these
+    static constexpr std::uint32_t anybody_waits = somebody_waits | somebody_listens;
     static constexpr std::uint32_t agent_sleeps = 2;
     Atomic<std::uint32_t>& attention() { return attention_; }
     /// Counts polls of the program; stands still when the program does.
@@ -301,19 +302,14 @@ private:
     [[gnu::always_inline]] void finish_turn(bool polling) {
         if (engine_.has_news() || published_ || work_left_ || silent_ || may_be_late()) [[unlikely]]
             return finish_eventful_turn(polling);
-        let_turn_go(polling);
+        let_turn_go(polling ? agent_sleeps : 0);
     }
     [[gnu::noinline]] void finish_eventful_turn(bool polling);
-    [[gnu::always_inline]] void let_turn_go(bool polling) {
-        const std::uint64_t completions = engine_.completions() - completions_seen_;
-        const std::uint64_t progress = engine_.progress() - progress_seen_;
-        completions_seen_ += completions;
-        progress_seen_ += progress;
+    /// `heard`: by whom, besides those who wait if there was progress.
+    [[gnu::always_inline]] void let_turn_go(std::uint32_t heard) {
+        if (std::exchange(progress_seen_, engine_.progress()) != engine_.progress())
+            heard |= somebody_waits;
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
-        // Most progress is completions, and who listens, as many do all the time, awaits none.
-        const std::uint32_t heard = (polling ? agent_sleeps : 0) |
-                                    (completions != 0 ? completion_awaited : 0) |
-                                    (progress != completions ? somebody_waits : 0);
         if ((attention_.load(std::memory_order_relaxed) & heard) != 0) [[unlikely]]
             attendant_.attend();
     }
@@ -348,6 +344,7 @@ private:
     void leave_to_holder(engine::Vi& vi);
     void complete_post(engine::Vi& vi);
     bool send_quickly(engine::Vi& vi);
+    bool send_pieces(engine::Vi& vi);
     bool send_plain(engine::Vi& vi);
     void look_for_done(queue::WorkQueue& work);
     Done done_after_poll(engine::ViQueue& queue);
@@ -399,7 +396,6 @@ private:
     bool silent_ = false;     ///< some device's frames come without a wake-up
     bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;
-    std::uint64_t completions_seen_ = 0;
     Time last_now_{};
     Time deadline_ = Time::never();  ///< the engine's, after the last turn or call
 };

@@ -34,7 +34,9 @@ Info datagram_hints() {
     return info;
 }
 
-Party::Party(const fi_info* wanted, std::uint64_t queue_flags) : info(nullptr, fi_freeinfo) {
+Party::Party(const fi_info* wanted, std::uint64_t queue_flags, fi_wait_obj wait_object,
+             std::uint64_t counted)
+    : info(nullptr, fi_freeinfo) {
     info = find(wanted != nullptr ? wanted : datagram_hints().get());
     fid_fabric* new_fabric = nullptr;
     EXPECT_EQ(fi_fabric(info->fabric_attr, &new_fabric, nullptr), 0);
@@ -44,6 +46,7 @@ Party::Party(const fi_info* wanted, std::uint64_t queue_flags) : info(nullptr, f
     domain.reset(new_domain);
     fi_cq_attr queue_attributes{};
     queue_attributes.format = FI_CQ_FORMAT_TAGGED;
+    queue_attributes.wait_obj = wait_object;
     fid_cq* new_queue = nullptr;
     EXPECT_EQ(fi_cq_open(new_domain, &queue_attributes, &new_queue, nullptr), 0);
     queue.reset(new_queue);
@@ -57,6 +60,14 @@ Party::Party(const fi_info* wanted, std::uint64_t queue_flags) : info(nullptr, f
     endpoint.reset(new_endpoint);
     EXPECT_EQ(fi_ep_bind(new_endpoint, &new_addresses->fid, 0), 0);
     EXPECT_EQ(fi_ep_bind(new_endpoint, &new_queue->fid, FI_TRANSMIT | FI_RECV | queue_flags), 0);
+    if (counted != 0) {
+        fid_cntr* new_counter = nullptr;
+        EXPECT_EQ(fi_cntr_open(new_domain, nullptr, &new_counter, nullptr), 0);
+        counter.reset(new_counter);
+        EXPECT_EQ(fi_ep_bind(new_endpoint, &new_counter->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+        EXPECT_EQ(fi_ep_bind(new_endpoint, &new_counter->fid, counted), 0);
+        EXPECT_EQ(fi_ep_bind(new_endpoint, &new_counter->fid, counted), -FI_EINVAL);
+    }
     EXPECT_EQ(fi_enable(new_endpoint), 0);
     std::size_t length = sizeof name;
     EXPECT_EQ(fi_getname(&new_endpoint->fid, &name, &length), 0);

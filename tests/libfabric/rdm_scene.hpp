@@ -15,7 +15,8 @@ Info datagram_hints();
 
 /// A fabric of one NIC with one endpoint, its completion queue and its address vector.
 struct Party {
-    explicit Party(const fi_info* wanted = nullptr, std::uint64_t queue_flags = 0);
+    explicit Party(const fi_info* wanted = nullptr, std::uint64_t queue_flags = 0,
+                   fi_wait_obj wait_object = FI_WAIT_NONE, std::uint64_t counted = 0);
 
     /// The number of the other one here.
     fi_addr_t knows(const Party& other);
@@ -44,6 +45,7 @@ struct Party {
     Owned<fid_domain> domain;
     Owned<fid_cq> queue;
     Owned<fid_av> addresses;
+    Owned<fid_cntr> counter;  ///< of the kinds that are `counted`
     Owned<fid_ep> endpoint;
     sockaddr_in name{};
 

@@ -76,7 +76,8 @@ int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
         direct_.reserve(all);
         VIP_CQ_HANDLE queue = nullptr;
         if (!reserve_receives(queue)) return -FI_ENOMEM;
-        const int error = Connection::open(domain_.nic(), peer, queue, of_requester, connection);
+        const int error =
+            Connection::open(domain_.nic(), peer, queue, waits(), of_requester, connection);
         if (error != 0) give_back_receives(queue);
         return error;
     });

@@ -22,7 +22,7 @@ Connection::Connection(Nic& nic, Peer& peer)
       eager_size_(std::min(eager_max, fabric::eager_size(nic.has_shared_memory_to(peer.address)))) {
 }
 
-int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
+int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue, bool sends_too,
                      const VIP_VI_ATTRIBUTES* of_requester, std::unique_ptr<Connection>& answer) {
     return guarded([&] {
         std::unique_ptr<Connection> fresh(new Connection(nic, peer));
@@ -31,7 +31,7 @@ int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
         fresh->sends_ = std::make_unique_for_overwrite<Send[]>(sends_max);
         fresh->slots_ = std::make_unique<Slot[]>(receives_max);
         fresh->bytes_ = std::make_unique_for_overwrite<std::byte[]>(receives_max * stride);
-        if (const int error = fresh->make_vi(of_requester)) return error;
+        if (const int error = fresh->make_vi(sends_too, of_requester)) return error;
         for (std::uint32_t index = 0; index < receives_max; ++index) {
             Slot& slot = fresh->slots_[index];
             slot.connection = fresh.get();
@@ -44,7 +44,7 @@ int Connection::open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
     });
 }
 
-int Connection::make_vi(const VIP_VI_ATTRIBUTES* of_requester) {
+int Connection::make_vi(bool sends_too, const VIP_VI_ATTRIBUTES* of_requester) {
     attributes_.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
     attributes_.MaxTransferSize = std::clamp<VIP_ULONG>(fabric::transfer_size(), packet_max,
                                                         nic_.attributes().MaxTransferSize);
@@ -53,7 +53,8 @@ int Connection::make_vi(const VIP_VI_ATTRIBUTES* of_requester) {
     // Both ends must agree, so who accepts takes what the other end asks with.
     if (of_requester != nullptr) attributes_.MaxTransferSize = of_requester->MaxTransferSize;
     if (attributes_.MaxTransferSize < packet_max) return -FI_EINVAL;
-    VIP_RETURN code = VipCreateVi(nic_.handle(), &attributes_, nullptr, queue_, &vi_);
+    VIP_RETURN code =
+        VipCreateVi(nic_.handle(), &attributes_, sends_too ? queue_ : nullptr, queue_, &vi_);
     if (code != VIP_SUCCESS) return -error_of(code);
     code = ViaSetCredits(vi_, VIP_TRUE);
     return -error_of(code);

@@ -30,9 +30,12 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
     VIP_DESCRIPTOR descriptor;
     Kind kind;
     bool told;
-    void* context;
+    Connection* connection;
+    union {
+        void* context;     ///< of what is lent
+        Receive* receive;  ///< of what is fetched
+    };
     std::uint64_t flags;
-    Receive* receive;
     std::size_t length;  ///< of the piece that is read
     // Behind these, in the same cache line, what is sent.
     Header header;
@@ -41,9 +44,9 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
 
 class Connection {
 public:
-    /// A VI with its receives posted; receives complete in `queue`, if it is not null. 0, or an
-    /// error of libfabric's.
-    static int open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue,
+    /// A VI with its receives posted; receives complete in `queue`, if it is not null, and sends if
+    /// they shall, too. 0, or an error of libfabric's.
+    static int open(Nic& nic, Peer& peer, VIP_CQ_HANDLE queue, bool sends_too,
                     const VIP_VI_ATTRIBUTES* of_requester, std::unique_ptr<Connection>& answer);
     ~Connection() { close(); }
     /// Ends it, and its VI. Messages that lie in its receives stay.
@@ -142,11 +145,12 @@ private:
         send.descriptor.CS.Reserved = 0;
     }
     VIP_RETURN post(Send& send) {
+        send.connection = this;
         const VIP_RETURN code = VipPostSend(vi_, &send.descriptor, memory_);
         if (code == VIP_SUCCESS) ++head_;
         return code;
     }
-    int make_vi(const VIP_VI_ATTRIBUTES* of_requester);
+    int make_vi(bool sends_too, const VIP_VI_ATTRIBUTES* of_requester);
 
     Nic& nic_;
     Peer* peer_;

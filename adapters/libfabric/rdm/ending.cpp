@@ -90,6 +90,7 @@ void Endpoint::fail_receive(Receive& receive, int error) {
     completion.flags = FI_RECV | (receive.with_tag ? FI_TAGGED : FI_MSG);
     completion.tag = receive.tag;
     completion.error = error;
+    count_receive(true);
     tell_receive(completion);
     receive_pool_.give_back(receive);
 }

@@ -97,6 +97,11 @@ Endpoint::~Endpoint() {
     listener_.reset();
     linger();
     for (const auto& attempt : attempts_) domain_.fabric().connector().cancel(*attempt);
+    for (Counter* counter : counters_) {
+        if (counter == nullptr) continue;
+        counter->unwatch(this);
+        counter->users.remove();
+    }
     const Domain::Guard guard(domain_);
     while (promised_sends_ != 0) give_back_send();
     while (promised_receives_ != 0) give_back_receive();
@@ -126,9 +131,14 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) {
     }
     // An event queue has nothing to tell: what becomes of connections is seen by who uses them.
     if (object->fclass == FI_CLASS_EQ) return 0;
-    if (object->fclass != FI_CLASS_CQ) return -FI_ENOSYS;
+    if (object->fclass == FI_CLASS_CNTR)
+        return bind_counter(*static_cast<Counter*>(reinterpret_cast<fid_cntr*>(object)), flags);
+    Queue* const queue = Queue::of(*object);
+    return queue != nullptr ? bind_queue(*queue, flags) : -FI_ENOSYS;
+}
+
+int Endpoint::bind_queue(Queue& queue, std::uint64_t flags) {
     if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
-    Queue& queue = *static_cast<Queue*>(reinterpret_cast<fid_cq*>(object));
     const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
     if (((flags & FI_TRANSMIT) != 0 && sends_ != nullptr) ||
         ((flags & FI_RECV) != 0 && receives_ != nullptr))
@@ -146,6 +156,19 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) {
     return 0;
 }
 
+int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
+    constexpr std::uint64_t kinds[] = {FI_SEND, FI_RECV};
+    if ((flags & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;
+    if (flags == 0) return -FI_EINVAL;
+    for (std::size_t kind = 0; kind < 2; ++kind) {
+        if ((flags & kinds[kind]) == 0) continue;
+        if (counters_[kind] != nullptr) return -FI_EINVAL;
+        counters_[kind] = &counter;
+        counter.users.add();
+    }
+    return 0;
+}
+
 int Endpoint::enable() {
     if (listener_->is_listening()) return -FI_EOPBADSTATE;
     if (addresses_ == nullptr) return -FI_ENOAV;
@@ -156,6 +179,18 @@ int Endpoint::enable() {
         if (receives_ != sends_) receives_->watch(*this);
         addresses_->watch(*this);
     }
+    for (Queue* queue : {sends_, receives_})
+        if (queue->waiting() != nullptr &&
+            std::ranges::find(waiting_, queue->waiting()) == waiting_.end())
+            waiting_.push_back(queue->waiting());
+    mailbox_.shown_by(waiting_);
+    for (Counter* counter : counters_)
+        if (counter != nullptr)
+            counter->watch(this, [](void* endpoint) {
+                auto& object = *static_cast<Endpoint*>(endpoint);
+                const Domain::Guard guard(object.domain_);
+                object.progress();
+            });
     const auto take = [this](auto request, auto data, auto length) {
         mailbox_.put_request(std::move(request), data, length);
     };
@@ -172,9 +207,16 @@ int Endpoint::enable() {
 
 bool Endpoint::add_part(std::uint32_t used) {
     parts_.reserve(parts_.size() + 1);
-    constexpr std::uint32_t room = 16 * receives_max;
+    const std::uint32_t room = 16 * entries_each();
     VIP_CQ_HANDLE queue = nullptr;
     if (VipCreateCQ(domain_.nic().handle(), room, &queue) != VIP_SUCCESS) return false;
+    int readable = -1;
+    const auto add = [&](WaitObject* waiting) { return waiting->add(readable); };
+    if (waits() &&
+        (ViaCQDescriptor(queue, &readable) != VIP_SUCCESS || !std::ranges::all_of(waiting_, add))) {
+        VipDestroyCQ(queue);
+        return false;
+    }
     parts_.push_back({queue, room, used});
     return true;
 }
@@ -185,21 +227,22 @@ bool Endpoint::reserve_receives(VIP_CQ_HANDLE& queue) {
     queue = nullptr;
     // Some look needs a queue, even if nothing completes there.
     if (parts_.empty() && !add_part(0)) return false;
-    if (direct_.size() < direct_max) return true;
+    if (!waits() && direct_.size() < direct_max) return true;
     const auto limit = static_cast<std::uint32_t>(domain_.nic().attributes().MaxCQEntries);
+    const std::uint32_t entries = entries_each();
     for (Part& part : parts_) {
-        if (part.used + receives_max > limit) continue;
-        if (part.used + receives_max > part.room) {
+        if (part.used + entries > limit) continue;
+        if (part.used + entries > part.room) {
             const std::uint32_t room = std::min(limit, 2 * part.room);
             if (VipResizeCQ(part.queue, room) != VIP_SUCCESS) return false;
             part.room = room;
         }
-        part.used += receives_max;
+        part.used += entries;
         queue = part.queue;
         ++queued_;
         return true;
     }
-    if (!add_part(receives_max)) return false;
+    if (!add_part(entries)) return false;
     queue = parts_.back().queue;
     ++queued_;
     return true;
@@ -209,7 +252,7 @@ void Endpoint::give_back_receives(VIP_CQ_HANDLE queue) {
     if (queue == nullptr) return;
     --queued_;
     for (Part& part : parts_)
-        if (part.queue == queue) part.used -= receives_max;
+        if (part.queue == queue) part.used -= entries_each();
 }
 
 }  // namespace via::fabric::rdm

@@ -9,6 +9,7 @@
 
 #include <rdma/fi_tagged.h>
 
+#include "counter.hpp"
 #include "listener.hpp"
 #include "rdm/address_vector.hpp"
 #include "rdm/connection.hpp"
@@ -64,6 +65,8 @@ public:
     /// Takes what has come, and what is done (progress.cpp). Never fails: what it needs was
     /// reserved.
     void progress();
+    /// Somebody connects, or was answered. Any thread.
+    bool has_mail() const { return mailbox_.has_mail(); }
     /// That number means nobody any more.
     void forget(fi_addr_t number);
 
@@ -117,10 +120,25 @@ private:
         --promised_receives_;
     }
 
+    void count_send(bool failed) {
+        if (counters_[0] != nullptr) [[unlikely]]
+            counters_[0]->count(failed);
+    }
+    void count_receive(bool failed) {
+        if (counters_[1] != nullptr) [[unlikely]]
+            counters_[1]->count(failed);
+    }
+
     // Making (endpoint.cpp)
     int bind(::fid* object, std::uint64_t flags);
-    int enable();
+    int bind_queue(Queue& queue, std::uint64_t flags);
+    int bind_counter(Counter& counter, std::uint64_t flags);
     bool add_part(std::uint32_t used);
+    /// A program may sleep, so that all completes in queues of VIA's, and is taken from there.
+    bool waits() const { return !waiting_.empty(); }
+    /// Entries that a connection needs.
+    std::uint32_t entries_each() const { return waits() ? receives_max + sends_max : receives_max; }
+    int enable();
     bool reserve_receives(VIP_CQ_HANDLE& queue);
     void give_back_receives(VIP_CQ_HANDLE queue);
 
@@ -172,7 +190,10 @@ private:
         Send* const send = connection.take();
         if (send != nullptr) [[likely]]
             return send;
-        reap(connection);
+        if (waits()) [[unlikely]]
+            look_at_queues();
+        else
+            reap(connection);
         return connection.take();
     }
     [[gnu::noinline]] ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
@@ -181,6 +202,7 @@ private:
     // Progress
     void take_receives();
     [[gnu::noinline]] void look_at_queues();
+    void take_send(VIP_VI_HANDLE vi);
     std::uint32_t take_from(Connection& connection);
     [[gnu::noinline]] void reap(Connection& connection);
     void complete(Connection& connection, const Send& send, bool failed);
@@ -220,6 +242,8 @@ private:
     std::size_t promised_sends_ = 0;
     std::size_t promised_receives_ = 0;
     AddressVector* addresses_ = nullptr;
+    Counter* counters_[2] = {};         ///< of sends, receives
+    std::vector<WaitObject*> waiting_;  ///< what programs sleep on
 
     Matching tagged_;
     Matching plain_;

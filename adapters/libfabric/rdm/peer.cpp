@@ -20,13 +20,18 @@ void Mailbox::put_request(std::unique_ptr<ConnectRequest> request, const std::ui
         return;
     const std::lock_guard guard(lock_);
     requests_.push_back({std::move(request), hello});
-    has_mail_.store(true, std::memory_order_release);
+    mail_came();
 }
 
 void Mailbox::put_answer(Attempt& attempt) noexcept {
     const std::lock_guard guard(lock_);
     attempt.next = std::exchange(answered_, &attempt);
+    mail_came();
+}
+
+void Mailbox::mail_came() noexcept {
     has_mail_.store(true, std::memory_order_release);
+    for (WaitObject* waiting : waiting_) waiting->show(true);
 }
 
 void Mailbox::take(std::vector<Request>& requests, std::vector<Attempt*>& answered) {

@@ -12,6 +12,7 @@
 #include "rdm/address_vector.hpp"
 #include "rdm/connection.hpp"
 #include "rdm/wire.hpp"
+#include "wait_object.hpp"
 
 namespace via::fabric::rdm {
 
@@ -47,10 +48,15 @@ public:
                      std::size_t length);
     void put_answer(Attempt& attempt) noexcept;
 
+    /// These show that there is mail; before there is any.
+    void shown_by(std::vector<WaitObject*> waiting) { waiting_ = std::move(waiting); }
     bool has_mail() const { return has_mail_.load(std::memory_order_acquire); }
     void take(std::vector<Request>& requests, std::vector<Attempt*>& answered);
 
 private:
+    void mail_came() noexcept;
+
+    std::vector<WaitObject*> waiting_;
     std::mutex lock_;
     std::atomic<bool> has_mail_{false};
     std::vector<Request> requests_;

@@ -73,6 +73,10 @@ void Endpoint::look_at_queues() {
         VIP_UINT32 taken = 0;
         if (ViaCQDoneMany(part.queue, entries, batch, &taken) != VIP_SUCCESS) continue;
         for (VIP_UINT32 index = 0; index < taken; ++index) {
+            if (entries[index].RecvQueue != VIP_TRUE) {
+                take_send(entries[index].ViHandle);
+                continue;
+            }
             VIP_DESCRIPTOR* descriptor = nullptr;
             VipRecvDone(entries[index].ViHandle, &descriptor);
             if (descriptor == nullptr) continue;  // of a connection that ended meanwhile
@@ -84,6 +88,18 @@ void Endpoint::look_at_queues() {
                 arrived(slot, descriptor->CS.Length);
         }
     }
+}
+
+/// One that is done; only where a program may sleep.
+void Endpoint::take_send(VIP_VI_HANDLE vi) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    const VIP_RETURN code = VipSendDone(vi, &descriptor);
+    if (descriptor == nullptr) return;  // of a connection that ended meanwhile
+    const Send& send = reinterpret_cast<const Send&>(*descriptor);
+    Connection& connection = *send.connection;
+    connection.give_back(1);
+    complete(connection, send, code != VIP_SUCCESS);
+    if (code != VIP_SUCCESS) fail(connection);
 }
 
 /// Whatever a peer says wrongly ends the connection to it.
@@ -164,7 +180,7 @@ void Endpoint::watch(Connection& connection) {
 
 /// False: nobody waits for anything any more. The look for receives was one for what is done, too.
 bool Endpoint::look_at(Connection& connection) {
-    if (connection.has_done()) reap(connection);
+    if (connection.has_done() && !waits()) reap(connection);
     send_waiting(connection);
     return connection.waited_for != 0 || !connection.waiting.empty();
 }
@@ -194,6 +210,7 @@ void Endpoint::complete(Connection& connection, const Send& send, bool failed) {
     completion.context = send.context;
     completion.flags = send.flags;
     completion.error = failed ? FI_ECONNRESET : 0;
+    count_send(failed);
     // Who wants to know of errors alone and gives no context cannot be told of one.
     if (send.told || (failed && send.context != nullptr))
         tell_send(completion);

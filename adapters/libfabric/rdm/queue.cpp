@@ -28,8 +28,18 @@ struct QueueOperations {
                                 std::size_t length) {
         return tell_text(fi_strerror(provider_error), buffer, length);
     }
-    static int control(fid*, int command, void* argument) {
-        return tell_wait_object(-1, command, argument);
+    static ssize_t sread(fid_cq* queue, void* buffer, std::size_t count, const void*,
+                         int timeout_ms) {
+        return queue_of(queue).wait_and_read(buffer, count, nullptr, timeout_ms);
+    }
+    static ssize_t sreadfrom(fid_cq* queue, void* buffer, std::size_t count, fi_addr_t* from,
+                             const void*, int timeout_ms) {
+        return queue_of(queue).wait_and_read(buffer, count, from, timeout_ms);
+    }
+    static int signal(fid_cq* queue) { return queue_of(queue).signal(); }
+    static int control(fid* queue, int command, void* argument) {
+        const WaitObject* const waiting = queue_of(reinterpret_cast<fid_cq*>(queue)).waiting();
+        return tell_wait_object(waiting != nullptr ? waiting->descriptor() : -1, command, argument);
     }
     static int close(fid* queue) {
         Queue& object = queue_of(reinterpret_cast<fid_cq*>(queue));
@@ -45,26 +55,28 @@ using Operations = QueueOperations;
 fi_ops object_operations = {sizeof(fi_ops), Operations::close, unsupported, Operations::control,
                             unsupported,    unsupported,       unsupported};
 fi_ops_cq queue_operations = {sizeof(fi_ops_cq),   Operations::read,    Operations::readfrom,
-                              Operations::readerr, unsupported,         unsupported,
-                              unsupported,         Operations::strerror};
+                              Operations::readerr, Operations::sread,   Operations::sreadfrom,
+                              Operations::signal,  Operations::strerror};
 
 }  // namespace
 
 int Queue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context) {
     return guarded([&] {
         const fi_cq_attr wanted = attributes != nullptr ? *attributes : fi_cq_attr{};
-        // Nothing wakes a sleeper: what arrives is matched by whoever reads.
-        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC) return -FI_ENOSYS;
+        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
+            wanted.wait_obj != FI_WAIT_FD)
+            return -FI_ENOSYS;
         if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
-        *queue = new Queue(*static_cast<Domain*>(domain), wanted.format, context);
+        *queue = new Queue(*static_cast<Domain*>(domain), wanted, context);
         return 0;
     });
 }
 
-Queue::Queue(Domain& domain, fi_cq_format format, void* context)
+Queue::Queue(Domain& domain, const fi_cq_attr& attributes, void* context)
     : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
       domain_(domain),
-      format_(format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : format) {
+      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format) {
+    if (attributes.wait_obj != FI_WAIT_NONE) waiting_ = std::make_unique<WaitObject>();
     if (!grow()) throw std::bad_alloc();
     domain_.users.add();
 }
@@ -83,8 +95,49 @@ bool Queue::grow() {
     return true;
 }
 
+Queue* Queue::of(::fid& object) {
+    if (object.fclass != FI_CLASS_CQ || object.ops != &object_operations) return nullptr;
+    return &queue_of(reinterpret_cast<fid_cq*>(&object));
+}
+
 void Queue::progress() {
+    if (waiting_ == nullptr) [[likely]] {
+        for (Endpoint* endpoint : endpoints_) endpoint->progress();
+        return;
+    }
+    // First: mail that comes from here on shows itself.
+    waiting_->show(false);
+    is_read_ = true;
     for (Endpoint* endpoint : endpoints_) endpoint->progress();
+    is_read_ = false;
+}
+
+/// There is something to be read, or a signal, or mail that there was no memory for.
+void Queue::show() {
+    const bool has_mail = std::ranges::any_of(endpoints_, &Endpoint::has_mail);
+    if (count_ != 0 || signalled_ || has_mail) waiting_->show(true);
+}
+
+bool Queue::is_quiet() {
+    const Domain::Guard guard(domain_);
+    return count_ == 0 && !signalled_;
+}
+
+int Queue::signal() {
+    if (waiting_ == nullptr) return -FI_ENOSYS;
+    const Domain::Guard guard(domain_);
+    signalled_ = true;
+    waiting_->show(true);
+    return 0;
+}
+
+ssize_t Queue::wait_and_read(void* buffer, std::size_t count, fi_addr_t* from, int timeout_ms) {
+    if (waiting_ == nullptr) return -FI_ENOSYS;
+    const auto interrupted = [this] {
+        const Domain::Guard guard(domain_);
+        return std::exchange(signalled_, false);
+    };
+    return waiting_->read([&] { return read(buffer, count, from); }, interrupted, timeout_ms);
 }
 
 void Queue::write(void* buffer, std::size_t index, const Completion& completion) const {
@@ -123,7 +176,10 @@ ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
         first_ = (first_ + 1) & (room_ - 1);
         --count_;
     }
-    rests_ = got != 0 && got < count;
+    if (waiting_ != nullptr) [[unlikely]]
+        show();
+    else
+        rests_ = got != 0 && got < count;
     if (got != 0) return static_cast<ssize_t>(got);
     if (count_ == 0) return -FI_EAGAIN;
     return entries_[first_].error != 0 ? -FI_EAVAIL : 0;

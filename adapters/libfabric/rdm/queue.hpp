@@ -7,6 +7,7 @@
 
 #include "common.hpp"
 #include "domain.hpp"
+#include "wait_object.hpp"
 
 namespace via::fabric::rdm {
 
@@ -25,10 +26,17 @@ struct Completion {
     int error = 0;            ///< FI_E..., positive; 0: none
 };
 
-/// All but open() is called under the domain's guard.
+/// All but open() and what says otherwise is called under the domain's guard.
 class Queue : public fid_cq {
 public:
     static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context);
+
+    /// The queue behind libfabric's, if it is one of ours.
+    static Queue* of(::fid& object);
+    /// What a program sleeps on; nullptr: none was asked for.
+    WaitObject* waiting() { return waiting_.get(); }
+    /// May the program sleep? Takes the domain's guard itself.
+    bool is_quiet();
 
     void watch(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
     void unwatch(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
@@ -45,17 +53,22 @@ public:
     void tell(const Completion& completion) {
         --promised_;
         entries_[(first_ + count_++) & (room_ - 1)] = completion;
+        if (waiting_ != nullptr && !is_read_) [[unlikely]]
+            waiting_->show(true);
     }
 
     Users users;
 
 private:
     friend struct QueueOperations;
-    Queue(Domain& domain, fi_cq_format format, void* context);
+    Queue(Domain& domain, const fi_cq_attr& attributes, void* context);
     ~Queue();
     bool grow();
     ssize_t read(void* buffer, std::size_t count, fi_addr_t* from);
     ssize_t read_error(fi_cq_err_entry* entry);
+    ssize_t wait_and_read(void* buffer, std::size_t count, fi_addr_t* from, int timeout_ms);
+    int signal();
+    void show();
     void write(void* buffer, std::size_t index, const Completion& completion) const;
     void progress();
 
@@ -70,6 +83,10 @@ private:
     /// The last read took all there was. MPI reads until nothing is left, for each message: it is
     /// told so without a look at the NIC, which would hold up the answer.
     bool rests_ = false;
+    // Of a queue that a program sleeps on
+    std::unique_ptr<WaitObject> waiting_;
+    bool is_read_ = false;
+    bool signalled_ = false;
 };
 
 }  // namespace via::fabric::rdm

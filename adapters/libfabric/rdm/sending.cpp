@@ -111,6 +111,7 @@ void Endpoint::finish(Outgoing& outgoing, int error) {
     completion.context = outgoing.context;
     completion.flags = outgoing.flags;
     completion.error = error;
+    count_send(error != 0);
     if (outgoing.told || (error != 0 && outgoing.context != nullptr))
         tell_send(completion);
     else
@@ -169,6 +170,7 @@ ssize_t Endpoint::send_to_self(Peer& peer, const Sending& sending) {
         among.unexpected.push(*message);
         if (!sending.must_copy) return 0;
     }
+    count_send(false);
     if (sending.told)
         tell_send(sent(sending));
     else if (reserved)

@@ -58,6 +58,7 @@ inline std::uint64_t received_flags(const Header& header) {
         copy_short(send->copy, sending.bytes, sending.length);
         code = connection.post(*send, sizeof(Header) + sending.length);
         if (code == VIP_SUCCESS) [[likely]] {
+            count_send(false);
             if (sending.told) tell_send(sent(sending));
             return 0;
         }
@@ -75,6 +76,7 @@ inline std::uint64_t received_flags(const Header& header) {
                                                            const Header& header,
                                                            std::size_t length) {
     const bool fits = length <= receive.room;
+    count_receive(!fits);
     if (!receive.told && fits) return give_back_receive();
     tell_receive({.context = receive.context,
                   .flags = received_flags(header),

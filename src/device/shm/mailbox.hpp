@@ -56,12 +56,20 @@ public:
         } else {
             fill(payload, length);
         }
-        line.words[0].store(std::uint64_t{position} << position_shift |
-                                std::uint64_t{header_length + length} << 32 | next_,
-                            memory_order_release);
-        ++next_;
-        ours_ = false;
-        just_sent_ = true;
+        publish(length, position);
+    }
+    /// The same for a payload of two pieces.
+    void put_pieces(std::uint64_t low, std::uint64_t high, const Device::Pieces& payload,
+                    std::uint32_t position) {
+        const std::uint32_t length = payload.first_length + payload.second_length;
+        line_->words[1].store(low, memory_order_relaxed);
+        line_->words[2].store(high, memory_order_relaxed);
+        std::byte few[slot_room - header_length];
+        std::byte* const to = length > sizeof few ? room_ : few;
+        std::memcpy(to, payload.first, payload.first_length);
+        std::memcpy(to + payload.first_length, payload.second, payload.second_length);
+        if (length <= sizeof few) fill(few, length);
+        publish(length, position);
     }
 
     /// Nobody has looked for an answer yet.
@@ -75,6 +83,9 @@ public:
         for (std::uint32_t n = patience(); n != 0; --n) asm volatile("");
     }
     std::uint32_t patience() const { return unhurried_ == 0 ? patience_ : 0; }
+    /// More looks, in one go, if the first one was too early. The line is with us by now, so they
+    /// cost the peer nothing, and see an answer sooner than one for each poll of the program.
+    std::uint32_t looks_more() const { return unhurried_ == 0 ? looks_more_max : 0; }
     /// Was there one, by that look?
     void judge(bool answered) {
         if (unhurried_ != 0) {
@@ -147,6 +158,14 @@ private:
             std::memcpy(frame.bytes + (i - 1) * sizeof word, &word, sizeof word);
         }
     }
+    [[gnu::always_inline]] void publish(std::uint32_t length, std::uint32_t position) {
+        line_->words[0].store(std::uint64_t{position} << position_shift |
+                                  std::uint64_t{header_length + length} << 32 | next_,
+                              memory_order_release);
+        ++next_;
+        ours_ = false;
+        just_sent_ = true;
+    }
     [[gnu::noinline]] void copy_rest(Frame& frame) const {
         copy(frame, few_words, Slot::words_count);
     }
@@ -160,6 +179,7 @@ private:
     // Rounds of an empty loop, about a processor cycle each. Four of five looks shall find it.
     static constexpr std::uint32_t patience_first = 256, patience_max = 1024;
     static constexpr std::uint32_t step_up = 32, step_down = 8;
+    static constexpr std::uint32_t looks_more_max = 512;
     /// Frames after which a peer that was too slow to wait for is tried again.
     static constexpr std::uint32_t unhurried_for = 1024;
 

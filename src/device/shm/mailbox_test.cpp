@@ -94,6 +94,8 @@ TEST(ShmMailbox, CarriesEveryLengthToAndFro) {
     for (std::uint32_t length = 0; length < 300; ++length) lengths.push_back(length);
     for (const std::uint32_t length : {1000U, 4095U, 4096U, payload_max - 1, payload_max})
         lengths.push_back(length);
+    const auto once = lengths.size();
+    lengths.insert(lengths.end(), lengths.begin(), lengths.end());
     for (std::uint32_t n = 0; n < lengths.size(); ++n) {
         Mailbox& from = n % 2 == 0 ? ends.first : ends.second;
         Mailbox& to = n % 2 == 0 ? ends.second : ends.first;
@@ -102,7 +104,11 @@ TEST(ShmMailbox, CarriesEveryLengthToAndFro) {
         ASSERT_TRUE(from.ours());
         ASSERT_FALSE(to.ours());
         ASSERT_FALSE(to.look().is_there);
-        from.put(n, ~n, bytes.data(), length, n);
+        const std::uint32_t split = length / 3;
+        if (n < once)
+            from.put(n, ~n, bytes.data(), length, n);
+        else
+            from.put_pieces(n, ~n, {bytes.data(), split, bytes.data() + split, length - split}, n);
         EXPECT_FALSE(from.ours());
         EXPECT_FALSE(from.look().is_there) << "it is not for us";
         const Mailbox::Look look = to.look();

@@ -92,15 +92,8 @@ void ShmDevice::transmit(PathId path) {
     return 0;
 }
 
-std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
-                                    const std::byte* payload, std::uint32_t length, bool alone) {
-    Channel& channel = *table_[path];
-    if (!alone) return keep_small(channel, low, high, payload, length);
-    if (channel.mailbox.ours() && channel.writer.all_published()) {
-        channel.mailbox.put(low, high, payload, length, channel.writer.published());
-    } else if (!channel.writer.put(low, high, payload, length)) [[unlikely]] {
-        return not_sent;
-    }
+/// One frame was published: as notify().
+[[gnu::always_inline]] inline std::uint32_t ShmDevice::tell_of_sent(Channel& channel) {
     if (touched_ != nullptr) [[unlikely]] {
         channel.has_sent = true;
         touch(channel);
@@ -113,6 +106,28 @@ std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_
     std::uint32_t calls = 0;
     wake_sleeper(channel, word, true, calls);
     return calls;
+}
+
+[[gnu::hot]] std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
+                                                 const std::byte* payload, std::uint32_t length,
+                                                 bool alone) {
+    Channel& channel = *table_[path];
+    if (!alone) return keep_small(channel, low, high, payload, length);
+    if (channel.mailbox.ours() && channel.writer.all_published()) {
+        channel.mailbox.put(low, high, payload, length, channel.writer.published());
+    } else if (!channel.writer.put(low, high, payload, length)) [[unlikely]] {
+        return not_sent;
+    }
+    return tell_of_sent(channel);
+}
+
+/// By the mailbox alone: what the ring has no line for is written to its arena in place.
+std::uint32_t ShmDevice::send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
+                                     const Pieces& payload) {
+    Channel& channel = *table_[path];
+    if (!channel.mailbox.ours() || !channel.writer.all_published()) return not_sent;
+    channel.mailbox.put_pieces(low, high, payload, channel.writer.published());
+    return tell_of_sent(channel);
 }
 
 void ShmDevice::abandon(PathId path) {
@@ -161,7 +176,7 @@ void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
     touch(channel);
 }
 
-std::size_t ShmDevice::receive(std::span<Frame> frames) {
+[[gnu::hot]] std::size_t ShmDevice::receive(std::span<Frame> frames) {
     if (taken_ != nullptr) release();
     if (live_.size() != 1 || frames.size() > fair_share) return receive_fairly(frames);
     Channel& channel = *live_.front();
@@ -172,10 +187,13 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
 }
 
 /// Nobody else is kept waiting, and nothing is there to be taken.
-[[gnu::noinline]] void ShmDevice::await_answer(Channel& channel) {
+[[gnu::noinline, gnu::hot]] void ShmDevice::await_answer(Channel& channel) {
     if (channel.reader.pending()) return channel.mailbox.forget();
     channel.mailbox.await_answer();
-    channel.mailbox.judge(channel.pending());
+    bool answered = channel.pending();
+    channel.mailbox.judge(answered);
+    for (std::uint32_t n = channel.mailbox.looks_more(); n != 0 && !answered; --n)
+        answered = channel.pending();
 }
 
 /// From several.
@@ -196,7 +214,7 @@ std::size_t ShmDevice::receive(std::span<Frame> frames) {
 }
 
 /// May end the channel, which takes it out of live_.
-inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
+[[gnu::hot]] inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
     const Arrival arrival = take_in_order(channel.reader, channel.mailbox, frames, channel.path);
     if (arrival.by_mailbox) {
         channel.writer.came();  // the frame is copied: there is nothing to release

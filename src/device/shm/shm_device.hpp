@@ -65,6 +65,8 @@ public:
     void transmit(PathId path) override;
     void abandon(PathId path) override;
     std::uint32_t notify() override;
+    std::uint32_t send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override;
     std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
@@ -102,6 +104,7 @@ private:
         events_.push_back(std::move(event));
         may_have_events_ = true;
     }
+    std::uint32_t tell_of_sent(Channel& channel);
     std::uint32_t keep_small(Channel& channel, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length);
     void await_answer(Channel& channel);

@@ -381,6 +381,44 @@ TEST(ShmDevice, SmallFramesAmongOthersGoOutInOrderWithNotify) {
     }
 }
 
+TEST(ShmDevice, AFrameOfPiecesGoesWhereWeAreNext) {
+    Directory directory;
+    Node a(directory), b(directory);
+    const Paths paths = connect(a, b);
+    std::byte header[16]{};
+    std::byte bytes[5000];
+    fill(bytes, sizeof bytes, 1);
+    const auto send_by = [&](Node& node, PathId path) {
+        return node->send_pieces(path, 7, 8, {header, sizeof header, bytes, sizeof bytes});
+    };
+    const auto take_at = [&](Node& node) {
+        Frame frames[16];
+        ASSERT_EQ(node->receive(frames), 1U);
+        ASSERT_EQ(frames[0].payload_length, sizeof header + sizeof bytes);
+        EXPECT_EQ(std::memcmp(frames[0].payload, header, sizeof header), 0);
+        EXPECT_EQ(std::memcmp(frames[0].payload + sizeof header, bytes, sizeof bytes), 0);
+        node->release();
+    };
+    for (int round = 0; round < 3; ++round) {
+        const bool first = send_by(a, paths.from) != Device::not_sent;
+        Node& begins = first ? a : b;
+        Node& answers = first ? b : a;
+        ASSERT_TRUE(first || send_by(b, paths.to) == 0U);
+        take_at(answers);
+        EXPECT_EQ(send_by(begins, first ? paths.from : paths.to), Device::not_sent);
+        ASSERT_EQ(send_by(answers, first ? paths.to : paths.from), 0U);
+        take_at(begins);
+    }
+    // Behind what is not published yet it does not go.
+    FrameSlot slot;
+    ASSERT_TRUE(a->reserve(paths.from, 24, 100, slot));
+    EXPECT_EQ(send_by(a, paths.from), Device::not_sent);
+    a->abandon(paths.from);
+    b->arm(Sleep::on_handle);
+    const bool sent = send_by(a, paths.from) != Device::not_sent;
+    EXPECT_TRUE(!sent || b->has_work());
+}
+
 TEST(ShmDevice, SmallFramesThatWaitForNotifyWakeWhoSleeps) {
     Directory directory;
     Node a(directory), b(directory);

@@ -181,8 +181,7 @@ SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t f
     payload_max_ = device->capabilities().payload_max;
     nic_.add_device(std::move(device));
     // Every poll is heard of, and every progress: that is when time may pass.
-    nic_.attention().store(nic::Nic::agent_sleeps | nic::Nic::somebody_waits |
-                           nic::Nic::completion_awaited);
+    nic_.attention().store(nic::Nic::agent_sleeps | nic::Nic::anybody_waits);
     handlers_->nic_name = nic_.name();
     world().agents().push_back(this);
 }
