@@ -98,6 +98,7 @@ Status HostAgent::notify(std::unique_ptr<Notification> notification) {
     // A full fence: what completed before is seen by the look below, what comes later sees us.
     nic_.attention().fetch_or(nic::Nic::anybody_waits);
     atomic_fence_after_rmw();
+    nic_.make_sure_of_attention();
     {
         std::lock_guard guard(handler_mutex_);
         look_ = true;

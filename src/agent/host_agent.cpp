@@ -1,11 +1,13 @@
 #include "agent/host_agent.hpp"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,10 +15,25 @@
 #include <utility>
 
 #include "agent/process.hpp"
+#include "base/assert.hpp"
 
 namespace via::agent {
 
 namespace {
+
+/// Kernels and sandboxes without it get along with fences of each thread's own.
+void offer_fence_of_all() {
+    static const bool offered = [] {
+        if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0)
+            return false;
+        set_fence_hook([] {
+            const long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+            VIA_ASSERT(result == 0);  // registered, it has no other answer
+        });
+        return true;
+    }();
+    (void)offered;
+}
 
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages
 /// should not pay for a wake-up each.
@@ -72,6 +89,7 @@ OpenResult HostAgent::open(HostAgentOptions options,
             OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
     };
     set_yield_hook([] { sched_yield(); });
+    offer_fence_of_all();
     agent->epoll_ = epoll_create1(EPOLL_CLOEXEC);
     if (agent->epoll_ < 0) return failed("cannot watch the NIC's descriptors (epoll_create1)");
     agent->kicks_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

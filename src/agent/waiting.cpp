@@ -94,15 +94,18 @@ void HostAgent::wake_ready() {
 }
 
 void HostAgent::enlist(Waiter& waiter) {
-    std::lock_guard guard(waiters_mutex_);
-    waiters_.push_back(waiter);
-    if (leader_ == nullptr && !crowded_) {
-        leader_ = &waiter;
-        has_leader_.store(true);
+    {
+        std::lock_guard guard(waiters_mutex_);
+        waiters_.push_back(waiter);
+        if (leader_ == nullptr && !crowded_) {
+            leader_ = &waiter;
+            has_leader_.store(true);
+        }
+        // A full fence: progress made before is seen by the caller's next look, later one sees us.
+        nic_.attention().fetch_or(attention_for(waiter.condition));
+        atomic_fence_after_rmw();
     }
-    // A full fence: progress made before is seen by the caller's next look, later one sees us.
-    nic_.attention().fetch_or(attention_for(waiter.condition));
-    atomic_fence_after_rmw();
+    nic_.make_sure_of_attention();
 }
 
 /// The caller holds waiters_mutex_. Who takes turns need not attend to waiters that are gone.
@@ -131,6 +134,7 @@ void HostAgent::discharge(Waiter& waiter) {
     if (notified_.load()) {
         nic_.attention().fetch_or(nic::Nic::anybody_waits);
         atomic_fence_after_rmw();
+        nic_.make_sure_of_attention();
         look_for_notifications();
     }
     // A parked agent has to look after the NIC again when the program goes elsewhere; an armed one,

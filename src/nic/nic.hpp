@@ -88,7 +88,13 @@ public:
             answer_late(polling);
     }
     void take_turn() { lock_.take(); }
-    bool try_take_turn() { return lock_.try_take(); }
+    bool try_take_turn() { return lock_.try_take_rarely(); }
+    /// After bits of attention() were set, before the look at what they are for.
+    void make_sure_of_attention() {
+        if (!lock_.is_anothers()) return;
+        take_turn();
+        end_turn();
+    }
 
     /// One try at a turn by the program's own thread. True when the turn made progress.
     bool poll();

@@ -175,6 +175,14 @@ void fence_after_rmw() {
     if (in_thread() && current->memory() == Memory::weak) current->fence(std::memory_order_seq_cst);
 }
 
+void fence_all() {
+    if (in_thread()) current->fence_all();
+}
+
+std::uintptr_t thread_mark(unsigned thread) { return 16 + thread; }
+
+std::uintptr_t this_thread() { return thread_mark(in_thread() ? current->thread() : max_threads); }
+
 void relax() {
     if (in_thread()) current->relax();
 }

@@ -30,6 +30,8 @@ struct Options {
     /// Leave out interleavings that cannot differ from one already seen (dynamic partial order
     /// reduction with sleep sets); nothing is lost. Off only to check the checker.
     bool reduction = true;
+    /// The program calls atomic_fence_all(). Else that is left out of account, which is faster.
+    bool fences_all = false;
     /// At least 0: only executions with at most so many preemptions, without reduction. Then a
     /// pass says nothing about executions with more; Result::exhaustive stays false.
     int preemption_bound = -1;
@@ -135,6 +137,9 @@ enum class Wake : std::uint8_t {
     changed,      ///< the word did not hold the expected value (EAGAIN)
     interrupted,  ///< a surprise: timeout or signal
 };
+/// What this_thread() is in that thread of a program.
+std::uintptr_t thread_mark(unsigned thread);
+
 /// FUTEX_WAIT and FUTEX_WAKE. Both contain a full fence, and who is woken sees what its waker saw,
 /// as the kernel has it; that makes no happens-before, which C++ has only between atomics.
 /// Waiters wake first come, first served. futex_wake returns how many it woke.

@@ -15,6 +15,8 @@ inline constexpr unsigned max_processes = 2 * max_threads;
 inline constexpr unsigned max_objects = 192;
 // Object 0 stands for the order of all sequentially consistent fences.
 inline constexpr unsigned fence_object = 0;
+// These stand for all that a thread does, where a fence of all threads may come between.
+constexpr unsigned thread_object(unsigned thread) { return 1 + thread; }
 // The last object stands for what is left of Options::surprises.
 inline constexpr unsigned surprise_object = max_objects - 1;
 

@@ -45,8 +45,8 @@ std::set<std::string> outcomes(Memory memory, const Threads& threads, unsigned r
                                    }
                                    seen.insert(text);
                                }};
-    const Result result =
-        explore(program, {.memory = memory, .reduction = reduction, .print = false});
+    const Result result = explore(
+        program, {.memory = memory, .reduction = reduction, .fences_all = true, .print = false});
     EXPECT_TRUE(result.passed()) << result.report();
     return seen;
 }
@@ -107,6 +107,32 @@ TEST(Litmus, exchange_is_no_fence_in_the_weak_model) {
                           }};
     EXPECT_EQ(outcomes(Memory::tso, threads, 2), (Set{"01", "10", "11"}));
     EXPECT_EQ(outcomes(Memory::weak, threads, 2), (Set{"00", "01", "10", "11"}));
+}
+
+// Dekker's figure: one side's fence is left to the other, whose fence is everybody's.
+TEST(Litmus, store_buffering_with_a_fence_of_all_threads) {
+    const auto threads = [](bool of_all) {
+        return Threads{[](Box& b) {
+                           b.x.store(1, relaxed);
+                           atomic_fence_left_to_others();
+                           b.r[0] = b.y.load(relaxed);
+                       },
+                       [=](Box& b) {
+                           b.y.store(1, relaxed);
+                           if (of_all)
+                               atomic_fence_all();
+                           else
+                               atomic_fence(seq_cst);
+                           b.r[1] = b.x.load(relaxed);
+                       }};
+    };
+    for (const bool reduction : {true, false}) {
+        for (const Memory memory : {Memory::sc, Memory::tso, Memory::weak})
+            EXPECT_EQ(outcomes(memory, threads(true), 2, false, reduction),
+                      (Set{"01", "10", "11"}));
+        for (const Memory memory : {Memory::tso, Memory::weak})
+            EXPECT_TRUE(outcomes(memory, threads(false), 2, false, reduction).contains("00"));
+    }
 }
 
 TEST(Litmus, fence_after_rmw) {

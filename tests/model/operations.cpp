@@ -71,6 +71,8 @@ void World::store(void* at, std::size_t bytes, std::uint64_t value, std::memory_
     const Operation operation{
         .kind = Kind::store, .object = variable, .order = order, .bytes = bytes, .operand = value};
     if (options_.memory == Memory::tso && order != std::memory_order_seq_cst) {
+        // Of itself no step, but another thread's fence may come before it.
+        if (options_.fences_all) step({.kind = Kind::resume});
         touch(thread, variable, Touch::atomic_write);
         memory_.buffer(thread.index, variable, value, order, past_[thread.index]);
         memory_.tick(thread.index);
@@ -122,6 +124,20 @@ void World::fence(std::memory_order order) {
     memory_.tick(thread.index);
     if (full) past_[thread.index].join(past_[max_threads + thread.index]);
     if (tracing_) line(thread.index, std::string("fence ") + order_name(order));
+}
+
+// Each thread has its own at some moment of the call.
+void World::fence_all() {
+    if (!options_.fences_all) {
+        record("atomic_fence_all() without Options::fences_all");
+        stop();
+    }
+    const unsigned own = running_->index;
+    fence(std::memory_order_seq_cst);
+    for (unsigned thread = 0; thread < count_; ++thread)
+        if (thread != own)
+            step({.kind = Kind::fence_of, .thread = thread, .order = std::memory_order_seq_cst});
+    fence(std::memory_order_seq_cst);
 }
 
 void World::relax() {

@@ -114,6 +114,10 @@ bool World::perform(Thread& thread, unsigned choice, Stamp stamp) {
             memory_.fence(index, next.order);
             if (tracing_) line(index, std::string("fence ") + order_name(next.order));
             return true;
+        case Kind::fence_of:
+            memory_.fence(next.thread, next.order);
+            if (tracing_) line(index, "fence of T" + number(next.thread));
+            return true;
         case Kind::futex_wait:
             return do_wait(thread, choice);
         case Kind::futex_wake:

@@ -66,6 +66,10 @@ void World::begin(const ErasedProgram& program, const Options& options, bool tra
     static std::uint64_t none = 0;
     memory_.add(fence_object, &none, sizeof none);
     for (unsigned i = 0; i < max_threads; ++i) {
+        objects_.push_back({ObjectKind::fences, nullptr, 0, false, {}});
+        memory_.add(thread_object(i), &none, sizeof none);
+    }
+    for (unsigned i = 0; i < max_threads; ++i) {
         Thread& thread = *threads_[i];
         thread.state = i < count_ ? State::ready : State::ended;
         thread.seen.clear();
@@ -118,6 +122,7 @@ bool World::news(const Thread& thread) const {
 bool World::ready(const Thread& thread) const {
     if (thread.state != State::ready) return false;
     if (drains(thread.next) && memory_.buffered(thread.index)) return false;
+    if (thread.next.kind == Kind::fence_of && memory_.buffered(thread.next.thread)) return false;
     return thread.next.kind != Kind::relax || news(thread);
 }
 
@@ -212,6 +217,9 @@ Footprint World::footprint(unsigned process) const {
     const Thread& thread = *threads_[process];
     const Operation& next = thread.next;
     const bool weak = options_.memory == Memory::weak;
+    // Not of a buffer: that stores arrive before the fence is no choice, that they come from before
+    // it is.
+    if (options_.fences_all) print.reads.set(thread_object(process));
     if (weak && next.order == std::memory_order_seq_cst) print.reads.set(fence_object);
     switch (next.kind) {
         case Kind::load:
@@ -223,6 +231,10 @@ Footprint World::footprint(unsigned process) const {
             print.writes.set(next.object);
             break;
         case Kind::fence:
+            if (weak) print.writes.set(fence_object);
+            break;
+        case Kind::fence_of:
+            print.writes.set(thread_object(next.thread));
             if (weak) print.writes.set(fence_object);
             break;
         case Kind::futex_wait:

@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
     update,
     compare,
     fence,
+    fence_of,  // of another thread: atomic_fence_all()
     futex_wait,
     futex_wake,
     event_write,
@@ -41,6 +42,7 @@ struct Operation {
     Kind kind = Kind::load;
     unsigned object = 0;  // variable or eventfd
     unsigned queue = 0;   // of a futex
+    unsigned thread = 0;  // whose fence it is
     std::memory_order order = std::memory_order_relaxed;
     std::memory_order failure = std::memory_order_relaxed;
     Rmw rmw = Rmw::exchange;
@@ -102,6 +104,8 @@ public:
     bool compare(void* at, std::size_t bytes, std::uint64_t& expected, std::uint64_t desired,
                  std::memory_order success, std::memory_order failure, bool weak);
     void fence(std::memory_order order);
+    void fence_all();
+    unsigned thread() const { return running_->index; }
     void relax();
     void plain(const void* at, std::size_t bytes, bool write);
     unsigned choose(unsigned count);

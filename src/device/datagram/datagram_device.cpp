@@ -204,7 +204,7 @@ void DatagramDevice::begin_turn() {
             List<Path, WaitLink>::remove(*path);
         path = next;
     }
-    flush(now);
+    if (!rest_waits_on()) flush(now);
 }
 
 void DatagramDevice::run_due_timers(Time before, Time now) {

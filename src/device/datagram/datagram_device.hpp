@@ -239,6 +239,7 @@ private:
     bool posts_many() const { return std::max(hands_over_, hands_over_before_) >= in_a_row_least; }
     bool may_hold();
     bool may_hold_rest();
+    bool rest_waits_on();
     void pad(Path& path, StagedPacket& packet, std::uint32_t length);
     /// Must an acknowledgement leave, even if nothing else does?
     bool has_due_acks() { return !ack_owed_.empty() && find_due_ack(); }

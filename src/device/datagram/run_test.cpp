@@ -233,6 +233,20 @@ TEST_F(Stream, a_rest_waits_until_the_next_look) {
     expect_all();
 }
 
+TEST_F(Stream, a_rest_waits_on_where_a_look_brings_acknowledgements) {
+    for (int n = 0; n < 3; ++n) post();
+    network.log.clear();
+    while (network.sent_by(2) == 0) b.turn();
+    post_some();
+    const std::uint64_t before = a.device->statistics(a.path).in_flight;
+    a.turn();
+    ASSERT_LT(a.device->statistics(a.path).in_flight, before);
+    EXPECT_EQ(lengths.size(), 0U) << "the next message is posted before the next look";
+    a.turn();
+    EXPECT_GT(lengths.size(), 0U) << "none was";
+    expect_all();
+}
+
 TEST_F(Stream, a_rest_does_not_wait_where_each_message_is_looked_for) {
     for (int n = 0; n < 6; ++n) {
         a.turn();

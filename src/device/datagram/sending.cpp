@@ -208,6 +208,14 @@ bool DatagramDevice::may_hold_rest() {
            last.transmitted == last.length && paths_[last.path]->sent.in_flight() >= burst_bytes;
 }
 
+/// After a look. Where it brought acknowledgements, messages are done, and the program of a stream
+/// posts the next ones before it looks again.
+bool DatagramDevice::rest_waits_on() {
+    if (!may_have_reaped_ || staging_.empty() || blocked_ || has_due_acks()) return false;
+    const StagedPacket& last = staging_[staging_.end() - 1];
+    return last.waited && last.takes_more() && paths_[last.path]->sent.in_flight() >= burst_bytes;
+}
+
 std::uint32_t DatagramDevice::notify() {
     if (staging_.empty() && ack_owed_.empty()) return 0;
     ++hands_over_;
