@@ -219,7 +219,8 @@ void HostileStage::expect_given_back(Where where) {
             fail("before: " + before_.text() + ", now: " + now.text(), where);
         sched_yield();
         now = Holdings::of(victim_.pid());
-    } while (now.descriptors != before_.descriptors || now.mappings != before_.mappings ||
+        // Fewer: of the first attacker, who heard the end, one was still to be closed.
+    } while (now.descriptors > before_.descriptors || now.mappings != before_.mappings ||
              now.threads != before_.threads);
 }
 
