@@ -75,6 +75,17 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** count
     });
 }
 
+int Counter::bind(std::span<const std::uint64_t> kinds, std::span<Counter*> places,
+                  std::uint64_t flags) {
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if ((flags & kinds[kind]) == 0) continue;
+        if (places[kind] != nullptr) return -FI_EINVAL;
+        places[kind] = this;
+        users.add();
+    }
+    return 0;
+}
+
 void Counter::watch(void* object, void (*look)(void* object)) {
     const std::lock_guard guard(lock_);
     sources_.push_back({object, look});

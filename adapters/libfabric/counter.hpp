@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "common.hpp"
@@ -19,6 +20,9 @@ public:
     /// What counts is found by look(object); the same one may be named several times.
     void watch(void* object, void (*look)(void* object));
     void unwatch(const void* object);
+    /// fi_ep_bind(): for each of `kinds` that is among `flags` into the place beside it. 0, or an
+    /// error of libfabric's.
+    int bind(std::span<const std::uint64_t> kinds, std::span<Counter*> places, std::uint64_t flags);
     void count(bool error) { (error ? errors_ : value_).fetch_add(1, std::memory_order_release); }
     Users users;
 

@@ -186,13 +186,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
     if ((flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_ENOSYS;
     const std::uint64_t kinds[] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE};
     if ((flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE)) == 0) return -FI_EINVAL;
-    for (std::size_t kind = 0; kind < 4; ++kind) {
-        if ((flags & kinds[kind]) == 0) continue;
-        if (counters_[kind] != nullptr) return -FI_EINVAL;
-        counters_[kind] = &counter;
-        counter.users.add();
-    }
-    return 0;
+    return counter.bind(kinds, counters_, flags);
 }
 
 int Endpoint::enable() {

@@ -95,10 +95,7 @@ Status HostAgent::notify(std::unique_ptr<Notification> notification) {
         if (!notifications_.add(std::move(notification))) return Status::error_resource;
         notified_.store(true);
     }
-    // A full fence: what completed before is seen by the look below, what comes later sees us.
-    nic_.attention().fetch_or(nic::Nic::anybody_waits);
-    atomic_fence_after_rmw();
-    nic_.make_sure_of_attention();
+    nic_.call_for_attention(nic::Nic::anybody_waits);  // before the look below
     {
         std::lock_guard guard(handler_mutex_);
         look_ = true;

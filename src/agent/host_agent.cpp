@@ -23,7 +23,7 @@ namespace {
 
 /// Kernels and sandboxes without it get along with fences of each thread's own.
 void offer_fence_of_all() {
-    static const bool offered = [] {
+    [[maybe_unused]] static const bool offered = [] {
         if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0)
             return false;
         set_fence_hook([] {
@@ -32,7 +32,6 @@ void offer_fence_of_all() {
         });
         return true;
     }();
-    (void)offered;
 }
 
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages

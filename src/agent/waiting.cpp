@@ -101,11 +101,9 @@ void HostAgent::enlist(Waiter& waiter) {
             leader_ = &waiter;
             has_leader_.store(true);
         }
-        // A full fence: progress made before is seen by the caller's next look, later one sees us.
-        nic_.attention().fetch_or(attention_for(waiter.condition));
-        atomic_fence_after_rmw();
     }
-    nic_.make_sure_of_attention();
+    // Who clears attention from here on leaves what we ask for.
+    nic_.call_for_attention(attention_for(waiter.condition));
 }
 
 /// The caller holds waiters_mutex_. Who takes turns need not attend to waiters that are gone.
@@ -132,9 +130,7 @@ void HostAgent::discharge(Waiter& waiter) {
     }
     // A notification that came meanwhile may have set the bits just before we cleared them.
     if (notified_.load()) {
-        nic_.attention().fetch_or(nic::Nic::anybody_waits);
-        atomic_fence_after_rmw();
-        nic_.make_sure_of_attention();
+        nic_.call_for_attention(nic::Nic::anybody_waits);
         look_for_notifications();
     }
     // A parked agent has to look after the NIC again when the program goes elsewhere; an armed one,

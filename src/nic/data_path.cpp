@@ -170,9 +170,8 @@ inline bool Nic::send_pieces(engine::Vi& vi) {
 
 /// The common message, posted where nobody waits. False: it goes the general way.
 [[gnu::noinline]] bool Nic::send_plain(engine::Vi& vi) {
-    if (send_pieces(vi)) return true;
     engine::FrameShape shape;
-    if (!engine_.next_is_plain(vi, shape)) return false;
+    if (!engine_.next_is_plain(vi, shape)) return send_pieces(vi);
     const Path& path = paths_[vi.path];
     device::Device& device = *path.device;
     if (shape.header_length == 0) {

@@ -89,8 +89,11 @@ public:
     }
     void take_turn() { lock_.take(); }
     bool try_take_turn() { return lock_.try_take_rarely(); }
-    /// After bits of attention() were set, before the look at what they are for.
-    void make_sure_of_attention() {
+    /// Sets bits of attention(). Progress made before is seen by the caller's next look, later one
+    /// sees the bits. Not while holding the turn, or a lock that who holds it waits for.
+    void call_for_attention(std::uint32_t bits) {
+        attention_.fetch_or(bits);
+        atomic_fence_after_rmw();
         if (!lock_.is_anothers()) return;
         take_turn();
         end_turn();

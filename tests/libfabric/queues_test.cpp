@@ -180,16 +180,9 @@ TEST(Queues, ADescriptorToPoll) {
         std::uint64_t room = 0;
         ASSERT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
         std::thread sender([&] { EXPECT_EQ(fi_inject(pair.left.get(), &word_sent, 8, 0), 0); });
-        fid* waited = &pair.b.queue->fid;
         fi_cq_data_entry entry{};
-        ssize_t got = -FI_EAGAIN;
-        while (got == -FI_EAGAIN) {
-            if (fi_trywait(pair.b.fabric.get(), &waited, 1) == 0) {
-                pollfd one{descriptor, POLLIN, 0};
-                ASSERT_EQ(poll(&one, 1, patience_ms), 1);
-            }
-            got = fi_cq_read(pair.b.queue.get(), &entry, 1);
-        }
+        const ssize_t got =
+            read_by_descriptor(pair.b.fabric.get(), pair.b.queue.get(), descriptor, &entry);
         sender.join();
         EXPECT_EQ(got, 1);
     }

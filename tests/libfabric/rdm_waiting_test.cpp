@@ -123,16 +123,9 @@ TEST(Waiting, ADescriptorToPoll) {
         std::uint64_t room = 0;
         pair.a.post(&room, sizeof room, round, round);
         std::thread sender([&] { pair.b.inject(pair.to_a, &round, sizeof round, round, 0); });
-        fid* waited = &pair.a.queue->fid;
         fi_cq_tagged_entry entry{};
-        ssize_t got = -FI_EAGAIN;
-        while (got == -FI_EAGAIN) {
-            if (fi_trywait(pair.a.fabric.get(), &waited, 1) == 0) {
-                pollfd one{descriptor, POLLIN, 0};
-                ASSERT_EQ(poll(&one, 1, patience_ms), 1);
-            }
-            got = fi_cq_read(pair.a.queue.get(), &entry, 1);
-        }
+        const ssize_t got =
+            read_by_descriptor(pair.a.fabric.get(), pair.a.queue.get(), descriptor, &entry);
         sender.join();
         EXPECT_EQ(got, 1);
         EXPECT_EQ(room, round);

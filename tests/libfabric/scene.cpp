@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scene.hpp"
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -187,6 +189,20 @@ std::vector<std::byte> pattern(std::size_t length, unsigned seed) {
         byte = static_cast<std::byte>(state >> 24);
     }
     return bytes;
+}
+
+ssize_t read_by_descriptor(fid_fabric* fabric, fid_cq* queue, int descriptor, void* entry) {
+    fid* waited = &queue->fid;
+    for (;;) {
+        if (fi_trywait(fabric, &waited, 1) == 0) {
+            pollfd one{descriptor, POLLIN, 0};
+            const int ready = poll(&one, 1, patience_ms);
+            EXPECT_EQ(ready, 1);
+            if (ready != 1) return -FI_ETIMEDOUT;
+        }
+        const ssize_t got = fi_cq_read(queue, entry, 1);
+        if (got != -FI_EAGAIN) return got;
+    }
 }
 
 }  // namespace scene

@@ -106,6 +106,9 @@ struct Pair {
 };
 
 std::vector<std::byte> pattern(std::size_t length, unsigned seed);
+/// One completion of a queue that may be slept on, as a program with a loop over poll() reads it.
+ssize_t read_by_descriptor(fid_fabric* fabric, fid_cq* queue, int descriptor, void* entry);
+
 inline void* word(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
 
 }  // namespace scene

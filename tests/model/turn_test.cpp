@@ -185,7 +185,7 @@ struct Waiting {
     void wait() {
         attention.fetch_or(1);
         atomic_fence_after_rmw();
-        if (turn.is_anothers()) {  // Nic::make_sure_of_attention
+        if (turn.is_anothers()) {  // Nic::call_for_attention
             turn.take();
             turn.release();
         }

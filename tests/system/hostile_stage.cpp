@@ -157,12 +157,16 @@ HostileStage::HostileStage()
     good_.expect("connected");
     victim_.expect("ready");
     expect_undisturbed();
-    // The log's file stays open once something was logged.
+    // The log's file stays open once something was logged, and nothing else of this.
+    const std::size_t with_log = Holdings::of(victim_.pid()).descriptors + 1;
     const auto first = attacker();
     require(first->dial() && first->say("x", 1), "something can be said");
     expect_log("too short");
     first->hear_the_end();
-    before_ = Holdings::of(victim_.pid());
+    until("the first attacker's descriptors are closed", [&] {
+        before_ = Holdings::of(victim_.pid());
+        return before_.descriptors == with_log;
+    });
 }
 
 std::unique_ptr<Attacker> HostileStage::attacker() const {
@@ -219,8 +223,7 @@ void HostileStage::expect_given_back(Where where) {
             fail("before: " + before_.text() + ", now: " + now.text(), where);
         sched_yield();
         now = Holdings::of(victim_.pid());
-        // Fewer: of the first attacker, who heard the end, one was still to be closed.
-    } while (now.descriptors > before_.descriptors || now.mappings != before_.mappings ||
+    } while (now.descriptors != before_.descriptors || now.mappings != before_.mappings ||
              now.threads != before_.threads);
 }
 

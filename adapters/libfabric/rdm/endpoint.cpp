@@ -160,13 +160,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
     constexpr std::uint64_t kinds[] = {FI_SEND, FI_RECV};
     if ((flags & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;
     if (flags == 0) return -FI_EINVAL;
-    for (std::size_t kind = 0; kind < 2; ++kind) {
-        if ((flags & kinds[kind]) == 0) continue;
-        if (counters_[kind] != nullptr) return -FI_EINVAL;
-        counters_[kind] = &counter;
-        counter.users.add();
-    }
-    return 0;
+    return counter.bind(kinds, counters_, flags);
 }
 
 int Endpoint::enable() {
