@@ -306,8 +306,9 @@ int run_bench(const BenchOptions& options) {
     }
     const std::vector<Row> rows = make_rows(*outcome, rounds);
     const std::vector<HalfPoint> halves = half_points(rows);
-    fmt::print("{}{}", options.json ? json_lines(rows) : table(rows),
-               options.json ? half_json(halves) : half_text(halves));
+    fmt::print("{}{}{}", options.json ? json_lines(rows) : table(rows),
+               options.json ? half_json(halves) : half_text(halves),
+               options.json ? left_out_json(*outcome) : left_out_text(*outcome));
     std::fflush(stdout);
     for (const std::string& note : outcome->notes) complain(note);
     if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);

@@ -256,6 +256,23 @@ std::string drop_text(const Outcome& outcome) {
     return text;
 }
 
+std::string left_out_text(const Outcome& outcome) {
+    std::string text = outcome.left_out.empty() ? "" : "\n";
+    for (const LeftOut& one : outcome.left_out) {
+        text += fmt::format("{} is left out, as it failed: {}\n", one.channel, one.why);
+    }
+    return text;
+}
+
+std::string left_out_json(const Outcome& outcome) {
+    std::string text;
+    for (const LeftOut& one : outcome.left_out) {
+        cli::JsonLine line("via-bench-left-out-1");
+        text += line.text("device", one.channel).text("why", one.why).line();
+    }
+    return text;
+}
+
 std::string table(const std::vector<Row>& rows) {
     constexpr auto line =
         "{:>6}  {:<12} {:<7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7} {:>6} {:>8}{}\n";

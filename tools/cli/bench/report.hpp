@@ -49,6 +49,10 @@ std::string probe_text(const Outcome& outcome);
 // empty when none was.
 std::string drop_text(const Outcome& outcome);
 
+// Who failed and how, a line each: for people, and as JSON.
+std::string left_out_text(const Outcome& outcome);
+std::string left_out_json(const Outcome& outcome);
+
 // Aligned columns with a heading, for people.
 std::string table(const std::vector<Row>& rows);
 

@@ -185,6 +185,16 @@ TEST(Json, AProgramOfOthersTellsItsVersion) {
     EXPECT_NE(at, std::string::npos) << text;
 }
 
+TEST(Json, WhoFailedIsNamed) {
+    Outcome outcome = two_channels();
+    EXPECT_EQ(left_out_json(outcome) + left_out_text(outcome), "");
+    outcome.left_out = {{"pipe", "it \"burst\""}};
+    EXPECT_EQ(left_out_json(outcome),
+              R"({"schema":"via-bench-left-out-1","device":"pipe","why":"it \"burst\""})"
+              "\n");
+    EXPECT_EQ(left_out_text(outcome), "\npipe is left out, as it failed: it \"burst\"\n");
+}
+
 TEST(Json, AloneThereIsNothingToCompareWith) {
     Outcome outcome = two_channels();
     add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);

@@ -45,6 +45,8 @@ public:
         tell_versions();
         if (auto fits = line_up(); !fits) return std::unexpected(fits.error());
         if (auto measured = measure_rounds(); !measured) return std::unexpected(measured.error());
+        std::erase_if(outcome_.series,
+                      [&](const Series& series) { return left_out_[series.channel]; });
         return std::move(outcome_);
     }
 
@@ -119,6 +121,7 @@ private:
             }
         }
         efforts_.resize(outcome_.series.size());
+        left_out_.resize(pairs_.size());
         return {};
     }
 
@@ -181,16 +184,35 @@ private:
                 if (out_of_time()) return {};
                 // There and back again, so that nobody always comes after the same neighbour.
                 const std::size_t s = open[round % 2 == 0 ? k : open.size() - 1 - k];
-                if (efforts_[s].messages == 0) {
-                    if (auto found = find_effort(s); !found) return found;
-                }
-                auto raw = ask(outcome_.series[s], efforts_[s]);
-                if (!raw) return std::unexpected(raw.error());
-                Series& series = outcome_.series[s];
-                series.samples.push_back(to_sample(series.asked, *raw, plan_.limits));
+                const std::size_t channel = outcome_.series[s].channel;
+                if (left_out_[channel]) continue;
+                const std::int64_t began_ns = now_ns();
+                const auto sampled = add_sample(s);
+                if (sampled) continue;
+                if (channel == 0) return sampled;
+                leave_out(channel, sampled.error().what);
+                deadline_ns_ += now_ns() - began_ns;  // the others do not pay for it
             }
         }
         return {};
+    }
+
+    Status add_sample(std::size_t s) {
+        if (efforts_[s].messages == 0) {
+            if (auto found = find_effort(s); !found) return found;
+        }
+        auto raw = ask(outcome_.series[s], efforts_[s]);
+        if (!raw) return std::unexpected(raw.error());
+        Series& series = outcome_.series[s];
+        series.samples.push_back(to_sample(series.asked, *raw, plan_.limits));
+        return {};
+    }
+
+    // A comparison that fails takes no answer away from the others.
+    void leave_out(std::size_t channel, const std::string& why) {
+        left_out_[channel] = true;
+        tell(fmt::format("{} is left out", outcome_.channels[channel]));
+        outcome_.left_out.push_back({outcome_.channels[channel], why});
     }
 
     // The series of questions that do not have their rounds yet.
@@ -200,8 +222,9 @@ private:
             std::vector<const Series*> together;
             std::vector<std::size_t> indices;
             for (std::size_t s = 0; s < outcome_.series.size(); ++s) {
-                if (outcome_.series[s].question != q) continue;
-                together.push_back(&outcome_.series[s]);
+                const Series& series = outcome_.series[s];
+                if (series.question != q || left_out_[series.channel]) continue;
+                together.push_back(&series);
                 indices.push_back(s);
             }
             if (!is_complete(together, plan_.rounds, plan_.wanted)) {
@@ -215,6 +238,7 @@ private:
     Outcome outcome_;
     std::vector<std::unique_ptr<AnyPair>> pairs_;
     std::vector<Effort> efforts_;  // by series; no messages: not found yet
+    std::vector<bool> left_out_;   // by channel
     std::int64_t deadline_ns_ = 0;
 };
 

@@ -38,12 +38,19 @@ struct Series {
     std::vector<Sample> samples;
 };
 
+// A comparison that failed while the others were measured.
+struct LeftOut {
+    std::string channel;
+    std::string why;
+};
+
 struct Outcome {
     std::vector<Question> questions;
     std::vector<std::string> channels;
     std::vector<std::string> versions;  // of each channel that is a program of others, else empty
     std::vector<Series> series;
-    std::vector<std::string> notes;  // what was left out and why
+    std::vector<std::string> notes;  // versions, and who cannot answer what
+    std::vector<LeftOut> left_out;   // whose samples are not in series
     bool out_of_time = false;
     bool remote = false;  // between machines
 };
@@ -67,7 +74,8 @@ struct Plan {
 inline constexpr std::uint32_t tries_per_round = 4;
 
 // Forks (the caller must have one thread only), measures, ends all it started. Fails when our
-// channel or a comparison fails, with what and where; a mode that never came is no failure here.
+// channel fails or a comparison cannot start, with what and where. A comparison that fails later is
+// left out with all its samples, and a note says why. A mode that never came is no failure here.
 Result<Outcome> run_session(Plan plan);
 
 // Pure, for run_session and its tests.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/cpus.hpp"
+#include "bench/faulty_channel.hpp"
 
 namespace via::bench {
 namespace {
@@ -153,6 +154,32 @@ TEST_F(SessionRun, AsksEveryChannelAndLeavesOutWhoCannotAnswer) {
         EXPECT_LE(series.samples.size(), tries_per_round);
         for (const Sample& sample : series.samples) EXPECT_GT(sample.value, 0);
     }
+}
+
+TEST_F(SessionRun, AComparisonThatFailsIsLeftOutAndTheOthersAnswer) {
+    ask(Bench::rate, {8, 64});
+    plan_.channels.push_back(make_pipe());
+    plan_.channels.push_back(std::make_unique<FaultyChannel>(Fault::measure));
+    plan_.channels.push_back(make_unix_socket());
+    const auto outcome = run_session(std::move(plan_));
+    ASSERT_TRUE(outcome.has_value()) << outcome.error().what;
+    ASSERT_EQ(outcome->series.size(), 4u) << "pipe and Unix socket, of two sizes";
+    for (const Series& series : outcome->series) {
+        EXPECT_NE(series.channel, 1u);
+        EXPECT_FALSE(series.samples.empty());
+    }
+    ASSERT_EQ(outcome->left_out.size(), 1u) << "for both sizes at once";
+    EXPECT_EQ(outcome->left_out[0].channel, "faulty");
+    EXPECT_EQ(outcome->left_out[0].why, "faulty: no ruler");
+}
+
+TEST_F(SessionRun, FailsWhenOursFails) {
+    ask(Bench::rate, {8});
+    plan_.channels.push_back(std::make_unique<FaultyChannel>(Fault::measure));
+    plan_.channels.push_back(make_pipe());
+    const auto outcome = run_session(std::move(plan_));
+    ASSERT_FALSE(outcome.has_value());
+    EXPECT_EQ(outcome.error().what, "faulty: no ruler");
 }
 
 TEST_F(SessionRun, FailsWhenOursCannotAnswer) {
