@@ -29,7 +29,7 @@ unsigned sum_of(const std::byte* bytes, std::size_t length) {
 
 void read_anything(fuzz::Input& input) {
     const std::uint32_t slots = 4U << (input.byte() % 4);
-    const std::uint32_t arena_bytes = 4 * payload_max;
+    const std::uint32_t arena_bytes = Layout::arena_bytes_min;
     const auto ring = exactly<Slot>(slots);
     const auto arena = exactly<std::byte>(arena_bytes);
     const std::uint32_t first = input.byte() % 2 == 0 ? 0 : input.word();
@@ -111,7 +111,7 @@ void read_anything(fuzz::Input& input) {
 
 void write_to_anybody(fuzz::Input& input) {
     const std::uint32_t slots = 4U << (input.byte() % 4);
-    const std::uint32_t arena_bytes = 4 * payload_max;
+    const std::uint32_t arena_bytes = Layout::arena_bytes_min;
     const auto ring = exactly<Slot>(slots);
     const auto arena = exactly<std::byte>(arena_bytes);
     const auto shadow = exactly<std::uint64_t>(slots);

@@ -64,7 +64,7 @@ TEST(CompletionQueue, resize_loses_nothing_against_a_popper) {
 // The ring with four slots; more frames than slots, so that room has to come back.
 struct Ring {
     static constexpr std::uint32_t slots = 4;
-    static constexpr std::uint32_t arena_bytes = 4 * device::shm::payload_max;
+    static constexpr std::uint32_t arena_bytes = device::shm::Layout::arena_bytes_min;
     device::shm::Slot ring[slots]{};
     std::byte arena[64]{};  // frames here are small: none uses it
     std::uint64_t shadow[slots]{};
@@ -186,7 +186,7 @@ struct Mailed {
     std::uint64_t answers = 0;
 
     Mailed() {
-        constexpr std::uint32_t arena_bytes = 4 * device::shm::payload_max;
+        constexpr std::uint32_t arena_bytes = device::shm::Layout::arena_bytes_min;
         writer.attach(ring, slots, arena, arena_bytes, shadow, &head);
         reader.attach(ring, slots, arena, arena_bytes, &head);
         none.attach(nothing, slots, arena, arena_bytes, &other_head);

@@ -15,13 +15,15 @@
 namespace via::device::shm {
 
 constexpr std::uint64_t channel_magic = 0x314D48532D414956ULL;  // "VIA-SHM1", little endian
-constexpr std::uint32_t channel_version = 4;
+constexpr std::uint32_t channel_version = 5;
 /// Features we know, and those without which we do not talk. None so far.
 constexpr std::uint32_t features_known = 0;
 constexpr std::uint32_t features_required = 0;
 
-constexpr std::uint32_t header_max = 40;          ///< bytes of header beside a payload in the arena
-constexpr std::uint32_t payload_max = 8192;       ///< bytes; tunable, both sides must agree
+constexpr std::uint32_t header_max = 40;  ///< bytes of header beside a payload in the arena
+/// Bytes; tunable, both sides must agree. 8 KiB with a header that a library above us puts before
+/// them are one frame, so that they go by the mailbox, too.
+constexpr std::uint32_t payload_max = 8192 + 64;
 constexpr std::uint32_t large_length_min = 2048;  ///< bytes; from here perhaps past the cache
 
 /// One frame. words[0]: stamp (low half), then 16 bits inline length or arena_marker, then 16 bits
@@ -60,7 +62,7 @@ struct Control {
 /// of any size; the gap before it costs no memory.
 struct Layout {
     static constexpr std::uint32_t ring_slots_min = 4, ring_slots_max = 1U << 16;
-    static constexpr std::uint32_t arena_bytes_min = 4 * payload_max, arena_bytes_max = 1U << 26;
+    static constexpr std::uint32_t arena_bytes_min = 1U << 15, arena_bytes_max = 1U << 26;
     static constexpr std::size_t ring_offset = 4096;
 
     std::uint32_t ring_slots = 0;
@@ -100,5 +102,7 @@ static_assert(offsetof(Control, wakes) == 384 && offsetof(Control, grants) == 51
 static_assert(sizeof(Control) == Layout::ring_offset);
 static_assert(Layout{1024, 1U << 20}.arena_offset() == 131072);
 static_assert(payload_max % arena_granularity == 0);
+static_assert(3 * payload_max <= Layout::arena_bytes_min, "one fits behind any gap");
+static_assert(mailbox_bytes <= 3 * 4096, "pages of each pair");
 
 }  // namespace via::device::shm
