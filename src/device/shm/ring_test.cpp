@@ -569,7 +569,8 @@ TEST(ShmRing, WriterNeverReadsItsSharedMemoryBack) {
             for (auto& word : ring.memory[i].words) word.store(random.next());
         }
         FrameSlot slot;
-        if (!ring.writer.reserve(24, static_cast<std::uint32_t>(random.between(0, 8192)), slot)) {
+        if (!ring.writer.reserve(24, static_cast<std::uint32_t>(random.between(0, payload_max)),
+                                 slot)) {
             ring.head.store(ring.writer.published());
             ring.writer.refresh();
             continue;

@@ -75,7 +75,8 @@ inline constexpr std::uint32_t tries_per_round = 4;
 
 // Forks (the caller must have one thread only), measures, ends all it started. Fails when our
 // channel fails or a comparison cannot start, with what and where. A comparison that fails later is
-// left out with all its samples, and a note says why. A mode that never came is no failure here.
+// left out with all its samples, and Outcome::left_out says why. A mode that never came is no
+// failure here.
 Result<Outcome> run_session(Plan plan);
 
 // Pure, for run_session and its tests.
