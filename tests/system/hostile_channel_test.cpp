@@ -72,7 +72,7 @@ const Lie lies[] = {
     {"inline_with_header", slot(1U << 16 | 8), out_of_bounds},
     {"arena_header_41", arena_slot(0, 64, 41), out_of_bounds},
     {"arena_length_0", arena_slot(0, 0), out_of_bounds},
-    {"arena_length_8193", arena_slot(0, 8193), out_of_bounds},
+    {"arena_length_over_the_payload", arena_slot(0, shm::payload_max + 1), out_of_bounds},
     {"arena_length_max", arena_slot(0, ~0U), out_of_bounds},
     {"arena_unaligned", arena_slot(1, 64), out_of_bounds},
     {"arena_at_its_end", arena_slot(1U << 20, 64), out_of_bounds},

@@ -505,7 +505,7 @@ TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
             }
             node->release();
             if (random.chance(30))
-                send(*node, path, 24, static_cast<std::uint32_t>(random.below(8193)), 1);
+                send(*node, path, 24, static_cast<std::uint32_t>(random.below(payload_max + 1)), 1);
             node->set_waiting_for_room(path);
             node->arm(random.chance(50) ? Sleep::on_handle : Sleep::on_words);
             WakeWord words[2];

@@ -52,7 +52,7 @@ TEST(ShmProcesses, FramesCrossAndBothSleepInBetween) {
         const PathId path = a.events[0].path;
         Frame frames[4];
         for (unsigned i = 0; i < 2000; ++i) {
-            const std::uint32_t payload = i * 37 % 8193;
+            const std::uint32_t payload = i * 37 % (payload_max + 1);
             ASSERT_TRUE(send(*a, path, 24, payload, i));
             a->notify();
             while (a->receive(frames) == 0) {
