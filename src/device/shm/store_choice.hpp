@@ -14,7 +14,7 @@ namespace via::device::shm {
 
 class StoreChoice {
 public:
-    static constexpr std::uint32_t trial_windows = 8;   ///< of a trial, the two kinds in turn
+    static constexpr std::uint32_t trial_windows = 16;  ///< of a trial, the two kinds in turn
     static constexpr std::uint32_t kept_windows = 512;  ///< until the next trial
 
     /// `lap`: bytes, part of the arena. A window is two laps, and its time that of the second one:
@@ -62,7 +62,7 @@ private:
         }
     }
 
-    static constexpr std::int64_t advantage_part = 10;  ///< a tenth faster is clearly faster
+    static constexpr std::int64_t advantage_part = 20;  ///< a twentieth faster is clearly faster
 
     std::uint32_t lap_;
     std::uint32_t bytes_ = 0;
