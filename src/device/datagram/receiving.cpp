@@ -382,7 +382,8 @@ void DatagramDevice::conclude(Path& path) {
     seen.packets = std::exchange(path.news.packets, 0);
     seen.largest = news.largest;
     seen.next = news.next;
-    seen.window_limited = path.window_limited || news.in_flight_before * 2 >= path.window.bytes();
+    seen.in_flight = news.in_flight_before;
+    seen.held_back = path.window_limited;
     seen.sampled = news.sampled;
     seen.round_trip = path.round_trip.latest();
     seen.least = path.round_trip.least();

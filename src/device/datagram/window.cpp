@@ -8,8 +8,7 @@ namespace via::device::datagram {
 
 void Window::begin(std::uint32_t datagram_max) {
     datagram_max_ = datagram_max;
-    bytes_ = std::min<std::uint64_t>(std::uint64_t{window_packets_first} * datagram_max,
-                                     std::max<std::uint64_t>(window_bytes_first, least_bytes()));
+    bytes_ = first_bytes();
     fast_ = true;
 }
 
@@ -22,6 +21,11 @@ std::uint64_t Window::least_bytes() const {
     return std::uint64_t{window_packets_least} * datagram_max_;
 }
 
+std::uint64_t Window::first_bytes() const {
+    return std::min<std::uint64_t>(std::uint64_t{window_packets_first} * datagram_max_,
+                                   std::max<std::uint64_t>(window_bytes_first, least_bytes()));
+}
+
 void Window::limit() { bytes_ = std::clamp(bytes_, least_bytes(), window_bytes_max); }
 
 bool Window::has_queue(Duration round_trip, Duration least) const {
@@ -32,7 +36,9 @@ bool Window::has_queue(Duration round_trip, Duration least) const {
 void Window::on_ack(const Acknowledged& ack) {
     if (ack.largest >= round_end_) end_round(ack);  // what this one says belongs to the next
     counted_ += ack.packets;
-    round_limited_ = round_limited_ || ack.window_limited;
+    round_held_back_ = round_held_back_ || ack.held_back;
+    round_limited_ = round_limited_ || ack.held_back || ack.in_flight * 2 >= bytes_;
+    round_in_flight_ = std::max(round_in_flight_, ack.in_flight);
     if (ack.sampled) {
         round_least_ = round_sampled_ ? std::min(round_least_, ack.round_trip) : ack.round_trip;
         round_sampled_ = true;
@@ -46,17 +52,36 @@ void Window::end_round(const Acknowledged& ack) {
     const bool changed = round_changed_;
     round_changed_ = false;
     if (round_sampled_ && !changed) {
-        if (has_queue(round_least_, ack.least)) {
+        if (!has_queue(round_least_, ack.least)) {
+            if (!fast_ && round_limited_) {
+                bytes_ += growth();
+                ++rounds_grown_;
+            }
+        } else if (round_held_back_) {
             shrink(ack.least);
-        } else if (!fast_ && round_limited_) {
-            bytes_ += datagram_max_;
+        } else {
+            shrink_to_used();
         }
         limit();
     }
     if (counted_ >= loss_packets_counted) counted_ = lost_ = 0;
     round_end_ = ack.next;
-    round_sampled_ = round_limited_ = false;
+    round_sampled_ = round_limited_ = round_held_back_ = false;
+    round_in_flight_ = 0;
     if (rounds_without_cut_ != 0) --rounds_without_cut_;
+}
+
+/// What the window does not hold back makes no queue: others do, or the peer is late. Only what is
+/// not in use goes.
+void Window::shrink_to_used() {
+    bytes_ = std::min(bytes_, std::max(round_in_flight_ * 2, first_bytes()));
+}
+
+/// One packet a round trip shares a link fairly. Where that finds no queue for long the more, as
+/// CUBIC does: most often a host was late, and the way is as wide as ever.
+std::uint64_t Window::growth() const {
+    const std::uint64_t eighths = rounds_grown_ / growth_rounds;
+    return std::min(std::uint64_t{datagram_max_} * (1 + eighths * eighths), bytes_);
 }
 
 /// To what lets the queue run dry for a moment: then all flows see how short the way is, those too
@@ -65,6 +90,7 @@ void Window::end_round(const Acknowledged& ack) {
 void Window::shrink(Duration least) {
     fast_ = false;
     round_changed_ = true;
+    rounds_grown_ = 0;
     const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
     const std::uint64_t left =
         std::min(bytes_, std::uint64_t{window_packets_delayed} * datagram_max_);
@@ -79,6 +105,7 @@ void Window::on_lost(std::uint32_t packets) {
     rounds_without_cut_ = 2;  // the rest of this one, and the next
     round_changed_ = true;
     fast_ = false;
+    rounds_grown_ = 0;
     counted_ = lost_ = 0;
     bytes_ = bytes_ * 7 / 10;
     limit();

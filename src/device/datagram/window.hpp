@@ -20,7 +20,8 @@ public:
         std::uint32_t packets = 0;    ///< newly
         std::uint64_t largest = 0;    ///< number
         std::uint64_t next = 0;       ///< number that the next packet gets
-        bool window_limited = false;  ///< the window was what held more back
+        std::uint64_t in_flight = 0;  ///< bytes, before it came
+        bool held_back = false;       ///< by the window, packets that were there to be sent
         bool sampled = false;         ///< `round_trip` is a sample
         Duration round_trip{};
         Duration least{};
@@ -34,6 +35,9 @@ public:
 private:
     void end_round(const Acknowledged& ack);
     void shrink(Duration least);
+    void shrink_to_used();
+    std::uint64_t growth() const;
+    std::uint64_t first_bytes() const;
     bool has_queue(Duration round_trip, Duration least) const;
     std::uint64_t least_bytes() const;
     void limit();
@@ -43,9 +47,12 @@ private:
     bool fast_ = true;
     std::uint64_t round_end_ = 0;  ///< first number that belongs to the next round
     bool round_sampled_ = false;
-    bool round_limited_ = false;
+    bool round_limited_ = false;    ///< at least half of the window was in use
+    bool round_held_back_ = false;  ///< all of it
+    std::uint64_t round_in_flight_ = 0;
     bool round_changed_ = false;  ///< the round before ended with a smaller window
     Duration round_least_{};
+    std::uint32_t rounds_grown_ = 0;  ///< since it became smaller
     std::uint32_t rounds_without_cut_ = 0;
     std::uint32_t counted_ = 0;  ///< packets, for the rate of loss
     std::uint32_t lost_ = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/datagram/constants.hpp"
 #include "device/datagram/pacer.hpp"
 
 namespace via::device::datagram {
@@ -15,7 +16,8 @@ struct Sender {
     Sender() { window.begin(length); }
     /// A round trip in which the whole window was sent and acknowledged; the window draws its
     /// conclusion with the first acknowledgement of the next one.
-    void round(Duration round_trip, Duration least, bool limited = true) {
+    void round(Duration round_trip, Duration least, bool limited = true,
+               std::uint64_t in_flight = 0) {
         const std::uint64_t packets = window.bytes() / length;
         for (std::uint64_t n = 0; n < packets; ++n) {
             Window::Acknowledged ack;
@@ -23,7 +25,8 @@ struct Sender {
             ack.packets = 1;
             ack.largest = number + n;
             ack.next = number + packets + n;
-            ack.window_limited = limited;
+            ack.held_back = limited;
+            ack.in_flight = limited ? window.bytes() : in_flight;
             ack.sampled = true;
             ack.round_trip = round_trip;
             ack.least = least;
@@ -85,6 +88,39 @@ TEST(Window, delay_alone_leaves_four_packets) {
         sender.round(microseconds(20), microseconds(20), false);
     }
     EXPECT_LT(sender.window.bytes(), 4 * length) << "loss is of the way";
+}
+
+TEST(Window, grows_faster_the_longer_there_is_no_queue) {
+    Sender sender;
+    for (int n = 0; n < 30; ++n) sender.round(milliseconds(4), microseconds(20));
+    sender.round(microseconds(20), microseconds(20));
+    const std::uint64_t least = sender.window.bytes();
+    ASSERT_EQ(least, 4 * length);
+    for (std::uint32_t n = 0; n < growth_rounds; ++n)
+        sender.round(microseconds(20), microseconds(20));
+    EXPECT_EQ(sender.window.bytes(), least + growth_rounds * length) << "one packet each round";
+    for (std::uint32_t n = 0; n < 7 * growth_rounds; ++n)
+        sender.round(microseconds(20), microseconds(20));
+    EXPECT_GT(sender.window.bytes(), 1'000'000U);
+    sender.round(milliseconds(4), microseconds(20));
+    sender.round(microseconds(20), microseconds(20));
+    const std::uint64_t then = sender.window.bytes();
+    sender.round(microseconds(20), microseconds(20));
+    EXPECT_EQ(sender.window.bytes(), then) << "what came was sent before it shrank";
+    sender.round(microseconds(20), microseconds(20));
+    EXPECT_EQ(sender.window.bytes(), then + length) << "from the beginning";
+}
+
+TEST(Window, who_is_not_held_back_keeps_twice_what_he_uses_and_grows_fast_again) {
+    Sender sender;
+    for (int n = 0; n < 5; ++n) sender.round(microseconds(20), microseconds(20));
+    ASSERT_GT(sender.window.bytes(), 200 * length);
+    sender.round(milliseconds(4), microseconds(20), false, 20 * length);
+    sender.round(microseconds(20), microseconds(20), false, length);
+    EXPECT_EQ(sender.window.bytes(), 40 * length);
+    for (int n = 0; n < 5; ++n) sender.round(milliseconds(4), microseconds(20), false, length);
+    EXPECT_EQ(sender.window.bytes(), 10 * length) << "no less than at the beginning";
+    EXPECT_TRUE(sender.window.growing_fast());
 }
 
 TEST(Window, does_not_grow_unused) {
