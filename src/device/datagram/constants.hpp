@@ -61,7 +61,7 @@ constexpr std::uint32_t window_bytes_first = 14720;
 constexpr std::uint32_t window_packets_least = 2;
 /// What delay alone leaves; with more, eight flows keep a queue for ever.
 constexpr std::uint32_t window_packets_delayed = 4;
-/// Round trips without a queue, after each of which the window grows faster.
+/// After each so many round trips without a queue the window grows faster.
 constexpr std::uint32_t growth_rounds = 8;
 constexpr std::uint64_t window_bytes_max = 1U << 30;
 /// So long a queue in the socket of a host that just keeps up is none of the way's.

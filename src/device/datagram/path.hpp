@@ -77,7 +77,7 @@ struct Path : AckLink, WaitLink {
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
     std::uint32_t sent_in_a_row = 0;  ///< packets that want one, since one came that does
     Time loss_time = Time::never();
-    bool window_limited = false;
+    bool held_back = false;  ///< by window or room, since the last acknowledgement
     /// What an acknowledgement told, until conclude(); packets 0: there is none.
     struct News {
         std::uint64_t bytes = 0;

@@ -383,11 +383,11 @@ void DatagramDevice::conclude(Path& path) {
     seen.largest = news.largest;
     seen.next = news.next;
     seen.in_flight = news.in_flight_before;
-    seen.held_back = path.window_limited;
+    seen.held_back = path.held_back;
     seen.sampled = news.sampled;
     seen.round_trip = path.round_trip.latest();
     seen.least = path.round_trip.least();
-    path.window_limited = false;
+    path.held_back = false;
     path.window.on_ack(seen);
     if (news.longer) length_changed(path);
     detect_losses(path, now);

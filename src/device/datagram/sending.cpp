@@ -32,7 +32,7 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
     const std::uint32_t length = wire::data_header_length + chunk_length;
     if (!may_begin(path, length, is_new)) {
         path.wanted = {length, is_new};
-        path.window_limited = path.window_limited || !path.window_allows(length);
+        path.held_back = path.held_back || !path.window_allows(length);
         return nullptr;
     }
     if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;

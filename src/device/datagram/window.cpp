@@ -77,20 +77,25 @@ void Window::shrink_to_used() {
     bytes_ = std::min(bytes_, std::max(round_in_flight_ * 2, first_bytes()));
 }
 
-/// One packet a round trip shares a link fairly. Where that finds no queue for long the more, as
-/// CUBIC does: most often a host was late, and the way is as wide as ever.
+/// One packet a round trip shares a link fairly; more where that finds no queue for long, as CUBIC
+/// does: most often a host was late, and the way is as wide as ever.
 std::uint64_t Window::growth() const {
-    const std::uint64_t eighths = rounds_grown_ / growth_rounds;
-    return std::min(std::uint64_t{datagram_max_} * (1 + eighths * eighths), bytes_);
+    const std::uint64_t steps = rounds_grown_ / growth_rounds;
+    return std::min(std::uint64_t{datagram_max_} * (1 + steps * steps), bytes_);
+}
+
+/// The window became smaller.
+void Window::grow_slowly_from_here() {
+    fast_ = false;
+    round_changed_ = true;
+    rounds_grown_ = 0;
 }
 
 /// To what lets the queue run dry for a moment: then all flows see how short the way is, those too
 /// that never saw it without a queue. Delay alone leaves more than loss: a host that is late by
 /// milliseconds looks like a queue, too.
 void Window::shrink(Duration least) {
-    fast_ = false;
-    round_changed_ = true;
-    rounds_grown_ = 0;
+    grow_slowly_from_here();
     const auto parts = static_cast<std::uint64_t>(least.ns * 1024 / round_least_.ns);
     const std::uint64_t left =
         std::min(bytes_, std::uint64_t{window_packets_delayed} * datagram_max_);
@@ -103,9 +108,7 @@ void Window::on_lost(std::uint32_t packets) {
     lost_ += packets;
     if (lost_ * 100 <= loss_percent * std::max(counted_, loss_packets_counted)) return;
     rounds_without_cut_ = 2;  // the rest of this one, and the next
-    round_changed_ = true;
-    fast_ = false;
-    rounds_grown_ = 0;
+    grow_slowly_from_here();
     counted_ = lost_ = 0;
     bytes_ = bytes_ * 7 / 10;
     limit();

@@ -21,7 +21,7 @@ public:
         std::uint64_t largest = 0;    ///< number
         std::uint64_t next = 0;       ///< number that the next packet gets
         std::uint64_t in_flight = 0;  ///< bytes, before it came
-        bool held_back = false;       ///< by the window, packets that were there to be sent
+        bool held_back = false;       ///< what was to be sent, by the window or the peer's room
         bool sampled = false;         ///< `round_trip` is a sample
         Duration round_trip{};
         Duration least{};
@@ -36,6 +36,7 @@ private:
     void end_round(const Acknowledged& ack);
     void shrink(Duration least);
     void shrink_to_used();
+    void grow_slowly_from_here();
     std::uint64_t growth() const;
     std::uint64_t first_bytes() const;
     bool has_queue(Duration round_trip, Duration least) const;

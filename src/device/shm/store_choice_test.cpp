@@ -54,6 +54,10 @@ TEST(StoreChoice, SmallDifferencesChangeNothing) {
     machine.past_ns = 97;
     machine.send(StoreChoice::trial_windows + 1);
     EXPECT_EQ(machine.send(100), 0U);
+    Machine clearly;
+    clearly.past_ns = 94;
+    clearly.send(StoreChoice::trial_windows + 1);
+    EXPECT_EQ(clearly.send(100), frames_of(100)) << "a twentieth";
 }
 
 TEST(StoreChoice, TriesAgainAsProcessorsChange) {
