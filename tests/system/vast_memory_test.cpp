@@ -117,6 +117,7 @@ Wants wants() {
     Wants wants;
     wants.length = length_max;
     wants.sends = 1;
+    wants.level = VIP_SERVICE_RELIABLE_RECEPTION;  // written means in memory, not on the way
     return wants;
 }
 
