@@ -223,7 +223,7 @@ void DatagramMedium::show_datagrams(const std::function<void(const char* line)>&
                                     const device::datagram::Outgoing& outgoing,
                                     const device::sim::Fate& fate) {
         char packet[200];
-        wire::print_packet(outgoing.whole(), packet, sizeof packet);
+        wire::print_packet(outgoing.copy(), packet, sizeof packet);
         char line[300];
         std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s%s: %s",
                       network_.data_address(from).bytes[3], port_of(network_.data_address(from)),

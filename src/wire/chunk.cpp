@@ -13,10 +13,14 @@ namespace {
 constexpr std::uint32_t ack_fixed_length = 16;
 constexpr std::uint32_t range_length = 8;
 
+/// How a chunk begins, as one word: kind, flags or count, length.
+constexpr std::uint32_t chunk_word(ChunkKind kind, std::uint8_t flags_or_count,
+                                   std::size_t length) {
+    return static_cast<std::uint32_t>(kind) | std::uint32_t{flags_or_count} << 8 |
+           static_cast<std::uint32_t>(length - chunk_prefix_length) << 16;
+}
 void put_prefix(ChunkKind kind, std::uint8_t flags_or_count, std::uint32_t length, std::byte* to) {
-    put(to, kind);
-    put(to + 1, flags_or_count);
-    put(to + 2, static_cast<std::uint16_t>(length - chunk_prefix_length));
+    put(to, chunk_word(kind, flags_or_count, length));
 }
 
 bool read_frame(std::span<const std::byte> bytes, Chunk& chunk) {
@@ -86,22 +90,11 @@ bool ChunkReader::next(Chunk& chunk) {
     return true;
 }
 
-namespace {
-
-/// How packets and chunks begin, as one word each: version, kind, zero; kind, flags, length.
-constexpr std::uint32_t data_word =
-    packet_version | std::uint32_t{static_cast<std::uint8_t>(PacketKind::data)} << 8;
-constexpr std::uint32_t chunk_word(ChunkKind kind, std::uint8_t flags, std::size_t length) {
-    return static_cast<std::uint32_t>(kind) | std::uint32_t{flags} << 8 |
-           static_cast<std::uint32_t>(length - chunk_prefix_length) << 16;
-}
-
-}  // namespace
-
 bool read_common(std::span<const std::byte> packet, CommonPacket& common, Ack& ack) {
     constexpr std::size_t frame_at = data_header_length + frame_chunk_overhead;
     const std::byte* const bytes = packet.data();
-    if (packet.size() <= frame_at || get<std::uint32_t>(bytes + 4) != data_word) return false;
+    if (packet.size() <= frame_at || get<std::uint32_t>(bytes + 4) != packet_word(PacketKind::data))
+        return false;
     const auto word = get<std::uint32_t>(bytes + data_header_length);
     const std::size_t length = chunk_prefix_length + (word >> 16);
     const std::size_t ack_at = data_header_length + length;

@@ -317,6 +317,23 @@ TEST(Chunk, WhatIsReadIsExactlyWhatWasWritten) {
     EXPECT_GT(whole, 30'000);
 }
 
+TEST(Chunk, APayloadThatLiesElsewhereIsCopiedAndSealedLikeOneThatIsThere) {
+    for (const std::uint32_t length : {1U, 100U, 192U, 1000U, 1400U, 9000U})
+        for (const std::uint32_t behind : {0U, 24U}) {
+            Random random(length);
+            constexpr std::uint32_t at = data_header_length + frame_chunk_overhead;
+            Bytes whole(at + length + behind);
+            for (std::byte& byte : whole) byte = static_cast<std::byte>(random.next());
+            Bytes apart = whole;
+            const Bytes elsewhere(whole.begin() + at, whole.begin() + at + length);
+            std::fill_n(apart.begin() + at, length, std::byte{});
+            seal_data(whole, 77, 5);
+            seal_data(apart, 77, 5, {elsewhere.data(), at, length, 3 * length});
+            ASSERT_EQ(apart, whole) << length << ", " << behind;
+            ASSERT_TRUE(has_checksum(apart));
+        }
+}
+
 /// What read_common() should find, by the reader of all packets.
 bool is_common(const Bytes& packet, CommonPacket& common, Ack& ack) {
     PacketPrefix prefix;

@@ -4,6 +4,7 @@
 // bytes were to follow is the sum times x^8L modulo the polynomial. By the same rule processors
 // that multiply in vectors fold 256 bytes into the next 256, which is faster still.
 #include <array>
+#include <cstring>
 
 #include "wire/bytes.hpp"
 #include "wire/packet.hpp"
@@ -74,6 +75,14 @@ VIA_WITH_CRC32 inline std::uint64_t times(std::uint64_t sum, std::uint32_t power
 
 VIA_WITH_CRC32 std::uint32_t extend_by_instruction(std::uint32_t sum, const std::byte* at,
                                                    std::size_t length) {
+    // First what is no word: in packets the words behind it are fields, or two of them, and a
+    // processor that reads what it just wrote as it wrote it need not wait.
+    for (; length % 4 != 0; --length, ++at) sum = _mm_crc32_u8(sum, get<std::uint8_t>(at));
+    if (length % 8 != 0) {
+        sum = _mm_crc32_u32(sum, get<std::uint32_t>(at));
+        length -= 4;
+        at += 4;
+    }
     std::uint64_t first = sum;
     while (length >= 24 * third_least) {
         const std::size_t words = length / 24 < third_max ? length / 24 : third_max;
@@ -90,15 +99,8 @@ VIA_WITH_CRC32 std::uint32_t extend_by_instruction(std::uint32_t sum, const std:
         at += 16 * words;
         length -= 24 * words;
     }
-    for (; length >= 8; length -= 8, at += 8) first = _mm_crc32_u64(first, get<std::uint64_t>(at));
-    sum = static_cast<std::uint32_t>(first);
-    if (length >= 4) {
-        sum = _mm_crc32_u32(sum, get<std::uint32_t>(at));
-        length -= 4;
-        at += 4;
-    }
-    for (; length != 0; --length, ++at) sum = _mm_crc32_u8(sum, static_cast<std::uint8_t>(*at));
-    return sum;
+    for (; length != 0; length -= 8, at += 8) first = _mm_crc32_u64(first, get<std::uint64_t>(at));
+    return static_cast<std::uint32_t>(first);
 }
 
 bool has_instruction() {
@@ -130,46 +132,89 @@ VIA_WITH_VECTORS inline __m512i fold(__m512i sum, __m512i by, __m512i onto) {
 /// Words of the first step, each a bit: where the bytes begin that it is filled with. What stands
 /// before them counts as zeros, and those change no sum; so nothing is left behind the last step.
 struct FirstStep {
-    const std::byte* at;  ///< of its first byte, perhaps before all that may be read
+    std::ptrdiff_t at;  ///< of its first byte, perhaps before all that may be read
     std::uint64_t words;
     std::uint64_t first_word;
     std::uint32_t before;  ///< the sum so far, which goes into the first word
 };
 
-VIA_WITH_VECTORS inline __m512i load_first(const FirstStep& step, unsigned n) {
-    const unsigned shift = 16 * n;
-    const auto there = static_cast<__mmask16>(step.words >> shift);
-    const auto first = static_cast<__mmask16>(step.first_word >> shift);
-    return _mm512_xor_si512(_mm512_maskz_loadu_epi32(there, step.at + n * vector_bytes),
-                            _mm512_maskz_set1_epi32(first, static_cast<std::int32_t>(step.before)));
-}
+/// Bytes that are read once, and copied to `to`, or not.
+template <bool copies>
+struct Source {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t ahead;  ///< so far ahead of those that are read more will be, or 0
 
-VIA_WITH_VECTORS inline __m512i load(const std::byte* at, std::size_t n) {
-    return _mm512_loadu_si512(at + n * vector_bytes);
-}
+    VIA_WITH_VECTORS __m512i load(std::ptrdiff_t at) const {
+        const __m512i value = _mm512_loadu_si512(from + at);
+        if constexpr (copies) {
+            _mm_prefetch(from + at + ahead, _MM_HINT_T0);
+            _mm512_storeu_si512(to + at, value);
+        }
+        return value;
+    }
+    VIA_WITH_VECTORS __m512i load_first(const FirstStep& step, unsigned n) const {
+        const unsigned shift = 16 * n;
+        const std::ptrdiff_t at = step.at + static_cast<std::ptrdiff_t>(n * vector_bytes);
+        const auto there = static_cast<__mmask16>(step.words >> shift);
+        const auto first = static_cast<__mmask16>(step.first_word >> shift);
+        const __m512i value = _mm512_maskz_loadu_epi32(there, from + at);
+        if constexpr (copies) _mm512_mask_storeu_epi32(to + at, there, value);
+        return _mm512_xor_si512(
+            value, _mm512_maskz_set1_epi32(first, static_cast<std::int32_t>(step.before)));
+    }
+    template <class Value>
+    Value take(std::ptrdiff_t at) const {
+        const auto value = get<Value>(from + at);
+        if constexpr (copies) put(to + at, value);
+        return value;
+    }
+    VIA_WITH_VECTORS std::uint32_t add_byte(std::uint32_t sum, std::ptrdiff_t at) const {
+        return _mm_crc32_u8(sum, take<std::uint8_t>(at));
+    }
+    VIA_WITH_VECTORS std::uint32_t add_word(std::uint32_t sum, std::ptrdiff_t at) const {
+        return _mm_crc32_u32(sum, take<std::uint32_t>(at));
+    }
+    /// Do so many bytes before `at` lie in another page? What is masked there is no fault, but
+    /// where there is no page a processor takes as long to find that out as for kilobytes.
+    bool leaves_page(std::ptrdiff_t at, std::ptrdiff_t before) const {
+        const auto leaves = [&](const std::byte* bytes) {
+            return (reinterpret_cast<std::uintptr_t>(bytes + at) & 4095) <
+                   static_cast<std::uintptr_t>(before);
+        };
+        return leaves(from) || (copies && leaves(to));
+    }
+};
 
 /// Where the bytes are fewer, the vectors' beginning and end cost more than they spare.
 constexpr std::size_t vectors_least = 192;
 
-VIA_WITH_VECTORS std::uint32_t extend_by_vectors(std::uint32_t sum, const std::byte* at,
-                                                 std::size_t length) {
-    constexpr std::size_t step = vectors * vector_bytes;
-    if (length < vectors_least) return extend_by_instruction(sum, at, length);
-    for (; length % 4 != 0; --length, ++at) sum = _mm_crc32_u8(sum, static_cast<std::uint8_t>(*at));
-    const std::size_t zeros = (step - length % step) % step;
-    const std::byte* const end = at + length;
+/// Of at least `vectors_least` bytes.
+template <bool copies>
+VIA_WITH_VECTORS std::uint32_t extend_by_vectors(std::uint32_t sum, Source<copies> source,
+                                                 std::ptrdiff_t length) {
+    constexpr std::ptrdiff_t step = vectors * vector_bytes;
+    std::ptrdiff_t at = 0;
+    for (; (length - at) % 4 != 0; ++at) sum = source.add_byte(sum, at);
+    std::ptrdiff_t zeros = (step - (length - at) % step) % step;
+    if (source.leaves_page(at, zeros)) {
+        for (; (length - at) % step != 0; at += 4) sum = source.add_word(sum, at);
+        if (at == length) return sum;
+        zeros = 0;
+    }
     const FirstStep first{at - zeros, ~std::uint64_t{0} << zeros / 4, std::uint64_t{1} << zeros / 4,
                           sum};
-    __m512i a = load_first(first, 0);
-    __m512i b = load_first(first, 1);
-    __m512i c = load_first(first, 2);
-    __m512i d = load_first(first, 3);
+    __m512i a = source.load_first(first, 0);
+    __m512i b = source.load_first(first, 1);
+    __m512i c = source.load_first(first, 2);
+    __m512i d = source.load_first(first, 3);
     const __m512i far = factors(fold_powers<step>);
-    for (at = first.at + step; at != end; at += step) {
-        a = fold(a, far, load(at, 0));
-        b = fold(b, far, load(at, 1));
-        c = fold(c, far, load(at, 2));
-        d = fold(d, far, load(at, 3));
+    for (at = first.at + step; at != length; at += step) {
+        constexpr std::ptrdiff_t next = vector_bytes;
+        a = fold(a, far, source.load(at));
+        b = fold(b, far, source.load(at + next));
+        c = fold(c, far, source.load(at + 2 * next));
+        d = fold(d, far, source.load(at + 3 * next));
     }
     c = fold(a, factors(fold_powers<2 * vector_bytes>), c);
     d = fold(b, factors(fold_powers<2 * vector_bytes>), d);
@@ -186,6 +231,11 @@ VIA_WITH_VECTORS std::uint32_t extend_by_vectors(std::uint32_t sum, const std::b
 
 bool has_vectors() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+}
+
+std::uint32_t extend_by_either(std::uint32_t sum, const std::byte* at, std::size_t length) {
+    if (length < vectors_least) return extend_by_instruction(sum, at, length);
+    return extend_by_vectors<false>(sum, {at, nullptr, 0}, static_cast<std::ptrdiff_t>(length));
 }
 
 #elif defined(__aarch64__)
@@ -215,7 +265,7 @@ bool has_instruction() { return false; }
 using Extend = std::uint32_t (*)(std::uint32_t sum, const std::byte* at, std::size_t length);
 const Extend extend = [] {
 #if defined(__x86_64__)
-    if (has_instruction() && has_vectors()) return Extend{extend_by_vectors};
+    if (has_instruction() && has_vectors()) return Extend{extend_by_either};
 #endif
     return has_instruction() ? Extend{extend_by_instruction} : Extend{extend_by_table};
 }();
@@ -228,6 +278,19 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) {
 
 std::uint32_t crc32c(std::uint32_t sum, std::span<const std::byte> bytes) {
     return ~extend(~sum, bytes.data(), bytes.size());
+}
+
+std::uint32_t crc32c_copy(std::uint32_t sum, std::span<const std::byte> bytes, std::byte* to,
+                          [[maybe_unused]] std::size_t more) {
+#if defined(__x86_64__)
+    // From memory at its full speed; the processor alone looks ahead by less, and not by pages.
+    constexpr std::size_t ahead = 8192;
+    if (extend == extend_by_either && bytes.size() >= vectors_least)
+        return ~extend_by_vectors<true>(~sum, {bytes.data(), to, more >= ahead ? ahead : 0},
+                                        static_cast<std::ptrdiff_t>(bytes.size()));
+#endif
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    return crc32c(sum, {to, bytes.size()});  // others may write to the bytes meanwhile
 }
 
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) {

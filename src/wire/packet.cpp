@@ -71,17 +71,16 @@ PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix
 }
 
 void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body) {
-    put(packet.data() + 4, packet_version);
-    put(packet.data() + 5, prefix.kind);
-    put(packet.data() + 6, std::uint16_t{0});
+    put(packet.data() + 4, packet_word(prefix.kind));
     put(packet.data() + 8, prefix.connection);
+    std::span<const std::byte> rest = packet.subspan(4);  // behind the checksum's own place
     std::uint32_t sum = 0;
-    std::size_t done = 4;  // the checksum's own place
-    for_pieces(packet, body, [&](const std::byte* bytes, std::size_t length) {
-        sum = crc32c(sum, {bytes + done, length - done});
-        done = 0;
-    });
-    put(packet.data(), sum);
+    if (body.bytes != nullptr) {
+        sum = crc32c(rest.first(body.at - 4));
+        sum = crc32c_copy(sum, {body.bytes, body.length}, packet.data() + body.at, body.more);
+        rest = packet.subspan(body.at + body.length);
+    }
+    put(packet.data(), crc32c(sum, rest));
 }
 
 std::uint32_t emit_query(std::uint64_t connection, const Query& query, ConnectingBytes packet) {

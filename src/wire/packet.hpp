@@ -58,23 +58,21 @@ struct PacketPrefix {
 /// when the version is wrong, for the answer. `unsupported` is read whatever its version, so that
 /// it never is answered by another one.
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
-/// Bytes of a packet that lie elsewhere, as long as what stands in their place in it is not used.
+/// Bytes of a packet that still lie elsewhere.
 struct Body {
     const std::byte* bytes = nullptr;  ///< nullptr: all are where the packet is
-    std::uint32_t at = 0;              ///< their place in the packet
+    std::uint32_t at = 0;              ///< their place in the packet, behind its first 16 bytes
     std::uint32_t length = 0;
+    std::size_t more = 0;  ///< bytes behind them that other packets will take soon
 };
-/// Calls `piece(bytes, length)` for what the packet consists of, in order; none is empty.
-template <class Piece>
-void for_pieces(std::span<const std::byte> packet, const Body& body, Piece piece) {
-    if (body.bytes == nullptr) return piece(packet.data(), packet.size());
-    const std::size_t behind = std::size_t{body.at} + body.length;
-    piece(packet.data(), std::size_t{body.at});
-    piece(body.bytes, std::size_t{body.length});
-    if (behind != packet.size()) piece(packet.data() + behind, packet.size() - behind);
+
+/// Bytes 4 to 7 as one word: version, kind, zero.
+constexpr std::uint32_t packet_word(PacketKind kind) {
+    return packet_version | std::uint32_t{static_cast<std::uint8_t>(kind)} << 8;
 }
 
-/// Fills bytes 0 to 15 of a packet whose rest is there; computes the checksum last.
+/// Fills bytes 0 to 15 of a packet whose rest is there, or in `body`, which is copied to its place;
+/// computes the checksum last. Others may write to the body meanwhile: its sum is the copy's.
 void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body = {});
 
 // Packets of connecting ---------------------------------------------------------------------------
@@ -245,6 +243,10 @@ std::size_t print_packet(std::span<const std::byte> packet, char* text, std::siz
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 /// Of bytes behind those whose CRC32C is `sum`.
 std::uint32_t crc32c(std::uint32_t sum, std::span<const std::byte> bytes);
+/// Copies them to `to`, too: each is read once, the sum is the copy's. `more`: bytes behind them
+/// that will be wanted soon.
+std::uint32_t crc32c_copy(std::uint32_t sum, std::span<const std::byte> bytes, std::byte* to,
+                          std::size_t more = 0);
 /// The same, on processors without an instruction for it; for tests.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 

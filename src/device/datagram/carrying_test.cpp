@@ -137,22 +137,6 @@ TEST_F(Carrying, what_the_port_does_not_take_is_not_needed_after_the_turn) {
     EXPECT_EQ(b.received, (std::vector<std::string>{payload, payload}));
 }
 
-TEST_F(Carrying, a_payload_that_is_written_to_while_it_is_sent_arrives_the_second_time) {
-    a.lends = true;
-    bool first_was_damaged = false;
-    network.weather = [&](const Datagram& datagram) {
-        if (!a.lent.empty() && datagram.from == a.port().data_address() && !first_was_damaged) {
-            first_was_damaged = true;
-            return Fate{};  // its checksum was wrong
-        }
-        return Fate{network.delay};
-    };
-    a.send(std::string(1000, 'x'));
-    run(milliseconds(5));
-    EXPECT_EQ(b.received.size(), 1U);
-    EXPECT_EQ(a.lent.size(), 1U) << "the second time it was copied";
-}
-
 TEST_F(Carrying, a_payload_that_need_not_arrive_is_copied) {
     a.lends = true;
     a.send(std::string(1000, 'x'), false);

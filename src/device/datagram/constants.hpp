@@ -83,8 +83,6 @@ constexpr std::uint32_t room_of(std::uint32_t length) {
 constexpr std::uint32_t reference_least = 512;
 /// Bytes that leave before the turn ends: as many as one call of the kernel takes.
 constexpr std::uint32_t burst_bytes = 65000;
-/// More than that is worth a second call where nothing is under way.
-constexpr std::uint32_t divided_least = 24 * 1024;
 /// So many small messages between two looks, or packets without an answer, are a stream.
 constexpr std::uint32_t in_a_row_least = 4;
 constexpr std::uint32_t held_bytes_max = 1400;

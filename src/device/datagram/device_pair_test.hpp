@@ -134,7 +134,7 @@ public:
                 ADD_FAILURE() << "a datagram of " << out.length << " bytes";
                 continue;
             }
-            network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.whole(),
+            network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.copy(),
                            out.may_be_cut});
         }
         return taken;

@@ -21,25 +21,13 @@ namespace via::device::datagram {
 struct Outgoing {
     HostAddress to;  ///< host and port that datagrams go to
     const std::byte* bytes = nullptr;
-    std::uint32_t length = 0;     ///< of all, `body` included
+    std::uint32_t length = 0;
     bool from_host_port = false;  ///< an answer of the one who answers for the whole host
     /// The network may cut it to pieces: it is longer than the way is known to carry whole.
     bool may_be_cut = false;
-    wire::Body body{};
 
-    /// Calls `piece(bytes, length)` for what it consists of, in order.
-    template <class Piece>
-    void for_pieces(Piece piece) const {
-        wire::for_pieces({bytes, length}, body, piece);
-    }
-    /// A copy in one piece, for media that keep one.
-    std::vector<std::byte> whole() const {
-        std::vector<std::byte> all;
-        all.reserve(length);
-        for_pieces(
-            [&](const std::byte* at, std::size_t count) { all.insert(all.end(), at, at + count); });
-        return all;
-    }
+    /// For media that keep one.
+    std::vector<std::byte> copy() const { return {bytes, bytes + length}; }
 };
 
 /// One datagram that came. The bytes are private memory.

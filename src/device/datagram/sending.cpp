@@ -79,10 +79,9 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     slot.payload = slot.header + header_length;
     packet->asks_only = false;
     slot.stream = false;
-    // What need not arrive is done, and its bytes the program's again, before the turn ends. What
-    // was lost may have been written to between checksum and sending: once is enough.
-    if (slot.must_arrive && !slot.again && payload_length >= reference_least &&
-        packet->body.bytes == nullptr && !blocked_) {
+    // What need not arrive is done, and its bytes the program's again, before the turn ends.
+    if (slot.must_arrive && payload_length >= reference_least && packet->body.bytes == nullptr &&
+        !blocked_) {
         packet->body.at = packet->length + wire::frame_chunk_overhead + header_length;
         packet->body.length = payload_length;
         slot.reference = &packet->body.bytes;
@@ -104,12 +103,11 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
         path.probe_credit != 0 || mutating())
         return;
-    // Two thirds at a message's beginning: the peer works on them while we fill the rest. Not
-    // further on, even if it has got all so far: then it waits for us, and each burst costs us a
-    // call.
+    // What takes more than one call begins with two thirds of one: the peer works on them while we
+    // fill the rest. Not further on, even if it has got all so far: then it waits for us.
     const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
     const std::uint64_t all = std::uint64_t{slot.wanted} * length;
-    path.divided = begins && all > divided_least;
+    path.divided = begins && all > burst_bytes;
     const auto burst = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(burst_bytes, path.divided ? all / 3 * 2 : burst_bytes));
     const auto fit = std::min<std::size_t>(burst / length, burst_.size());
@@ -143,8 +141,7 @@ void DatagramDevice::transmit(PathId id) {
     const bool divided = std::exchange(path->divided, false);
     const std::size_t staged = staging_.datagrams();
     if (path->sent.packets_in_flight() == 0) {
-        // The peer works on the first packets while we fill the others.
-        if (divided || staging_.used() > divided_least) flush(port_->now());
+        if (divided) flush(port_->now());
         return;
     }
     // A call of the kernel costs as much as fifteen packets in it: whole bursts. A small message
@@ -372,6 +369,7 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
         wire::seal_data({staging_.bytes(packet, n), packet.length}, path.theirs, on_wire,
                         packet.body_of(n));
     }
+    packet.body = {};
 }
 
 /// What is to be known of a sealed packet until it is acknowledged.
@@ -415,9 +413,8 @@ std::size_t DatagramDevice::fill_burst(std::size_t end, Time now, std::size_t& n
             first_new = std::min(first_new, n);
         }
         for (std::uint32_t of = packet.gone; of < packet.count && count < burst_.size(); ++of)
-            burst_[count++] = {packet.to,         staging_.bytes(packet, of),
-                               packet.length,     packet.from_host_port,
-                               packet.may_be_cut, packet.body_of(of)};
+            burst_[count++] = {packet.to, staging_.bytes(packet, of), packet.length,
+                               packet.from_host_port, packet.may_be_cut};
     }
     return count;
 }

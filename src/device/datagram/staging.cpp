@@ -9,15 +9,13 @@ namespace via::device::datagram {
 
 namespace {
 
-constexpr std::uint32_t round_up(std::uint32_t length) { return (length + 7U) & ~7U; }
-
 /// Where the packet behind it may begin: a last packet of a path may yet get an acknowledgement.
 std::uint32_t end_of(const StagedPacket& packet, PathId next) {
     const bool more = packet.path != StagedPacket::no_path && packet.path != next &&
                       !packet.sealed && !packet.alone;
     const std::uint32_t tail = more ? wire::ack_length_max : 0;
     return packet.offset + (packet.count - 1) * packet.stride +
-           round_up(std::min(packet.length + tail, packet.room));
+           std::min(packet.length + tail, packet.room);
 }
 
 }  // namespace
@@ -30,25 +28,24 @@ StagedPacket* Staging::open(PathId path) {
 
 bool Staging::has_room(std::uint32_t room) const {
     // The last packet counts whole: whose the next one is is not known yet.
-    return whole_end() + round_up(room) <= size_;
+    return whole_end() + room <= size_;
 }
 
 std::uint32_t Staging::whole_end() const {
     if (packets_.empty()) return 0;
     const StagedPacket& last = packets_.back();
-    return last.offset + (last.count - 1) * last.stride + round_up(last.room);
+    return last.offset + (last.count - 1) * last.stride + last.room;
 }
 
 std::uint32_t Staging::run_max(std::uint32_t length) const {
-    return 1 + (size_ - whole_end()) / round_up(length);
+    return 1 + (size_ - whole_end()) / length;
 }
 
 void Staging::make_run(StagedPacket& last, std::uint32_t count) {
-    last.stride = round_up(last.length);
+    last.stride = last.length;  // without gaps: one piece for the kernel
     last.count = count;
     last.alone = true;
     datagrams_ += count - 1;
-    used_ = whole_end();
 }
 
 bool Staging::is_filling(std::uint32_t length) const {
@@ -65,10 +62,9 @@ std::uint32_t Staging::limit(const StagedPacket& packet) const {
 
 StagedPacket* Staging::add(PathId path, std::uint32_t room) {
     const std::uint32_t offset = end_ == 0 ? 0 : end_of(packets_.back(), path);
-    if (offset + round_up(room) > size_) return nullptr;
+    if (offset + room > size_) return nullptr;
     packets_.emplace_back(path, offset, room, static_cast<std::uint32_t>(frames_.size()));
     ++end_;
-    used_ = offset + round_up(room);
     ++datagrams_;
     return &packets_.back();
 }
@@ -100,7 +96,7 @@ void Staging::take_in() {
     for (std::size_t n = begin_; n < end_; ++n) {
         StagedPacket& packet = packets_[n];
         if (packet.body.bytes == nullptr) continue;
-        for (std::uint32_t of = packet.gone; of < packet.count; ++of) {
+        for (std::uint32_t of = 0; of < packet.count; ++of) {
             const wire::Body body = packet.body_of(of);
             std::memcpy(bytes(packet, of) + body.at, body.bytes, body.length);
         }
@@ -138,7 +134,6 @@ void Staging::dropped_before(std::size_t n) {
     packets_.clear();
     frames_.clear();
     begin_ = end_ = 0;
-    used_ = 0;
 }
 
 }  // namespace via::device::datagram

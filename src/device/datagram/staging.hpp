@@ -43,12 +43,14 @@ struct StagedPacket {
     std::uint32_t count = 1;   ///< of the run
     std::uint32_t gone = 0;    ///< of these, taken by the port
     std::uint32_t stride = 0;  ///< bytes from one to the next
-    wire::Body body;           ///< a payload that still lies where the program has it: the first's
+    wire::Body body;           ///< a payload that still lies where the program has it, until the
+                               ///< packet is sealed: the first's
 
     /// Of the n-th.
     wire::Body body_of(std::uint32_t n) const {
-        if (body.bytes == nullptr) return body;
-        return {body.bytes + std::size_t{n} * body.length, body.at, body.length};
+        if (body.bytes == nullptr) return {};
+        return {body.bytes + std::size_t{n} * body.length, body.at, body.length,
+                std::size_t{count - n - 1} * body.length};
     }
     bool takes_more() const { return !sealed && !alone && !dropped; }
 };
@@ -61,7 +63,6 @@ public:
     std::size_t begin() const { return begin_; }  ///< the first that was not sent
     std::size_t end() const { return end_; }
     bool empty() const { return begin_ == end_; }
-    std::uint32_t used() const { return used_; }
     StagedPacket& operator[](std::size_t n) { return packets_[n]; }
     std::byte* bytes(const StagedPacket& packet, std::uint32_t n = 0) {
         return bytes_.get() + packet.offset + std::size_t{n} * packet.stride;
@@ -107,7 +108,6 @@ private:
 
     std::unique_ptr<std::byte[]> bytes_;
     std::uint32_t size_;
-    std::uint32_t used_ = 0;
     std::vector<StagedPacket> packets_;
     std::vector<std::uint32_t> frames_;
     std::size_t begin_ = 0;

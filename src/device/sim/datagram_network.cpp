@@ -156,14 +156,14 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const HostAddress& source = outgoing.from_host_port ? sockets_[from].nic : sockets_[from].data;
     if (remembered_max_ != 0) {
         if (remembered_.size() == remembered_max_) remembered_.pop_front();
-        remembered_.push_back({source, outgoing.to, outgoing.whole()});
+        remembered_.push_back({source, outgoing.to, outgoing.copy()});
     }
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
     const Fate fate =
         weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
     if (watch_) watch_(from, outgoing, fate);
-    if (meaning(outgoing.whole()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
+    if (meaning(outgoing.copy()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
@@ -183,7 +183,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const auto make = [&] {
         auto datagram = std::make_unique<Datagram>();
         datagram->from = source;
-        datagram->bytes = outgoing.whole();
+        datagram->bytes = outgoing.copy();
         datagram->sender = from;
         return datagram;
     };

@@ -62,7 +62,7 @@ private:
     };
     std::array<Message, messages_max> messages_;
     std::array<mmsghdr, messages_max> headers_{};
-    std::array<iovec, 3 * datagrams_max> pieces_{};
+    std::array<iovec, datagrams_max> pieces_{};
     std::size_t piece_count_ = 0;
     std::size_t gathered_ = 0;  ///< messages
 };
