@@ -122,7 +122,7 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     }
     if (more == 0) return;
     slot.count = static_cast<std::uint32_t>(1 + more);
-    staging_.make_run(packet, slot.count);
+    staging_.make_run(packet, slot.count, slot.wanted);
     slot.stride = packet.stride;
     path.run_end = slot.number + slot.count;
     path.begin_packet(length, slot.count - 1);

@@ -41,9 +41,10 @@ std::uint32_t Staging::run_max(std::uint32_t length) const {
     return 1 + (size_ - whole_end()) / length;
 }
 
-void Staging::make_run(StagedPacket& last, std::uint32_t count) {
+void Staging::make_run(StagedPacket& last, std::uint32_t count, std::uint32_t wanted) {
     last.stride = last.length;  // without gaps: one piece for the kernel
     last.count = count;
+    last.wanted = wanted;
     last.alone = true;
     datagrams_ += count - 1;
 }

@@ -43,6 +43,7 @@ struct StagedPacket {
     std::uint32_t count = 1;   ///< of the run
     std::uint32_t gone = 0;    ///< of these, taken by the port
     std::uint32_t stride = 0;  ///< bytes from one to the next
+    std::uint32_t wanted = 1;  ///< the run, and what of its message is for the next one
     wire::Body body;           ///< a payload that still lies where the program has it, until the
                                ///< packet is sealed: the first's
 
@@ -50,7 +51,7 @@ struct StagedPacket {
     wire::Body body_of(std::uint32_t n) const {
         if (body.bytes == nullptr) return {};
         return {body.bytes + std::size_t{n} * body.length, body.at, body.length,
-                std::size_t{count - n - 1} * body.length};
+                std::size_t{wanted - n - 1} * body.length};
     }
     bool takes_more() const { return !sealed && !alone && !dropped; }
 };
@@ -81,7 +82,7 @@ public:
 
     /// How many packets of that length the last one could become a run of.
     std::uint32_t run_max(std::uint32_t length) const;
-    void make_run(StagedPacket& last, std::uint32_t count);
+    void make_run(StagedPacket& last, std::uint32_t count, std::uint32_t wanted);
 
     void add_frame(StagedPacket& packet, std::uint32_t number) {
         frames_.push_back(number);

@@ -107,7 +107,9 @@ void UdpPort::look() {
                 return;
             }
         }
-        if (find(connected_, &connected_habit_)) return;
+        // Twice, since from here back to here takes as long as the call, and what comes meanwhile
+        // would wait.
+        if (find(connected_, &connected_habit_) || find(connected_, &connected_habit_)) return;
         looks_in_a_row_ = 0;
         if (connection_ != Connection::up && may_change_sockets() && !disconnect()) return;
         if (is_connected() && !is_data_due()) return;
