@@ -75,7 +75,8 @@ struct Path : AckLink, WaitLink {
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
-    std::uint32_t sent_in_a_row = 0;  ///< packets that want one, since one came that does
+    std::uint32_t sent_in_a_row = 0;  ///< packets that want one, but for runs, since one of these
+                                      ///< left or one came that does
     Time loss_time = Time::never();
     bool held_back = false;  ///< by window or room, since the last acknowledgement
     /// What an acknowledgement told, until conclude(); packets 0: there is none.

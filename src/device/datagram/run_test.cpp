@@ -103,6 +103,25 @@ TEST_F(Run, is_not_shorter_for_the_one_before_it_when_there_was_time_between) {
     run(milliseconds(5));
 }
 
+TEST_F(Run, the_end_of_its_message_does_not_wait) {
+    a.device->arm(Sleep::awake);
+    for (int n = 0; n < 4; ++n) {
+        for (int small = 0; small < 3; ++small) {
+            a.turn();  // a program that looks at the network before each of its messages
+            a.send("a small one");
+        }
+        a.turn();
+        const std::size_t before = network.sent_by(1);
+        ASSERT_EQ(a.send_run(bytes(8), each), 8U);
+        a.device->transmit(a.path);
+        a.send("its end");
+        ASSERT_EQ(network.sent_by(1), before + 9) << n;
+        a.send("a small one behind it");
+        ASSERT_EQ(network.sent_by(1), before + 10) << n;
+        run(milliseconds(1));
+    }
+}
+
 TEST_F(Run, what_of_it_the_port_does_not_take_is_not_needed_after_the_turn) {
     a.port().send_max = 2;
     ASSERT_EQ(a.send_run(bytes(5), each), 5U);

@@ -184,11 +184,14 @@ void DatagramDevice::abandon(PathId id) {
 /// Who posts many small messages between two looks will look again soon, and they share a packet
 /// until then; so do those of one who sends them in quick succession without an answer, or else
 /// each would go on paying for a packet and its acknowledgement. The first of them do not wait, and
-/// nobody who sleeps is relied on.
+/// nobody who sleeps is relied on. The end of a long message does not wait: a call is made for what
+/// stands before it anyhow.
 bool DatagramDevice::may_hold() {
     if (asleep_ || !staging_.is_filling(held_bytes_max)) return false;
     if (posts_many()) return true;
-    const Path& path = *paths_[staging_[staging_.end() - 1].path];
+    const std::size_t last = staging_.end() - 1;
+    if (last != staging_.begin() && staging_[last - 1].count > 1) return false;
+    const Path& path = *paths_[staging_[last].path];
     return path.sent_in_a_row + 1 >= in_a_row_least &&
            port_->now() - path.probe_base <= quick_succession;
 }
@@ -384,7 +387,7 @@ void DatagramDevice::record(const StagedPacket& packet, Time now) {
     path.staged_room -= std::uint64_t{packet.count} * room_of(packet.length);
     path.pacer.sent(std::uint64_t{packet.count} * packet.length, now);
     path.probe_base = now;
-    path.sent_in_a_row += packet.count;
+    path.sent_in_a_row = packet.count == 1 ? path.sent_in_a_row + 1 : 0;
 }
 
 /// The n-th of the run.

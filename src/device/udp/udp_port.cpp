@@ -107,9 +107,12 @@ void UdpPort::look() {
                 return;
             }
         }
-        // Twice, since from here back to here takes as long as the call, and what comes meanwhile
-        // would wait.
-        if (find(connected_, &connected_habit_) || find(connected_, &connected_habit_)) return;
+        if (find(connected_, &connected_habit_)) return;
+        // Who waits for a lone one looks twice: from here back to here takes as long as the call,
+        // and what comes meanwhile would wait.
+        if (connected_habit_.joining == Receiver::Joining::off &&
+            find(connected_, &connected_habit_))
+            return;
         looks_in_a_row_ = 0;
         if (connection_ != Connection::up && may_change_sockets() && !disconnect()) return;
         if (is_connected() && !is_data_due()) return;
