@@ -477,12 +477,17 @@ struct WatchedLoopback final : LoopbackDevice {
 };
 
 struct TogetherTest : Fixture {
-    TogetherTest() {
+    TogetherTest() : Fixture({}, few_frames()) {
         auto made_device = std::make_unique<WatchedLoopback>();
         device = made_device.get();
         nic.add_device(std::move(made_device));
         connect(client, server, 2);
         device->seen.clear();
+    }
+    static NicLimits few_frames() {
+        NicLimits limits;
+        limits.turn_frames_max = 64;
+        return limits;
     }
     void post(const std::vector<void*>& wanted) {
         const std::vector<memory::MemoryHandle> handles(wanted.size(), descriptor_handle);

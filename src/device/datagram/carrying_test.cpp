@@ -57,6 +57,34 @@ TEST_F(Carrying, what_comes_of_a_message_that_goes_on_is_acknowledged_some_looks
     EXPECT_EQ(network.log.size(), 3U) << "a sender may wait for room";
 }
 
+TEST_F(Carrying, a_rest_that_did_not_come_in_time_is_not_waited_for_the_next_time) {
+    const auto send_some = [&] {
+        ASSERT_EQ(a.send_run(std::string(2 * 600, 'm'), 600), 2U);
+        a.device->transmit(a.path);
+        a.device->notify();
+        network.now = network.now + microseconds(10);
+        EXPECT_EQ(b.turn(), 2U);
+    };
+    const auto looks_until_acknowledged = [&] {
+        const std::size_t before = network.sent_by(2);
+        std::uint64_t looks = 0;
+        for (; looks < 100 && network.sent_by(2) == before; ++looks) b.turn();
+        return looks;
+    };
+    const auto take = [&] {
+        network.now = network.now + microseconds(10);
+        a.turn();
+    };
+    send_some();
+    EXPECT_EQ(looks_until_acknowledged(), looks_for_the_rest);
+    take();
+    send_some();
+    EXPECT_EQ(looks_until_acknowledged(), looks_for_an_answer) << "its sender may have waited";
+    take();
+    send_some();
+    EXPECT_EQ(looks_until_acknowledged(), looks_for_the_rest) << "but not this time";
+}
+
 TEST_F(Carrying, an_acknowledgement_that_was_alone_goes_with_what_is_sent_next) {
     network.weather = [&](const Datagram& datagram) {
         return datagram.print() == "data #0 ack 0" ? Fate{} : Fate{network.delay};

@@ -27,7 +27,8 @@ constexpr std::uint32_t ack_room_divisor = 8;
 /// to be done looks once or twice between an answer and what he says to it.
 constexpr std::uint64_t looks_for_an_answer = 3;
 /// The same behind the frame of a message that goes on: nobody waits for half a message, and what
-/// follows is being filled.
+/// follows is being filled. Unless it was not there in time when it was last awaited: then its
+/// sender may be the one who waits, for room.
 constexpr std::uint64_t looks_for_the_rest = 24;
 /// After so long one look in vain is enough: who shares his processor looks seldom, and his peers
 /// may be waiting meanwhile. Longer than that many looks take of one who does nothing else.
@@ -58,6 +59,10 @@ constexpr std::uint32_t frames_ahead_least = 1024;
 // Window
 constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928
 constexpr std::uint32_t window_bytes_first = 14720;
+/// Where meeting took less than that, the hosts are of one network, and its switches have room for
+/// a burst.
+constexpr Duration near_least = milliseconds(1);
+constexpr std::uint64_t window_bytes_first_near = 64 * 1024;
 constexpr std::uint32_t window_packets_least = 2;
 /// What delay alone leaves; with more, eight flows keep a queue for ever.
 constexpr std::uint32_t window_packets_delayed = 4;

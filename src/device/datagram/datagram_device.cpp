@@ -28,7 +28,7 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
       options_(options),
       capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
       shares_(*port_, options.paths_max, options.early_copies_max),
-      staging_(staging_bytes) {
+      staging_(staging_bytes, burst_bytes) {
     may_have_reaped_ = false;
     VIA_ASSERT(options.instance != 0);
     capabilities_.retransmits = true;

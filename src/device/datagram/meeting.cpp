@@ -246,7 +246,7 @@ void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint
                           : std::min(limit, datagram_length_first),
                       limit);
     path.length_raised = now;
-    path.window.begin(path.datagram_max());
+    path.window.begin(path.datagram_max(), path.round_trip.latest());
     const std::size_t events = events_.size();
     PathEvent event{PathEventKind::resolved, path.id, Status::success, 0, {}, path.payload_max()};
     tell_searches(path, event);

@@ -106,8 +106,12 @@ struct Path : AckLink, WaitLink {
     Time largest_came{};
     /// The look from which on what came is acknowledged without an answer.
     std::uint64_t ack_look = 0;
-    Time ack_news{};   ///< when the last of it came
-    Time ack_since{};  ///< and the first
+    /// The last that wanted one was of a message that goes on, and came with that look.
+    bool rest_awaited = false;
+    std::uint64_t arrival_look = 0;
+    bool rest_is_near = true;  ///< the last rest that was awaited came in time
+    Time ack_news{};           ///< when the last of it came
+    Time ack_since{};          ///< and the first
     std::uint32_t ack_bytes = 0;
     bool ack_now = false;
     /// What the last one named that left alone, until one that names as much is known to have come;

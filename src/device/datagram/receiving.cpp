@@ -293,7 +293,11 @@ void DatagramDevice::note_arrival(Path& path, std::uint32_t length, bool more, b
         ack_owed_.push_back(path);
     }
     path.ack_news = now;
-    path.ack_look = look_ + (more ? looks_for_the_rest : looks_for_an_answer);
+    if (path.rest_awaited && path.arrival_look != look_)
+        path.rest_is_near = look_ - path.arrival_look <= looks_for_the_rest;
+    path.rest_awaited = more;
+    path.arrival_look = look_;
+    path.ack_look = look_ + (more && path.rest_is_near ? looks_for_the_rest : looks_for_an_answer);
     path.ack_bytes += room_of(length);
     path.ack_now = path.ack_now || gap;
     acknowledge_in_time(path);

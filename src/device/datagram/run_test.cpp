@@ -50,15 +50,16 @@ TEST_F(Run, is_packets_with_a_frame_each) {
 }
 
 TEST_F(Run, is_no_longer_than_the_window) {
-    std::vector<std::string> expected = pieces(26);
-    const std::uint32_t first = a.send_run(bytes(26), each);
-    EXPECT_GT(first, 1U);
-    EXPECT_LE(first * 1348, a.device->statistics(a.path).window);
-    publish();
-    EXPECT_LE(a.device->statistics(a.path).in_flight, a.device->statistics(a.path).window);
-    EXPECT_EQ(a.send_run(bytes(26), each), 0U);
+    std::vector<std::string> expected;
+    while (const std::uint32_t count = a.send_run(bytes(70), each)) {
+        ASSERT_LT(count, 70U);
+        const std::vector<std::string> some = pieces(count);
+        expected.insert(expected.end(), some.begin(), some.end());
+        publish();
+        ASSERT_LE(a.device->statistics(a.path).in_flight, a.device->statistics(a.path).window);
+    }
+    EXPECT_GT(expected.size(), 2U);
     run(milliseconds(1));
-    expected.resize(first);
     EXPECT_EQ(b.received, expected);
 }
 
@@ -183,6 +184,10 @@ struct Stream : Run {
         Run::SetUp();
         a.device->arm(Sleep::awake);
         grow_window(700 * each);
+        for (int n = 0; n < 12; ++n) {  // what it posted to that end is forgotten
+            a.send("lone");
+            run(milliseconds(1));
+        }
         network.weather = [this](const Datagram& datagram) {
             if (datagram.from == a.port().data_address()) lengths.push_back(datagram.bytes.size());
             return lengths.size() == lost ? Fate{} : Fate{network.delay};

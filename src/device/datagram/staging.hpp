@@ -1,6 +1,7 @@
 // Packets that are being filled or wait to be handed to the port, in the order of sending.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,8 +59,11 @@ struct StagedPacket {
 
 class Staging {
 public:
-    explicit Staging(std::uint32_t bytes)
-        : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)), size_(bytes) {}
+    /// The first `touched` of the bytes are memory at once, not when the first packets need them.
+    explicit Staging(std::uint32_t bytes, std::uint32_t touched = 0)
+        : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)), size_(bytes) {
+        std::fill_n(bytes_.get(), touched, std::byte{});
+    }
 
     std::size_t begin() const { return begin_; }  ///< the first that was not sent
     std::size_t end() const { return end_; }

@@ -6,8 +6,9 @@
 
 namespace via::device::datagram {
 
-void Window::begin(std::uint32_t datagram_max) {
+void Window::begin(std::uint32_t datagram_max, Duration round_trip) {
     datagram_max_ = datagram_max;
+    is_near_ = round_trip < near_least;
     bytes_ = first_bytes();
     fast_ = true;
 }
@@ -22,6 +23,7 @@ std::uint64_t Window::least_bytes() const {
 }
 
 std::uint64_t Window::first_bytes() const {
+    if (is_near_) return std::max(window_bytes_first_near, least_bytes());
     return std::min<std::uint64_t>(std::uint64_t{window_packets_first} * datagram_max_,
                                    std::max<std::uint64_t>(window_bytes_first, least_bytes()));
 }

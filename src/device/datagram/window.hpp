@@ -10,7 +10,8 @@ namespace via::device::datagram {
 
 class Window {
 public:
-    void begin(std::uint32_t datagram_max);
+    /// `round_trip`: what the meeting suggests.
+    void begin(std::uint32_t datagram_max, Duration round_trip);
     void set_datagram_max(std::uint32_t datagram_max);
     std::uint64_t bytes() const { return bytes_; }
     bool growing_fast() const { return fast_; }
@@ -45,6 +46,7 @@ private:
 
     std::uint64_t bytes_ = 0;
     std::uint32_t datagram_max_ = 0;
+    bool is_near_ = false;  ///< the way
     bool fast_ = true;
     std::uint64_t round_end_ = 0;  ///< first number that belongs to the next round
     bool round_sampled_ = false;

@@ -13,7 +13,7 @@ constexpr std::uint32_t length = 1472;
 struct Sender {
     Window window;
     std::uint64_t number = 0;
-    Sender() { window.begin(length); }
+    Sender() { window.begin(length, milliseconds(10)); }
     /// A round trip in which the whole window was sent and acknowledged; the window draws its
     /// conclusion with the first acknowledgement of the next one.
     void round(Duration round_trip, Duration least, bool limited = true,
@@ -40,8 +40,18 @@ TEST(Window, begins_with_ten_packets) {
     Sender sender;
     EXPECT_EQ(sender.window.bytes(), 10 * length);
     Window jumbo;
-    jumbo.begin(60000);
+    jumbo.begin(60000, milliseconds(10));
     EXPECT_EQ(jumbo.bytes(), 120000U) << "RFC 9002: at least two";
+}
+
+TEST(Window, begins_with_a_burst_where_meeting_was_quick) {
+    Window window;
+    window.begin(length, Duration{near_least.ns - 1});
+    EXPECT_EQ(window.bytes(), window_bytes_first_near);
+    window.begin(length, near_least);
+    EXPECT_EQ(window.bytes(), 10 * length);
+    window.begin(60000, microseconds(10));
+    EXPECT_EQ(window.bytes(), 120000U) << "at least two";
 }
 
 TEST(Window, doubles_until_there_is_a_queue) {

@@ -1,6 +1,7 @@
 // The memory that datagrams come in: buffers of 64 KiB, each counted by those that use it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,14 +14,18 @@ namespace via::device::udp {
 class Buffers {
 public:
     static constexpr std::size_t bytes = 65536;
-    /// 16 MiB, of which only what datagrams filled is ever touched.
+    /// 16 MiB, of which only what datagrams filled is ever touched,
     static constexpr std::uint32_t count = 256;
+    /// but for these, which are memory at once: to get that while datagrams come takes longer than
+    /// they do.
+    static constexpr std::uint32_t touched = 4;
     /// Buffers that nobody may keep, so that there is always one to receive in.
     static constexpr std::uint32_t spare = 32;
     static constexpr std::uint32_t none = ~0U;
 
     Buffers()
         : memory_(std::make_unique_for_overwrite<std::byte[]>(bytes * count)), buffers_(count) {
+        std::fill_n(memory_.get(), bytes * touched, std::byte{});
         free_.reserve(count);
         for (std::uint32_t n = count; n > 0; --n) free_.push_back(n - 1);
     }

@@ -168,13 +168,10 @@ int Receiver::read(int socket, Habit* habit) {
     first_ = last_ = 0;
     for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, habit == nullptr);
     last_ = count;
-    // The buffers not used stay prepared, at the beginning.
-    for (unsigned n = count; n < prepared_count_; ++n) {
-        prepared_[n - count] = prepared_[n];
-        slots_[n - count].bytes = slots_[n].bytes;
-    }
-    prepared_count_ -= count;
-    for (unsigned n = 0; n < std::min(count, prepared_count_); ++n) renew(n);
+    // Those not used go back, or the next datagrams would come to memory that was not touched for
+    // long, or never.
+    while (prepared_count_ > count) buffers_.give_back(prepared_[--prepared_count_]);
+    prepared_count_ = 0;
     return 0;
 }
 
