@@ -25,6 +25,8 @@ struct Outgoing {
     bool from_host_port = false;  ///< an answer of the one who answers for the whole host
     /// The network may cut it to pieces: it is longer than the way is known to carry whole.
     bool may_be_cut = false;
+    /// It goes where the one before it in the burst goes, is as long, and lies right behind it.
+    bool follows = false;
 
     /// For media that keep one.
     std::vector<std::byte> copy() const { return {bytes, bytes + length}; }

@@ -416,8 +416,9 @@ std::size_t DatagramDevice::fill_burst(std::size_t end, Time now, std::size_t& n
             first_new = std::min(first_new, n);
         }
         for (std::uint32_t of = packet.gone; of < packet.count && count < burst_.size(); ++of)
-            burst_[count++] = {packet.to, staging_.bytes(packet, of), packet.length,
-                               packet.from_host_port, packet.may_be_cut};
+            burst_[count++] = {packet.to,         staging_.bytes(packet, of),
+                               packet.length,     packet.from_host_port,
+                               packet.may_be_cut, of != packet.gone};
     }
     return count;
 }

@@ -45,8 +45,13 @@ std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) co
     while (count < datagrams.size()) {
         const datagram::Outgoing& next = datagrams[count];
         bytes += next.length;
+        if (bytes > joined_bytes_max) break;
+        if (next.follows) {
+            ++count;
+            continue;
+        }
         if (next.length > first.length || next.length == 0 || next.may_be_cut ||
-            bytes > joined_bytes_max || !(next.to == first.to))
+            !(next.to == first.to))
             break;
         ++count;
         if (next.length < first.length) break;  // only the last one may be shorter

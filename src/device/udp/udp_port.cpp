@@ -49,7 +49,8 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
         const Descriptor& socket = socket_for(first, to_busy_peer);
         std::size_t end = taken + 1;
         while (end < datagrams.size() &&
-               &socket_for(datagrams[end], datagrams[end].to == busy_.address()) == &socket)
+               (datagrams[end].follows ||
+                &socket_for(datagrams[end], datagrams[end].to == busy_.address()) == &socket))
             ++end;
         const auto run = datagrams.subspan(taken, end - taken);
         // Without a socket: what was asked will be asked again.

@@ -102,6 +102,33 @@ TEST(UdpPort, ABurstIsOneMessageAndComesSplit) {
     for (std::size_t n = 0; n < 40; ++n) EXPECT_EQ(b.came[n].bytes, texts[n]) << n;
 }
 
+TEST(UdpPort, RunsThatLieTogetherGoWhereTheyShould) {
+    Directory directory, other;
+    Watched calls;
+    Node a(directory, test_address(), 1, calls), b(other, test_address(1), 2),
+        c(other, test_address(1), 3);
+    constexpr std::uint32_t each = 1400, count = 60;  // more than one message takes
+    const std::string first = text(each * count, 1), second = text(each * 3, 2);
+    std::vector<datagram::Outgoing> burst;
+    const auto add_run = [&](const Node& to, const std::string& all) {
+        for (std::size_t at = 0; at < all.size(); at += each) {
+            burst.push_back(outgoing(to->data_address(), std::string_view(all).substr(at, each)));
+            burst.back().follows = at != 0;
+        }
+    };
+    add_run(b, first);
+    add_run(c, second);
+    EXPECT_EQ(a->send(burst), burst.size());
+    EXPECT_EQ(calls.bursts, 1);
+    EXPECT_EQ(calls.single, 0);
+    ASSERT_TRUE(b.hear(count));
+    ASSERT_TRUE(c.hear(3));
+    for (std::size_t n = 0; n < count; ++n)
+        EXPECT_EQ(b.came[n].bytes, first.substr(n * each, each)) << n;
+    for (std::size_t n = 0; n < 3; ++n)
+        EXPECT_EQ(c.came[n].bytes, second.substr(n * each, each)) << n;
+}
+
 TEST(UdpPort, WhereSmallOnesComeAloneTheyTakeTheShortestWayUntilABurstComes) {
     Directory directory, other;
     Watched calls;
