@@ -109,6 +109,71 @@ TEST_F(Lengths, a_black_hole_is_noticed) {
     EXPECT_EQ(a.payload_max[a.path], a.device->statistics(a.path).datagram_max - 72);
 }
 
+/// What was cut for longer packets leaves so that the way may cut it.
+struct Narrower : Lengths {
+    std::function<bool(const Datagram&)> drops_pieces = [](const Datagram&) { return false; };
+    void begin_and_narrow() {
+        begin(9000);
+        stream(100);
+        ASSERT_EQ(a.payload_max[a.path], 8928U);
+        carried = 1000;
+        network.weather = [this](const Datagram& datagram) {
+            const bool is_long = datagram.bytes.size() > carried;
+            return is_long && (!datagram.may_be_cut || drops_pieces(datagram))
+                       ? Fate{}
+                       : Fate{microseconds(10)};
+        };
+        a.send(std::string(8928, 'x'));
+    }
+};
+
+TEST_F(Narrower, what_was_cut_longer_arrives_in_pieces) {
+    begin_and_narrow();
+    EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
+    EXPECT_EQ(b.received.size(), 101U);
+    EXPECT_EQ(b.received.back(), std::string(8928, 'x'));
+    stream(200);
+    EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+}
+
+TEST_F(Narrower, a_queue_that_takes_a_question_or_the_pieces_takes_the_pieces) {
+    Time before = Time::never();  // the last short one that left
+    drops_pieces = [&](const Datagram&) { return before == network.now; };
+    begin_and_narrow();
+    network.weather = [&, narrow = network.weather](const Datagram& datagram) {
+        const Fate fate = narrow(datagram);
+        if (datagram.from.bytes[3] == 1 && datagram.bytes.size() <= carried) before = network.now;
+        return fate;
+    };
+    EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
+}
+
+TEST_F(Narrower, where_no_piece_arrives_the_path_ends_after_the_patience_with_silence) {
+    drops_pieces = [](const Datagram&) { return true; };
+    begin_and_narrow();
+    run(milliseconds(4900));
+    b.send("is heard all the time");
+    run(milliseconds(50));
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+    run(milliseconds(1000));
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+    EXPECT_EQ(a.under_way(), 0U);
+    EXPECT_EQ(b.received.size(), 100U);
+}
+
+TEST_F(Narrower, pieces_that_arrive_in_the_end_leave_no_trace) {
+    bool drops = true;
+    drops_pieces = [&](const Datagram&) { return drops; };
+    begin_and_narrow();
+    run(milliseconds(3900));
+    drops = false;
+    EXPECT_TRUE(run(seconds(2), [&] { return a.under_way() == 0; }));
+    run(seconds(20));
+    talk();
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+}
+
 TEST_F(Lengths, a_hint_about_others_changes_nothing) {
     begin(1472);
     a.port().troubles.push_back({TroubleKind::too_long, address(3, 40000), 600});

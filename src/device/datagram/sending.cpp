@@ -90,9 +90,20 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     path->grow_packet(packet->length, wire::frame_chunk_overhead + length);
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
     ++path->counts.frames_sent;
-    if (slot.again) ++path->counts.frames_again;
+    if (slot.again) {
+        ++path->counts.frames_again;
+        if (packet->may_be_cut) note_cut(*path, slot.number);
+    }
     if (slot.wanted > 1 && slot.reference != nullptr) make_run(*path, *packet, length, slot);
     return true;
+}
+
+/// A frame is sent in one that the way may cut. Whether it arrives at all is seen at the first of
+/// them that is still under way.
+void DatagramDevice::note_cut(Path& path, std::uint32_t frame) {
+    if (path.waits_for_cut()) return;
+    path.cut_frame = frame;
+    path.cut_since = port_->now();
 }
 
 /// As many packets more like this one, which has no other frame, as are wanted, may leave and make
@@ -327,6 +338,7 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
         fall_back(path, 0);
     // The oldest packet that has a frame which was not sent since.
     bool told = false;
+    bool must_be_cut = false;  // then it is all: a short queue that took the ping has no room for it
     for (std::uint64_t number = path.sent.oldest_in_flight();
          number < path.sent.next_number() && !told; ++number) {
         const SentPacket& packet = path.sent.packet(number);
@@ -335,9 +347,10 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
             if (!path.frames.lost(path.sent.frame(packet, n), number)) continue;
             report(path, path.sent.frame(packet, n), true);
             told = true;
+            must_be_cut = packet.length > path.datagram_max();
         }
     }
-    stage_ping(path, 0, now);
+    if (!must_be_cut) stage_ping(path, 0, now);
 }
 
 // To the port -------------------------------------------------------------------------------------
