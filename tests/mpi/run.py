@@ -6,7 +6,8 @@ namespaces, which need the administrator), and looks that nothing is left behind
 
 Ends with the program's result; 1: it failed, hung or left something; 77: skipped, standard output
 says why. --killed: the program kills one of its ranks, and the job must end by itself, with MPI's
-own message, soon. --mca NAME=VALUE: a parameter of Open MPI more.
+own message, soon. --mca NAME=VALUE: a parameter of Open MPI more. --witness FILE: libvia-witness.so
+goes before every rank, and what they saw is compared (tests/witness).
 """
 
 import argparse
@@ -18,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "witness"))
+from compare import compare  # noqa: E402
 
 SKIPPED = 77
 KILLED_SECONDS_MAX = 15  # from the death of a rank to the end of mpirun
@@ -31,6 +35,7 @@ def arguments():
     parser.add_argument("--device", help="FI_VIA_DEVICE of all ranks")
     parser.add_argument("--hosts", action="store_true", help="half of the ranks on another host")
     parser.add_argument("--killed", action="store_true", help="a rank dies; the job must end")
+    parser.add_argument("--witness", metavar="FILE", help="libvia-witness.so, before every rank")
     parser.add_argument("--mca", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--timeout", type=float, default=120, help="seconds")
     parser.add_argument("--mpirun", default="mpirun.openmpi", help="or: 'via mpirun'")
@@ -123,7 +128,21 @@ def command_line(options, folder, hosts):
                  "VIA_MPI_SEED"):
         if name in os.environ:
             line += ["-x", name]
-    return in_own_memory(line + ["-np", str(options.n)] + options.command)
+    line += ["-np", str(options.n)]
+    if options.witness:  # not before mpirun's own processes
+        line += ["env", f"LD_PRELOAD={os.path.abspath(options.witness)}",
+                 f"VIA_WITNESS={witness_folder(folder)}"]
+    return in_own_memory(line + options.command)
+
+
+def witness_folder(folder):
+    return os.path.join(folder, "witness")
+
+
+def check_witness(folder):
+    faults, summary = compare(witness_folder(folder))
+    print(summary)
+    return faults
 
 
 def in_own_memory(line):
@@ -241,6 +260,7 @@ def play(options, folder, hosts):
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     runtime = os.path.join(folder, "runtime")
     os.mkdir(runtime, 0o700)
+    os.mkdir(witness_folder(folder))
     os.environ |= {MARK: mark, "XDG_RUNTIME_DIR": runtime}
     if options.provider_path:
         os.environ["FI_PROVIDER_PATH"] = os.path.abspath(options.provider_path)
@@ -251,6 +271,8 @@ def play(options, folder, hosts):
     faults = check_death(result, output, seconds) if options.killed else []
     if options.killed:
         result, output = tidied_up(options, folder, hosts, mark, runtime)
+    if options.witness and result == 0:
+        faults += check_witness(folder)
     faults += [f"left behind: {one}" for one in left_behind(mark, output, runtime)]
     for fault in faults:
         print(f"run.py: {fault}")
