@@ -338,7 +338,7 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
         fall_back(path, 0);
     // The oldest packet that has a frame which was not sent since.
     bool told = false;
-    bool must_be_cut = false;  // then it is all: a short queue that took the ping has no room for it
+    bool must_be_cut = false;  // then alone: a short queue would take the ping, and not it
     for (std::uint64_t number = path.sent.oldest_in_flight();
          number < path.sent.next_number() && !told; ++number) {
         const SentPacket& packet = path.sent.packet(number);
