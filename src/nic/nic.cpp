@@ -155,13 +155,19 @@ void Nic::reap_from(std::size_t index) {
     return (frame.length + frame.payload_length) * frame.count;
 }
 
+/// Of the frames that a device has just lent.
+[[gnu::always_inline]] inline bool Nic::is_lone_message(std::size_t count) const {
+    return count == 1 && wire::is_whole_send(frames_[0].bytes, frames_[0].length);
+}
+
 [[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
                                                      Turn& turn) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
-        if (retransmitting_[index] && device.may_have_reaped())
-            reap_from(index);  // first, or a peer that leaves overtakes it
+        // First, or a peer that leaves overtakes it; but the answer to a lone message goes before.
+        if (retransmitting_[index] && device.may_have_reaped() && !is_lone_message(count))
+            reap_from(index);
         if (count == 0) return;
         const std::uint32_t taken = take_frames(device, index, count, bytes);
         turn.frames += taken;
@@ -276,6 +282,11 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
     for (std::size_t index = 0; index < devices_.size(); ++index) {
         device::Device& device = *devices_[index];
+        if (retransmitting_[index] && device.may_have_reaped()) [[unlikely]] {
+            const std::uint64_t before = engine_.progress();
+            reap_from(index);
+            if (engine_.progress() != before) continue;  // somebody waits for that
+        }
         if (device.may_have_events()) take_events(device, index);
         receive_from(device, index, turn);
     }

@@ -133,7 +133,10 @@ void DatagramDevice::go_down(Path& path) {
     VIA_ASSERT(path.stage != Path::Stage::ending);
     const bool was_up = path.stage == Path::Stage::up;
     path.stage = Path::Stage::ending;
-    if (unsettled_ == &path) unsettled_ = nullptr;
+    if (unsettled_ == &path) {
+        unsettled_ = nullptr;
+        ack_noted_ = false;
+    }
     identifiers_.remove(path.ours);
     deadlines_.remove(path.id);
     List<Path, AckLink>::remove_if_linked(path);
@@ -147,6 +150,7 @@ void DatagramDevice::go_down(Path& path) {
 void DatagramDevice::condemn(PathId id, const char* /*reason*/) {
     Path* path = path_at(id);
     if (path == nullptr) return;
+    settle();
     ready_.filter([&](const Ready& ready) {
         if (ready.path != id) return true;
         if (ready.frame.share != nullptr) shares_.let_go(ready.frame);
@@ -304,7 +308,7 @@ Time DatagramDevice::next_deadline() const {
     Time next = earlier(earlier(deadlines_.next(), search_deadline_), port_->next_deadline());
     if (unsettled_ == nullptr) return next;
     // What was heard may tell of losses: then at once.
-    if (unsettled_->news.packets != 0) return earlier(next, looked_at_);
+    if (ack_noted_) return earlier(next, looked_at_);
     return earlier(next, unsettled_->deadline(looked_at_, options_.silence));
 }
 
@@ -351,6 +355,7 @@ std::size_t DatagramDevice::wake_words(std::span<WakeWord> words) {
 }
 
 std::size_t DatagramDevice::reap(std::span<Reaped> reaped) {
+    if (ack_noted_) settle_now();
     std::size_t count = 0;
     for (; count < reaped.size() && !reaped_.empty(); ++count) {
         reaped[count] = reaped_.front();

@@ -146,6 +146,12 @@ private:
         if (unsettled_ != nullptr) settle_now();
     }
     void settle_now();
+    /// True when there was one to be heard, which may make room.
+    bool settles_ack_of(const Path& path) {
+        if (!ack_noted_ || unsettled_ != &path) return false;
+        settle_now();
+        return true;
+    }
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
     Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
@@ -202,8 +208,26 @@ private:
     void note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now);
     void acknowledge_in_time(Path& path) const;
     void on_ack(Path& path, const wire::Ack& ack, Time now);
-    void hear(Path& path, const wire::Ack& ack, Time now);
-    void conclude(Path& path);
+    /// When an acknowledgement came, and what was under way then.
+    struct AckMoment {
+        Time came{};
+        Duration late{};  ///< our part of the round trip, at most
+        std::uint64_t in_flight = 0;
+        std::uint64_t next = 0;
+    };
+    AckMoment moment_of(const Path& path, Time now) const;
+    /// What an acknowledgement told.
+    struct News {
+        std::uint64_t bytes = 0;
+        std::uint32_t packets = 0;
+        bool traffic = false;  ///< some asked for more than a sign of life
+        bool longer = false;   ///< longer packets go through
+        bool sampled = false;  ///< `sample` is a round trip
+        Duration sample{};
+    };
+    bool hear(Path& path, const wire::Ack& ack, const AckMoment& moment);
+    void conclude(Path& path, const News& news, const AckMoment& moment);
+    void note_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
@@ -306,6 +330,9 @@ private:
     bool chunk_has_ack_ = false;
     bool chunk_wants_ack_ = false;
     Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest
+    bool ack_noted_ = false;     ///< an acknowledgement of it is to be heard
+    wire::Ack noted_ack_;
+    AckMoment noted_;
     NumberedQueue<Ready> ready_;
     std::array<const std::byte*, 64> payloads_;  ///< of frames of runs; places as in incoming_
     std::vector<FrameOrder::Held> lent_kept_;    ///< kept frames that were handed up

@@ -2,6 +2,8 @@
 // range; on its way out alone in its burst. A few looks tell; whatever they do not find so goes the
 // general way (receiving.cpp, sending.cpp), which these two only shorten. What the peer or the
 // program need not wait for comes last, or with the next look: settle().
+#include <utility>
+
 #include "device/datagram/datagram_device.hpp"
 #include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
@@ -33,12 +35,21 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     path->order.advance();
     note_arrival(*path, in.length, wire::goes_on(common.frame.data(), common.frame.size()), false,
                  now);
-    if (ack.count != 0) {
-        if (path->news.packets != 0) conclude(*path);  // of a packet before it in the same burst
-        hear(*path, ack, now);
-    }
+    if (ack.count != 0) note_ack(*path, ack, now);
     settle_later(*path);
     return path;
+}
+
+/// What it tells can wait: an answer to what came with it goes first.
+void DatagramDevice::note_ack(Path& path, const wire::Ack& ack, Time now) {
+    if (ack_noted_ || unsettled_ != &path) settle();  // of packets before it in the same burst
+    unsettled_ = &path;
+    ack_noted_ = may_have_reaped_ = true;
+    noted_ack_.largest = ack.largest;
+    noted_ack_.delay = ack.delay;
+    noted_ack_.count = 1;
+    noted_ack_.ranges[0] = ack.ranges[0];
+    noted_ = moment_of(path, now);
 }
 
 /// The packets behind the common one in incoming_[first], of `path`, as far as its message goes on
@@ -106,11 +117,8 @@ void DatagramDevice::settle_later(Path& path) {
 void DatagramDevice::settle_now() {
     Path& path = *unsettled_;
     unsettled_ = nullptr;
-    if (path.news.packets != 0) {
-        conclude(path);
-    } else {
+    if (!std::exchange(ack_noted_, false) || !hear(path, noted_ack_, noted_))
         reschedule(path, looked_at_);
-    }
 }
 
 }  // namespace via::device::datagram

@@ -24,6 +24,46 @@ TEST_F(Lone, a_frame_has_arrived_in_the_turn_that_brings_its_acknowledgement) {
     EXPECT_EQ(a.arrived, (std::vector<std::uint32_t>{0}));
 }
 
+TEST_F(Lone, an_acknowledgement_that_came_with_an_answer_is_heard_without_a_further_look) {
+    a.device->arm(Sleep::awake);
+    a.send("question");
+    pass_to(b);
+    b.send("answer");
+    network.now = network.next_arrival();
+    PathEvent event;
+    EXPECT_FALSE(a.device->next_event(event));
+    Frame frames[2];
+    ASSERT_EQ(a.device->receive(frames), 1U);
+    a.device->release();
+    const std::size_t looks = a.port().looks;
+    ASSERT_TRUE(a.device->may_have_reaped());
+    Reaped reaped[2];
+    ASSERT_EQ(a.device->reap(reaped), 1U);
+    EXPECT_EQ(reaped[0].number, 0U);
+    EXPECT_FALSE(reaped[0].lost);
+    EXPECT_EQ(a.port().looks, looks);
+}
+
+/// The peer has room for one packet.
+struct Narrow : Scene, ::testing::Test {
+    Narrow() { b.port().room = 2000; }
+};
+
+TEST_F(Narrow, an_answer_has_the_room_that_came_with_its_question) {
+    meet();
+    run(milliseconds(1));
+    a.device->arm(Sleep::awake);
+    std::string answer(1400, 'x');
+    a.on_message = [&](const std::string&) { a.send(answer); };
+    a.send(answer);
+    network.now = network.next_arrival();
+    b.turn();
+    b.send("question");
+    network.now = network.next_arrival();
+    a.turn();
+    EXPECT_EQ(a.waiting(), 0U) << "it left in the same turn";
+}
+
 TEST_F(Lone, the_round_trip_is_that_of_the_packet_whenever_it_is_counted) {
     const Duration before = a.device->statistics(a.path).round_trip;
     network.delay = microseconds(700);

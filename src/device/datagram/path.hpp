@@ -81,21 +81,6 @@ struct Path : AckLink, WaitLink {
                                       ///< left or one came that does
     Time loss_time = Time::never();
     bool held_back = false;  ///< by window or room, since the last acknowledgement
-    /// What an acknowledgement told, until conclude(); packets 0: there is none.
-    struct News {
-        std::uint64_t bytes = 0;
-        std::uint32_t packets = 0;
-        bool traffic = false;  ///< some asked for more than a sign of life
-        bool longer = false;   ///< longer packets go through
-        bool sampled = false;  ///< `sample` is a round trip
-        Duration sample{};
-        Duration delay{};  ///< of it the peer's part, at most
-        Duration late{};   ///< and ours
-        std::uint64_t in_flight_before = 0;
-        std::uint64_t largest = 0;
-        std::uint64_t next = 0;
-        Time came{};
-    } news;
     struct Wanted {
         std::uint32_t length = 0;
         bool is_new = false;

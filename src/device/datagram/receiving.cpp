@@ -331,15 +331,17 @@ void DatagramDevice::report(Path& path, std::uint32_t frame, bool lost) {
 
 void DatagramDevice::on_ack(Path& path, const wire::Ack& ack, Time now) {
     if (!path.sent.plausible(ack)) return condemn(path.id, "acknowledges what was not sent");
-    hear(path, ack, now);
-    conclude(path);
+    hear(path, ack, moment_of(path, now));
 }
 
-/// Which packets came, and so which frames. The rest of what that tells is left in path.news.
-void DatagramDevice::hear(Path& path, const wire::Ack& ack, Time now) {
-    Path::News& news = path.news;
-    news = {};
-    news.in_flight_before = path.sent.in_flight();
+DatagramDevice::AckMoment DatagramDevice::moment_of(const Path& path, Time now) const {
+    return {now, now - came_, path.sent.in_flight(), path.sent.next_number()};
+}
+
+/// Which packets came, and so which frames. False: nothing new.
+bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& moment) {
+    const Time now = moment.came;
+    News news;
     path.sent.acknowledge(ack, [&](std::uint64_t number, const SentPacket& packet, bool was_lost) {
         for (std::uint32_t n = 0; n < packet.frames; ++n)
             if (path.frames.arrived(path.sent.frame(packet, n)))
@@ -365,28 +367,23 @@ void DatagramDevice::hear(Path& path, const wire::Ack& ack, Time now) {
         news.sampled = true;
         news.sample = now - packet.sent;
     });
-    if (news.packets == 0) return;
+    if (news.packets == 0) return false;
     path.timeouts = 0;
     path.probe_credit = 0;
-    news.delay = microseconds(ack.delay);
-    news.late = now - came_;
-    news.largest = path.sent.largest_acknowledged();
-    news.next = path.sent.next_number();
-    news.came = now;
+    if (news.sampled) path.round_trip.add(news.sample, microseconds(ack.delay), moment.late, now);
+    conclude(path, news, moment);
+    return true;
 }
 
 /// What an acknowledgement tells of the way: its length, its room, what was lost on it.
-void DatagramDevice::conclude(Path& path) {
-    const Path::News& news = path.news;
-    if (news.packets == 0) return;
-    const Time now = news.came;
-    if (news.sampled) path.round_trip.add(news.sample, news.delay, news.late, now);
+void DatagramDevice::conclude(Path& path, const News& news, const AckMoment& moment) {
+    const Time now = moment.came;
     Window::Acknowledged seen;
     seen.bytes = news.bytes;
-    seen.packets = std::exchange(path.news.packets, 0);
-    seen.largest = news.largest;
-    seen.next = news.next;
-    seen.in_flight = news.in_flight_before;
+    seen.packets = news.packets;
+    seen.largest = path.sent.largest_acknowledged();
+    seen.next = moment.next;
+    seen.in_flight = moment.in_flight;
     seen.held_back = path.held_back;
     seen.sampled = news.sampled;
     seen.round_trip = path.round_trip.latest();

@@ -30,7 +30,8 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
         (!is_new || path.frames.has_room()))
         return open;
     const std::uint32_t length = wire::data_header_length + chunk_length;
-    if (!may_begin(path, length, is_new)) {
+    if (!may_begin(path, length, is_new) &&
+        (!settles_ack_of(path) || !may_begin(path, length, is_new))) {
         path.wanted = {length, is_new};
         path.held_back = path.held_back || !path.window_allows(length);
         return nullptr;
@@ -110,6 +111,7 @@ void DatagramDevice::note_cut(Path& path, std::uint32_t frame) {
 /// a burst.
 void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length,
                               FrameSlot& slot) {
+    settles_ack_of(path);
     const std::uint32_t length = packet.length;
     if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
         path.probe_credit != 0 || mutating())

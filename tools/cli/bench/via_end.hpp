@@ -140,10 +140,12 @@ private:
     bool is_receiver() const { return !link_.is_first() || !goes_one_way(); }
     // Several to be posted at once wait for room for all of them: with room for one at a time they
     // would be posted one at a time.
+    // In ping-pong the answer says enough of the message before it: its send is taken back when the
+    // next one is under way.
     bool has_room() const {
         const std::uint64_t under_way = posted_ - reaped_;
         return !sends_to_post_.empty() || under_way == 0 ||
-               under_way + question_.post_many <= question_.depth;
+               under_way + question_.post_many <= (is_stream() ? question_.depth : count_);
     }
     bool has_credit(std::uint64_t i) const {
         return !is_stream() || i - control_taken_ * credit_step_ < count_;
