@@ -155,7 +155,7 @@ void HostAgent::rouse() {
     if ((nic_.attention().fetch_and(~nic::Nic::agent_sleeps) & nic::Nic::agent_sleeps) == 0) return;
     state_.store(State::ticking);
     if (nic_.try_take_turn()) {
-        nic_.arm(device::Sleep::awake);  // peers need not make calls for our sake
+        disarm();  // peers need not make calls for our sake
         nic_.end_turn();
     } else {
         still_armed_.store(true);
@@ -247,7 +247,7 @@ void HostAgent::serve(bool devices_ready) {
     if (state_.load() == State::armed) {
         nic_.attention().fetch_and(~nic::Nic::agent_sleeps);
         state_.store(State::ticking);
-        nic_.arm(device::Sleep::awake);
+        disarm();
     }
     nic_.counters().add(Counter::agent_turns);
     nic_.counters().add(Counter::wakeups);
@@ -262,11 +262,10 @@ void HostAgent::serve(bool devices_ready) {
         crowded_ = false;
 }
 
-/// Of what we armed for our sleep. A leader that came meanwhile sleeps on it now.
+/// Of what we armed for our sleep; the caller has the turn. A leader that came meanwhile sleeps on
+/// it now: who told the devices otherwise would leave it asleep.
 void HostAgent::disarm() {
-    nic_.take_turn();
-    if (nic_.is_slept_on() && !has_leader_.load()) nic_.arm(device::Sleep::awake);
-    nic_.end_turn();
+    if (!leader_sleeps_) nic_.arm(device::Sleep::awake);
 }
 
 /// The program polls, but what needs system calls is ours.
@@ -297,7 +296,11 @@ int HostAgent::settle() {
         (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || queues_watched_.load() != 0;
     if (polls != std::exchange(polls_seen_, polls) && !followed) {
         busy_ = false;
-        if (still_armed_.exchange(false)) disarm();
+        if (still_armed_.exchange(false)) {
+            nic_.take_turn();
+            if (nic_.is_slept_on()) disarm();
+            nic_.end_turn();
+        }
         serve_deadlines();
         return period;
     }
@@ -322,6 +325,10 @@ int HostAgent::take_over() {
     }
     busy_ = false;
     nic_.take_turn();
+    if (overtaken()) {  // by a leader that sleeps already, perhaps
+        nic_.end_turn();
+        return 0;
+    }
     nic_.service(now());
     nic_.arm(device::Sleep::on_handle);
     state_.store(State::armed);

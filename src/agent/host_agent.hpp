@@ -169,6 +169,7 @@ private:
     bool busy_ = false;                ///< the progress thread just had work; its own
     bool left_behind_ = false;         ///< our own last turn left work; the progress thread's
     Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told
+    bool leader_sleeps_ = false;       ///< on what it armed; the turn guards it
     std::thread progress_;
 
     std::mutex waiters_mutex_;

@@ -185,6 +185,37 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
     waiting.join();
 }
 
+/// A thread of the program heard of the agent's sleep before another one began to wait, and tells
+/// the devices only then: they would wake nobody any more.
+TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) {
+    std::atomic<bool> end{false};
+    std::thread waiting([&] {
+        agent->wait(
+            {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
+             &end},
+            Time::never());
+    });
+    const std::thread::id leader = waiting.get_id();
+    nic::Nic& nic = agent->nic();
+    EXPECT_TRUE(becomes_true([&] {
+        nic.take_turn();
+        const bool sleeps = seen.served_by == leader && seen.sleep == device::Sleep::on_words;
+        nic.end_turn();
+        return sleeps;
+    }));
+    nic.attention().fetch_or(nic::Nic::agent_sleeps);
+    EXPECT_TRUE(becomes_true([&] {
+        nic.poll();
+        return (nic.attention().load() & nic::Nic::agent_sleeps) == 0;
+    }));
+    EXPECT_EQ(seen.sleep, device::Sleep::on_words);
+    end = true;
+    nic.take_turn();
+    seen.deadline = agent->now().ns;
+    nic.end_turn();
+    waiting.join();
+}
+
 TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     Atomic<std::uint32_t>& attention = agent->nic().attention();
     const auto awaits = [&](std::uint32_t what) {

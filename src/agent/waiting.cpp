@@ -216,6 +216,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         nic_.arm(device::Sleep::awake);
     } else {
         deadline = nic_.sleep_until_deadline(deadline);
+        leader_sleeps_ = true;
     }
     nic_.end_turn();
     if (bed.too_small()) return step_down(true);
@@ -229,6 +230,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
+    leader_sleeps_ = false;
     nic_.arm(device::Sleep::awake);
     if (bed.handle_ready) serve_handles();
     nic_.end_turn();
