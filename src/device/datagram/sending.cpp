@@ -99,8 +99,8 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     return true;
 }
 
-/// A frame is sent in one that the way may cut. Whether it arrives at all is seen at the first of
-/// them that is still under way.
+/// A frame is sent in a packet that the way may cut. The path is of no use if none such arrives,
+/// and with them this one.
 void DatagramDevice::note_cut(Path& path, std::uint32_t frame) {
     if (path.waits_for_cut()) return;
     path.cut_frame = frame;
