@@ -246,7 +246,9 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return;
     }
     if (path.stage != Path::Stage::up) return;
-    if (path.waits_for_cut() && now >= path.cut_since + options_.silence) return go_down(path);
+    if (path.waits_for_cut() && path.cut_tries >= cut_tries_least &&
+        now >= path.cut_since + options_.silence)
+        return go_down(path);
     if (now >= path.suspected_until || now >= path.last_heard + options_.silence) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;

@@ -72,7 +72,8 @@ struct Path : AckLink, WaitLink {
     std::uint32_t long_timeouts = 0;
     Time length_raised{};         ///< when longer ones were looked for from the beginning
     std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
-    std::uint32_t cut_frame = 0;  ///< sent so that it may be cut, since `cut_since`
+    std::uint32_t cut_frame = 0;  ///< the oldest, sent so that it may be cut, since `cut_since`
+    std::uint32_t cut_tries = 0;
     Time cut_since = Time::never();
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};

@@ -351,8 +351,6 @@ bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& mom
             if (packet.named_below >= path.ack_unsure) path.ack_unsure = 0;
         }
         if (packet.length > wire::packet_length_min) path.long_timeouts = 0;
-        if (packet.length > path.datagram_max() && !packet.length_probe)
-            path.cut_since = Time::never();  // pieces go through
         if (was_lost) {
             ++path.counts.packets_spurious;
             const std::uint64_t distance = ack.largest - number + 1;

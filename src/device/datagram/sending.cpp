@@ -99,12 +99,16 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     return true;
 }
 
-/// A frame is sent in a packet that the way may cut. The path is of no use if none such arrives,
-/// and with them this one.
+/// A frame is sent in a packet that the way may cut. The oldest one shows whether such arrive: the
+/// peer has room for it whatever became of others.
 void DatagramDevice::note_cut(Path& path, std::uint32_t frame) {
-    if (path.waits_for_cut()) return;
-    path.cut_frame = frame;
-    path.cut_since = port_->now();
+    if (frame != path.frames.oldest()) return;
+    if (!path.waits_for_cut() || frame != path.cut_frame) {
+        path.cut_frame = frame;
+        path.cut_since = port_->now();
+        path.cut_tries = 0;
+    }
+    ++path.cut_tries;
 }
 
 /// As many packets more like this one, which has no other frame, as are wanted, may leave and make
