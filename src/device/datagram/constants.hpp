@@ -106,8 +106,6 @@ constexpr std::uint32_t length_step_first = 64;
 constexpr std::uint32_t length_step_last = 32;
 constexpr std::uint32_t length_losses_max = 3;
 constexpr std::uint32_t long_timeouts_max = 3;
-/// Of a frame that was cut for longer packets, until it is believed that pieces do not arrive.
-constexpr std::uint32_t cut_tries_least = 8;
 constexpr Duration length_raise_interval = seconds(600);  ///< RFC 8899, 5.1.1
 
 // Looking

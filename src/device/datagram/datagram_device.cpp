@@ -231,7 +231,6 @@ void DatagramDevice::forgive(Duration stood_still, Time now) {
         if (!path) continue;
         path->give_up = path->give_up + stood_still;
         path->last_heard = earlier(path->last_heard + stood_still, now);
-        path->cut_since = path->cut_since + stood_still;
         if (!path->suspected_until.is_never())
             path->suspected_until =
                 earlier(path->suspected_until + stood_still, now + path->doubt_timeout());
@@ -246,9 +245,6 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return;
     }
     if (path.stage != Path::Stage::up) return;
-    if (path.waits_for_cut() && path.cut_tries >= cut_tries_least &&
-        now >= path.cut_since + options_.silence)
-        return go_down(path);
     if (now >= path.suspected_until || now >= path.last_heard + options_.silence) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;

@@ -255,7 +255,6 @@ private:
     void stage_length_probe(Path& path, Time now);
     void stage_acks(Time now);
     void on_probe_timeout(Path& path, Time now);
-    void note_cut(Path& path, std::uint32_t frame);
     void make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length, FrameSlot& slot);
     void seal(StagedPacket& packet, Time now);
     void record(const StagedPacket& packet, Time now);

@@ -26,8 +26,6 @@ public:
     /// The last `count` were not sent after all.
     void give_back(std::uint32_t count) { end_ -= count; }
 
-    /// That did not arrive; meaningless if there is none.
-    std::uint32_t oldest() const { return begin_; }
     bool under_way(std::uint32_t number) const {
         return number - begin_ < end_ - begin_ && !frames_[slot(number)].arrived;
     }

@@ -149,36 +149,11 @@ TEST_F(Narrower, a_queue_that_takes_a_question_or_the_pieces_takes_the_pieces) {
     EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
 }
 
-TEST_F(Narrower, where_no_piece_arrives_the_path_ends_after_the_patience_with_silence) {
-    drops_pieces = [](const Datagram&) { return true; };
-    begin_and_narrow();
-    run(milliseconds(4900));
-    b.send("is heard all the time");
-    run(milliseconds(50));
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-    run(milliseconds(1000));
-    EXPECT_EQ(count(a, PathEventKind::down), 1U);
-    EXPECT_EQ(a.under_way(), 0U);
-    EXPECT_EQ(b.received.size(), 100U);
-}
-
-TEST_F(Narrower, as_long_as_one_after_the_other_arrives_none_is_given_up) {
-    drops_pieces = [this](const Datagram& datagram) {
-        const auto last = std::to_integer<int>(datagram.bytes.back());
-        return last != 'x' && network.now < Time{} + milliseconds(500) * (last - 'a');
-    };
-    begin_and_narrow();
-    for (char last = 'a'; last < 'u'; ++last) a.send(std::string(8928, last));
-    run(milliseconds(9900));
-    EXPECT_TRUE(run(seconds(5), [&] { return a.under_way() == 0; }));
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-}
-
 TEST_F(Narrower, pieces_that_arrive_in_the_end_leave_no_trace) {
     bool drops = true;
     drops_pieces = [&](const Datagram&) { return drops; };
     begin_and_narrow();
-    run(milliseconds(3900));
+    run(seconds(20));
     drops = false;
     EXPECT_TRUE(run(seconds(2), [&] { return a.under_way() == 0; }));
     run(seconds(20));

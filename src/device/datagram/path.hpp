@@ -72,9 +72,6 @@ struct Path : AckLink, WaitLink {
     std::uint32_t long_timeouts = 0;
     Time length_raised{};         ///< when longer ones were looked for from the beginning
     std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
-    std::uint32_t cut_frame = 0;  ///< the oldest, sent so that it may be cut, since `cut_since`
-    std::uint32_t cut_tries = 0;
-    Time cut_since = Time::never();
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
@@ -135,7 +132,6 @@ struct Path : AckLink, WaitLink {
     }
     static constexpr std::uint32_t frame_header_max = 40;
 
-    bool waits_for_cut() const { return !cut_since.is_never() && frames.under_way(cut_frame); }
     /// Do window and receive room allow one more packet?
     bool window_allows(std::uint32_t packet_length) const;
     /// How many packets of that length window, receive room and pace allow besides those staged.

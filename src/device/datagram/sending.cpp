@@ -91,24 +91,9 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     path->grow_packet(packet->length, wire::frame_chunk_overhead + length);
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
     ++path->counts.frames_sent;
-    if (slot.again) {
-        ++path->counts.frames_again;
-        if (packet->may_be_cut) note_cut(*path, slot.number);
-    }
+    if (slot.again) ++path->counts.frames_again;
     if (slot.wanted > 1 && slot.reference != nullptr) make_run(*path, *packet, length, slot);
     return true;
-}
-
-/// A frame is sent in a packet that the way may cut. The oldest one shows whether such arrive: the
-/// peer has room for it whatever became of others.
-void DatagramDevice::note_cut(Path& path, std::uint32_t frame) {
-    if (frame != path.frames.oldest()) return;
-    if (!path.waits_for_cut() || frame != path.cut_frame) {
-        path.cut_frame = frame;
-        path.cut_since = port_->now();
-        path.cut_tries = 0;
-    }
-    ++path.cut_tries;
 }
 
 /// As many packets more like this one, which has no other frame, as are wanted, may leave and make
