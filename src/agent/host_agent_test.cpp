@@ -103,6 +103,33 @@ struct HostAgentTest : testing::Test {
         return becomes_true([&] { return seen.sleep == device::Sleep::on_handle; });
     }
     bool is_awake() const { return seen.sleep == device::Sleep::awake; }
+    /// A call that waits until `end` says so.
+    std::thread wait_for(std::atomic<bool>& end, bool by_completion = true) {
+        return std::thread([this, &end, by_completion] {
+            agent->wait(
+                {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
+                 &end, by_completion},
+                Time::never());
+        });
+    }
+    /// It leads. Behind its first sleep, a short one, it looks after the devices, then sleeps for
+    /// good.
+    bool sleeps_for_good(const std::thread& leader) {
+        return becomes_true([&] {
+            nic::Nic& nic = agent->nic();
+            nic.take_turn();
+            const bool sleeps =
+                seen.served_by == leader.get_id() && seen.sleep == device::Sleep::on_words;
+            nic.end_turn();
+            return sleeps;
+        });
+    }
+    /// A turn with a deadline that has passed: who sleeps looks.
+    void wake_up() {
+        agent->nic().take_turn();
+        seen.deadline = agent->now().ns;
+        agent->nic().end_turn();
+    }
 
 private:
     TemporaryFolder folder_;
@@ -162,16 +189,7 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
                      &subject},
                     Time::never());
     });
-    // It leads. Behind its first sleep, a short one, it looks after the devices, then sleeps for
-    // good.
-    const std::thread::id leader = waiting.get_id();
-    EXPECT_TRUE(becomes_true([&] {
-        nic::Nic& nic = agent->nic();
-        nic.take_turn();
-        const bool sleeps = seen.served_by == leader && seen.sleep == device::Sleep::on_words;
-        nic.end_turn();
-        return sleeps;
-    }));
+    EXPECT_TRUE(sleeps_for_good(waiting));
     const int before = looks;
     nic::Nic& nic = agent->nic();
     nic.take_turn();
@@ -179,9 +197,7 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
     nic.end_turn();
     EXPECT_TRUE(becomes_true([&] { return looks > before; }));
     end = true;
-    nic.take_turn();
-    seen.deadline = agent->now().ns;
-    nic.end_turn();
+    wake_up();
     waiting.join();
 }
 
@@ -189,20 +205,9 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
 /// the devices only then: they would wake nobody any more.
 TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) {
     std::atomic<bool> end{false};
-    std::thread waiting([&] {
-        agent->wait(
-            {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
-             &end},
-            Time::never());
-    });
-    const std::thread::id leader = waiting.get_id();
+    std::thread waiting = wait_for(end);
+    EXPECT_TRUE(sleeps_for_good(waiting));
     nic::Nic& nic = agent->nic();
-    EXPECT_TRUE(becomes_true([&] {
-        nic.take_turn();
-        const bool sleeps = seen.served_by == leader && seen.sleep == device::Sleep::on_words;
-        nic.end_turn();
-        return sleeps;
-    }));
     nic.attention().fetch_or(nic::Nic::agent_sleeps);
     EXPECT_TRUE(becomes_true([&] {
         nic.poll();
@@ -210,9 +215,7 @@ TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) 
     }));
     EXPECT_EQ(seen.sleep, device::Sleep::on_words);
     end = true;
-    nic.take_turn();
-    seen.deadline = agent->now().ns;
-    nic.end_turn();
+    wake_up();
     waiting.join();
 }
 
@@ -220,14 +223,6 @@ TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     Atomic<std::uint32_t>& attention = agent->nic().attention();
     const auto awaits = [&](std::uint32_t what) {
         return (attention.load() & nic::Nic::anybody_waits) == what;
-    };
-    const auto wait_for = [&](std::atomic<bool>& end, bool by_completion) {
-        return std::thread([this, &end, by_completion] {
-            agent->wait(
-                {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
-                 &end, by_completion},
-                Time::never());
-        });
     };
     const auto finish = [&](std::thread& waiting, std::atomic<bool>& end) {
         end = true;
@@ -251,12 +246,7 @@ TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
 /// The agent leaves them to the leader, who does not sleep on them while the program polls.
 TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the_devices) {
     std::atomic<bool> end{false};
-    std::thread waiting([&] {
-        agent->wait(
-            {[](const void* of) { return static_cast<const std::atomic<bool>*>(of)->load(); },
-             &end},
-            Time::never());
-    });
+    std::thread waiting = wait_for(end);
     const std::thread::id leader = waiting.get_id();
     for (int n = 0; n < 20; ++n) {
         seen.served_by = std::thread::id{};
@@ -267,10 +257,7 @@ TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the
         if (HasFailure()) break;
     }
     end = true;
-    nic::Nic& nic = agent->nic();
-    nic.take_turn();
-    seen.deadline = agent->now().ns;  // it may sleep for good by now
-    nic.end_turn();
+    wake_up();  // it may sleep for good by now
     waiting.join();
 }
 

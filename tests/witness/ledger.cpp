@@ -17,11 +17,11 @@ std::uint64_t mixed(std::uint64_t digest, std::uint64_t value) {
     return digest ^ digest >> 29;
 }
 
-/// Of the first `length` bytes of the segments from `first` on.
-std::uint32_t checksum(const VIP_DESCRIPTOR& descriptor, unsigned first, std::uint64_t length) {
+/// Of the first `length` bytes of its segments.
+std::uint32_t checksum(const VIP_DESCRIPTOR& descriptor, std::uint64_t length) {
     std::uint32_t sum = 0;
     const VIP_DESCRIPTOR_SEGMENT* segments = descriptor.DS;
-    for (unsigned n = first; n < descriptor.CS.SegCount && length != 0; ++n) {
+    for (unsigned n = 0; n < descriptor.CS.SegCount && length != 0; ++n) {
         const VIP_DATA_SEGMENT& segment = segments[n].Local;
         const std::uint64_t part = std::min<std::uint64_t>(segment.Length, length);
         sum = wire::crc32c(sum, {static_cast<const std::byte*>(segment.Data.Address), part});
@@ -90,9 +90,9 @@ Ledger::Intent Ledger::intent(const VIP_DESCRIPTOR& descriptor, bool receive) {
         default:
             intent.operation = VIP_STATUS_OP_SEND;
             intent.message = true;
-            intent.digest = digest_of(false, descriptor.CS.Length,
-                                      checksum(descriptor, 0, descriptor.CS.Length), immediate,
-                                      descriptor.CS.ImmediateData);
+            intent.digest =
+                digest_of(false, descriptor.CS.Length, checksum(descriptor, descriptor.CS.Length),
+                          immediate, descriptor.CS.ImmediateData);
             return intent;
     }
 }
@@ -100,7 +100,7 @@ Ledger::Intent Ledger::intent(const VIP_DESCRIPTOR& descriptor, bool receive) {
 void Ledger::posted(Vi& vi, bool receive, VIP_DESCRIPTOR* descriptor, const Intent& intent) {
     const std::lock_guard guard(lock_);
     const sim::WorkNumber work = ++works_;
-    vi.queues[receive].posted.push_back({descriptor, work});
+    vi.posted[receive].push_back({descriptor, work});
     const auto level = vi.level == VIP_SERVICE_UNRELIABLE          ? sim::Reliability::unreliable
                        : vi.level == VIP_SERVICE_RELIABLE_DELIVERY ? sim::Reliability::delivery
                                                                    : sim::Reliability::reception;
@@ -112,8 +112,8 @@ void Ledger::posted(Vi& vi, bool receive, VIP_DESCRIPTOR* descriptor, const Inte
 void Ledger::given_back(Vi& vi, bool receive, VIP_DESCRIPTOR* descriptor) {
     const std::lock_guard guard(lock_);
     ++given_back_;
-    std::deque<Queue::Posted>& posted = vi.queues[receive].posted;
-    const auto found = std::ranges::find(posted, descriptor, &Queue::Posted::descriptor);
+    std::deque<Posted>& posted = vi.posted[receive];
+    const auto found = std::ranges::find(posted, descriptor, &Posted::descriptor);
     // One that was never posted has no number: the checker says so.
     const sim::WorkNumber work = found == posted.end() ? ~sim::WorkNumber{0} : found->work;
     if (found != posted.end()) posted.erase(found);
@@ -123,7 +123,7 @@ void Ledger::given_back(Vi& vi, bool receive, VIP_DESCRIPTOR* descriptor) {
     if (!receive || (status & VIP_STATUS_ERROR_MASK) != 0) return;
     const bool by_write = (status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_REMOTE_RDMA_WRITE;
     const std::uint32_t length = descriptor->CS.Length;
-    vi.received.add(digest_of(by_write, length, by_write ? 0 : checksum(*descriptor, 0, length),
+    vi.received.add(digest_of(by_write, length, by_write ? 0 : checksum(*descriptor, length),
                               (status & VIP_STATUS_IMMEDIATE) != 0, descriptor->CS.ImmediateData));
 }
 

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -36,19 +35,15 @@ private:
 /// Any thread: whoever calls holds the VI's lock over the call that it tells of.
 class Ledger {
 public:
-    struct Queue {
-        struct Posted {
-            VIP_DESCRIPTOR* descriptor;
-            sim::WorkNumber work;
-        };
-        std::deque<Posted> posted;
+    struct Posted {
+        VIP_DESCRIPTOR* descriptor;
+        sim::WorkNumber work;
     };
     struct Vi {
         std::mutex lock;
         sim::ViNumber number = 0;
-        bool reliable = false;
         VIP_RELIABILITY_LEVEL level = 0;
-        Queue queues[2];  ///< sends, receives
+        std::deque<Posted> posted[2];  ///< sends, receives
         Chain sent, received;
     };
 

@@ -338,7 +338,7 @@ DatagramDevice::AckMoment DatagramDevice::moment_of(const Path& path, Time now) 
     return {now, now - came_, path.sent.in_flight(), path.sent.next_number()};
 }
 
-/// Which packets came, and so which frames. False: nothing new.
+/// Which packets came, and so which frames; then what that tells. False: nothing new.
 bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& moment) {
     const Time now = moment.came;
     News news;
