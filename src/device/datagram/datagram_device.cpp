@@ -250,6 +250,7 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         if (path.over_since.is_never()) path.over_since = now;
         if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
     }
+    if (path.is_stuck(now, options_.silence)) return go_down(path);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
         !mutated(Mutation::forget_probe_timeout)) {

@@ -229,6 +229,7 @@ private:
     void conclude(Path& path, const News& news, const AckMoment& moment);
     void note_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
+    static void note_loss_of_oldest(Path& path, std::uint64_t number, Time now);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);
@@ -254,6 +255,7 @@ private:
     void stage_ping(Path& path, std::uint32_t packet_length, Time now);
     void stage_length_probe(Path& path, Time now);
     void stage_acks(Time now);
+    static std::uint64_t oldest_with_frames(Path& path);
     void on_probe_timeout(Path& path, Time now);
     void make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length, FrameSlot& slot);
     void seal(StagedPacket& packet, Time now);

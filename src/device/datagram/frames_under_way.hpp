@@ -26,6 +26,8 @@ public:
     /// The last `count` were not sent after all.
     void give_back(std::uint32_t count) { end_ -= count; }
 
+    /// That did not arrive; meaningless if there is none.
+    std::uint32_t oldest() const { return begin_; }
     bool under_way(std::uint32_t number) const {
         return number - begin_ < end_ - begin_ && !frames_[slot(number)].arrived;
     }
@@ -39,12 +41,15 @@ public:
         while (begin_ != end_ && frames_[slot(begin_)].arrived) ++begin_;
         return true;
     }
-    /// True when `packet` was the last to carry it and nobody was told yet.
+    /// `packet` was the last to carry it and nobody was told that it was lost.
+    bool is_in(std::uint32_t number, std::uint64_t packet) const {
+        const Frame& frame = frames_[slot(number)];
+        return under_way(number) && frame.packet == packet && !frame.told;
+    }
+    /// True the first time, if it is in that packet.
     bool lost(std::uint32_t number, std::uint64_t packet) {
-        if (!under_way(number)) return false;
-        Frame& frame = frames_[slot(number)];
-        if (frame.packet != packet || frame.told) return false;
-        frame.told = true;
+        if (!is_in(number, packet)) return false;
+        frames_[slot(number)].told = true;
         return true;
     }
 

@@ -149,11 +149,57 @@ TEST_F(Narrower, a_queue_that_takes_a_question_or_the_pieces_takes_the_pieces) {
     EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
 }
 
+TEST_F(Narrower, where_no_piece_arrives_the_path_ends_after_the_patience_with_silence) {
+    drops_pieces = [](const Datagram&) { return true; };
+    begin_and_narrow();
+    run(milliseconds(4900));
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+    EXPECT_TRUE(run(seconds(30), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_EQ(a.under_way(), 0U);
+    EXPECT_EQ(b.received.size(), 100U);
+}
+
+TEST_F(Narrower, where_no_piece_arrives_and_the_peer_talks_all_the_time_the_path_ends_too) {
+    drops_pieces = [](const Datagram&) { return true; };
+    begin_and_narrow();
+    for (int n = 0; n < 100 && count(a, PathEventKind::down) == 0; ++n) {
+        b.send("not a word of what it did not get");
+        run(milliseconds(100));
+    }
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+    EXPECT_EQ(a.under_way(), 0U);
+}
+
+TEST_F(Narrower, as_long_as_one_after_the_other_arrives_none_is_given_up) {
+    drops_pieces = [this](const Datagram& datagram) {
+        const auto last = std::to_integer<int>(datagram.bytes.back());
+        return last != 'x' && network.now < Time{} + milliseconds(500) * (last - 'a');
+    };
+    begin_and_narrow();
+    for (char last = 'a'; last < 'u'; ++last) a.send(std::string(8928, last));
+    run(milliseconds(9900));
+    EXPECT_TRUE(run(seconds(5), [&] { return a.under_way() == 0; }));
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+}
+
+TEST_F(Narrower, what_is_lost_while_nothing_arrives_says_nothing_of_pieces) {
+    begin_and_narrow();
+    network.weather = [&, narrow = network.weather](const Datagram& datagram) {
+        return network.now.ns / seconds(4).ns % 2 == 1 ? Fate{} : narrow(datagram);
+    };
+    for (int n = 0; n < 40; ++n) {
+        a.send(std::string(500, 'y'));
+        run(milliseconds(500));
+    }
+    EXPECT_TRUE(run(seconds(5), [&] { return a.under_way() == 0; }));
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+}
+
 TEST_F(Narrower, pieces_that_arrive_in_the_end_leave_no_trace) {
     bool drops = true;
     drops_pieces = [&](const Datagram&) { return drops; };
     begin_and_narrow();
-    run(seconds(20));
+    run(milliseconds(4900));
     drops = false;
     EXPECT_TRUE(run(seconds(2), [&] { return a.under_way() == 0; }));
     run(seconds(20));

@@ -72,6 +72,12 @@ struct Path : AckLink, WaitLink {
     std::uint32_t long_timeouts = 0;
     Time length_raised{};         ///< when longer ones were looked for from the beginning
     std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
+    struct Stuck {
+        std::uint32_t frame = 0;
+        std::uint32_t losses = 0;  ///< at most one in a round trip
+        std::uint64_t mark = 0;    ///< what was sent before it is counted
+        Time since{};
+    } stuck;  ///< the oldest frame while its packets, which the way has to cut, are lost
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
@@ -138,6 +144,8 @@ struct Path : AckLink, WaitLink {
     std::uint64_t packets_allowed(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
+    /// Do pieces never arrive, and so the oldest frame?
+    bool is_stuck(Time now, Duration silence) const;
     /// How long a sign of life may take once there are doubts.
     Duration doubt_timeout() const {
         return std::max(probe_timeout() * suspicion_timeouts, suspicion_least);

@@ -418,9 +418,13 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
             ++lost;
             long_lost =
                 long_lost || (packet.length > wire::packet_length_min && number >= path.long_mark);
-            for (std::uint32_t n = 0; n < packet.frames; ++n)
-                if (path.frames.lost(path.sent.frame(packet, n), number))
-                    report(path, path.sent.frame(packet, n), true);
+            const bool was_cut = packet.length > path.datagram_max();
+            for (std::uint32_t n = 0; n < packet.frames; ++n) {
+                const std::uint32_t frame = path.sent.frame(packet, n);
+                if (path.frames.lost(frame, number)) report(path, frame, true);
+                if (was_cut && frame == path.frames.oldest())
+                    note_loss_of_oldest(path, number, now);
+            }
         });
     if (lost == 0) return;
     path.counts.packets_lost += lost;
@@ -428,6 +432,17 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
     if (!long_lost) return;
     path.long_mark = path.sent.next_number();  // once in a round trip
     if (++path.long_timeouts >= long_timeouts_max) fall_back(path, 0);
+}
+
+/// Something sent later has arrived, and the peer has room for the oldest frame whatever it has for
+/// others: the way dropped it, or a piece of it.
+void DatagramDevice::note_loss_of_oldest(Path& path, std::uint64_t number, Time now) {
+    Path::Stuck& stuck = path.stuck;
+    if (stuck.frame != path.frames.oldest()) stuck = {path.frames.oldest(), 0, 0, now};
+    if (stuck.losses == 0) stuck.since = now;
+    if (number < stuck.mark) return;
+    stuck.mark = path.sent.next_number();
+    ++stuck.losses;
 }
 
 void DatagramDevice::length_changed(Path& path) {

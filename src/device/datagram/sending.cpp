@@ -317,6 +317,18 @@ void DatagramDevice::stage_length_probe(Path& path, Time now) {
 }
 
 /// RFC 9002, 6.2.4: asks, and has the oldest frames emitted again. Nothing counts as lost by it.
+/// The oldest packet in flight with a frame that was not sent since; next_number(): none has.
+std::uint64_t DatagramDevice::oldest_with_frames(Path& path) {
+    for (std::uint64_t number = path.sent.oldest_in_flight(); number < path.sent.next_number();
+         ++number) {
+        const SentPacket& packet = path.sent.packet(number);
+        if (packet.state != SentState::in_flight) continue;
+        for (std::uint32_t n = 0; n < packet.frames; ++n)
+            if (path.frames.is_in(path.sent.frame(packet, n), number)) return number;
+    }
+    return path.sent.next_number();
+}
+
 void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     ++path.timeouts;
     ++path.counts.probe_timeouts;
@@ -327,21 +339,17 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
         ++path.long_timeouts >= long_timeouts_max)
         fall_back(path, 0);
-    // The oldest packet that has a frame which was not sent since.
-    bool told = false;
-    bool must_be_cut = false;  // then alone: a short queue would take the ping, and not it
-    for (std::uint64_t number = path.sent.oldest_in_flight();
-         number < path.sent.next_number() && !told; ++number) {
-        const SentPacket& packet = path.sent.packet(number);
-        if (packet.state != SentState::in_flight) continue;
-        for (std::uint32_t n = 0; n < packet.frames; ++n) {
-            if (!path.frames.lost(path.sent.frame(packet, n), number)) continue;
+    const std::uint64_t number = oldest_with_frames(path);
+    // What the way has to cut leaves alone: a short queue would take the ping, and not it. A ping
+    // in turn with it tells that others do arrive.
+    const bool must_be_cut =
+        number != path.sent.next_number() && path.sent.packet(number).length > path.datagram_max();
+    if (!must_be_cut || path.timeouts % 2 == 0) stage_ping(path, 0, now);
+    if (number == path.sent.next_number() || (must_be_cut && path.timeouts % 2 == 0)) return;
+    const SentPacket& packet = path.sent.packet(number);
+    for (std::uint32_t n = 0; n < packet.frames; ++n)
+        if (path.frames.lost(path.sent.frame(packet, n), number))
             report(path, path.sent.frame(packet, n), true);
-            told = true;
-            must_be_cut = packet.length > path.datagram_max();
-        }
-    }
-    if (!must_be_cut) stage_ping(path, 0, now);
 }
 
 // To the port -------------------------------------------------------------------------------------
