@@ -27,13 +27,6 @@ void become(const std::string& user) {
     setenv("XDG_RUNTIME_DIR", (std::string(getenv("XDG_RUNTIME_DIR")) + "/" + user).c_str(), 1);
 }
 
-VIP_RETURN wait_for_connection(Nic& nic, const std::string& discriminator, VIP_ULONG timeout_ms,
-                               VIP_CONN_HANDLE* connection) {
-    Address local = nic.address(discriminator), remote;
-    VIP_VI_ATTRIBUTES theirs{};
-    return VipConnectWait(nic.handle(), local.get(), timeout_ms, remote.get(), &theirs, connection);
-}
-
 /// Arguments: network, user, discriminator. Accepts one connection and takes one message each time
 /// it is told to; the rival may have been faster.
 void be_listener(Parent& parent) {
@@ -46,7 +39,7 @@ void be_listener(Parent& parent) {
         VIP_CONN_HANDLE connection = nullptr;
         VIP_RETURN code = VIP_ERROR_RESOURCE;
         while (code == VIP_ERROR_RESOURCE)
-            code = wait_for_connection(nic, parent.argument(2), watchdog_ms, &connection);
+            code = nic.wait_request(parent.argument(2), watchdog_ms, &connection);
         must(code, "VipConnectWait");
         OK(VipConnectAccept(connection, end.vi()));
         const auto outcome = end.wait_received(watchdog_ms);
@@ -63,7 +56,7 @@ void be_rival(Parent& parent) {
     Nic nic(nic_name);
     VIP_CONN_HANDLE connection = nullptr;
     VIP_RETURN code = VIP_TIMEOUT;
-    while (code == VIP_TIMEOUT) code = wait_for_connection(nic, parent.argument(2), 1, &connection);
+    while (code == VIP_TIMEOUT) code = nic.wait_request(parent.argument(2), 1, &connection);
     parent.say(name_of(code));
 }
 const Role rival_role("users rival", be_rival);

@@ -58,6 +58,14 @@ Address Nic::remote(const std::string& discriminator) const {
     return remote_host_.empty() ? address(discriminator) : remote_host_.with(discriminator);
 }
 
+VIP_RETURN Nic::wait_request(const std::string& discriminator, VIP_ULONG timeout_ms,
+                             VIP_CONN_HANDLE* connection) const {
+    Address local = address(discriminator);
+    Address remote;
+    VIP_VI_ATTRIBUTES theirs{};
+    return VipConnectWait(handle_, local.get(), timeout_ms, remote.get(), &theirs, connection);
+}
+
 void Nic::note(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     Nic& self = *static_cast<Nic*>(context);
     std::lock_guard guard(self.mutex_);
@@ -245,13 +253,8 @@ void End::connect(const std::string& discriminator, Where where) {
 }
 
 VIP_CONN_HANDLE End::wait_request(const std::string& discriminator, Where where) {
-    Address local = nic_.address(discriminator);
-    Address remote;
-    VIP_VI_ATTRIBUTES theirs{};
     VIP_CONN_HANDLE connection = nullptr;
-    must(
-        VipConnectWait(nic_.handle(), local.get(), watchdog_ms, remote.get(), &theirs, &connection),
-        "VipConnectWait", where);
+    must(nic_.wait_request(discriminator, watchdog_ms, &connection), "VipConnectWait", where);
     return connection;
 }
 

@@ -46,6 +46,9 @@ public:
     /// Requests go to that host from now on; otherwise to our own.
     void turn_to(std::string host, Where where = Where::current());
     Address remote(const std::string& discriminator) const;
+    /// VipConnectWait; `connection` is set if it succeeds.
+    VIP_RETURN wait_request(const std::string& discriminator, VIP_ULONG timeout_ms,
+                            VIP_CONN_HANDLE* connection) const;
 
     /// Waits until the handler was told of `code` about `vi`; fails when the watchdog bites.
     void wait_error(VIP_VI_HANDLE vi, VIP_ERROR_CODE code, Where where = Where::current());
