@@ -168,6 +168,7 @@ plot {", ".join(plots)}
 
 def main():
     options = arguments()
+    os.makedirs(options.out, exist_ok=True)  # before rounds are measured for nothing
     table = os.path.join(options.out, "mpi.txt")
     found = read(table) if options.add else collections.defaultdict(
         lambda: collections.defaultdict(list))
