@@ -109,6 +109,26 @@ TEST_F(Lengths, a_black_hole_is_noticed) {
     EXPECT_EQ(a.payload_max[a.path], a.device->statistics(a.path).datagram_max - 72);
 }
 
+TEST_F(Lengths, a_short_message_in_a_long_packet_takes_the_acknowledgement_along) {
+    carried = 65507;
+    begin(65507);
+    stream(300);
+    ASSERT_EQ(a.device->statistics(a.path).datagram_max, 65507U);
+    a.on_message = [&](const std::string&) { a.send("answer"); };
+    const auto talk_across = [&] {
+        for (int n = 0; n < 10; ++n) {
+            b.send("question");
+            run(microseconds(5));
+            a.send("under way when that comes");
+            run(microseconds(100));
+        }
+        return a.device->statistics(a.path).acks_alone;
+    };
+    const std::uint64_t before = talk_across();  // b finds its length
+    EXPECT_EQ(talk_across(), before);
+    a.on_message = nullptr;
+}
+
 /// What was cut for longer packets leaves so that the way may cut it.
 struct Narrower : Lengths {
     std::function<bool(const Datagram&)> drops_pieces = [](const Datagram&) { return false; };

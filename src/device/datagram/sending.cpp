@@ -159,6 +159,9 @@ void DatagramDevice::transmit(PathId id) {
         if (count > whole) break;
         whole -= count;
     }
+    // Long packets are bursts of their own, but not what is still being filled.
+    if (n == staging_.end() && staging_.is_filling(held_bytes_max)) --n;
+    if (n == staging_.begin()) return;
     send_before(n, port_->now());
     burst_left_ = true;
 }
