@@ -142,8 +142,7 @@ void Engine::complete_faulty_receives(Vi& vi) {
         complete(vi, vi.receive, fault | queue::status::operation_receive);
         failed = true;
     }
-    if (failed && vi.reliable() && vi.state_now() == ViState::connected)
-        fail(vi, wire::FrameKind::disconnect, 0, 0);
+    if (failed && vi.reliable() && vi.state_now() == ViState::connected) break_off(vi);
 }
 
 void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code) {
@@ -151,6 +150,9 @@ void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint
     leave(vi, ViState::error);
     flush(vi);
 }
+
+/// As fail(): for a reason that is none of the peer's.
+void Engine::break_off(Vi& vi) { fail(vi, wire::FrameKind::disconnect, vi.expected_message, 0); }
 
 void Engine::lose(Vi& vi) {
     leave(vi, ViState::error);

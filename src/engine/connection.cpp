@@ -405,7 +405,7 @@ void Engine::disconnect(Vi& vi) {
     const ViState state = vi.state_now();
     const PathId path = vi.path;
     if (state == ViState::connected)
-        notify_peer(path, wire::FrameKind::disconnect, vi.remote_number);
+        notify_peer(path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
     if (state == ViState::connect_pending && path != no_path)
         notify_peer(path, wire::FrameKind::withdraw, 0, vi.number());
     leave(vi, ViState::idle);
@@ -423,6 +423,12 @@ FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
     Vi* vi = connected_vi(path.id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
     if (vi->answer_refused) report(*vi, ErrorCode::rdma_read_protection);
+    // What the peer had is done, though its acknowledgement was lost or overtaken (VIPL 4.18).
+    if (vi->reliable() &&
+        header.message - vi->acked_message <= vi->next_message - vi->acked_message) {
+        mark_acknowledged(*vi, header.message);
+        drain_sends(*vi);
+    }
     lose(*vi);
     return FrameVerdict::taken;
 }

@@ -491,6 +491,7 @@ private:
     void complete_faulty_receives(Vi& vi);
     /// Ends a connection for a fault found here; the peer hears `kind` with `message` and `code`.
     void fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code);
+    void break_off(Vi& vi);
     void lose(Vi& vi);
 
     // outbound.cpp

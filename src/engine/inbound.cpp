@@ -451,7 +451,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     if (first) vi.read_scatter.begin(at, 1);
     if (!reach(vi.read_scatter, length)) {
         entry.status = queue::status::protection_error | queue::status::done;
-        fail(vi, wire::FrameKind::disconnect, 0, 0);
+        break_off(vi);
         return FrameVerdict::taken;
     }
     vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {

@@ -243,7 +243,7 @@ void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
     vi.send.work.current().cell().status = fault | queue::status::done;
     vi.send.work.start_next();
     drain_sends(vi);
-    if (vi.reliable() || begun) fail(vi, wire::FrameKind::disconnect, 0, 0);
+    if (vi.reliable() || begun) break_off(vi);
 }
 
 void Engine::emit(PathId id, const FrameRoom& room) {
@@ -454,8 +454,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
         return break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
     // A read may be refused after later messages were acknowledged.
-    if (vi.attributes.reliability == Reliability::reception &&
-        static_cast<std::int32_t>(header.message - vi.acked_message) > 0)
+    if (static_cast<std::int32_t>(header.message - vi.acked_message) > 0)
         mark_acknowledged(vi, header.message);
     drain_sends(vi);
     const std::uint32_t bits =
@@ -486,7 +485,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     }
     // Who refused an answer that was lost does not know whether we had it (recovery.cpp).
     if (path_at(vi.path).retransmits)
-        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number);
+        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
     lose(vi);
     return FrameVerdict::taken;
 }

@@ -163,7 +163,7 @@ bool Engine::can_repeat(const FrameRecord& record) {
                reach(record.handle, record.address, record.payload_length)) {
         return true;
     }
-    fail(*vi, wire::FrameKind::disconnect, 0, 0);
+    break_off(*vi);
     return false;
 }
 

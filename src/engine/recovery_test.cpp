@@ -94,6 +94,53 @@ TEST(Recovery, Vipl_4_25_reception_waits_for_the_remote_engine) {
     EXPECT_EQ(status_of(send), send_done);
 }
 
+TEST(Recovery, what_the_peer_had_when_it_left_is_done_though_nothing_acknowledges_it) {
+    for (const Reliability level : {Reliability::delivery, Reliability::reception}) {
+        Lossy net(level);
+        net.server.receive(0, 100);
+        net.server.receive(0, 100);
+        queue::Descriptor& had = net.client.send(0, 10);
+        queue::Descriptor& half = net.client.send(0, 100);
+        const auto frames = net.emit_all();
+        ASSERT_EQ(frames.size(), 3U);
+        net.arrive(frames[0]);
+        net.arrive(frames[1]);
+        net.pair.b.engine.disconnect(net.server.vi());
+        net.pair.carry();
+        EXPECT_EQ(net.client.vi().state_now(), ViState::error);
+        EXPECT_EQ(status_of(had), send_done);
+        EXPECT_EQ(status_of(half), send_flushed);
+    }
+}
+
+TEST(Recovery, what_the_peer_had_before_it_refused_is_done_though_nothing_acknowledges_it) {
+    for (const Reliability level : {Reliability::delivery, Reliability::reception}) {
+        Lossy net(level);
+        net.server.receive(0, 100);
+        queue::Descriptor& had = net.client.send(0, 10);
+        queue::Descriptor& refused = net.client.send(0, 10);
+        for (const Carried& frame : net.emit_all()) net.arrive(frame);
+        net.pair.carry();
+        EXPECT_EQ(status_of(had), send_done);
+        EXPECT_EQ(status_of(refused), send_done | queue::status::remote_descriptor_error);
+    }
+}
+
+TEST(Recovery, a_peer_that_leaves_with_more_than_it_was_sent_has_nothing_of_it) {
+    for (const std::uint32_t claim : {2U, 0x80000000U, ~0U}) {
+        Lossy net(Reliability::delivery);
+        queue::Descriptor& send = net.client.send(0, 10);
+        net.emit_all();
+        wire::Header header;
+        header.kind = wire::FrameKind::disconnect;
+        header.vi = net.client.vi().number();
+        header.message = claim;
+        net.pair.a.take(header);
+        EXPECT_EQ(net.client.vi().state_now(), ViState::error);
+        EXPECT_EQ(status_of(send), send_flushed);
+    }
+}
+
 TEST(Recovery, Vipl_4_25_unreliable_frames_have_no_number_and_are_done_when_sent) {
     Lossy net(Reliability::unreliable);
     const std::uint32_t before = net.pair.a.frames;

@@ -23,7 +23,7 @@ enum class FrameKind : std::uint8_t {
     accept,          ///< payload: ConnectMessage
     refuse,          ///< code: RefuseCode; payload: private data
     withdraw,        ///< the requester gave up; payload: none, vi 0, message: requester's VI
-    disconnect,      ///< the sender's VI has left the connection
+    disconnect,      ///< the sender's VI has left the connection; message: the first that it lacks
     send,            ///< part of a message for the receive queue
     rdma_write,      ///< part of a message for remote memory
     read_request,    ///< asks for remote memory
