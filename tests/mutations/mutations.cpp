@@ -84,7 +84,7 @@ constexpr Broken table[] = {
     {engine::Mutation::enter_completion_twice, 10, "state"},
     {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless},
     {engine::Mutation::skip_reply_check, 60, "bytes", Worlds::lossless},
-    {engine::Mutation::repeat_what_is_gone, 200, "bytes"},
+    {engine::Mutation::repeat_what_is_gone, 400, "bytes"},
     {engine::Mutation::take_broken_message, 40, "state"},
 };
 
