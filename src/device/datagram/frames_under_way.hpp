@@ -43,8 +43,9 @@ public:
     }
     /// `packet` was the last to carry it and nobody was told that it was lost.
     bool is_in(std::uint32_t number, std::uint64_t packet) const {
+        if (!under_way(number)) return false;
         const Frame& frame = frames_[slot(number)];
-        return under_way(number) && frame.packet == packet && !frame.told;
+        return frame.packet == packet && !frame.told;
     }
     /// True the first time, if it is in that packet.
     bool lost(std::uint32_t number, std::uint64_t packet) {

@@ -438,7 +438,7 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
 /// others: the way dropped it, or a piece of it.
 void DatagramDevice::note_loss_of_oldest(Path& path, std::uint64_t number, Time now) {
     Path::Stuck& stuck = path.stuck;
-    if (stuck.frame != path.frames.oldest()) stuck = {path.frames.oldest(), 0, 0, now};
+    if (stuck.frame != path.frames.oldest()) stuck = {path.frames.oldest()};
     if (stuck.losses == 0) stuck.since = now;
     if (number < stuck.mark) return;
     stuck.mark = path.sent.next_number();

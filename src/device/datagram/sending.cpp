@@ -345,10 +345,11 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     const std::uint64_t number = oldest_with_frames(path);
     // What the way has to cut leaves alone: a short queue would take the ping, and not it. A ping
     // in turn with it tells that others do arrive.
-    const bool must_be_cut =
-        number != path.sent.next_number() && path.sent.packet(number).length > path.datagram_max();
-    if (!must_be_cut || path.timeouts % 2 == 0) stage_ping(path, 0, now);
-    if (number == path.sent.next_number() || (must_be_cut && path.timeouts % 2 == 0)) return;
+    const bool is_there = number != path.sent.next_number();
+    const bool must_be_cut = is_there && path.sent.packet(number).length > path.datagram_max();
+    const bool asks = !must_be_cut || path.timeouts % 2 == 0;
+    if (asks) stage_ping(path, 0, now);
+    if (!is_there || (must_be_cut && asks)) return;
     const SentPacket& packet = path.sent.packet(number);
     for (std::uint32_t n = 0; n < packet.frames; ++n)
         if (path.frames.lost(path.sent.frame(packet, n), number))
