@@ -283,18 +283,16 @@ int HostAgent::sleep_time(Time deadline) {
 }
 
 int HostAgent::settle() {
-    const int period = static_cast<int>(options_.period.ns / 1'000'000);
     if (has_leader_.load()) {
         // The leader serves the NIC; when it leaves, it finds us parked and kicks.
         state_.store(State::parked);
         if (has_leader_.load()) return -1;
     }
     state_.store(State::ticking);
-    const std::uint64_t polls = nic_.polls();
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
         (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || queues_watched_.load() != 0;
-    if (polls != std::exchange(polls_seen_, polls) && !followed) {
+    if (poll_watch_.look(nic_.polls(), now()) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) {
             nic_.take_turn();
@@ -302,7 +300,7 @@ int HostAgent::settle() {
             nic_.end_turn();
         }
         serve_deadlines();
-        return period;
+        return static_cast<int>(poll_watch_.period().ns / 1'000'000);
     }
     return take_over();
 }

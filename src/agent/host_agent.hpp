@@ -1,7 +1,7 @@
 // The agent on a real host. One per open NIC; two threads: progress and handlers.
 //
 // Progress (who takes turns while nobody asks, and how it sleeps):
-//   ticking  the program polls; the agent looks once a period whether it still does
+//   ticking  the program polls; the agent looks now and then whether it still does
 //   armed    the program stood still for a period: peers wake the agent, which takes the turns
 //   parked   a call of the program waits and sleeps in the agent's place (the leader)
 // The program's polls take the agent out of armed and parked; see docs/design/turn-and-wake-up.md.
@@ -21,6 +21,7 @@
 #include "agent/locked_memory.hpp"
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
+#include "agent/poll_watch.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
 #include "nic/nic.hpp"
@@ -30,7 +31,8 @@ namespace via::agent {
 struct HostAgentOptions {
     std::string name;                          ///< what was opened
     std::shared_ptr<const NameService> names;  ///< who answers questions for hosts
-    Duration period = milliseconds(1);         ///< of looking whether the program still polls
+    Duration period = milliseconds(1);         ///< of looking whether the program still polls,
+                                               ///< the first: see PollWatch
     NicLimits limits;
     NicOptions nic_options;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
@@ -165,7 +167,7 @@ private:
     int parked_epoll_ = -1;
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
-    std::uint64_t polls_seen_ = 0;
+    PollWatch poll_watch_{options_.period};
     bool busy_ = false;                ///< the progress thread just had work; its own
     bool left_behind_ = false;         ///< our own last turn left work; the progress thread's
     Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told

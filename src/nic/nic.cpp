@@ -155,9 +155,11 @@ void Nic::reap_from(std::size_t index) {
     return (frame.length + frame.payload_length) * frame.count;
 }
 
-/// Of the frames that a device has just lent.
-[[gnu::always_inline]] inline bool Nic::is_lone_message(std::size_t count) const {
-    return count == 1 && wire::is_whole_send(frames_[0].bytes, frames_[0].length);
+/// Of the frames that a device has just lent: somebody may answer them.
+[[gnu::always_inline]] inline bool Nic::are_messages(std::size_t count) const {
+    return count != 0 && std::all_of(frames_.begin(), frames_.begin() + count, [](const auto& of) {
+        return wire::is_of_message(of.bytes, of.length);
+    });
 }
 
 [[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
@@ -165,8 +167,8 @@ void Nic::reap_from(std::size_t index) {
     std::uint32_t bytes = 0;
     while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
         const std::size_t count = device.receive(frames_);
-        // First, or a peer that leaves overtakes it; but the answer to a lone message goes before.
-        if (retransmitting_[index] && device.may_have_reaped() && !is_lone_message(count))
+        // First, or a peer that leaves overtakes it; but the answer to a message goes before.
+        if (retransmitting_[index] && device.may_have_reaped() && !are_messages(count))
             reap_from(index);
         if (count == 0) return;
         const std::uint32_t taken = take_frames(device, index, count, bytes);

@@ -297,7 +297,7 @@ private:
     std::uint32_t take_frame(device::Device& device, std::size_t index, const device::Frame& frame);
     std::uint32_t take_frames(device::Device& device, std::size_t index, std::size_t count,
                               std::uint32_t& turn_bytes);
-    bool is_lone_message(std::size_t count) const;
+    bool are_messages(std::size_t count) const;
     void receive_from(device::Device& device, std::size_t index, Turn& turn);
     void turn_rarely(Time now, Turn& turn);
     void send_on_all(Turn& turn);

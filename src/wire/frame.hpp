@@ -116,6 +116,13 @@ inline bool is_whole_send(const std::byte* bytes, std::size_t length) {
     return length >= header_length_base && get<std::uint32_t>(bytes) == whole_send_word;
 }
 
+/// A frame of a message, whole or in part.
+inline bool is_of_message(const std::byte* bytes, std::size_t length) {
+    if (length < header_length_base) return false;
+    const auto kind = static_cast<FrameKind>(bytes[0]);
+    return kind == FrameKind::send || kind == FrameKind::rdma_write;
+}
+
 /// A frame of a message behind which more frames of it come.
 inline bool goes_on(const std::byte* bytes, std::size_t length) {
     if (length < header_length_base) return false;

@@ -100,15 +100,15 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
 /// a burst.
 void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length,
                               FrameSlot& slot) {
-    settles_ack_of(path);
     const std::uint32_t length = packet.length;
     if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
         path.probe_credit != 0 || mutating())
         return;
     // What takes more than one call begins with two thirds of one: the peer works on them while we
     // fill the rest. Not further on, even if it has got all so far: then it waits for us.
-    const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
     const std::uint64_t all = std::uint64_t{slot.wanted} * length;
+    if (all > burst_bytes / 2) settles_ack_of(path);
+    const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
     path.divided = begins && all > burst_bytes;
     const auto burst = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(burst_bytes, path.divided ? all / 3 * 2 : burst_bytes));
@@ -118,6 +118,8 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
         std::min({std::uint64_t{slot.wanted - 1}, std::uint64_t{left},
                   std::uint64_t{path.frames.room()}, std::uint64_t{staging_.run_max(length) - 1}});
     std::uint64_t more = std::min(wanted, path.packets_allowed(length));
+    if (more < wanted && settles_ack_of(path))
+        more = std::min(wanted, path.packets_allowed(length));
     if (more < wanted && path.pacer.packets_allowed(path.staged_bytes, length) == more) {
         path.pacer.refill(port_->now());  // what is left of the last burst says nothing
         more = std::min(wanted, path.packets_allowed(length));

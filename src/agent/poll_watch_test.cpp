@@ -1,0 +1,85 @@
+#include "agent/poll_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace via::agent {
+namespace {
+
+/// A program that polls so often in each millisecond, and the agent's looks at it.
+struct Program {
+    PollWatch watch{milliseconds(1)};
+    std::uint64_t polls = 0;
+    Time now{};
+
+    bool look_after(Duration time, std::uint64_t polls_per_ms) {
+        now = now + time;
+        polls += polls_per_ms * static_cast<std::uint64_t>(time.ns) / 1'000'000;
+        return watch.look(polls, now);
+    }
+    /// At the end of the period.
+    bool look(std::uint64_t polls_per_ms) { return look_after(watch.period(), polls_per_ms); }
+};
+
+TEST(PollWatch, who_stands_still_is_looked_after_in_the_least_period) {
+    Program program;
+    for (int n = 0; n < 5; ++n) {
+        EXPECT_FALSE(program.look(0));
+        EXPECT_EQ(program.watch.period(), milliseconds(1));
+    }
+}
+
+TEST(PollWatch, the_longer_a_program_polls_the_less_often_it_is_looked_at) {
+    Program program;
+    std::vector<std::int64_t> periods;
+    for (int n = 0; n < 5; ++n) {
+        periods.push_back(program.watch.period().ns / 1'000'000);
+        EXPECT_TRUE(program.look(1000));
+    }
+    EXPECT_EQ(periods, (std::vector<std::int64_t>{1, 1, 2, 4, 4}));
+}
+
+TEST(PollWatch, the_period_of_who_stood_still_begins_anew) {
+    Program program;
+    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    EXPECT_FALSE(program.look(0));
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
+    EXPECT_TRUE(program.look_after(seconds(1), 1));  // woken up by its first poll
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
+    EXPECT_TRUE(program.look(10));  // what was seen before that pause counts no more
+    EXPECT_EQ(program.watch.period(), milliseconds(2));
+}
+
+TEST(PollWatch, who_polls_half_as_often_as_before_is_looked_at_as_at_first) {
+    Program program;
+    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    EXPECT_TRUE(program.look(501));
+    EXPECT_EQ(program.watch.period(), milliseconds(4));
+    EXPECT_TRUE(program.look(250));
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
+    EXPECT_TRUE(program.look(250));
+    EXPECT_EQ(program.watch.period(), milliseconds(2));
+}
+
+/// As one that stopped right after a look.
+TEST(PollWatch, who_stops_early_in_a_long_period_is_found_a_least_period_after_it) {
+    Program program;
+    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    EXPECT_TRUE(program.look(1));
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
+    EXPECT_FALSE(program.look(0));
+}
+
+TEST(PollWatch, a_look_before_the_period_is_over_says_nothing_about_it) {
+    Program program;
+    for (int n = 0; n < 2; ++n) EXPECT_TRUE(program.look(1000));
+    EXPECT_EQ(program.watch.period(), milliseconds(2));
+    EXPECT_TRUE(program.look_after(microseconds(100), 1000));
+    EXPECT_EQ(program.watch.period(), milliseconds(2));
+    EXPECT_FALSE(program.look_after(microseconds(100), 0));  // it may stand still, though
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
+}
+
+}  // namespace
+}  // namespace via::agent
