@@ -158,8 +158,8 @@ void Nic::reap_from(std::size_t index) {
 /// Of the frames that a device has just lent: somebody may answer them.
 [[gnu::always_inline]] inline bool Nic::are_messages(std::size_t count) const {
     return count != 0 && std::all_of(frames_.begin(), frames_.begin() + count, [](const auto& of) {
-        return wire::is_of_message(of.bytes, of.length);
-    });
+               return wire::is_of_message(of.bytes, of.length);
+           });
 }
 
 [[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
