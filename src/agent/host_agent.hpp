@@ -83,11 +83,14 @@ private:
 
     /// One waiting call; lives on its stack.
     struct Waiter : ListLink {
+        explicit Waiter(Duration period) : poll_watch(period) {}
+
         Condition condition;
         Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
         int looks = 0;  ///< as leader: 0 before the first sleep, 1 after it, 2 devices were served
         bool stands_by = false;  ///< as leader: the program polls, which serves the NIC
-        int still_periods = 0;   ///< while it stands by, in which the program did not
+        PollWatch poll_watch;    ///< while it stands by
+        int still_periods = 0;   ///< then, in which the program did not
     };
 
     HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> statistics);

@@ -252,8 +252,10 @@ void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     }
     const Time begin = now();
     const std::uint64_t polls = program_polls();
-    sleep_on_own(waiter.word, earlier(deadline, begin + options_.period));
-    if (static_cast<std::int64_t>(program_polls() - polls) >= steady_polls_min) {
+    sleep_on_own(waiter.word, earlier(deadline, begin + waiter.poll_watch.period()));
+    const std::uint64_t polls_now = program_polls();
+    waiter.poll_watch.look(polls_now, now());
+    if (static_cast<std::int64_t>(polls_now - polls) >= steady_polls_min) {
         waiter.still_periods = 0;
         return;
     }
@@ -328,7 +330,7 @@ bool HostAgent::poll_for(const Condition& condition) {
 bool HostAgent::wait(const Condition& condition, Time deadline) {
     while (leaving_.load()) pause();
     if (poll_for(condition)) return true;
-    Waiter waiter;
+    Waiter waiter(options_.period);
     waiter.condition = condition;
     enlist(waiter);
     bool result = false;

@@ -54,8 +54,9 @@ void Receiver::release() {
     in_hand_.clear();
 }
 
-/// Makes slots ready; returns how many there are buffers for.
-unsigned Receiver::prepare(unsigned count) {
+/// Makes slots ready; returns how many there are buffers for. `from`: whom all comes from, so that
+/// the kernel is not asked.
+unsigned Receiver::prepare(unsigned count, const HostAddress* from) {
     while (prepared_count_ < count) {
         const std::uint32_t buffer = buffers_.take();
         if (buffer == Buffers::none) break;
@@ -63,22 +64,27 @@ unsigned Receiver::prepare(unsigned count) {
         renew(prepared_count_);
         prepared_[prepared_count_++] = buffer;
     }
-    return std::min(count, prepared_count_);
+    count = std::min(count, prepared_count_);
+    for (unsigned index = 0; index < count; ++index) {
+        msghdr& header = headers_[index].msg_hdr;
+        header.msg_name = from == nullptr ? &slots_[index].from.any : nullptr;
+        header.msg_namelen = from == nullptr ? sizeof slots_[index].from.ipv6 : 0;
+    }
+    return count;
 }
 
 /// The kernel writes to a header only with what it received.
 void Receiver::renew(unsigned index) {
     Slot& slot = slots_[index];
     msghdr& header = headers_[index].msg_hdr;
-    header.msg_name = &slot.from.any;
-    header.msg_namelen = sizeof slot.from.ipv6;
     header.msg_iov = &slot.bytes;
     header.msg_iovlen = 1;
     header.msg_control = slot.control.data();
     header.msg_controllen = slot.control.size();
 }
 
-void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
+void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port,
+                      const HostAddress* from) {
     Message& message = messages_[index];
     message.buffer = prepared_[index];
     message.length = length;
@@ -86,16 +92,16 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port) {
     message.segment = segment_of(headers_[index].msg_hdr);
     if (message.segment == 0) message.segment = length;
     message.is_host_port = is_host_port;
-    message.from = nullptr;
+    message.from = from;
 }
 
 /// As read(), of a socket where nothing is joined. A lone datagram is the one that somebody
 /// waits for.
 int Receiver::read_lone(int socket, Habit& habit) {
-    if (prepared_count_ == 0 && prepare(1) == 0) return 0;
+    if (prepared_count_ == 0 && prepare(1, habit.sender()) == 0) return 0;
     const unsigned index = prepared_count_ - 1;
     Slot& slot = slots_[index];
-    const bool asks = habit.only_from == nullptr;
+    const bool asks = habit.sender() == nullptr;
     socklen_t address_length = sizeof slot.from.ipv6;
     const ssize_t length =
         system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
@@ -103,14 +109,16 @@ int Receiver::read_lone(int socket, Habit& habit) {
     if (length < 0) {
         habit.came_before = habit.more_expected = false;
         habit.several = 0;
-        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : errno;
+        const bool empty = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (empty) habit.was_emptied = habit.only_from != nullptr;
+        return empty || errno == EINTR ? 0 : errno;
     }
     Message& message = messages_[index];
     message.buffer = prepared_[index];
     message.length = message.segment = static_cast<std::uint32_t>(length);
     message.taken = 0;
     message.is_host_port = false;
-    message.from = habit.only_from;
+    message.from = habit.sender();
     prepared_count_ = first_ = index;
     last_ = index + 1;
     habit.more_expected = message.length <= small_bytes;
@@ -135,7 +143,9 @@ void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint
     const bool came_before = std::exchange(habit.came_before, count != 0);
     if (count == 0) {
         habit.several = 0;
-        if (empty && habit.joining == Joining::ending) habit.joining = Joining::off;
+        if (!empty) return;
+        habit.was_emptied = habit.only_from != nullptr;
+        if (habit.joining == Joining::ending) habit.joining = Joining::off;
         return;
     }
     if (!came_before && count == 1 && length <= lone_bytes) {
@@ -154,7 +164,8 @@ void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint
 int Receiver::read(int socket, Habit* habit) {
     if (habit != nullptr && habit->joining == Joining::off) return read_lone(socket, *habit);
     // Behind one there may be more.
-    const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1);
+    const HostAddress* const from = habit != nullptr ? habit->sender() : nullptr;
+    const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1, from);
     if (wanted == 0) return 0;
     const unsigned count = read_messages(socket, wanted);
     const int error = count == 0 ? errno : 0;
@@ -166,7 +177,7 @@ int Receiver::read(int socket, Habit* habit) {
     }
     if (count == 0) return empty || error == EINTR ? 0 : error;
     first_ = last_ = 0;
-    for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, habit == nullptr);
+    for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, habit == nullptr, from);
     last_ = count;
     // Those not used go back, or the next datagrams would come to memory that was not touched for
     // long, or never.

@@ -32,9 +32,13 @@ public:
         bool more_expected = false;  ///< behind one
         unsigned lone = 0;           ///< looks in a row that found one small datagram
         unsigned several = 0;        ///< looks in a row that found more than that
-        /// Whom all comes from that is not joined, so that nobody asks the kernel each time, which
-        /// takes as long as a good part of the rest; nullptr: anybody.
+        /// Whom all comes from by now, so that nobody asks the kernel each time, which takes as
+        /// long as a good part of the rest; nullptr: anybody.
         const HostAddress* only_from = nullptr;
+        /// Since that is so the socket was found empty: what others sent before is none of it.
+        bool was_emptied = false;
+
+        const HostAddress* sender() const { return was_emptied ? only_from : nullptr; }
     };
 
     /// What came with earlier messages and was not taken yet.
@@ -75,12 +79,12 @@ private:
         alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
     };
 
-    unsigned prepare(unsigned count);
+    unsigned prepare(unsigned count, const HostAddress* from);
     void renew(unsigned index);
     int read_lone(int socket, Habit& habit);
     unsigned read_messages(int socket, unsigned wanted);
     void judge_joining(int socket, Habit& habit, unsigned count, std::uint32_t length, bool empty);
-    void accept(unsigned index, std::uint32_t length, bool is_host_port);
+    void accept(unsigned index, std::uint32_t length, bool is_host_port, const HostAddress* from);
 
     System& system_;
     Buffers buffers_;

@@ -21,6 +21,12 @@ public:
         ++(address == nullptr ? unasked : asked);
         return System::recvfrom(fd, buffer, length, address, address_length);
     }
+    ssize_t recvmsg(int fd, msghdr* message, int flags) override {
+        const bool asks = message->msg_name != nullptr;  // before the kernel writes to it
+        const ssize_t length = System::recvmsg(fd, message, flags);
+        if (length >= 0) ++(asks ? asked : unasked);
+        return length;
+    }
     int sendmmsg(int fd, mmsghdr* messages, unsigned count) override {
         ++(messages[0].msg_hdr.msg_name == nullptr ? unnamed : named);
         return System::sendmmsg(fd, messages, count);
@@ -144,6 +150,20 @@ TEST_F(UdpConnected, BurstsGoAndComeJoined) {
     EXPECT_EQ(texts(), parts);
 }
 
+TEST_F(UdpConnected, OfBurstsNobodyAsksFromWhom) {
+    connect();
+    const std::vector<std::string> parts(40, text(1400, 1));
+    std::vector<datagram::Outgoing> burst;
+    for (const std::string& one : parts) burst.push_back(outgoing(a->data_address(), one));
+    calls.asked = calls.unasked = 0;
+    EXPECT_EQ(b->send(burst), 40U);
+    ASSERT_TRUE(a.hear(40));
+    EXPECT_EQ(texts(), parts);
+    for (const auto& one : a.came) EXPECT_EQ(one.from, b->data_address());
+    EXPECT_EQ(calls.asked, 0);
+    EXPECT_GT(calls.unasked, 0);
+}
+
 TEST_F(UdpConnected, ABurstToSeveralIsSentByBothSockets) {
     connect();
     std::vector<datagram::Outgoing> burst;
@@ -230,7 +250,10 @@ TEST_F(UdpConnected, WhoGetsAQuarterOfAllChangesNothing) {
     }
 }
 
-TEST_F(UdpConnected, WhatOthersSendWhileItIsMadeIsTheirs) {
+/// What is read at once, and what still lies there when nothing can be on its way any more.
+class UdpConnecting : public UdpConnected, public testing::WithParamInterface<Duration> {};
+
+TEST_P(UdpConnecting, WhatOthersSendWhileItIsMadeIsTheirs) {
     System& system = System::real();
     std::vector<Descriptor> senders;
     std::vector<HostAddress> from;
@@ -250,8 +273,9 @@ TEST_F(UdpConnected, WhatOthersSendWhileItIsMadeIsTheirs) {
         calls.before_connect = {};
     };
     send_many(b);
+    while (!a->is_connected()) look();
+    calls.present = calls.present + GetParam();
     ASSERT_TRUE(a.hear(64));
-    EXPECT_TRUE(a->is_connected());
     ASSERT_EQ(a.came.size(), 64U);
     for (const auto& one : a.came) {
         int n = 0;
@@ -260,6 +284,8 @@ TEST_F(UdpConnected, WhatOthersSendWhileItIsMadeIsTheirs) {
         EXPECT_EQ(one.from, from[static_cast<std::size_t>(n)]) << n;
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(After, UdpConnecting, testing::Values(Duration{}, milliseconds(1)));
 
 /// An unreliable VI takes what comes late for lost.
 TEST_F(UdpConnected, WhatTheBusyPeerSendsWhileItIsMadeOrGoesComesInOrder) {

@@ -96,7 +96,7 @@ void UdpPort::look() {
         if (find(data_, &data_habit_)) return;
         if (system_.now() >= data_first_until_) {
             data_looks_first_ = 0;
-            // What others sent before it was connected was read by the time that nothing is joined.
+            // What others sent before it was connected is read by the time that it is empty.
             connected_habit_.only_from = &connected_to_;
         }
     }
