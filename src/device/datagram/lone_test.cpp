@@ -70,6 +70,28 @@ TEST_F(Lone, an_answer_has_the_room_that_its_question_brought) {
     EXPECT_EQ(a.waiting(), 0U);
 }
 
+/// Its first packet had room before.
+TEST_F(Lone, a_burst_that_answers_has_the_room_that_its_question_brought) {
+    constexpr std::uint32_t each = 1300;
+    b.port().room = 1 << 20;  // it need not acknowledge a part of it at once
+    b.send("the first");
+    run(milliseconds(1));
+    ASSERT_EQ(a.send_run(std::string(40 * each, 'x'), each), 40U);
+    a.device->transmit(a.path);
+    a.device->notify();
+    pass_to(b);
+    b.send("question");
+    network.now = network.next_arrival();
+    ASSERT_LT(a.device->statistics(a.path).window, (40 + 20) * each);
+    a.device->arm(Sleep::awake);
+    ASSERT_TRUE(take_lone(a));
+    EXPECT_GT(a.device->statistics(a.path).in_flight, 0U) << "nothing was heard yet";
+    EXPECT_EQ(a.send_run(std::string(20 * each, 'y'), each), 20U);
+    a.device->transmit(a.path);
+    a.device->notify();
+    run(milliseconds(1));
+}
+
 TEST_F(Lone, the_round_trip_is_that_of_the_packet_whenever_it_is_counted) {
     const Duration before = a.device->statistics(a.path).round_trip;
     network.delay = microseconds(700);
