@@ -13,7 +13,7 @@ namespace via::agent {
 /// program that polls, and a message that comes meanwhile waits. So each period is twice as long as
 /// the one before, up to `longest`: a program that stands still is so found after no longer than it
 /// had polled. Who polls half as often as before may have begun to do something else, and is looked
-/// after as at first.
+/// after as at first; so is who waits in calls, which sleep on what would wake us, too.
 class PollWatch {
 public:
     /// A peer that lacks an acknowledgement for longer has its third timeout, after which it
@@ -25,11 +25,13 @@ public:
 
     Duration period() const { return period_; }
 
-    /// `polls`: of the program, so far. False: none since the last look.
-    bool look(std::uint64_t polls, Time now) {
+    /// `polls`: so far, and how many of them are of calls that wait. False: none since the last
+    /// look.
+    bool look(std::uint64_t polls, std::uint64_t of_waits, Time now) {
         const bool stood_still = std::exchange(stands_still_, polls == seen_);
+        const bool waited = std::exchange(of_waits_seen_, of_waits) != of_waits;
         seen_ = polls;
-        if (stands_still_ || stood_still) {  // it began to poll some time since then
+        if (stands_still_ || stood_still || waited) {  // it began to poll some time since then
             period_ = least_;
             before_ = {};
             begin(polls, now);
@@ -61,8 +63,9 @@ private:
 
     const Duration least_;
     Duration period_;
-    bool stands_still_ = true;      ///< at the last look
-    std::uint64_t seen_ = 0;        ///< polls then
+    bool stands_still_ = true;  ///< at the last look
+    std::uint64_t seen_ = 0;    ///< polls then
+    std::uint64_t of_waits_seen_ = 0;
     Span before_;                   ///< the last whole period
     std::uint64_t polls_then_ = 0;  ///< at its end
     Time then_{};

@@ -11,12 +11,13 @@ namespace {
 struct Program {
     PollWatch watch{milliseconds(1)};
     std::uint64_t polls = 0;
+    std::uint64_t of_waits = 0;
     Time now{};
 
     bool look_after(Duration time, std::uint64_t polls_per_ms) {
         now = now + time;
         polls += polls_per_ms * static_cast<std::uint64_t>(time.ns) / 1'000'000;
-        return watch.look(polls, now);
+        return watch.look(polls, of_waits, now);
     }
     /// At the end of the period.
     bool look(std::uint64_t polls_per_ms) { return look_after(watch.period(), polls_per_ms); }
@@ -60,6 +61,20 @@ TEST(PollWatch, who_polls_half_as_often_as_before_is_looked_at_as_at_first) {
     EXPECT_EQ(program.watch.period(), milliseconds(1));
     EXPECT_TRUE(program.look(250));
     EXPECT_EQ(program.watch.period(), milliseconds(2));
+}
+
+TEST(PollWatch, who_waits_in_calls_is_looked_at_as_at_first) {
+    Program program;
+    for (int n = 0; n < 5; ++n) {
+        ++program.of_waits;
+        EXPECT_TRUE(program.look(1000));
+        EXPECT_EQ(program.watch.period(), milliseconds(1));
+    }
+    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    EXPECT_EQ(program.watch.period(), milliseconds(4));
+    ++program.of_waits;
+    EXPECT_TRUE(program.look(1000));
+    EXPECT_EQ(program.watch.period(), milliseconds(1));
 }
 
 /// As one that stopped right after a look.
