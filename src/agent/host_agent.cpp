@@ -292,7 +292,7 @@ int HostAgent::settle() {
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
         (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || queues_watched_.load() != 0;
-    if (poll_watch_.look(nic_.polls(), waiting_polls_.load(), now()) && !followed) {
+    if (somebody_polled(poll_watch_) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) {
             nic_.take_turn();

@@ -113,6 +113,9 @@ private:
     int settle();
     int take_over();
     void disarm();
+    bool somebody_polled(PollWatch& watch) {
+        return watch.look(nic_.polls(), waiting_polls_.load(), now());
+    }
     void serve_deadlines();
     void serve(bool devices_ready);
 

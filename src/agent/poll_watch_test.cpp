@@ -21,6 +21,10 @@ struct Program {
     }
     /// At the end of the period.
     bool look(std::uint64_t polls_per_ms) { return look_after(watch.period(), polls_per_ms); }
+    void poll_for_long() {
+        for (int n = 0; n < 5; ++n) EXPECT_TRUE(look(1000));
+        EXPECT_EQ(watch.period(), milliseconds(4));
+    }
 };
 
 TEST(PollWatch, who_stands_still_is_looked_after_in_the_least_period) {
@@ -43,7 +47,7 @@ TEST(PollWatch, the_longer_a_program_polls_the_less_often_it_is_looked_at) {
 
 TEST(PollWatch, the_period_of_who_stood_still_begins_anew) {
     Program program;
-    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    program.poll_for_long();
     EXPECT_FALSE(program.look(0));
     EXPECT_EQ(program.watch.period(), milliseconds(1));
     EXPECT_TRUE(program.look_after(seconds(1), 1));  // woken up by its first poll
@@ -54,7 +58,7 @@ TEST(PollWatch, the_period_of_who_stood_still_begins_anew) {
 
 TEST(PollWatch, who_polls_half_as_often_as_before_is_looked_at_as_at_first) {
     Program program;
-    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    program.poll_for_long();
     EXPECT_TRUE(program.look(501));
     EXPECT_EQ(program.watch.period(), milliseconds(4));
     EXPECT_TRUE(program.look(250));
@@ -70,8 +74,7 @@ TEST(PollWatch, who_waits_in_calls_is_looked_at_as_at_first) {
         EXPECT_TRUE(program.look(1000));
         EXPECT_EQ(program.watch.period(), milliseconds(1));
     }
-    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
-    EXPECT_EQ(program.watch.period(), milliseconds(4));
+    program.poll_for_long();
     ++program.of_waits;
     EXPECT_TRUE(program.look(1000));
     EXPECT_EQ(program.watch.period(), milliseconds(1));
@@ -80,7 +83,7 @@ TEST(PollWatch, who_waits_in_calls_is_looked_at_as_at_first) {
 /// As one that stopped right after a look.
 TEST(PollWatch, who_stops_early_in_a_long_period_is_found_a_least_period_after_it) {
     Program program;
-    for (int n = 0; n < 5; ++n) EXPECT_TRUE(program.look(1000));
+    program.poll_for_long();
     EXPECT_TRUE(program.look(1));
     EXPECT_EQ(program.watch.period(), milliseconds(1));
     EXPECT_FALSE(program.look(0));

@@ -253,9 +253,8 @@ void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     const Time begin = now();
     const std::uint64_t polls = program_polls();
     sleep_on_own(waiter.word, earlier(deadline, begin + waiter.poll_watch.period()));
-    const std::uint64_t polls_now = program_polls();
-    waiter.poll_watch.look(polls_now, waiting_polls_.load(), now());
-    if (static_cast<std::int64_t>(polls_now - polls) >= steady_polls_min) {
+    somebody_polled(waiter.poll_watch);
+    if (static_cast<std::int64_t>(program_polls() - polls) >= steady_polls_min) {
         waiter.still_periods = 0;
         return;
     }

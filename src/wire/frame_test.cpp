@@ -316,12 +316,14 @@ TEST(Frame, GoesOnIsToldOfPartsOfMessagesOnly) {
             Bytes bytes{};
             emit({.kind = static_cast<FrameKind>(kind), .flags = flags}, bytes.data());
             const auto is = static_cast<FrameKind>(kind);
-            const bool part =
-                is == FrameKind::send || is == FrameKind::rdma_write || is == FrameKind::read_reply;
+            const bool message = is == FrameKind::send || is == FrameKind::rdma_write;
+            const bool part = message || is == FrameKind::read_reply;
+            EXPECT_EQ(is_of_message(bytes.data(), bytes.size()), message) << int{kind};
             EXPECT_EQ(goes_on(bytes.data(), bytes.size()), part && (flags & flag::last) == 0)
                 << int{kind} << ' ' << int{flags};
         }
     EXPECT_FALSE(goes_on(nullptr, 0));
+    EXPECT_FALSE(is_of_message(nullptr, 0));
 }
 
 }  // namespace

@@ -107,6 +107,8 @@ void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t fr
     // What takes more than one call begins with two thirds of one: the peer works on them while we
     // fill the rest. Not further on, even if it has got all so far: then it waits for us.
     const std::uint64_t all = std::uint64_t{slot.wanted} * length;
+    // Of a short one only room asks what was heard; a long one would go on believing that more is
+    // under way than there is.
     if (all > burst_bytes / 2) settles_ack_of(path);
     const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.run_end;
     path.divided = begins && all > burst_bytes;
@@ -321,7 +323,6 @@ void DatagramDevice::stage_length_probe(Path& path, Time now) {
     stage_ping(path, length, now);
 }
 
-/// RFC 9002, 6.2.4: asks, and has the oldest frames emitted again. Nothing counts as lost by it.
 /// The oldest packet in flight with a frame that was not sent since; next_number(): none has.
 std::uint64_t DatagramDevice::oldest_with_frames(Path& path) {
     for (std::uint64_t number = path.sent.oldest_in_flight(); number < path.sent.next_number();
@@ -334,6 +335,7 @@ std::uint64_t DatagramDevice::oldest_with_frames(Path& path) {
     return path.sent.next_number();
 }
 
+/// RFC 9002, 6.2.4: asks, and has the oldest frames emitted again. Nothing counts as lost by it.
 void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     ++path.timeouts;
     ++path.counts.probe_timeouts;

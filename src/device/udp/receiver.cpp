@@ -54,9 +54,8 @@ void Receiver::release() {
     in_hand_.clear();
 }
 
-/// Makes slots ready; returns how many there are buffers for. `from`: whom all comes from, so that
-/// the kernel is not asked.
-unsigned Receiver::prepare(unsigned count, const HostAddress* from) {
+/// Makes slots ready; returns how many there are buffers for.
+unsigned Receiver::prepare(unsigned count) {
     while (prepared_count_ < count) {
         const std::uint32_t buffer = buffers_.take();
         if (buffer == Buffers::none) break;
@@ -64,13 +63,7 @@ unsigned Receiver::prepare(unsigned count, const HostAddress* from) {
         renew(prepared_count_);
         prepared_[prepared_count_++] = buffer;
     }
-    count = std::min(count, prepared_count_);
-    for (unsigned index = 0; index < count; ++index) {
-        msghdr& header = headers_[index].msg_hdr;
-        header.msg_name = from == nullptr ? &slots_[index].from.any : nullptr;
-        header.msg_namelen = from == nullptr ? sizeof slots_[index].from.ipv6 : 0;
-    }
-    return count;
+    return std::min(count, prepared_count_);
 }
 
 /// The kernel writes to a header only with what it received.
@@ -98,7 +91,7 @@ void Receiver::accept(unsigned index, std::uint32_t length, bool is_host_port,
 /// As read(), of a socket where nothing is joined. A lone datagram is the one that somebody
 /// waits for.
 int Receiver::read_lone(int socket, Habit& habit) {
-    if (prepared_count_ == 0 && prepare(1, habit.sender()) == 0) return 0;
+    if (prepared_count_ == 0 && prepare(1) == 0) return 0;
     const unsigned index = prepared_count_ - 1;
     Slot& slot = slots_[index];
     const bool asks = habit.sender() == nullptr;
@@ -107,11 +100,11 @@ int Receiver::read_lone(int socket, Habit& habit) {
         system_.recvfrom(socket, slot.bytes.iov_base, slot.bytes.iov_len,
                          asks ? &slot.from.any : nullptr, asks ? &address_length : nullptr);
     if (length < 0) {
-        habit.came_before = habit.more_expected = false;
-        habit.several = 0;
-        const bool empty = errno == EAGAIN || errno == EWOULDBLOCK;
-        if (empty) habit.was_emptied = habit.only_from != nullptr;
-        return empty || errno == EINTR ? 0 : errno;
+        const int error = errno;
+        const bool empty = error == EAGAIN || error == EWOULDBLOCK;
+        habit.more_expected = false;
+        judge_joining(socket, habit, 0, 0, empty);
+        return empty || error == EINTR ? 0 : error;
     }
     Message& message = messages_[index];
     message.buffer = prepared_[index];
@@ -126,7 +119,13 @@ int Receiver::read_lone(int socket, Habit& habit) {
     return 0;
 }
 
-unsigned Receiver::read_messages(int socket, unsigned wanted) {
+/// `asks`: whom they are from.
+unsigned Receiver::read_messages(int socket, unsigned wanted, bool asks) {
+    for (unsigned index = 0; index < wanted; ++index) {
+        msghdr& header = headers_[index].msg_hdr;
+        header.msg_name = asks ? &slots_[index].from.any : nullptr;
+        header.msg_namelen = asks ? sizeof slots_[index].from.ipv6 : 0;
+    }
     if (wanted != 1)
         return static_cast<unsigned>(
             std::max(0, system_.recvmmsg(socket, headers_.data(), wanted)));
@@ -165,9 +164,9 @@ int Receiver::read(int socket, Habit* habit) {
     if (habit != nullptr && habit->joining == Joining::off) return read_lone(socket, *habit);
     // Behind one there may be more.
     const HostAddress* const from = habit != nullptr ? habit->sender() : nullptr;
-    const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1, from);
+    const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1);
     if (wanted == 0) return 0;
-    const unsigned count = read_messages(socket, wanted);
+    const unsigned count = read_messages(socket, wanted, from == nullptr);
     const int error = count == 0 ? errno : 0;
     const bool empty = error == EAGAIN || error == EWOULDBLOCK;
     if (habit != nullptr) {

@@ -79,10 +79,10 @@ private:
         alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
     };
 
-    unsigned prepare(unsigned count, const HostAddress* from);
+    unsigned prepare(unsigned count);
     void renew(unsigned index);
     int read_lone(int socket, Habit& habit);
-    unsigned read_messages(int socket, unsigned wanted);
+    unsigned read_messages(int socket, unsigned wanted, bool asks);
     void judge_joining(int socket, Habit& habit, unsigned count, std::uint32_t length, bool empty);
     void accept(unsigned index, std::uint32_t length, bool is_host_port, const HostAddress* from);
 
