@@ -49,7 +49,8 @@ device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> byte
     wire::Chunk chunk;
     bool asks = false;
     while (reader.next(chunk))
-        asks = asks || chunk.kind == wire::ChunkKind::frame || chunk.kind == wire::ChunkKind::ping;
+        asks = asks || chunk.kind == wire::ChunkKind::frame ||
+               chunk.kind == wire::ChunkKind::ping || chunk.kind == wire::ChunkKind::part;
     return {true, asks};
 }
 

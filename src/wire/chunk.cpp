@@ -1,4 +1,5 @@
 // Chunks: what a data packet is made of.
+#include <algorithm>
 #include <cstring>
 
 #include "wire/bytes.hpp"
@@ -32,6 +33,19 @@ bool read_frame(std::span<const std::byte> bytes, Chunk& chunk) {
     return chunk.reliable || chunk.frame_number == 0;
 }
 
+/// A frame has one division only.
+bool read_part(std::span<const std::byte> bytes, Chunk& chunk) {
+    if (bytes.size() <= part_chunk_overhead) return false;
+    chunk.reliable = true;
+    chunk.frame_number = get<std::uint32_t>(bytes.data() + 4);
+    chunk.at = get<std::uint16_t>(bytes.data() + 8);
+    chunk.whole = get<std::uint16_t>(bytes.data() + 10);
+    chunk.frame = bytes.subspan(part_chunk_overhead);
+    return chunk.whole > part_length && chunk.whole <= frame_length_max &&
+           chunk.at % part_length == 0 && chunk.at < chunk.whole &&
+           chunk.frame.size() == std::min(part_length, chunk.whole - chunk.at);
+}
+
 /// Ranges have one form only: none is empty, none touches the next, and none ends below 0.
 bool read_ack(std::span<const std::byte> bytes, Ack& ack) {
     ack.count = get<std::uint8_t>(bytes.data() + 1);
@@ -63,6 +77,8 @@ bool read_chunk(std::span<const std::byte> bytes, Chunk& chunk) {
             return read_ack(bytes, chunk.ack);
         case ChunkKind::ping:
             return flags == 0 && bytes.size() == chunk_prefix_length;
+        case ChunkKind::part:
+            return flags == 0 && read_part(bytes, chunk);
     }
     return false;
 }
@@ -166,6 +182,19 @@ void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t l
     put_prefix(ChunkKind::frame, reliable ? chunk_flag::reliable : 0, frame_chunk_overhead + length,
                to);
     put(to + 4, frame_number);
+}
+
+std::uint32_t emit_part_chunk(std::uint32_t frame_number, std::uint32_t n,
+                              std::span<const std::byte> frame, std::byte* to) {
+    const std::uint32_t at = n * part_length;
+    const auto whole = static_cast<std::uint32_t>(frame.size());
+    const std::uint32_t length = std::min(part_length, whole - at);
+    put_prefix(ChunkKind::part, 0, part_chunk_overhead + length, to);
+    put(to + 4, frame_number);
+    put(to + 8, static_cast<std::uint16_t>(at));
+    put(to + 10, static_cast<std::uint16_t>(whole));
+    std::memcpy(to + part_chunk_overhead, frame.data() + at, length);
+    return part_chunk_overhead + length;
 }
 
 void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number,

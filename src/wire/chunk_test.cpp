@@ -47,6 +47,13 @@ struct Packet {
         std::memcpy(to + frame_chunk_overhead, frame.data(), frame.size());
         return *this;
     }
+    Packet& part(std::uint32_t number, std::uint32_t n, const Bytes& frame) {
+        const std::uint32_t length = std::min(
+            part_length, static_cast<std::uint32_t>(frame.size()) - n * part_length);
+        std::byte* const to = grow(part_chunk_overhead + length);
+        EXPECT_EQ(emit_part_chunk(number, n, frame, to), part_chunk_overhead + length);
+        return *this;
+    }
     Packet& ack(const Ack& ack) {
         EXPECT_EQ(emit_ack_chunk(ack, grow(ack_length(ack))), ack_length(ack));
         return *this;
@@ -76,7 +83,7 @@ Packet random_packet(Random& random) {
     for (std::uint64_t left = random.below(6); left != 0; --left) {
         const bool reliable = random.chance(70);
         const auto number = reliable ? static_cast<std::uint32_t>(random.next()) : 0;
-        switch (random.below(4)) {
+        switch (random.below(5)) {
             case 0:
                 packet.frame(reliable, number, random_bytes(random, random.between(1, 300)));
                 break;
@@ -86,11 +93,23 @@ Packet random_packet(Random& random) {
             case 2:
                 packet.ping();
                 break;
+            case 3: {
+                const Bytes frame = random_bytes(random, random.between(part_length + 1, 2000));
+                const auto parts = parts_of(static_cast<std::uint32_t>(frame.size()));
+                packet.part(number, static_cast<std::uint32_t>(random.below(parts)), frame);
+                break;
+            }
             default:
                 packet.padding(static_cast<std::uint32_t>(random.between(4, 100)));
         }
     }
     return packet;
+}
+
+void append_part(Packet& packet, const Chunk& chunk) {
+    Bytes frame(chunk.whole);
+    std::copy(chunk.frame.begin(), chunk.frame.end(), frame.begin() + chunk.at);
+    packet.part(chunk.frame_number, chunk.at / part_length, frame);
 }
 
 /// The chunk as it was written.
@@ -101,6 +120,8 @@ void append(Packet& packet, const Chunk& chunk, std::size_t padding_length) {
         packet.ack(chunk.ack);
     else if (chunk.kind == ChunkKind::ping)
         packet.ping();
+    else if (chunk.kind == ChunkKind::part)
+        append_part(packet, chunk);
     else
         packet.padding(static_cast<std::uint32_t>(padding_length));
 }
@@ -148,6 +169,7 @@ TEST(Chunk, EveryFieldStandsWhereTheTableSays) {
     const Bytes packet = Packet()
                              .frame(true, 0x61626364, Bytes(3, std::byte{0x77}))
                              .ack(ack)
+                             .part(0x91929394, 1, Bytes(part_length + 9))
                              .sealed(7, 0x8182838485868788);
     std::size_t at = 0;
     const auto expect = [&](std::span<const Field> fields, std::vector<std::uint64_t> values) {
@@ -169,7 +191,10 @@ TEST(Chunk, EveryFieldStandsWhereTheTableSays) {
     expect(fields::ack_range, {0, 0x31323334});
     at += 8;
     expect(fields::ack_range, {0x41424344, 0x51525354});
-    EXPECT_EQ(packet.size(), at + 8);
+    at += 8;
+    expect(fields::chunk, {4, 0, 17});
+    expect(fields::part_chunk, {0x91929394, 512, 521});
+    EXPECT_EQ(packet.size(), at + part_chunk_overhead + 9);
 }
 
 TEST(Chunk, EveryTruncatedLengthIsBad) {
@@ -232,6 +257,34 @@ TEST(Chunk, EveryBadKindAndFlagIsRefused) {
     EXPECT_FALSE(good(changed(numbered, 2, 25))) << "longer than the packet";
     EXPECT_FALSE(good(changed(numbered, 3, 255)));
     EXPECT_FALSE(good(changed(padding, 0, 3))) << "a ping carries nothing";
+}
+
+TEST(Chunk, AFrameHasOneDivisionOnly) {
+    const auto is_good = [](std::size_t at, std::size_t whole, std::size_t length) {
+        Packet packet;
+        std::byte* const to = packet.grow(part_chunk_overhead + length);
+        put(to, ChunkKind::part);
+        put(to + 2, static_cast<std::uint16_t>(part_chunk_overhead - 4 + length));
+        put(to + 8, static_cast<std::uint16_t>(at));
+        put(to + 10, static_cast<std::uint16_t>(whole));
+        return good(packet.bytes);
+    };
+    EXPECT_TRUE(is_good(0, 513, 512));
+    EXPECT_TRUE(is_good(512, 513, 1));
+    EXPECT_TRUE(is_good(512, 9000, 512));
+    EXPECT_TRUE(is_good(65024, frame_length_max, frame_length_max - 65024));
+    EXPECT_FALSE(is_good(0, 512, 512)) << "it is all of the frame";
+    EXPECT_FALSE(is_good(0, 0, 512));
+    EXPECT_FALSE(is_good(0, 513, 0)) << "nothing";
+    EXPECT_FALSE(is_good(0, 513, 511)) << "too little";
+    EXPECT_FALSE(is_good(0, 513, 513)) << "too much";
+    EXPECT_FALSE(is_good(512, 513, 2)) << "beyond the frame";
+    EXPECT_FALSE(is_good(1, 9000, 512)) << "between two parts";
+    EXPECT_FALSE(is_good(1024, 1024, 512)) << "behind the frame";
+    EXPECT_FALSE(is_good(1536, 1024, 512));
+    EXPECT_FALSE(is_good(0, frame_length_max + 1, 512)) << "longer than any frame";
+    const Bytes packet = Packet().part(7, 0, Bytes(1000)).bytes;
+    EXPECT_FALSE(good(changed(packet, 1, 1))) << "no flag is known";
 }
 
 bool good_ack(std::uint64_t largest, const std::vector<AckRange>& ranges) {

@@ -54,7 +54,8 @@ inline constexpr Name packet_kind_names[] = {{1, "query"},       {2, "answer"}, 
 inline constexpr Name answer_names[] = {{1, "found"}, {2, "no_match"}};
 inline constexpr Name path_refusal_names[] = {{1, "unknown_instance"}, {2, "no_resource"}};
 inline constexpr Name close_names[] = {{1, "left"}, {2, "broke_the_protocol"}, {3, "unknown_path"}};
-inline constexpr Name chunk_kind_names[] = {{0, "padding"}, {1, "frame"}, {2, "ack"}, {3, "ping"}};
+inline constexpr Name chunk_kind_names[] = {
+    {0, "padding"}, {1, "frame"}, {2, "ack"}, {3, "ping"}, {4, "part"}};
 inline constexpr Name frame_kind_names[] = {{1, "request"},        {2, "accept"},
                                             {3, "refuse"},         {4, "withdraw"},
                                             {5, "disconnect"},     {6, "send"},
@@ -114,6 +115,8 @@ inline constexpr Field chunk[] = {{"kind", 0, 1, named, chunk_kind_names},
                                   {"flags_or_count", 1, 1, decimal},
                                   {"length", 2, 2, decimal}};
 inline constexpr Field frame_chunk[] = {{"number", 4, 4, decimal}};
+inline constexpr Field part_chunk[] = {
+    {"number", 4, 4, decimal}, {"at", 8, 2, decimal}, {"whole", 10, 2, decimal}};
 inline constexpr Field ack_chunk[] = {{"delay", 4, 4, decimal}, {"largest", 8, 8, decimal}};
 inline constexpr Field ack_range[] = {{"missing", 0, 4, decimal}, {"there", 4, 4, decimal}};
 
@@ -160,6 +163,7 @@ inline constexpr Layout other_layouts[] = {
     {"prefix", "openvia", fields::prefix, packet_prefix_length},
     {"chunk", "openvia.chunk", fields::chunk, chunk_prefix_length},
     {"frame_chunk", "openvia.chunk.frame", fields::frame_chunk, frame_chunk_overhead},
+    {"part_chunk", "openvia.chunk.part", fields::part_chunk, part_chunk_overhead},
     {"ack_chunk", "openvia.chunk.ack", fields::ack_chunk, 16},
     {"ack_range", "openvia.chunk.ack.range", fields::ack_range, 8},
     {"frame", "openvia.frame", fields::frame, header_length_base},

@@ -9,6 +9,7 @@
 //  16 packet number, then chunks, one behind the other:
 //   0 kind   1 flags or count   2 length of what follows the prefix
 //   frame: 4 frame number, then the frame (wire/frame.hpp) with its payload
+//   part:  4 frame number   8 place in the frame   10 length of the frame, then bytes of the frame
 //   ack:   4 delay   8 largest   16 ranges of 8 bytes: packets missing, packets there
 //   ping:  nothing    padding: bytes of no meaning
 #pragma once
@@ -148,7 +149,7 @@ PacketError parse_unsupported(std::span<const std::byte> packet, Versions& versi
 
 // Data packets ------------------------------------------------------------------------------------
 
-enum class ChunkKind : std::uint8_t { padding = 0, frame, ack, ping };
+enum class ChunkKind : std::uint8_t { padding = 0, frame, ack, ping, part };
 
 namespace chunk_flag {
 /// The frame is sent again when it is lost, and delivered in the order of frame numbers. Without
@@ -159,6 +160,16 @@ constexpr std::uint8_t reliable = 1;
 constexpr std::uint32_t chunk_prefix_length = 4;
 /// Before a frame's own header.
 constexpr std::uint32_t frame_chunk_overhead = 8;
+constexpr std::uint32_t frame_length_max =
+    packet_length_max - data_header_length - frame_chunk_overhead;
+/// Before a part's bytes. All parts of a frame but the last have `part_length` of them: a packet
+/// with one of them is as long as every path carries.
+constexpr std::uint32_t part_chunk_overhead = 12;
+constexpr std::uint32_t part_length = packet_length_min - data_header_length - part_chunk_overhead;
+constexpr std::uint32_t parts_of(std::uint32_t frame_length) {
+    return (frame_length + part_length - 1) / part_length;
+}
+constexpr std::uint32_t parts_max = parts_of(frame_length_max);
 constexpr std::uint32_t ack_ranges_max = 32;
 constexpr std::uint32_t ack_length_least = 16 + 8;
 constexpr std::uint32_t ack_length_max = 16 + 8 * ack_ranges_max;
@@ -182,7 +193,9 @@ struct Chunk {
     ChunkKind kind{};
     bool reliable = false;
     std::uint32_t frame_number = 0;
-    std::span<const std::byte> frame;  ///< header and payload, not empty
+    std::span<const std::byte> frame;  ///< header and payload, or a part of them; not empty
+    std::uint32_t at = 0;              ///< of a part: its place in the frame
+    std::uint32_t whole = 0;           ///< of a part: length of the frame, more than part_length
     Ack ack;                           ///< of an ack chunk
 };
 
@@ -229,6 +242,9 @@ std::uint32_t emit_padding_chunk(std::uint32_t length, std::byte* to);
 /// frame_chunk_overhead.
 void emit_frame_chunk(bool reliable, std::uint32_t frame_number, std::uint32_t length,
                       std::byte* to);
+/// The n-th part of a reliable frame, which is longer than part_length; copies its bytes.
+std::uint32_t emit_part_chunk(std::uint32_t frame_number, std::uint32_t n,
+                              std::span<const std::byte> frame, std::byte* to);
 /// Header and checksum of a data packet whose chunks stand behind data_header_length.
 void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number,
                const Body& body = {});

@@ -135,6 +135,9 @@ bool print_data(std::span<const std::byte> packet, Line& line) {
             add_frame(chunk, line);
         else if (chunk.kind == ChunkKind::ack)
             add_ack(chunk.ack, line);
+        else if (chunk.kind == ChunkKind::part)
+            line.add(" part %u (%u+%zu of %u)", chunk.frame_number, chunk.at, chunk.frame.size(),
+                     chunk.whole);
         else
             line.add(" %s", name_of(chunk.kind, chunk_kind_names));
     }

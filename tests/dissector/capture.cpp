@@ -154,6 +154,8 @@ private:
             } else if (chunk.kind == ChunkKind::frame) {
                 add_fields("frame_chunk", bytes, at + offset);
                 add_frame(chunk.frame, at + offset + frame_chunk_overhead);
+            } else if (chunk.kind == ChunkKind::part) {
+                add_fields("part_chunk", bytes, at + offset);
             }
             offset += chunk_prefix_length + std::size_t{get<std::uint16_t>(bytes + 2)};
         }
@@ -288,6 +290,19 @@ void add_data(std::vector<Datagram>& all) {
     all.push_back({50000, 50001, {data(2, {frames[5]}), data(3, {}), data(4, {frames[6]})}});
 }
 
+/// The first and the last part of a frame.
+void add_parts(std::vector<Datagram>& all) {
+    const Bytes frame = frame_of(FrameKind::send, 0, 1200);
+    Bytes packet(data_header_length);
+    for (const std::uint32_t n : {0U, 2U}) {
+        Bytes chunk(part_chunk_overhead + part_length);
+        chunk.resize(emit_part_chunk(101, n, frame, chunk.data()));
+        packet.insert(packet.end(), chunk.begin(), chunk.end());
+    }
+    seal_data(packet, 0xA1A2A3A4A5A6A7A8, 5);
+    all.push_back({50000, 50001, {packet}});
+}
+
 void add_bad_ones(std::vector<Datagram>& all) {
     Bytes packet = data(5, {frame_of(FrameKind::send, 0, 9)});
     const Bytes good = packet;
@@ -345,6 +360,7 @@ int main(int argc, char** argv) {
     std::vector<Datagram> all;
     add_meeting(all);
     add_data(all);
+    add_parts(all);
     add_bad_ones(all);
     Expected expected;
     for (const Datagram& datagram : all) expected.add(datagram);

@@ -61,6 +61,8 @@ void write_codes(FrameKind kind, std::span<const Name> names) {
 int main() {
     std::printf("local version = %u\n", unsigned{packet_version});
     std::printf("local shortest = %u\n", packet_length_least);
+    std::printf("local part_length = %u\n", part_length);
+    std::printf("local frame_longest = %u\n", frame_length_max);
     std::printf("local layouts = {\n");
     for (const Layout& layout : packet_layouts) write_layout(layout);
     for (const Layout& layout : other_layouts) write_layout(layout);

@@ -47,6 +47,13 @@ void check_data(const PacketPrefix& prefix, std::span<const std::byte> packet) {
         } else if (chunk.kind == ChunkKind::ack) {
             fuzz::require(emit_ack_chunk(chunk.ack, to) == length, "ranges fill their chunk");
             ranges += chunk.ack.count;
+        } else if (chunk.kind == ChunkKind::part) {
+            fuzz::require(chunk.at + chunk.frame.size() <= chunk.whole, "a part is of its frame");
+            Bytes whole(chunk.whole);
+            std::memcpy(whole.data() + chunk.at, chunk.frame.data(), chunk.frame.size());
+            fuzz::require(
+                emit_part_chunk(chunk.frame_number, chunk.at / part_length, whole, to) == length,
+                "a part fills its chunk");
         } else if (chunk.kind == ChunkKind::ping) {
             fuzz::require(emit_ping_chunk(to) == length, "a ping is a prefix");
         } else {

@@ -195,8 +195,17 @@ private:
                 for (int n = 1; n < ack.count; ++n)
                     ack.ranges[n] = {1U + input.byte() % 8U, 1U + input.byte() % 8U};
                 wire::emit_ack_chunk(ack, grow(wire::ack_length(ack)));
-            } else if (what % 4 == 3) {
+            } else if (what % 8 == 3) {
                 wire::emit_ping_chunk(grow(wire::chunk_prefix_length));
+            } else if (what % 8 == 7) {
+                const Bytes frame(wire::part_length + 1U + input.half() % 2000U);
+                const auto parts = wire::parts_of(static_cast<std::uint32_t>(frame.size()));
+                std::byte* const to = grow(wire::part_chunk_overhead + wire::part_length);
+                const std::uint32_t number = what & 64 ? input.word() : input.byte();
+                const std::uint32_t length =
+                    wire::emit_part_chunk(number, input.byte() % parts, frame, to);
+                packet.resize(packet.size() - wire::part_chunk_overhead - wire::part_length +
+                              length);
             } else {
                 const bool reliable = what % 4 == 1;
                 const std::uint32_t length = 1 + (what / 4 == 0 ? input.byte() : what / 4);

@@ -5,6 +5,8 @@
 -- begin fields: made of src/wire/fields.hpp by 'cmake --build BUILD --target update_dissector'
 local version = 1
 local shortest = 20
+local part_length = 512
+local frame_longest = 65475
 local layouts = {
     query = {
         filter = "openvia.query",
@@ -94,7 +96,8 @@ local layouts = {
         filter = "openvia.chunk",
         length = 4,
         {"kind", 0, 1, "named",
-            {[0] = "padding", [1] = "frame", [2] = "ack", [3] = "ping"}},
+            {[0] = "padding", [1] = "frame", [2] = "ack", [3] = "ping",
+             [4] = "part"}},
         {"flags_or_count", 1, 1, "decimal"},
         {"length", 2, 2, "decimal"},
     },
@@ -102,6 +105,13 @@ local layouts = {
         filter = "openvia.chunk.frame",
         length = 8,
         {"number", 4, 4, "decimal"},
+    },
+    part_chunk = {
+        filter = "openvia.chunk.part",
+        length = 12,
+        {"number", 4, 4, "decimal"},
+        {"at", 8, 2, "decimal"},
+        {"whole", 10, 2, "decimal"},
     },
     ack_chunk = {
         filter = "openvia.chunk.ack",
@@ -340,6 +350,19 @@ local function add_frame_chunk(tree, tvb, at, length)
         length - layouts.frame_chunk.length)
 end
 
+local function add_part_chunk(tree, tvb, at, length)
+    local fixed = layouts.part_chunk.length
+    if length <= fixed or tvb(at + 1, 1):uint() ~= 0 then return nil end
+    local number, place = tvb(at + 4, 4):le_uint(), tvb(at + 8, 2):le_uint()
+    local whole = tvb(at + 10, 2):le_uint()
+    if whole <= part_length or whole > frame_longest or place % part_length ~= 0 or
+        place >= whole or length - fixed ~= math.min(part_length, whole - place) then
+        return nil
+    end
+    add_fields(tree, "part_chunk", tvb, at)
+    return string.format("part %d (%d+%d of %d)", number, place, length - fixed, whole)
+end
+
 local function add_ack_chunk(tree, tvb, at, length)
     local count = tvb(at + 1, 1):uint()
     local fixed, each = layouts.ack_chunk.length, layouts.ack_range.length
@@ -367,6 +390,7 @@ local function add_chunk(tree, tvb, at, length)
     local text = kind
     if kind == "frame" then text = add_frame_chunk(chunk, tvb, at, length) end
     if kind == "ack" then text = add_ack_chunk(chunk, tvb, at, length) end
+    if kind == "part" then text = add_part_chunk(chunk, tvb, at, length) end
     if text then
         chunk:set_text(text)
     else
