@@ -145,7 +145,8 @@ public:
 
     /// Room for one frame on `path`, or false when there is none now (back-pressure).
     /// header_length and payload_length within capabilities(). Several frames may be reserved
-    /// before one transmit(); the order of reserving is the order of sending.
+    /// before one transmit(); the order of reserving is the order of sending. Of frames that are
+    /// sent again the oldest comes first: there may be room for that one only.
     virtual bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                          FrameSlot& slot) = 0;
     /// Publishes all reserved and filled frames of `path`.

@@ -374,8 +374,9 @@ private:
         List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
         std::deque<Notice> notices;   ///< frames of connecting and parting; sent before VIs'
         bool retransmits = false;
-        UnderWay under_way;              ///< of a path that retransmits: frames that must arrive
-        std::deque<std::uint32_t> lost;  ///< of these, to be emitted again; sent before notices
+        UnderWay under_way;  ///< of a path that retransmits: frames that must arrive
+        /// Of these, to be emitted again, the oldest first. Sent before notices.
+        std::deque<std::uint32_t> lost;
     };
     struct Connection {
         enum class Stage : std::uint8_t { free, offered, withdrawn } stage = Stage::free;

@@ -204,7 +204,10 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
     if (lost) {
         if (record->queued) return;
         record->queued = true;
-        path.lost.push_back(number);
+        // The oldest first, which the peer waits for: a device may have room for no other.
+        auto at = path.lost.end();
+        while (at != path.lost.begin() && static_cast<std::int32_t>(number - *(at - 1)) < 0) --at;
+        path.lost.insert(at, number);
         wants_to_send(path);
         return;
     }

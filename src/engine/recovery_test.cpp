@@ -65,6 +65,17 @@ TEST(Recovery, a_lost_piece_is_emitted_again_from_the_registered_memory) {
     }
 }
 
+TEST(Recovery, of_what_is_lost_the_oldest_is_emitted_first_however_it_was_said) {
+    Lossy net(Reliability::delivery);
+    net.client.send(0, 300);
+    const auto frames = net.emit_all();
+    ASSERT_EQ(frames.size(), 5U);
+    for (const std::size_t n : {3U, 1U, 4U, 0U, 2U}) net.reap(frames[n], true);
+    const auto again = net.emit_all();
+    ASSERT_EQ(again.size(), 5U);
+    for (std::size_t n = 0; n < 5; ++n) EXPECT_TRUE(same(again[n], frames[n])) << n;
+}
+
 TEST(Recovery, Vipl_4_25_delivery_is_done_when_all_its_frames_and_all_before_were_acknowledged) {
     Lossy net(Reliability::delivery);
     queue::Descriptor& first = net.client.send(0, 100);

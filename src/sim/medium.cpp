@@ -226,11 +226,11 @@ void DatagramMedium::show_datagrams(const std::function<void(const char* line)>&
         char packet[200];
         wire::print_packet(outgoing.copy(), packet, sizeof packet);
         char line[300];
-        std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s%s: %s",
+        std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s: %s",
                       network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
                       outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
-                      outgoing.may_be_cut ? " may be cut" : "", fate.lost ? " LOST" : "",
-                      fate.damage != 0 ? " DAMAGED" : "", fate.doubled ? " DOUBLED" : "", packet);
+                      fate.lost ? " LOST" : "", fate.damage != 0 ? " DAMAGED" : "",
+                      fate.doubled ? " DOUBLED" : "", packet);
         show(line);
     });
 }

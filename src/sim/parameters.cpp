@@ -254,6 +254,22 @@ void make_calm(Parameters& parameters) {
     world.calm = true;
 }
 
+void make_narrow(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0005ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    device::sim::LinkOptions& link = world.weather.link;
+    world.port.datagram_max = world.datagram_min = random.chance(70) ? 8'972 : 65'507;
+    world.port.receive_room = 212'992;
+    link.fits_min = 548;
+    link.fits_max = static_cast<std::uint32_t>(random.between(3'000, 12'000));
+    link.fits_period = link.delay_max * static_cast<std::int64_t>(random.between(20, 200));
+    link.tells_length = random.chance(50);
+    const std::uint64_t longest = parameters.arena_length / 32;
+    for (auto& profile : parameters.profiles)
+        profile.transfer_length_max =
+            static_cast<std::uint32_t>(random.between(longest / 2, longest));
+}
+
 namespace {
 
 std::string to_text(const DatagramWorld& world) {

@@ -89,9 +89,11 @@ struct Parameters {
 /// others.
 Parameters draw_parameters(std::uint64_t seed, MediumKind medium = MediumKind::lossless);
 /// More of what a world of datagrams may be: strangers who see all traffic and forge data, with
-/// much coming and going at the same ports; or weather in which nothing may be sent in vain.
+/// much coming and going at the same ports; weather in which nothing may be sent in vain; or ways
+/// that become narrower while messages longer than a packet are under way.
 void make_hostile(Parameters& parameters);
 void make_calm(Parameters& parameters);
+void make_narrow(Parameters& parameters);
 /// In one line, for people.
 std::string to_text(const Parameters& parameters);
 

@@ -48,8 +48,8 @@ struct Packet {
         return *this;
     }
     Packet& part(std::uint32_t number, std::uint32_t n, const Bytes& frame) {
-        const std::uint32_t length = std::min(
-            part_length, static_cast<std::uint32_t>(frame.size()) - n * part_length);
+        const std::uint32_t length =
+            std::min(part_length, static_cast<std::uint32_t>(frame.size()) - n * part_length);
         std::byte* const to = grow(part_chunk_overhead + length);
         EXPECT_EQ(emit_part_chunk(number, n, frame, to), part_chunk_overhead + length);
         return *this;

@@ -130,7 +130,7 @@ public:
     std::size_t send(std::span<const Outgoing> datagrams) override {
         const std::size_t count = std::min(datagrams.size(), send_max);
         for (const Outgoing& out : datagrams.first(count)) {
-            require(out.length <= datagram_longest || out.may_be_cut, "datagrams fit");
+            require(out.length <= datagram_longest, "datagrams fit");
             network_.send({out.from_host_port ? nic_address_ : data_address_, out.to,
                            Bytes(out.bytes, out.bytes + out.length)});
         }

@@ -23,8 +23,8 @@ namespace engine = via::engine;
 using via::sim::MediumKind;
 
 /// Of which kind, as via-sim names them.
-enum class Worlds : std::uint8_t { lossless, datagram, hostile, calm };
-constexpr const char* names_of_worlds[] = {"lossless", "datagram", "hostile", "calm"};
+enum class Worlds : std::uint8_t { lossless, datagram, hostile, calm, narrow };
+constexpr const char* names_of_worlds[] = {"lossless", "datagram", "hostile", "calm", "narrow"};
 
 /// One way to break something, or none.
 struct Way {
@@ -68,6 +68,7 @@ constexpr Broken table[] = {
     {datagram::Mutation::skip_attempt_check, 120, "state"},
     {datagram::Mutation::skip_cookie_check, 10, "state"},
     {datagram::Mutation::forget_probe_timeout, 120, "liveness"},
+    {datagram::Mutation::end_at_the_last_part, 20, "completion", Worlds::narrow},
     // Both ends have to stand still, or the other one gives up first: seldom.
     {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 3540},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
@@ -94,6 +95,7 @@ std::string verdict(std::uint64_t seed, Worlds worlds) {
         seed, worlds == Worlds::lossless ? MediumKind::lossless : MediumKind::datagram);
     if (worlds == Worlds::hostile) make_hostile(parameters);
     if (worlds == Worlds::calm) make_calm(parameters);
+    if (worlds == Worlds::narrow) make_narrow(parameters);
     return via::sim::World(parameters).run().violation;
 }
 

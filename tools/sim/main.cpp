@@ -80,6 +80,7 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
         seed, options.medium == "lossless" ? MediumKind::lossless : MediumKind::datagram);
     if (options.medium == "hostile") via::sim::make_hostile(parameters);
     if (options.medium == "calm") via::sim::make_calm(parameters);
+    if (options.medium == "narrow") via::sim::make_narrow(parameters);
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
     Report report = run_world(options, parameters, trace);
@@ -176,9 +177,10 @@ int main(int argc, char** argv) {
     app.add_option(
            "--medium", options.medium,
            "what the NICs are on: frames that are never lost, or the protocol between hosts "
-           "over datagrams in any weather, among strangers who see and forge (hostile), or "
-           "where nothing is lost (calm) (lossless)")
-        ->check(CLI::IsMember({"lossless", "datagram", "hostile", "calm"}));
+           "over datagrams in any weather, among strangers who see and forge (hostile), "
+           "where nothing is lost (calm), or where ways become narrower under long messages "
+           "(narrow) (lossless)")
+        ->check(CLI::IsMember({"lossless", "datagram", "hostile", "calm", "narrow"}));
     CLI::Option* trace =
         app.add_option("--trace", options.trace, "write every event to this file, a line each");
     app.add_flag("--frames", options.frames, "show every frame in the trace too");

@@ -106,8 +106,6 @@ constexpr std::uint32_t length_step_first = 64;
 constexpr std::uint32_t length_step_last = 32;
 constexpr std::uint32_t length_losses_max = 3;
 constexpr std::uint32_t long_timeouts_max = 3;
-/// Round trips that the oldest frame was lost in, until it is believed that pieces do not arrive.
-constexpr std::uint32_t cut_losses_least = 16;
 constexpr Duration length_raise_interval = seconds(600);  ///< RFC 8899, 5.1.1
 
 // Looking

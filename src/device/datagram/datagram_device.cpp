@@ -49,7 +49,7 @@ DatagramDevice::~DatagramDevice() {
         std::byte packet[wire::connecting_length_max];
         const std::uint32_t length =
             wire::emit_close(path->theirs, wire::CloseReason::left, wire::ConnectingBytes(packet));
-        const Outgoing out{path->peer, packet, length, false, false};
+        const Outgoing out{path->peer, packet, length, false};
         port_->send({&out, 1});
     }
     for (std::uint64_t n = ready_.begin(); n != ready_.end(); ++n)
@@ -61,6 +61,7 @@ DatagramDevice::~DatagramDevice() {
     if (burst_taken_) port_->release();
     while (Path* path = ack_owed_.front()) List<Path, AckLink>::remove(*path);
     while (Path* path = waiting_.front()) List<Path, WaitLink>::remove(*path);
+    while (Path* path = parted_.front()) List<Path, PartsLink>::remove(*path);
 }
 
 Status DatagramDevice::listen(const Discriminator& discriminator) {
@@ -142,6 +143,7 @@ void DatagramDevice::go_down(Path& path) {
     List<Path, AckLink>::remove_if_linked(path);
     List<Path, WaitLink>::remove_if_linked(path);
     staging_.drop(path.id);
+    end_parts(path);
     path.order.clear([this](const FrameOrder::Held& frame) { shares_.let_go(frame); });
     if (!was_up) return free_path(path);
     push_event({PathEventKind::down, path.id});
@@ -204,8 +206,7 @@ void DatagramDevice::begin_turn() {
     // A turn asks again for room if it still wants it.
     for (Path* path = waiting_.front(); path != nullptr;) {
         Path* const next = waiting_.next(*path);
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new))
-            List<Path, WaitLink>::remove(*path);
+        if (has_room_for_wanted(*path)) List<Path, WaitLink>::remove(*path);
         path = next;
     }
     if (!rest_waits_on()) flush(now);
@@ -250,7 +251,6 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         if (path.over_since.is_never()) path.over_since = now;
         if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
     }
-    if (path.is_stuck(now, options_.silence)) return go_down(path);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
         !mutated(Mutation::forget_probe_timeout)) {
@@ -339,9 +339,9 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
 bool DatagramDevice::has_work() {
     settle();
     if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
-    if ((!ack_owed_.empty() || !staging_.empty()) && !blocked_) return true;
+    if ((!ack_owed_.empty() || !staging_.empty() || has_parts_to_send()) && !blocked_) return true;
     for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
-        if (may_begin(*path, path->wanted.length, path->wanted.is_new)) return true;
+        if (has_room_for_wanted(*path)) return true;
     const Time due = earlier(deadlines_.next(), search_deadline_);
     if (!due.is_never() && port_->now() >= due) return true;
     if ((!blocked_ || !port_->has_room()) && !port_->has_work()) return false;

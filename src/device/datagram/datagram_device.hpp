@@ -39,6 +39,7 @@ struct DatagramOptions {
 struct Path;
 struct AckLink;
 struct WaitLink;
+struct PartsLink;
 
 /// What a path has done and how it stands.
 struct PathStatistics {
@@ -48,7 +49,8 @@ struct PathStatistics {
     std::uint64_t packets_spurious = 0;  ///< held for lost, acknowledged after all
     std::uint64_t acks_alone = 0;        ///< packets sent for an acknowledgement only
     std::uint64_t frames_sent = 0;
-    std::uint64_t frames_again = 0;  ///< of these, sent another time
+    std::uint64_t frames_again = 0;     ///< of these, sent another time
+    std::uint64_t frames_in_parts = 0;  ///< of these, cut when packets were longer
     std::uint64_t probe_timeouts = 0;
     Duration round_trip{};        ///< smoothed; 0: not known
     Duration round_trip_least{};  ///< of the last 10 s
@@ -205,6 +207,7 @@ private:
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
     void hand_up(Path& path, const FrameOrder::Held& frame);
+    void take_next(Path& path, const FrameOrder::Held& frame);
     void note_arrival(Path& path, std::uint32_t length, bool more, bool gap, Time now);
     void acknowledge_in_time(Path& path) const;
     void on_ack(Path& path, const wire::Ack& ack, Time now);
@@ -229,7 +232,6 @@ private:
     void conclude(Path& path, const News& news, const AckMoment& moment);
     void note_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
-    static void note_loss_of_oldest(Path& path, std::uint64_t number, Time now);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);
@@ -238,6 +240,17 @@ private:
     void send_late_acks(Time now);
     void deliver(const Ready& ready, Frame& frame);
     static void part(Ready& ready, Frame& frame, std::uint32_t count);
+
+    // A frame in parts (parts.cpp)
+    static bool may_begin_parts(const Path& path, std::uint32_t frame);
+    bool reserve_parts(Path& path, std::uint32_t header_length, std::uint32_t length,
+                       FrameSlot& slot);
+    void stage_parts(Path& path);
+    void stage_all_parts();
+    bool has_parts_to_send();
+    void end_parts_that_arrived(Path& path);
+    void end_parts(Path& path);
+    bool take_part(Path& path);
 
     // The common packet's short way (lone.cpp)
     Path* take_common(const Incoming& in, Time now);
@@ -248,6 +261,7 @@ private:
     StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
     bool within_pace(Path& path, std::uint32_t packet_length);
     bool may_begin(Path& path, std::uint32_t packet_length, bool is_new);
+    bool has_room_for_wanted(Path& path);
     void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
                           bool from_host_port = false);
     bool append_ack(Path& path, StagedPacket& packet, std::uint32_t limit, Time now);
@@ -271,6 +285,7 @@ private:
     bool has_due_acks() { return !ack_owed_.empty() && find_due_ack(); }
     bool find_due_ack();
     void flush(Time now) {
+        if (!parted_.empty()) stage_all_parts();
         if (!staging_.empty() || has_due_acks()) flush_all(now);
     }
     void flush_all(Time now);
@@ -290,6 +305,7 @@ private:
     std::deque<PathEvent> events_;
     List<Path, AckLink> ack_owed_;
     List<Path, WaitLink> waiting_;
+    List<Path, PartsLink> parted_;
 
     std::vector<Search> searches_;
     Time search_deadline_ = Time::never();
@@ -322,6 +338,12 @@ private:
         bool reliable;
     };
     std::vector<FrameChunk> chunk_frames_;  ///< of the packet at hand
+    struct FramePart {
+        std::uint32_t number = 0;
+        std::uint32_t at = 0;
+        std::uint32_t whole = 0;
+        std::span<const std::byte> bytes;  ///< none: there is no part
+    } chunk_part_;                         ///< of the packet at hand
     struct Early {
         std::uint32_t number;
         FrameOrder::Held frame;  ///< without a share: it has its place

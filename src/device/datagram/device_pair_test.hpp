@@ -39,7 +39,6 @@ struct Datagram {
     HostAddress from;
     HostAddress to;
     std::vector<std::byte> bytes;
-    bool may_be_cut = false;
 
     wire::PacketKind kind() const { return static_cast<wire::PacketKind>(bytes[5]); }
     /// As wire::print_packet(), of packets of connecting only the kind.
@@ -130,12 +129,11 @@ public:
         for (const Outgoing& out : datagrams) {
             if (taken == send_max) break;
             ++taken;
-            if (out.length > longest && !out.may_be_cut) {
+            if (out.length > longest) {
                 ADD_FAILURE() << "a datagram of " << out.length << " bytes";
                 continue;
             }
-            network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.copy(),
-                           out.may_be_cut});
+            network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.copy()});
         }
         return taken;
     }
@@ -416,7 +414,8 @@ private:
     void on_reaped(const Reaped& reaped) {
         if (reaped.lost) {
             lost.push_back(reaped.number);
-            again_.push_back(reaped.number);
+            again_.insert(std::upper_bound(again_.begin(), again_.end(), reaped.number),
+                          reaped.number);  // the oldest first, as an engine
             return;
         }
         EXPECT_EQ(frames_.erase(reaped.number), 1U) << "frame " << reaped.number;

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "device/datagram/constants.hpp"
+#include "device/datagram/parts.hpp"
 
 namespace via::device::datagram {
 
@@ -59,9 +62,26 @@ public:
         give_memory_back();
         return true;
     }
+    /// Of the next frame, which counts as held; nullptr: none came.
+    PartsHere* parts() { return parts_.get(); }
+    std::uint32_t parts_length() const { return parts_frame_.length; }
+    /// `frame` is to be filled at `bytes`.
+    void begin_parts(const Held& frame, std::byte* bytes) {
+        VIA_ASSERT(parts_ == nullptr);
+        parts_frame_ = frame;
+        parts_ = std::make_unique<PartsHere>(bytes, frame.length);
+        ++held_;
+    }
+    /// The frame is whole, came otherwise, or is given up.
+    Held end_parts() {
+        parts_.reset();
+        --held_;
+        return std::exchange(parts_frame_, {});
+    }
     /// Lets all go: calls `let_go(held)` for each.
     template <class LetGo>
     void clear(LetGo let_go) {
+        if (parts_ != nullptr) let_go(end_parts());
         for (std::uint32_t n = next_; held_ != 0; ++n) {
             if (frames_[slot(n)].bytes == nullptr) continue;
             let_go(frames_[slot(n)]);
@@ -94,6 +114,8 @@ private:
     std::vector<Held> frames_;  ///< a power of two; none until something comes too early
     std::uint32_t next_ = 0;
     std::uint32_t held_ = 0;
+    std::unique_ptr<PartsHere> parts_;
+    Held parts_frame_;
 };
 
 }  // namespace via::device::datagram

@@ -9,8 +9,7 @@ struct Lengths : ::testing::Test, Scene {
     void begin(std::uint32_t longest) {
         a.port().longest = b.port().longest = longest;
         network.weather = [this](const Datagram& datagram) {
-            return datagram.bytes.size() > carried && !datagram.may_be_cut ? Fate{}
-                                                                           : Fate{microseconds(10)};
+            return datagram.bytes.size() > carried ? Fate{} : Fate{microseconds(10)};
         };
         meet();
     }
@@ -127,104 +126,6 @@ TEST_F(Lengths, a_short_message_in_a_long_packet_takes_the_acknowledgement_along
     const std::uint64_t before = talk_across();  // b finds its length
     EXPECT_EQ(talk_across(), before);
     a.on_message = nullptr;
-}
-
-/// What was cut for longer packets leaves so that the way may cut it.
-struct Narrower : Lengths {
-    std::function<bool(const Datagram&)> drops_pieces = [](const Datagram&) { return false; };
-    void begin_and_narrow() {
-        begin(9000);
-        stream(100);
-        ASSERT_EQ(a.payload_max[a.path], 8928U);
-        carried = 1000;
-        network.weather = [this](const Datagram& datagram) {
-            const bool is_long = datagram.bytes.size() > carried;
-            return is_long && (!datagram.may_be_cut || drops_pieces(datagram))
-                       ? Fate{}
-                       : Fate{microseconds(10)};
-        };
-        a.send(std::string(8928, 'x'));
-    }
-};
-
-TEST_F(Narrower, what_was_cut_longer_arrives_in_pieces) {
-    begin_and_narrow();
-    EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
-    EXPECT_EQ(b.received.size(), 101U);
-    EXPECT_EQ(b.received.back(), std::string(8928, 'x'));
-    stream(200);
-    EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-}
-
-TEST_F(Narrower, a_queue_that_takes_a_question_or_the_pieces_takes_the_pieces) {
-    Time before = Time::never();  // the last short one that left
-    drops_pieces = [&](const Datagram&) { return before == network.now; };
-    begin_and_narrow();
-    network.weather = [&, narrow = network.weather](const Datagram& datagram) {
-        const Fate fate = narrow(datagram);
-        if (datagram.from.bytes[3] == 1 && datagram.bytes.size() <= carried) before = network.now;
-        return fate;
-    };
-    EXPECT_TRUE(run(seconds(1), [&] { return a.under_way() == 0; }));
-}
-
-TEST_F(Narrower, where_no_piece_arrives_the_path_ends_after_the_patience_with_silence) {
-    drops_pieces = [](const Datagram&) { return true; };
-    begin_and_narrow();
-    run(milliseconds(4900));
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-    EXPECT_TRUE(run(seconds(30), [&] { return count(a, PathEventKind::down) == 1; }));
-    EXPECT_EQ(a.under_way(), 0U);
-    EXPECT_EQ(b.received.size(), 100U);
-}
-
-TEST_F(Narrower, where_no_piece_arrives_and_the_peer_talks_all_the_time_the_path_ends_too) {
-    drops_pieces = [](const Datagram&) { return true; };
-    begin_and_narrow();
-    for (int n = 0; n < 100 && count(a, PathEventKind::down) == 0; ++n) {
-        b.send("not a word of what it did not get");
-        run(milliseconds(100));
-    }
-    EXPECT_EQ(count(a, PathEventKind::down), 1U);
-    EXPECT_EQ(a.under_way(), 0U);
-}
-
-TEST_F(Narrower, as_long_as_one_after_the_other_arrives_none_is_given_up) {
-    drops_pieces = [this](const Datagram& datagram) {
-        const auto last = std::to_integer<int>(datagram.bytes.back());
-        return last != 'x' && network.now < Time{} + milliseconds(500) * (last - 'a');
-    };
-    begin_and_narrow();
-    for (char last = 'a'; last < 'u'; ++last) a.send(std::string(8928, last));
-    run(milliseconds(9900));
-    EXPECT_TRUE(run(seconds(5), [&] { return a.under_way() == 0; }));
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-}
-
-TEST_F(Narrower, what_is_lost_while_nothing_arrives_says_nothing_of_pieces) {
-    begin_and_narrow();
-    network.weather = [&, narrow = network.weather](const Datagram& datagram) {
-        return network.now.ns / seconds(4).ns % 2 == 1 ? Fate{} : narrow(datagram);
-    };
-    for (int n = 0; n < 40; ++n) {
-        a.send(std::string(500, 'y'));
-        run(milliseconds(500));
-    }
-    EXPECT_TRUE(run(seconds(5), [&] { return a.under_way() == 0; }));
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
-}
-
-TEST_F(Narrower, pieces_that_arrive_in_the_end_leave_no_trace) {
-    bool drops = true;
-    drops_pieces = [&](const Datagram&) { return drops; };
-    begin_and_narrow();
-    run(milliseconds(4900));
-    drops = false;
-    EXPECT_TRUE(run(seconds(2), [&] { return a.under_way() == 0; }));
-    run(seconds(20));
-    talk();
-    EXPECT_EQ(count(a, PathEventKind::down), 0U);
 }
 
 TEST_F(Lengths, a_hint_about_others_changes_nothing) {

@@ -94,7 +94,7 @@ bool DatagramDevice::send_lone(Time now) {
         return false;
     Path& path = *paths_[packet.path];
     seal(packet, now);
-    const Outgoing out{packet.to, staging_.bytes(packet), packet.length, false, packet.may_be_cut};
+    const Outgoing out{packet.to, staging_.bytes(packet), packet.length, false};
     looks_in_vain_ = 0;  // an answer may come
     blocked_ = port_->send({&out, 1}) == 0;
     record(packet, now);

@@ -23,7 +23,8 @@ const char* to_string(Mutation mutation) {
                                      "ignore_window",
                                      "skip_address_check",
                                      "double_report",
-                                     "give_up_unasked"};
+                                     "give_up_unasked",
+                                     "end_at_the_last_part"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

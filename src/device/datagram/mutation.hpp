@@ -24,8 +24,9 @@ enum class Mutation : std::uint8_t {
     skip_address_check,           ///< a path's packet is taken from anywhere
     double_report,                ///< an acknowledged frame is reported again
     give_up_unasked,              ///< who stood still counts that as its peers' silence
+    end_at_the_last_part,         ///< with that a frame is whole, whatever parts of it are missing
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::give_up_unasked);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::end_at_the_last_part);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)

@@ -35,11 +35,6 @@ Duration Path::loss_delay() const {
     return std::max(Duration{longer.ns / 8 * 9}, loss_delay_least);
 }
 
-bool Path::is_stuck(Time now, Duration silence) const {
-    return stuck.losses >= cut_losses_least && now >= stuck.since + silence &&
-           frames.count() != 0 && stuck.frame == frames.oldest();
-}
-
 Time Path::next_question(Duration silence) const {
     if (mutated(Mutation::forget_probe_timeout) && sent.packets_in_flight() != 0)
         return Time::never();

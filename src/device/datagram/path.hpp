@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "base/address.hpp"
 #include "base/list.hpp"
@@ -13,6 +14,7 @@
 #include "device/datagram/length_search.hpp"
 #include "device/datagram/mutation.hpp"
 #include "device/datagram/pacer.hpp"
+#include "device/datagram/parts.hpp"
 #include "device/datagram/received_numbers.hpp"
 #include "device/datagram/round_trip.hpp"
 #include "device/datagram/sent_packets.hpp"
@@ -21,10 +23,16 @@
 
 namespace via::device::datagram {
 
-struct AckLink : ListLink {};   ///< paths that owe an acknowledgement
-struct WaitLink : ListLink {};  ///< paths on which somebody waits for room
+struct AckLink : ListLink {};    ///< paths that owe an acknowledgement
+struct WaitLink : ListLink {};   ///< paths on which somebody waits for room
+struct PartsLink : ListLink {};  ///< paths that send a frame in parts
 
-struct Path : AckLink, WaitLink {
+/// Of a packet with one frame.
+constexpr std::uint32_t packet_length_of(std::uint32_t frame_length) {
+    return wire::data_header_length + wire::frame_chunk_overhead + frame_length;
+}
+
+struct Path : AckLink, WaitLink, PartsLink {
     enum class Stage : std::uint8_t {
         asking,  ///< we said hello
         up,      ///
@@ -70,14 +78,9 @@ struct Path : AckLink, WaitLink {
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
     std::uint32_t timeouts = 0;      ///< probe timeouts in a row
     std::uint32_t long_timeouts = 0;
-    Time length_raised{};         ///< when longer ones were looked for from the beginning
-    std::uint64_t long_mark = 0;  ///< losses of long packets before it are counted
-    struct Stuck {
-        std::uint32_t frame = 0;
-        std::uint32_t losses = 0;  ///< at most one in a round trip
-        std::uint64_t mark = 0;    ///< what was sent before it is counted
-        Time since{};
-    } stuck;  ///< the oldest frame while its packets, which the way has to cut, are lost
+    Time length_raised{};                  ///< when longer ones were looked for from the beginning
+    std::uint64_t long_mark = 0;           ///< losses of long packets before it are counted
+    std::unique_ptr<PartsUnderWay> parts;  ///< of the oldest frame, while it leaves so
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
@@ -88,7 +91,9 @@ struct Path : AckLink, WaitLink {
     struct Wanted {
         std::uint32_t length = 0;
         bool is_new = false;
-    } wanted;  ///< what reserve() had no room for
+        bool is_again = false;
+        std::uint32_t number = 0;  ///< of the frame, if it is sent again
+    } wanted;                      ///< what reserve() had no room for
 
     // Receiving
     ReceivedNumbers received;
@@ -144,8 +149,6 @@ struct Path : AckLink, WaitLink {
     std::uint64_t packets_allowed(std::uint32_t packet_length) const;
     Duration probe_timeout() const;
     Duration loss_delay() const;
-    /// Do pieces never arrive, and so the oldest frame?
-    bool is_stuck(Time now, Duration silence) const;
     /// How long a sign of life may take once there are doubts.
     Duration doubt_timeout() const {
         return std::max(probe_timeout() * suspicion_timeouts, suspicion_least);

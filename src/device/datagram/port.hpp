@@ -23,8 +23,6 @@ struct Outgoing {
     const std::byte* bytes = nullptr;
     std::uint32_t length = 0;
     bool from_host_port = false;  ///< an answer of the one who answers for the whole host
-    /// The network may cut it to pieces: it is longer than the way is known to carry whole.
-    bool may_be_cut = false;
     /// It goes where the one before it in the burst goes, is as long, and lies right behind it.
     bool follows = false;
 

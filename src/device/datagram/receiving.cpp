@@ -126,15 +126,19 @@ void DatagramDevice::on_datagram(const Incoming& in, Time now) {
 bool DatagramDevice::read_chunks(std::span<const std::byte> packet) {
     chunk_frames_.clear();
     chunk_has_ack_ = chunk_wants_ack_ = false;
+    chunk_part_ = {};
     wire::ChunkReader reader(packet);
     while (reader.next(chunk_)) {
         if (chunk_.kind == wire::ChunkKind::ack) {
             if (std::exchange(chunk_has_ack_, true)) return false;
         } else if (chunk_.kind == wire::ChunkKind::frame) {
             chunk_frames_.push_back({chunk_.frame, chunk_.frame_number, chunk_.reliable});
+        } else if (chunk_.kind == wire::ChunkKind::part) {
+            if (!chunk_part_.bytes.empty()) return false;
+            chunk_part_ = {chunk_.frame_number, chunk_.at, chunk_.whole, chunk_.frame};
         }
-        chunk_wants_ack_ = chunk_wants_ack_ || chunk_.kind == wire::ChunkKind::frame ||
-                           chunk_.kind == wire::ChunkKind::ping;
+        chunk_wants_ack_ = chunk_wants_ack_ || (chunk_.kind != wire::ChunkKind::ack &&
+                                                chunk_.kind != wire::ChunkKind::padding);
     }
     return !reader.bad();
 }
@@ -188,6 +192,15 @@ void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame) {
     ready.count = 1;
 }
 
+/// The frame whose turn it is, and those behind it that wait.
+void DatagramDevice::take_next(Path& path, const FrameOrder::Held& frame) {
+    if (path.order.parts() != nullptr) shares_.let_go(path.order.end_parts());  // it came whole
+    hand_up(path, frame);
+    path.order.advance();
+    FrameOrder::Held held;
+    while (path.order.take(held)) hand_up(path, held);
+}
+
 /// In the order of numbers, whatever was put into the packet first; else as they stand there.
 void DatagramDevice::sort_frames(const Path& path) {
     const std::uint32_t next = path.order.next();
@@ -213,13 +226,9 @@ void DatagramDevice::place_frames(Path& path, const Incoming& in, bool whole) {
             continue;
         }
         switch (path.order.place(frame.number, path.order.next())) {
-            case FrameOrder::Place::next: {
-                hand_up(path, here);
-                path.order.advance();
-                FrameOrder::Held held;
-                while (path.order.take(held)) hand_up(path, held);
+            case FrameOrder::Place::next:
+                take_next(path, here);
                 break;
-            }
             case FrameOrder::Place::ahead:
                 path.order.hold(frame.number, take_early(frame.number));
                 break;
@@ -259,7 +268,7 @@ void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time 
         return;
     }
     sort_frames(*path);
-    if (!keep_early(*path, in)) {
+    if (!take_part(*path) || !keep_early(*path, in)) {
         ++totals_.no_room;
         if (mutated(Mutation::ack_what_was_dropped)) path->received.add(number);
         path->last_heard = now;
@@ -346,6 +355,7 @@ bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& mom
         for (std::uint32_t n = 0; n < packet.frames; ++n)
             if (path.frames.arrived(path.sent.frame(packet, n)))
                 report(path, path.sent.frame(packet, n), false);
+        if (packet.frames == 0 && path.parts != nullptr) path.parts->arrived(number);
         if (packet.named_below != 0) {
             path.received.known_below(packet.named_below);
             if (packet.named_below >= path.ack_unsure) path.ack_unsure = 0;
@@ -367,6 +377,7 @@ bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& mom
         news.sampled = true;
         news.sample = now - packet.sent;
     });
+    if (path.parts != nullptr) end_parts_that_arrived(path);
     if (news.packets == 0) return false;
     path.timeouts = 0;
     path.probe_credit = 0;
@@ -418,13 +429,10 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
             ++lost;
             long_lost =
                 long_lost || (packet.length > wire::packet_length_min && number >= path.long_mark);
-            const bool was_cut = packet.length > path.datagram_max();
-            for (std::uint32_t n = 0; n < packet.frames; ++n) {
-                const std::uint32_t frame = path.sent.frame(packet, n);
-                if (path.frames.lost(frame, number)) report(path, frame, true);
-                if (was_cut && frame == path.frames.oldest())
-                    note_loss_of_oldest(path, number, now);
-            }
+            for (std::uint32_t n = 0; n < packet.frames; ++n)
+                if (path.frames.lost(path.sent.frame(packet, n), number))
+                    report(path, path.sent.frame(packet, n), true);
+            if (packet.frames == 0 && path.parts != nullptr) path.parts->lost(number);
         });
     if (lost == 0) return;
     path.counts.packets_lost += lost;
@@ -432,17 +440,6 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
     if (!long_lost) return;
     path.long_mark = path.sent.next_number();  // once in a round trip
     if (++path.long_timeouts >= long_timeouts_max) fall_back(path, 0);
-}
-
-/// Something sent later has arrived, and the peer has room for the oldest frame whatever it has for
-/// others: the way dropped it, or a piece of it.
-void DatagramDevice::note_loss_of_oldest(Path& path, std::uint64_t number, Time now) {
-    Path::Stuck& stuck = path.stuck;
-    if (stuck.frame != path.frames.oldest()) stuck = {path.frames.oldest()};
-    if (stuck.losses == 0) stuck.since = now;
-    if (number < stuck.mark) return;
-    stuck.mark = path.sent.next_number();
-    ++stuck.losses;
 }
 
 void DatagramDevice::length_changed(Path& path) {

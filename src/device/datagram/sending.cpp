@@ -23,6 +23,13 @@ bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_
            (path.probe_credit != 0 || within_pace(path, packet_length));
 }
 
+bool DatagramDevice::has_room_for_wanted(Path& path) {
+    const Path::Wanted& wanted = path.wanted;
+    return wanted.is_again && wanted.length > path.datagram_max()
+               ? may_begin_parts(path, wanted.number)
+               : may_begin(path, wanted.length, wanted.is_new);
+}
+
 /// The packet into which a chunk goes, begun if need be; nullptr: not now.
 StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length, bool is_new) {
     StagedPacket* open = staging_.open(path.id);
@@ -38,13 +45,11 @@ StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length,
     }
     if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;
     if (open != nullptr && open->waited) pad(path, *open, length);
-    const bool long_one = length > path.datagram_max();  // cut when packets were longer
     StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
     VIA_ASSERT(packet != nullptr);
     packet->to = path.peer;
     packet->length = wire::data_header_length;
     packet->wants_ack = true;
-    packet->alone = packet->may_be_cut = long_one;
     path.begin_packet(packet->length);
     return packet;
 }
@@ -68,6 +73,8 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
     if (path->stage != Path::Stage::up) return false;
     const bool is_new = slot.must_arrive && !slot.again;
     const std::uint32_t length = header_length + payload_length;
+    if (slot.again && packet_length_of(length) > path->datagram_max())
+        return reserve_parts(*path, header_length, length, slot);
     StagedPacket* packet = packet_for(*path, wire::frame_chunk_overhead + length, is_new);
     if (packet == nullptr) return false;
     if (is_new) {
@@ -101,9 +108,7 @@ bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32
 void DatagramDevice::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length,
                               FrameSlot& slot) {
     const std::uint32_t length = packet.length;
-    if (length != wire::data_header_length + wire::frame_chunk_overhead + frame_length ||
-        path.probe_credit != 0 || mutating())
-        return;
+    if (length != packet_length_of(frame_length) || path.probe_credit != 0 || mutating()) return;
     // What takes more than one call begins with two thirds of one: the peer works on them while we
     // fill the rest. Not further on, even if it has got all so far: then it waits for us.
     const std::uint64_t all = std::uint64_t{slot.wanted} * length;
@@ -144,6 +149,7 @@ void DatagramDevice::transmit(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr) return;
     path->reserved_new = 0;
+    if (path->parts != nullptr) path->parts->transmit();
     const bool divided = std::exchange(path->divided, false);
     const std::size_t staged = staging_.datagrams();
     if (path->sent.packets_in_flight() == 0) {
@@ -174,6 +180,7 @@ void DatagramDevice::abandon(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr || path->stage != Path::Stage::up) return;
     staging_.abandon(id);
+    if (path->parts != nullptr && !path->parts->transmitted()) end_parts(*path);
     path->frames.give_back(path->reserved_new);
     path->reserved_new = 0;
     // What is staged is counted anew.
@@ -226,7 +233,7 @@ bool DatagramDevice::rest_waits_on() {
 }
 
 std::uint32_t DatagramDevice::notify() {
-    if (staging_.empty() && ack_owed_.empty()) return 0;
+    if (staging_.empty() && ack_owed_.empty() && parted_.empty()) return 0;
     ++hands_over_;
     if (may_hold_rest()) {
         staging_[staging_.end() - 1].waited = true;
@@ -346,14 +353,9 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
         ++path.long_timeouts >= long_timeouts_max)
         fall_back(path, 0);
+    stage_ping(path, 0, now);
     const std::uint64_t number = oldest_with_frames(path);
-    // What the way has to cut leaves alone: a short queue would take the ping, and not it. A ping
-    // in turn with it tells that others do arrive.
-    const bool is_there = number != path.sent.next_number();
-    const bool must_be_cut = is_there && path.sent.packet(number).length > path.datagram_max();
-    const bool asks = !must_be_cut || path.timeouts % 2 == 0;
-    if (asks) stage_ping(path, 0, now);
-    if (!is_there || (must_be_cut && asks)) return;
+    if (number == path.sent.next_number()) return;
     const SentPacket& packet = path.sent.packet(number);
     for (std::uint32_t n = 0; n < packet.frames; ++n)
         if (path.frames.lost(path.sent.frame(packet, n), number))
@@ -418,6 +420,7 @@ void DatagramDevice::record_one(Path& path, const StagedPacket& packet, std::uin
         path.sent.add_frame(frame);
         path.frames.sent(frame, number);
     }
+    if (packet.part != StagedPacket::no_part) path.parts->sent(packet.part, number);
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
 }
@@ -436,9 +439,8 @@ std::size_t DatagramDevice::fill_burst(std::size_t end, Time now, std::size_t& n
             first_new = std::min(first_new, n);
         }
         for (std::uint32_t of = packet.gone; of < packet.count && count < burst_.size(); ++of)
-            burst_[count++] = {packet.to,         staging_.bytes(packet, of),
-                               packet.length,     packet.from_host_port,
-                               packet.may_be_cut, of != packet.gone};
+            burst_[count++] = {packet.to, staging_.bytes(packet, of), packet.length,
+                               packet.from_host_port, of != packet.gone};
     }
     return count;
 }

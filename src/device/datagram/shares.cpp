@@ -65,11 +65,20 @@ bool Shares::keep(Share& share, FrameOrder::Held& frame) {
     return true;
 }
 
+std::byte* Shares::make_room_for_parts(FrameOrder::Held& frame) {
+    auto* const room = new std::byte[frame.length]();
+    frame.bytes = room;
+    frame.buffer = FrameOrder::no_buffer;
+    frame.share = &parts_;
+    parts_.copied += frame.length;
+    return room;
+}
+
 void Shares::let_go(const FrameOrder::Held& frame) {
     Share& share = *frame.share;
     if (frame.buffer == FrameOrder::no_buffer) {
         share.copied -= frame.length;
-        copies_left_ += frame.length;
+        if (&share != &parts_) copies_left_ += frame.length;
         delete[] frame.bytes;
         return;
     }

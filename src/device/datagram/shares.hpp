@@ -37,6 +37,9 @@ public:
     /// Keeps a frame beyond the port's release(): its buffer, or where no more of those may be kept
     /// a copy. False: neither.
     bool keep(Share& share, FrameOrder::Held& frame);
+    /// Memory for a frame that comes in parts, to be filled there; `frame` is what to let go. Of
+    /// nobody's share, and never refused: frames that are kept wait for this one. A path has one.
+    std::byte* make_room_for_parts(FrameOrder::Held& frame);
     void let_go(const FrameOrder::Held& frame);
 
 private:
@@ -47,6 +50,7 @@ private:
     Port& port_;
     std::uint32_t paths_left_;
     std::size_t copies_left_;
+    Share parts_;  ///< of all peers
     std::map<Key, Share> shares_;
 };
 

@@ -29,7 +29,9 @@ struct Greedy : ::testing::Test, Scene {
         wire::ChunkReader reader(datagram.bytes);
         wire::Chunk chunk;
         while (reader.next(chunk))
-            if (chunk.kind == wire::ChunkKind::frame && chunk.frame_number == 0) return true;
+            if ((chunk.kind == wire::ChunkKind::frame || chunk.kind == wire::ChunkKind::part) &&
+                chunk.frame_number == 0)
+                return true;
         return false;
     }
     /// Of `count` messages of an honest peer the first is lost; how long until all are there?

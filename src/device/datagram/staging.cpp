@@ -105,6 +105,11 @@ void Staging::take_in() {
     }
 }
 
+void Staging::forget_parts(PathId path) {
+    for (std::size_t n = begin_; n < end_; ++n)
+        if (packets_[n].path == path) packets_[n].part = StagedPacket::no_part;
+}
+
 void Staging::drop(StagedPacket& packet) {
     if (!packet.dropped) datagrams_ -= packet.count - packet.gone;
     packet.dropped = true;

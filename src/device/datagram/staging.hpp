@@ -17,6 +17,8 @@ namespace via::device::datagram {
 /// one behind the other, whose payloads lie so, too.
 struct StagedPacket {
     static constexpr PathId no_path = ~PathId{0};
+    static constexpr std::uint8_t no_part = 0xFF;
+    static_assert(wire::parts_max <= no_part);
 
     /// Not an aggregate: that would be cleared whole first, which takes longer than all else.
     StagedPacket(PathId of, std::uint32_t at, std::uint32_t room_there, std::uint32_t first_frame)
@@ -37,16 +39,16 @@ struct StagedPacket {
     bool alone = false;  ///< nothing more may go into it
     bool length_probe = false;
     bool asks_only = false;  ///< nothing in it but a ping wants an acknowledgement
-    bool may_be_cut = false;
     bool from_host_port = false;
     bool dropped = false;
-    bool waited = false;       ///< for packets behind it, though it is not full
-    std::uint32_t count = 1;   ///< of the run
-    std::uint32_t gone = 0;    ///< of these, taken by the port
-    std::uint32_t stride = 0;  ///< bytes from one to the next
-    std::uint32_t wanted = 1;  ///< the run, and what of its message is for the next one
-    wire::Body body;           ///< a payload that still lies where the program has it, until the
-                               ///< packet is sealed: the first's
+    std::uint8_t part = no_part;  ///< of the frame that leaves in parts
+    bool waited = false;          ///< for packets behind it, though it is not full
+    std::uint32_t count = 1;      ///< of the run
+    std::uint32_t gone = 0;       ///< of these, taken by the port
+    std::uint32_t stride = 0;     ///< bytes from one to the next
+    std::uint32_t wanted = 1;     ///< the run, and what of its message is for the next one
+    wire::Body body;              ///< a payload that still lies where the program has it, until the
+                                  ///< packet is sealed: the first's
 
     /// Of the n-th.
     wire::Body body_of(std::uint32_t n) const {
@@ -100,6 +102,8 @@ public:
     void abandon(PathId path);
     /// No payload lies elsewhere any more.
     void take_in();
+    /// What they are parts of is under way no more.
+    void forget_parts(PathId path);
     /// The path is over.
     void drop(PathId path);
     /// The first `count` datagrams were taken by the port.

@@ -142,7 +142,7 @@ void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
 void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after, datagram::TroubleKind kind,
                            const HostAddress& about, std::uint32_t length) {
     const Endpoint& end = sockets_[socket].data_end;
-    const Fate fate = weather_.fate({by, end.first, clock_.now(), trouble_length, true});
+    const Fate fate = weather_.fate({by, end.first, clock_.now(), trouble_length});
     if (fate.lost || fate.damage != 0) return;
     auto message = std::make_unique<Datagram>();
     message->is_trouble = true;
@@ -161,7 +161,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
     const Fate fate =
-        weather_.fate({here, there.first, clock_.now(), outgoing.length, outgoing.may_be_cut});
+        weather_.fate({here, there.first, clock_.now(), outgoing.length});
     if (watch_) watch_(from, outgoing, fate);
     if (meaning(outgoing.copy()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.

@@ -33,7 +33,7 @@ bool SimPort::send_one(const datagram::Outgoing& outgoing) {
                                         static_cast<std::uint64_t>(options_.refuse_max.ns))));
         return false;
     }
-    if (outgoing.length > options_.datagram_max && !outgoing.may_be_cut)
+    if (outgoing.length > options_.datagram_max)
         troubles_.push_back({datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max});
     else
         network_.send(socket_, outgoing);

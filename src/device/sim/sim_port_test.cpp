@@ -48,9 +48,9 @@ struct Net {
 };
 
 std::size_t send(SimPort& from, const HostAddress& to, const std::string& text,
-                 bool may_be_cut = false, bool from_host_port = false) {
+                 bool from_host_port = false) {
     const Outgoing outgoing{to, reinterpret_cast<const std::byte*>(text.data()),
-                            static_cast<std::uint32_t>(text.size()), from_host_port, may_be_cut};
+                            static_cast<std::uint32_t>(text.size()), from_host_port};
     return from.send({&outgoing, 1});
 }
 
@@ -102,7 +102,7 @@ TEST(SimPort, the_first_of_a_host_answers_for_it_and_then_the_next) {
     ASSERT_EQ(first->receive(incoming), 1U);
     EXPECT_TRUE(incoming[0].to_host_port);
     EXPECT_FALSE(second->has_work());
-    send(*first, asker->data_address(), "I", false, true);
+    send(*first, asker->data_address(), "I", true);
     first.reset();
     net.pass(microseconds(10));
     EXPECT_EQ(texts(*second), Texts{"and now?"});
@@ -182,7 +182,7 @@ TEST(SimPort, buffers_that_are_kept_stay_as_they_are) {
     b->release();
 }
 
-TEST(SimPort, lengths_beyond_the_interface_go_out_in_pieces_or_not_at_all) {
+TEST(SimPort, lengths_beyond_the_interface_do_not_go_out) {
     Net net;
     const auto a = net.open(1);
     const auto b = net.open(2);
@@ -195,10 +195,9 @@ TEST(SimPort, lengths_beyond_the_interface_go_out_in_pieces_or_not_at_all) {
     EXPECT_EQ(trouble.kind, TroubleKind::too_long);
     EXPECT_EQ(trouble.length, 600U);
     EXPECT_EQ(trouble.to, b->data_address());
-    send(*a, b->data_address(), std::string(601, 'y'), true);
     send(*a, b->data_address(), std::string(600, 'z'));
     net.pass(microseconds(10));
-    EXPECT_EQ(texts(*b), (Texts{std::string(601, 'y'), std::string(600, 'z')}));
+    EXPECT_EQ(texts(*b), Texts{std::string(600, 'z')});
 }
 
 TEST(SimPort, lengths_beyond_the_way_are_lost_and_the_network_says_so) {

@@ -91,7 +91,7 @@ Fate StormyWeather::fate(const Passage& passage) {
     fate.slandered = happens(link.random, options.slander) && !healed;
 
     const std::uint32_t length_max = fits(link, passage.sent);
-    if (passage.length > length_max && !passage.may_be_cut) {
+    if (passage.length > length_max) {
         fate.lost = true;
         fate.fits = options.tells_length && !is_cut(passage) ? length_max : 0;
         return fate;

@@ -167,19 +167,16 @@ TEST(StormyWeather, it_heals) {
     }
 }
 
-TEST(StormyWeather, what_does_not_fit_is_lost_and_told_or_cut) {
+TEST(StormyWeather, what_does_not_fit_is_lost_and_told) {
     StormyOptions options;
     options.link.fits_min = options.link.fits_max = 900;
     StormyWeather weather(1, options);
-    Passage longer = passage(0, 901);
+    const Passage longer = passage(0, 901);
     EXPECT_TRUE(weather.fate(longer).lost);
     EXPECT_EQ(weather.fate(longer).fits, 900U);
     EXPECT_FALSE(weather.fate(passage(0, 900)).lost);
-    longer.may_be_cut = true;
-    EXPECT_FALSE(weather.fate(longer).lost);
     options.link.tells_length = false;
     StormyWeather silent(1, options);
-    longer.may_be_cut = false;
     EXPECT_TRUE(silent.fate(longer).lost);
     EXPECT_EQ(silent.fate(longer).fits, 0U);
 }

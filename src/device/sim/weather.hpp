@@ -21,7 +21,6 @@ struct Passage {
     NodeId to = 0;
     Time sent{};
     std::uint32_t length = 0;  ///< bytes of header and payload
-    bool may_be_cut = false;   ///< a datagram that the way may carry in pieces
 };
 
 struct Fate {

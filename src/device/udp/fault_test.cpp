@@ -152,11 +152,8 @@ Sequel story(Faulty& system) {
     const HostAddress to = (*friendly)->data_address();
     const std::string part = text(700, 1);
     const std::vector<datagram::Outgoing> burst(3, outgoing(to, part));
-    datagram::Outgoing cut = outgoing(to, part);
-    cut.may_be_cut = true;
     send_patiently(node, std::span(burst).first(1));
     send_patiently(node, burst);
-    send_patiently(node, {&cut, 1});
     send(node, with_port(test_address(), 1), "nobody is there");
     send_patiently(*friendly, std::vector(20, outgoing(node->data_address(), part)));
     for (const Sleep sleep : {Sleep::on_handle, Sleep::on_words, Sleep::awake}) {
@@ -173,7 +170,6 @@ Sequel story(Faulty& system) {
     for (int n = 0; n < 4; ++n) send_patiently(node, std::span(burst).first(1));
     node.take_all();  // the friend is busy: a socket is connected to it
     send_patiently(node, burst);
-    send_patiently(node, {&cut, 1});
     send(*friendly, node->data_address(), "there");
     for (const Sleep sleep : {Sleep::on_handle, Sleep::awake}) {
         node->arm(sleep);

@@ -39,7 +39,7 @@ void add_piece(const datagram::Outgoing& datagram, msghdr& message) {
 /// How many datagrams from the first on can be one message.
 std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) const {
     const datagram::Outgoing& first = datagrams.front();
-    if (!joins_ || first.may_be_cut || first.length == 0) return 1;
+    if (!joins_ || first.length == 0) return 1;
     std::size_t bytes = first.length;
     std::size_t count = 1;
     while (count < datagrams.size()) {
@@ -50,9 +50,7 @@ std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) co
             ++count;
             continue;
         }
-        if (next.length > first.length || next.length == 0 || next.may_be_cut ||
-            !(next.to == first.to))
-            break;
+        if (next.length > first.length || next.length == 0 || !(next.to == first.to)) break;
         ++count;
         if (next.length < first.length) break;  // only the last one may be shorter
     }
@@ -87,8 +85,7 @@ void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
 std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
     std::size_t count = 0;
     gathered_ = piece_count_ = 0;
-    while (count < datagrams.size() && count < datagrams_max && gathered_ < messages_max &&
-           !datagrams[count].may_be_cut) {
+    while (count < datagrams.size() && count < datagrams_max && gathered_ < messages_max) {
         const auto rest =
             datagrams.subspan(count, std::min(datagrams.size(), datagrams_max) - count);
         const std::size_t run = run_length(rest);
@@ -101,19 +98,16 @@ std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
 std::size_t Sender::send(int socket, bool connected,
                          std::span<const datagram::Outgoing> datagrams) {
     names_ = !connected;
-    if (datagrams.size() == 1 && !datagrams.front().may_be_cut)
-        return send_one(socket, datagrams.front()) == Result::sent ? 1 : 0;
+    if (datagrams.size() == 1) return send_one(socket, datagrams.front()) == Result::sent ? 1 : 0;
     std::size_t taken = 0;
     bool no_room = false;
     while (taken < datagrams.size() && !no_room) {
         const auto rest = datagrams.subspan(taken);
-        const bool alone = rest.size() == 1 || rest.front().may_be_cut;
-        if (!alone) {
+        if (rest.size() > 1) {
             taken += send_gathered(socket, rest.first(gather(rest)), no_room);
             continue;
         }
-        no_room = (rest.front().may_be_cut ? send_cut(socket, rest.front())
-                                           : send_one(socket, rest.front())) == Result::no_room;
+        no_room = send_one(socket, rest.front()) == Result::no_room;
         if (!no_room) ++taken;
     }
     return taken;
@@ -182,19 +176,6 @@ Sender::Result Sender::send_one(int socket, const datagram::Outgoing& datagram) 
     }
     lose(datagram, error);
     return Result::sent;
-}
-
-Sender::Result Sender::send_cut(int socket, const datagram::Outgoing& datagram) {
-    const bool ipv6 = is_ipv6(datagram.to);
-    const int level = ipv6 ? SOL_IPV6 : SOL_IP;
-    const int option = ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
-    // Where the kernel refuses this, the datagram meets what one that must not be cut meets.
-    system_.setsockopt(socket, level, option, ipv6 ? IPV6_PMTUDISC_DONT : IP_PMTUDISC_DONT);
-    const Result result = send_one(socket, datagram);
-    const int whole = ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
-    for (int tries = 0; tries < tries_max; ++tries)
-        if (system_.setsockopt(socket, level, option, whole) == 0) break;
-    return result;
 }
 
 void Sender::lose(const datagram::Outgoing& datagram, int error) {

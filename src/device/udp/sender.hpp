@@ -45,7 +45,6 @@ private:
                        std::size_t& taken);
     bool give(int socket, const datagram::Outgoing& datagram);
     Result send_one(int socket, const datagram::Outgoing& datagram);
-    Result send_cut(int socket, const datagram::Outgoing& datagram);
     void lose(const datagram::Outgoing& datagram, int error);
 
     System& system_;

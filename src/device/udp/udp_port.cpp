@@ -30,7 +30,7 @@ const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram, bool t
 
 /// The common datagram. False: nothing was done, or an error was met that the general way looks at.
 bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
-    return connection_ == Connection::up && !datagram.from_host_port && !datagram.may_be_cut &&
+    return connection_ == Connection::up && !datagram.from_host_port &&
            datagram.to == busy_.address() &&
            system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
 }

@@ -212,10 +212,6 @@ TEST(UdpPort, TheLongestDatagram) {
     ASSERT_TRUE(b.hear(1));
     EXPECT_EQ(b.came[0].bytes, longest);
     EXPECT_EQ(send(a, b->data_address(), text(65508, 3)), 1U) << "taken, and lost";
-    datagram::Outgoing cut = outgoing(b->data_address(), longest);
-    cut.may_be_cut = true;
-    EXPECT_EQ(a->send({&cut, 1}), 1U);
-    EXPECT_TRUE(b.hear(2));
 }
 
 TEST(UdpPort, TheHostsPortHearsAndAnswers) {
