@@ -309,7 +309,8 @@ private:
         const auto found = under_way_.find(reaped.number);
         require(found != under_way_.end(), "what is reaped is under way");
         if (reaped.lost)
-            again_.push_back(reaped.number);
+            again_.insert(std::upper_bound(again_.begin(), again_.end(), reaped.number),
+                          reaped.number);  // the oldest first, as an engine
         else
             under_way_.erase(found);
     }
