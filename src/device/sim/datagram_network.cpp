@@ -160,8 +160,7 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     }
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
-    const Fate fate =
-        weather_.fate({here, there.first, clock_.now(), outgoing.length});
+    const Fate fate = weather_.fate({here, there.first, clock_.now(), outgoing.length});
     if (watch_) watch_(from, outgoing, fate);
     if (meaning(outgoing.copy()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
