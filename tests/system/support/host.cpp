@@ -29,6 +29,25 @@ std::size_t count_entries(const std::string& path) {
     return count;
 }
 
+/// One that ended may be listed for a moment after somebody has joined it: the kernel's flag says
+/// so before that.
+std::size_t count_threads(const std::string& process) {
+    constexpr unsigned long is_exiting = 0x4;  // PF_EXITING
+    std::size_t count = 0;
+    std::error_code gone;
+    for (const auto& thread : fs::directory_iterator(process + "/task", gone)) {
+        const std::string line = read_file(thread.path() / "stat");
+        const std::size_t name_end = line.rfind(')');
+        if (name_end == line.npos) continue;
+        std::istringstream fields(line.substr(name_end + 1));
+        std::string skipped;  // state, parent, group, session, terminal, its group
+        for (int n = 0; n < 6; ++n) fields >> skipped;
+        unsigned long flags = 0;
+        if (fields >> flags && (flags & is_exiting) == 0) ++count;
+    }
+    return count;
+}
+
 }  // namespace
 
 Host::Host() {
@@ -92,7 +111,7 @@ Holdings Holdings::of(pid_t pid) {
     const std::string process = "/proc/" + std::to_string(pid);
     Holdings holdings;
     holdings.descriptors = count_entries(process + "/fd");
-    holdings.threads = count_entries(process + "/task");
+    holdings.threads = count_threads(process);
     std::istringstream maps(read_file(process + "/maps"));
     for (std::string line; std::getline(maps, line);)
         if (line.find("via-channel") != line.npos) ++holdings.mappings;
