@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "base/random.hpp"
@@ -178,9 +179,56 @@ void draw_peers(Parameters& p) {
     p.peer_percent = random.chance(70) ? static_cast<std::uint32_t>(random.between(5, 90)) : 0;
 }
 
+void make_hostile(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    world.strangers_permille = static_cast<std::uint32_t>(random.between(100, 500));
+    world.strangers_see = static_cast<std::uint32_t>(random.between(10, 500));
+    world.strangers_forge = true;
+    parameters.weights.close = static_cast<std::uint32_t>(random.between(1, 6));
+    world.crash_percent = 50;
+}
+
+void make_calm(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0003ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    const Duration way = world.weather.link.delay_max;
+    world.weather = {};
+    world.weather.link.delay_min = world.weather.link.delay_max = way;
+    world.port.datagram_max = world.datagram_min = random.chance(50) ? 548 : 1'472;
+    world.port.receive_room =
+        world.port.datagram_max * static_cast<std::uint32_t>(random.between(4, 12));
+    world.port.refuse_percent = world.length_changes_permille = 0;
+    world.pauses_permille = world.strangers_permille = world.strangers_see = 0;
+    parameters.weights.close = 0;
+    world.calm = true;
+}
+
+void make_narrow(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'0005ULL).next());
+    DatagramWorld& world = parameters.datagram;
+    device::sim::LinkOptions& link = world.weather.link;
+    world.port.datagram_max = world.datagram_min = random.chance(70) ? 8'972 : 65'507;
+    world.port.receive_room = 212'992;
+    link.fits_min = 548;
+    link.fits_max = static_cast<std::uint32_t>(random.between(3'000, 12'000));
+    link.fits_period = link.delay_max * static_cast<std::int64_t>(random.between(20, 200));
+    link.tells_length = random.chance(50);
+    const std::uint64_t longest = parameters.arena_length / 32;
+    for (auto& profile : parameters.profiles)
+        profile.transfer_length_max =
+            static_cast<std::uint32_t>(random.between(longest / 2, longest));
+}
+
 }  // namespace
 
-Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
+std::optional<WorldKind> world_kind_of(std::string_view name) {
+    for (std::size_t n = 0; n < std::size(world_kind_names); ++n)
+        if (name == world_kind_names[n]) return static_cast<WorldKind>(n);
+    return std::nullopt;
+}
+
+Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     Random random(Random(seed).next());  // neighbouring seeds shall have nothing in common
     Parameters p;
     p.seed = seed;
@@ -223,51 +271,13 @@ Parameters draw_parameters(std::uint64_t seed, MediumKind medium) {
     p.weather.jitter_max = nanoseconds(static_cast<std::int64_t>(random.below(2'000)));
     p.weather.ns_per_kilobyte = static_cast<std::int64_t>(random.between(10, 2'000));
     if (random.chance(30)) p.table = draw_table(random);
-    p.medium = medium;
-    if (medium == MediumKind::datagram) draw_datagram_world(p);
+    p.medium = kind == WorldKind::lossless ? MediumKind::lossless : MediumKind::datagram;
+    if (p.medium == MediumKind::datagram) draw_datagram_world(p);
     if (seed >= first_seed_with_peers) draw_peers(p);
+    if (kind == WorldKind::hostile) make_hostile(p);
+    if (kind == WorldKind::calm) make_calm(p);
+    if (kind == WorldKind::narrow) make_narrow(p);
     return p;
-}
-
-void make_hostile(Parameters& parameters) {
-    Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
-    DatagramWorld& world = parameters.datagram;
-    world.strangers_permille = static_cast<std::uint32_t>(random.between(100, 500));
-    world.strangers_see = static_cast<std::uint32_t>(random.between(10, 500));
-    world.strangers_forge = true;
-    parameters.weights.close = static_cast<std::uint32_t>(random.between(1, 6));
-    world.crash_percent = 50;
-}
-
-void make_calm(Parameters& parameters) {
-    Random random(Random(parameters.seed ^ 0xDA7A'0000'0003ULL).next());
-    DatagramWorld& world = parameters.datagram;
-    const Duration way = world.weather.link.delay_max;
-    world.weather = {};
-    world.weather.link.delay_min = world.weather.link.delay_max = way;
-    world.port.datagram_max = world.datagram_min = random.chance(50) ? 548 : 1'472;
-    world.port.receive_room =
-        world.port.datagram_max * static_cast<std::uint32_t>(random.between(4, 12));
-    world.port.refuse_percent = world.length_changes_permille = 0;
-    world.pauses_permille = world.strangers_permille = world.strangers_see = 0;
-    parameters.weights.close = 0;
-    world.calm = true;
-}
-
-void make_narrow(Parameters& parameters) {
-    Random random(Random(parameters.seed ^ 0xDA7A'0000'0005ULL).next());
-    DatagramWorld& world = parameters.datagram;
-    device::sim::LinkOptions& link = world.weather.link;
-    world.port.datagram_max = world.datagram_min = random.chance(70) ? 8'972 : 65'507;
-    world.port.receive_room = 212'992;
-    link.fits_min = 548;
-    link.fits_max = static_cast<std::uint32_t>(random.between(3'000, 12'000));
-    link.fits_period = link.delay_max * static_cast<std::int64_t>(random.between(20, 200));
-    link.tells_length = random.chance(50);
-    const std::uint64_t longest = parameters.arena_length / 32;
-    for (auto& profile : parameters.profiles)
-        profile.transfer_length_max =
-            static_cast<std::uint32_t>(random.between(longest / 2, longest));
 }
 
 namespace {

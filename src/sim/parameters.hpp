@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/limits.hpp"
@@ -85,15 +87,18 @@ struct Parameters {
     DatagramWorld datagram;
 };
 
-/// The same seed, the same parameters. A lossless world is the same whatever is added to the
-/// others.
-Parameters draw_parameters(std::uint64_t seed, MediumKind medium = MediumKind::lossless);
-/// More of what a world of datagrams may be: strangers who see all traffic and forge data, with
-/// much coming and going at the same ports; weather in which nothing may be sent in vain; or ways
-/// that become narrower while messages longer than a packet are under way.
-void make_hostile(Parameters& parameters);
-void make_calm(Parameters& parameters);
-void make_narrow(Parameters& parameters);
+/// What the NICs of a world are on: frames that are never lost, or datagrams in any weather; and of
+/// the latter with more of something: strangers who see all traffic and forge data, with much
+/// coming and going at the same ports; weather in which nothing may be sent in vain; ways that
+/// become narrower while messages longer than a packet are under way.
+enum class WorldKind : std::uint8_t { lossless, datagram, hostile, calm, narrow };
+/// By kind.
+constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile", "calm", "narrow"};
+std::optional<WorldKind> world_kind_of(std::string_view name);
+
+/// The same seed and kind, the same parameters. A lossless world is the same whatever is added to
+/// the others.
+Parameters draw_parameters(std::uint64_t seed, WorldKind kind = WorldKind::lossless);
 /// In one line, for people.
 std::string to_text(const Parameters& parameters);
 

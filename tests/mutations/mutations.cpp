@@ -20,11 +20,8 @@ namespace {
 
 namespace datagram = via::device::datagram;
 namespace engine = via::engine;
-using via::sim::MediumKind;
 
-/// Of which kind, as via-sim names them.
-enum class Worlds : std::uint8_t { lossless, datagram, hostile, calm, narrow };
-constexpr const char* names_of_worlds[] = {"lossless", "datagram", "hostile", "calm", "narrow"};
+using Worlds = via::sim::WorldKind;
 
 /// One way to break something, or none.
 struct Way {
@@ -91,12 +88,7 @@ constexpr Broken table[] = {
 
 /// What the world's checkers say; empty: nothing.
 std::string verdict(std::uint64_t seed, Worlds worlds) {
-    via::sim::Parameters parameters = via::sim::draw_parameters(
-        seed, worlds == Worlds::lossless ? MediumKind::lossless : MediumKind::datagram);
-    if (worlds == Worlds::hostile) make_hostile(parameters);
-    if (worlds == Worlds::calm) make_calm(parameters);
-    if (worlds == Worlds::narrow) make_narrow(parameters);
-    return via::sim::World(parameters).run().violation;
+    return via::sim::World(via::sim::draw_parameters(seed, worlds)).run().violation;
 }
 
 /// The same in a process of its own, which a broken protocol may abort.
@@ -144,7 +136,8 @@ bool is_good(Worlds worlds) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         const std::string found = verdict_apart(seed, worlds);
         if (found.empty()) continue;
-        std::printf("none: %s world %llu: %s\n", names_of_worlds[static_cast<std::uint8_t>(worlds)],
+        std::printf("none: %s world %llu: %s\n",
+                    via::sim::world_kind_names[static_cast<std::uint8_t>(worlds)],
                     static_cast<unsigned long long>(seed), found.c_str());
         return false;
     }
@@ -164,8 +157,7 @@ Way way_of(const std::string& name) {
 }
 
 Worlds worlds_of(const std::string& name) {
-    for (std::uint8_t n = 0; n < std::size(names_of_worlds); ++n)
-        if (name == names_of_worlds[n]) return static_cast<Worlds>(n);
+    if (const auto worlds = via::sim::world_kind_of(name)) return *worlds;
     std::printf("no worlds %s\n", name.c_str());
     std::exit(2);
 }
@@ -183,7 +175,7 @@ int main(int argc, char** argv) {
         return 0;
     }
     bool good = true;
-    for (const char* name : names_of_worlds) good = is_good(worlds_of(name)) && good;
+    for (const char* name : via::sim::world_kind_names) good = is_good(worlds_of(name)) && good;
     for (const Broken& broken : table) good = is_caught(broken) && good;
     return good ? 0 : 1;
 }

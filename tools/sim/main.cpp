@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +14,6 @@
 
 namespace {
 
-using via::sim::MediumKind;
 using via::sim::Parameters;
 using via::sim::Report;
 using via::sim::World;
@@ -76,11 +76,8 @@ std::string repetition(const Options& options, std::uint64_t seed) {
 }
 
 bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
-    Parameters parameters = via::sim::draw_parameters(
-        seed, options.medium == "lossless" ? MediumKind::lossless : MediumKind::datagram);
-    if (options.medium == "hostile") via::sim::make_hostile(parameters);
-    if (options.medium == "calm") via::sim::make_calm(parameters);
-    if (options.medium == "narrow") via::sim::make_narrow(parameters);
+    Parameters parameters =
+        via::sim::draw_parameters(seed, via::sim::world_kind_of(options.medium).value());
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
     Report report = run_world(options, parameters, trace);
@@ -180,7 +177,8 @@ int main(int argc, char** argv) {
            "over datagrams in any weather, among strangers who see and forge (hostile), "
            "where nothing is lost (calm), or where ways become narrower under long messages "
            "(narrow) (lossless)")
-        ->check(CLI::IsMember({"lossless", "datagram", "hostile", "calm", "narrow"}));
+        ->check(CLI::IsMember(std::vector<std::string>(std::begin(via::sim::world_kind_names),
+                                                       std::end(via::sim::world_kind_names))));
     CLI::Option* trace =
         app.add_option("--trace", options.trace, "write every event to this file, a line each");
     app.add_flag("--frames", options.frames, "show every frame in the trace too");
