@@ -31,9 +31,9 @@ function(via_program)
     endif()
 endfunction()
 
-# via_precompiled_gtest(<target>): GoogleTest's header, which half of a test's compile time goes
-#   into, is read once for all programs. Nothing else is precompiled, so that a test still includes
-#   what it needs. Not with ccache: it would need settings of the user's, and saves more by itself.
+# via_precompiled_gtest(<target>): GoogleTest's header, a fifth or more of a test's compile time, is
+#   read once for all programs. Nothing else is precompiled, so that a test still includes what it
+#   needs. Not with ccache: it would need settings of the user's, and saves more by itself.
 #   g++ 12 then takes system headers for ours, and warns of strings in them where it inlines.
 function(via_precompiled_gtest target)
     if(CMAKE_CXX_COMPILER_LAUNCHER)
