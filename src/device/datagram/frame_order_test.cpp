@@ -127,7 +127,9 @@ TEST(IdentifierTable, agrees_with_a_map) {
             EXPECT_EQ(table.find(there[at].first), IdentifierTable::none);
             there.erase(there.begin() + static_cast<std::ptrdiff_t>(at));
         }
-        for (const auto& [identifier, path] : there) ASSERT_EQ(table.find(identifier), path);
+        // Six million finds: one assertion for each would take most of a sanitizer's minute.
+        for (const auto& [identifier, path] : there)
+            if (table.find(identifier) != path) FAIL() << identifier << " leads elsewhere";
     }
     EXPECT_EQ(table.find(0), IdentifierTable::none);
 }
