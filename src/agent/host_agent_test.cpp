@@ -248,10 +248,22 @@ TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the
     std::atomic<bool> end{false};
     std::thread waiting = wait_for(end);
     const std::thread::id leader = waiting.get_id();
+    const auto sleeps = [&] { return seen.sleep == device::Sleep::on_handle; };
+    // Where others kept us off the processor, the leader saw no polls and sleeps for good.
+    const auto wake_by_descriptor = [&] {
+        EXPECT_EQ(::eventfd_write(descriptor, 1), 0);
+        EXPECT_TRUE(becomes_true([&] {
+            agent->nic().poll();
+            return !sleeps();
+        }));
+        eventfd_t taken = 0;
+        EXPECT_EQ(::eventfd_read(descriptor, &taken), 0);
+    };
     for (int n = 0; n < 20; ++n) {
         seen.served_by = std::thread::id{};
         EXPECT_TRUE(becomes_true([&] {
             agent->nic().poll();
+            if (sleeps()) wake_by_descriptor();
             return seen.served_by.load() == leader;
         })) << n;
         if (HasFailure()) break;
