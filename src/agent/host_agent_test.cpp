@@ -219,6 +219,45 @@ TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) 
     waiting.join();
 }
 
+/// Who takes an entry makes room for another, which a turn lets in: were its own polls all in vain,
+/// since others had the turn for calls that are no work of the NIC, nobody else would take one.
+TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_one) {
+    nic::Nic& nic = agent->nic();
+    queue::CompletionQueue* queue = nic.completion_queue(nic.create_completion_queue(1).value());
+    std::atomic<bool> end{false};
+    for (int n = 0; n < 3; ++n) {
+        ASSERT_TRUE(falls_asleep());
+        nic.take_turn();
+        EXPECT_FALSE(queue->push({1, true}, 1));
+        EXPECT_TRUE(queue->push({1, true}, 2)) << "waits for room";
+        nic.engine().watch(*queue);
+        nic.end_turn();
+        std::atomic<int> takes{0};
+        std::thread beating([&] {
+            while (!end) {
+                nic.take_turn();
+                ++takes;
+                const Time then = agent->now() + milliseconds(5);
+                while (agent->now() < then && !end) relax();
+                nic.end_turn();
+            }
+        });
+        EXPECT_TRUE(becomes_true([&] { return takes != 0; }));
+        queue::Completion completion;
+        EXPECT_TRUE(queue->pop(completion));
+        EXPECT_TRUE(
+            agent->wait({[](const void* of) {
+                             return static_cast<const queue::CompletionQueue*>(of)->has_entry();
+                         },
+                         queue},
+                        agent->now() + seconds(20)));
+        EXPECT_TRUE(queue->pop(completion));
+        end = true;
+        beating.join();
+        end = false;
+    }
+}
+
 TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     Atomic<std::uint32_t>& attention = agent->nic().attention();
     const auto awaits = [&](std::uint32_t what) {

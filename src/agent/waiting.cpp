@@ -316,6 +316,7 @@ void HostAgent::sleep_on_descriptors(Bed& bed, Time deadline) {
 void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }
 
 bool HostAgent::poll_for(const Condition& condition) {
+    const std::uint64_t before = nic_.polls();
     int vain = 0;
     for (int polls = 0; polls < polls_max && vain < polls_before_sleep; ++polls) {
         if (condition.ready(condition.subject)) return true;
@@ -323,6 +324,8 @@ bool HostAgent::poll_for(const Condition& condition) {
         waiting_polls_.fetch_add(1);
         relax();
     }
+    // Others had the turn all the time: what only a turn brings would come by none while we sleep.
+    if (nic_.polls() == before) nic_.poll_surely();
     return condition.ready(condition.subject);
 }
 

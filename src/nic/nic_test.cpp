@@ -38,11 +38,13 @@ Discriminator word(const char* text) {
 struct Attending final : Attendant {
     void attend() override { ++attended; }
     void report(const engine::ErrorEvent& event) override { events.push_back(event.code); }
+    void entry_came(queue::CompletionQueue&) override { ++entries_came; }
     Time now() override {
         ++clock_reads;
         return time;
     }
     int attended = 0;
+    int entries_came = 0;
     int clock_reads = 0;
     Time time{};
     std::vector<engine::ErrorCode> events;
@@ -368,6 +370,24 @@ TEST_F(CompletionTest, Vipl_4_16_resize_keeps_every_entry) {
     EXPECT_EQ(taken, sent);
     EXPECT_EQ(nic.resize_completion_queue(name, 0), Status::invalid_parameter);
     EXPECT_EQ(nic.resize_completion_queue(name + 1, 4), Status::invalid_parameter);
+}
+
+/// They had none in the queue to take while others waited: who popped the last one took no turn.
+TEST_F(CompletionTest, who_waits_hears_of_entries_that_enter_as_the_queue_grows) {
+    connect(client, server);
+    ASSERT_EQ(nic.resize_completion_queue(name, 1), Status::success);
+    for (int n = 0; n < 2; ++n) receive(server, 0, 10);
+    for (int n = 0; n < 2; ++n) send(client, 5000, 10);
+    poll();
+    nic.attention().fetch_or(Nic::somebody_waits);
+    completions->watch();
+    ASSERT_TRUE(completions->pop(completion));
+    ASSERT_FALSE(completions->has_entry());
+    attendant.attended = attendant.entries_came = 0;
+    ASSERT_EQ(nic.resize_completion_queue(name, 2), Status::success);
+    EXPECT_TRUE(completions->has_entry());
+    EXPECT_EQ(attendant.attended, 1);
+    EXPECT_EQ(attendant.entries_came, 1) << "nor does who sleeps on the descriptor";
 }
 
 TEST_F(CompletionTest, Vipl_4_16_bound_queue_cannot_go_and_entries_of_a_destroyed_vi_vanish) {

@@ -70,7 +70,6 @@ Status CompletionQueue::resize(std::uint32_t entries) {
     mask_ = slots - 1;
     head_.store(0, std::memory_order_relaxed);
     tail_.store(kept, std::memory_order_release);
-    pump();
     return Status::success;
 }
 
