@@ -290,6 +290,28 @@ TEST_F(Carrying, probe_timeouts_double) {
     EXPECT_EQ(a.under_way(), 0U);
 }
 
+TEST_F(Carrying, a_patience_of_5_s_outlasts_a_burst_of_losses_each_way) {
+    int questions = 12;  // as many of a's packets are lost, and then as many answers
+    int answers = 12;
+    network.weather = [&](const Datagram& datagram) {
+        int& left = datagram.from.bytes[3] == 1 ? questions : answers;
+        return left == 0 ? Fate{network.delay} : (--left, Fate{});
+    };
+    a.send("at last");
+    ASSERT_TRUE(run(seconds(5), [&] { return a.arrived.size() == 1; })) << since();
+    EXPECT_EQ(b.received.size(), 1U);
+    EXPECT_EQ(count(a, PathEventKind::down), 0U);
+}
+
+TEST_F(Carrying, an_acknowledgement_that_never_comes_is_asked_for_four_times_a_second) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.send("nobody hears");
+    run(seconds(2));
+    const std::uint64_t before = a.device->statistics(a.path).probe_timeouts;
+    run(seconds(2));
+    EXPECT_EQ(a.device->statistics(a.path).probe_timeouts, before + 8);
+}
+
 TEST_F(Carrying, a_lost_acknowledgement_costs_nothing_but_a_probe) {
     lose({1});
     a.send("lone");

@@ -44,7 +44,10 @@ constexpr std::uint32_t reordering_least = 3;
 constexpr std::uint32_t reordering_greatest = 64;
 constexpr Duration loss_delay_least = microseconds(50);  ///< what a busy host is late by anyway
 constexpr Duration deviation_least = microseconds(100);
-constexpr Duration probe_timeout_max = seconds(1);
+/// Doubled no further: short for the same reason as try_longest. A longer round trip is waited for.
+constexpr Duration probe_timeout_max = try_longest;
+/// What a peer says of its own delay, or of when a cookie left, counts up to that.
+constexpr Duration believed_delay_max = seconds(1);
 constexpr std::uint32_t probe_packets = 2;  ///< that may pass the window after a timeout
 /// How far behind the largest acknowledged number a lost packet may still turn out to have come.
 constexpr std::uint64_t spurious_distance_max = 256;

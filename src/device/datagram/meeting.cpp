@@ -332,7 +332,7 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
     path->attempt = hello.attempt;
     // It had the cookie for a round trip, or longer if packets were lost.
     const Duration since = now - Time{static_cast<std::int64_t>(hello.cookie.moment)};
-    path->round_trip.suppose(std::clamp(since, Duration{1}, probe_timeout_max));
+    path->round_trip.suppose(std::clamp(since, Duration{1}, believed_delay_max));
     come_up(*path, hello.offer, connection, now);
     welcome(*path);
 }

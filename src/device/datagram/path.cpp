@@ -25,7 +25,7 @@ std::uint64_t Path::packets_allowed(std::uint32_t packet_length) const {
 Duration Path::probe_timeout() const {
     const Duration once = round_trip.smoothed() +
                           std::max(round_trip.deviation() * 4, deviation_least) +
-                          std::min(microseconds(offer.ack_delay_us), probe_timeout_max);
+                          std::min(microseconds(offer.ack_delay_us), believed_delay_max);
     const std::uint32_t doublings = std::min(timeouts, 20U);
     return std::min(once * (std::int64_t{1} << doublings), std::max(probe_timeout_max, once));
 }
