@@ -50,6 +50,7 @@ TEST(CompletionQueue, resize_loses_nothing_against_a_popper) {
                                             c.queue.push({1, false}, 1);
                                             c.queue.push({2, false}, 1);  // may have to wait
                                             c.queue.resize(4);
+                                            c.queue.pump();
                                         },
                                         [](Completions& c) { c.pop(); }},
                                        [](Completions& c) {
