@@ -224,7 +224,6 @@ TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) 
 TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_one) {
     nic::Nic& nic = agent->nic();
     queue::CompletionQueue* queue = nic.completion_queue(nic.create_completion_queue(1).value());
-    std::atomic<bool> end{false};
     for (int n = 0; n < 3; ++n) {
         ASSERT_TRUE(falls_asleep());
         nic.take_turn();
@@ -232,6 +231,7 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
         EXPECT_TRUE(queue->push({1, true}, 2)) << "waits for room";
         nic.engine().watch(*queue);
         nic.end_turn();
+        std::atomic<bool> end{false};
         std::atomic<int> takes{0};
         std::thread beating([&] {
             while (!end) {
@@ -254,7 +254,6 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
         EXPECT_TRUE(queue->pop(completion));
         end = true;
         beating.join();
-        end = false;
     }
 }
 

@@ -372,7 +372,8 @@ TEST_F(CompletionTest, Vipl_4_16_resize_keeps_every_entry) {
     EXPECT_EQ(nic.resize_completion_queue(name + 1, 4), Status::invalid_parameter);
 }
 
-/// They had none in the queue to take while others waited: who popped the last one took no turn.
+/// There was none in the queue to take, though one waited for room: who popped the last took no
+/// turn.
 TEST_F(CompletionTest, who_waits_hears_of_entries_that_enter_as_the_queue_grows) {
     connect(client, server);
     ASSERT_EQ(nic.resize_completion_queue(name, 1), Status::success);
@@ -387,7 +388,7 @@ TEST_F(CompletionTest, who_waits_hears_of_entries_that_enter_as_the_queue_grows)
     ASSERT_EQ(nic.resize_completion_queue(name, 2), Status::success);
     EXPECT_TRUE(completions->has_entry());
     EXPECT_EQ(attendant.attended, 1);
-    EXPECT_EQ(attendant.entries_came, 1) << "nor does who sleeps on the descriptor";
+    EXPECT_EQ(attendant.entries_came, 1) << "who sleeps on the descriptor, too";
 }
 
 TEST_F(CompletionTest, Vipl_4_16_bound_queue_cannot_go_and_entries_of_a_destroyed_vi_vanish) {

@@ -49,8 +49,8 @@ public:
         });
     }
     std::size_t waiting() const { return waiting_.size(); }
-    /// Another size, keeping every entry; what waits enters by pump(), or displaced ones begin to.
-    /// error_resource: no memory.
+    /// Another size, keeping every entry: those for which there is no room wait, and nothing that
+    /// waits enters before the next pump(). error_resource: no memory.
     Status resize(std::uint32_t entries);
     std::uint32_t entries() const { return capacity_; }
 
