@@ -48,11 +48,12 @@ void HostAgent::run_handlers() {
 void HostAgent::run_error_handler(std::unique_lock<std::mutex>& guard) {
     const engine::ErrorEvent event = events_.front();
     events_.pop_front();
-    // The engine may have kept back what there was no room for.
-    if (events_waiting_.fetch_sub(1) == events_waiting_max) kick();
+    const bool were_too_many = events_waiting_.fetch_sub(1) == events_waiting_max;
     const Handler handler = handler_;
     handler_running_ = true;
     guard.unlock();
+    // The engine may have kept back what there was no room for.
+    if (were_too_many) work_is_left();
     if (handler.run != nullptr) {
         handler.run(handler.context, event);
     } else {
@@ -60,8 +61,21 @@ void HostAgent::run_error_handler(std::unique_lock<std::mutex>& guard) {
             error_texts[static_cast<std::size_t>(event.code)]);
     }
     guard.lock();
+    handler_ended();
+}
+
+/// The caller holds handler_mutex_.
+void HostAgent::handler_ended() {
     handler_running_ = false;
+    ++handlers_ended_;
     handler_changed_.notify_all();
+}
+
+/// Of the handler that runs, if any: others may follow it at once.
+void HostAgent::wait_for_handler(std::unique_lock<std::mutex>& guard) {
+    if (!handler_running_ || std::this_thread::get_id() == handlers_id_) return;
+    const std::uint64_t ended = handlers_ended_;
+    handler_changed_.wait(guard, [&] { return handlers_ended_ != ended; });
 }
 
 // Notifications (VIPL 4.17) -----------------------------------------------------------------------
@@ -74,10 +88,9 @@ bool HostAgent::run_notification(std::unique_lock<std::mutex>& guard) {
     guard.unlock();
     const bool done = notification->run();
     guard.lock();
-    handler_running_ = false;
     notifications_.finish(std::move(notification), done);
     notifications_changed();
-    handler_changed_.notify_all();
+    handler_ended();
     return true;
 }
 
@@ -118,15 +131,13 @@ void HostAgent::cancel_notifications(std::uint64_t object) {
     std::unique_lock guard(handler_mutex_);
     const bool running = notifications_.cancel(object);
     if (notified_.load()) notifications_changed();
-    if (running && std::this_thread::get_id() != handlers_id_)
-        handler_changed_.wait(guard, [this] { return !handler_running_; });
+    if (running) wait_for_handler(guard);
 }
 
 Handler HostAgent::set_error_handler(Handler handler) {
     std::unique_lock guard(handler_mutex_);
     std::swap(handler, handler_);
-    if (std::this_thread::get_id() != handlers_id_)
-        handler_changed_.wait(guard, [this] { return !handler_running_; });
+    wait_for_handler(guard);
     return handler;
 }
 

@@ -149,6 +149,8 @@ private:
     void run_handlers();
     void run_error_handler(std::unique_lock<std::mutex>& guard);
     bool run_notification(std::unique_lock<std::mutex>& guard);
+    void handler_ended();
+    void wait_for_handler(std::unique_lock<std::mutex>& guard);
     void look_for_notifications();
     void notifications_changed();
     void stop_handlers();
@@ -203,6 +205,7 @@ private:
     Atomic<bool> notified_{false};  ///< there are notifications
     bool look_ = false;             ///< one of them may be ready
     bool handler_running_ = false;  ///< of errors or of a notification
+    std::uint64_t handlers_ended_ = 0;
     bool handlers_stop_ = false;
     std::thread handlers_;
     std::thread::id handlers_id_;  ///< also when the thread was detached

@@ -50,7 +50,8 @@ public:
         waiting_.push_back(std::move(notification));
         return true;
     }
-    bool empty() const { return waiting_.empty(); }
+    /// One that runs may go back to its place.
+    bool empty() const { return waiting_.empty() && running_ == nothing; }
     bool any_ready() const { return first_ready(waiting_) != waiting_.end(); }
     /// The first that is ready, to be run; nullptr: none. finish() follows.
     std::unique_ptr<Notification> take_ready() {

@@ -327,8 +327,12 @@ Status Nic::done_many(engine::ViQueue& queue, std::span<void*> descriptors, std:
 }
 
 Status Nic::completion_done(queue::CompletionQueue& queue, queue::Completion& completion) {
+    bool made_room = false;
     for (int tries = 0;;) {
-        while (queue.pop(completion)) {
+        while (queue.pop(completion, made_room)) {
+            // The program may sleep now, where no turn comes by.
+            if (made_room && !queue.has_entry()) [[unlikely]]
+                poll_surely();
             const engine::Vi* vi =
                 engine_.vi_at(static_cast<std::uint32_t>(completion.vi & 0xFFFF));
             // Entries of a destroyed VI are gone (VIPL 4.16).

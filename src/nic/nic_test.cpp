@@ -382,13 +382,32 @@ TEST_F(CompletionTest, who_waits_hears_of_entries_that_enter_as_the_queue_grows)
     poll();
     nic.attention().fetch_or(Nic::somebody_waits);
     completions->watch();
-    ASSERT_TRUE(completions->pop(completion));
+    bool made_room = false;
+    ASSERT_TRUE(completions->pop(completion, made_room));
     ASSERT_FALSE(completions->has_entry());
     attendant.attended = attendant.entries_came = 0;
     ASSERT_EQ(nic.resize_completion_queue(name, 2), Status::success);
     EXPECT_TRUE(completions->has_entry());
     EXPECT_EQ(attendant.attended, 1);
     EXPECT_EQ(attendant.entries_came, 1) << "who sleeps on the descriptor, too";
+}
+
+/// Where the program sleeps next no turn comes by: on the queue's descriptor, or for a handler.
+TEST_F(CompletionTest, who_takes_the_last_entry_lets_in_what_waits) {
+    connect(client, server);
+    ASSERT_EQ(nic.resize_completion_queue(name, 1), Status::success);
+    for (int n = 0; n < 3; ++n) receive(server, 0, 10);
+    for (int n = 0; n < 3; ++n) send(client, 5000, 10);
+    poll();
+    completions->watch();
+    attendant.entries_came = 0;
+    for (int n = 1; n <= 2; ++n) {
+        ASSERT_EQ(nic.completion_done(*completions, completion), Status::success);
+        EXPECT_TRUE(completions->has_entry());
+        EXPECT_EQ(attendant.entries_came, n);
+    }
+    ASSERT_EQ(nic.completion_done(*completions, completion), Status::success);
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
 }
 
 TEST_F(CompletionTest, Vipl_4_16_bound_queue_cannot_go_and_entries_of_a_destroyed_vi_vanish) {

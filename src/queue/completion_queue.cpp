@@ -16,6 +16,7 @@ bool CompletionQueue::prepare(std::uint32_t entries) {
     head_.store(0, std::memory_order_relaxed);
     tail_.store(0, std::memory_order_relaxed);
     waiting_.clear();
+    is_waited_for_ = false;
     return true;
 }
 
@@ -24,6 +25,7 @@ void CompletionQueue::reset() {
     ring_.reset();
     waiting_.clear();
     waiting_.shrink_to_fit();
+    is_waited_for_ = false;
     watched_.store(false);
     head_.store(0, std::memory_order_relaxed);
     tail_.store(0, std::memory_order_relaxed);
@@ -32,19 +34,20 @@ void CompletionQueue::reset() {
 /// One that cannot enter as it comes.
 bool CompletionQueue::push_behind(const Waiting& waiting) {
     pump();
-    if (!overrun() && !full()) {
-        enter(waiting);
-        return false;
-    }
+    const bool waited = overrun();
     waiting_.push_back(waiting);
-    return waiting_.size() == 1;
+    pump();
+    return !waited && overrun();
 }
 
+/// Under the lock: who makes room finds that it is waited for, or we find the room.
 void CompletionQueue::pump() {
+    std::lock_guard guard(pop_lock_);
     std::size_t entered = 0;
     while (entered < waiting_.size() && !full()) enter(waiting_[entered++]);
     if (entered != 0)
         waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(entered));
+    is_waited_for_ = overrun();
 }
 
 Status CompletionQueue::resize(std::uint32_t entries) {
@@ -73,7 +76,7 @@ Status CompletionQueue::resize(std::uint32_t entries) {
     return Status::success;
 }
 
-bool CompletionQueue::pop(Completion& completion) {
+bool CompletionQueue::pop(Completion& completion, bool& made_room) {
     if (!has_entry()) return false;
     std::lock_guard guard(pop_lock_);
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
@@ -81,6 +84,7 @@ bool CompletionQueue::pop(Completion& completion) {
     const Entry entry = ring_[head & mask_];
     head_.store(head + 1, std::memory_order_release);
     completion = entry.completion();
+    made_room = is_waited_for_;
     return true;
 }
 

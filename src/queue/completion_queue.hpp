@@ -59,7 +59,8 @@ public:
     bool watched() const { return watched_.load(std::memory_order_relaxed); }
 
     // Program -----------------------------------------------------------------------------------
-    bool pop(Completion& completion);
+    /// `made_room`: completions wait for it. They enter with the next turn.
+    bool pop(Completion& completion, bool& made_room);
     bool has_entry() const {
         return tail_.load(std::memory_order_acquire) != head_.load(std::memory_order_relaxed);
     }
@@ -93,6 +94,7 @@ private:
     std::uint32_t mask_ = 0;
     std::unique_ptr<Entry[]> ring_;
     std::deque<Waiting> waiting_;
+    bool is_waited_for_ = false;  ///< somebody waits for room; pop_lock_ guards it
     Atomic<bool> watched_{false};
     alignas(64) Atomic<std::uint32_t> tail_{0};
     alignas(64) SpinLock pop_lock_;

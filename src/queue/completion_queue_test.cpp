@@ -12,12 +12,17 @@
 namespace via::queue {
 namespace {
 
+bool pop(CompletionQueue& queue, Completion& completion) {
+    bool made_room = false;
+    return queue.pop(completion, made_room);
+}
+
 /// Takes everything; the VIs' numbers in order.
 std::vector<std::uint64_t> drain(CompletionQueue& queue) {
     std::vector<std::uint64_t> numbers;
     Completion completion;
     for (;;) {
-        while (queue.pop(completion)) numbers.push_back(completion.vi);
+        while (pop(queue, completion)) numbers.push_back(completion.vi);
         if (!queue.overrun()) return numbers;
         queue.pump();
     }
@@ -34,15 +39,15 @@ TEST(CompletionQueue, KeepsOrderAndNamesTheQueue) {
     ASSERT_TRUE(queue.prepare(4));
     Completion completion;
     EXPECT_FALSE(queue.has_entry());
-    EXPECT_FALSE(queue.pop(completion));
+    EXPECT_FALSE(pop(queue, completion));
     constexpr std::uint64_t largest = (1ULL << 63) - 1;
     EXPECT_FALSE(queue.push({1, false}, 1));
     EXPECT_FALSE(queue.push({largest, true}, 1));
     EXPECT_TRUE(queue.has_entry());
-    ASSERT_TRUE(queue.pop(completion));
+    ASSERT_TRUE(pop(queue, completion));
     EXPECT_EQ(completion.vi, 1U);
     EXPECT_FALSE(completion.receive);
-    ASSERT_TRUE(queue.pop(completion));
+    ASSERT_TRUE(pop(queue, completion));
     EXPECT_EQ(completion.vi, largest);
     EXPECT_TRUE(completion.receive);
     EXPECT_FALSE(queue.has_entry());
@@ -68,11 +73,16 @@ TEST(CompletionQueue, WhatWaitsEntersInOrderAsEntriesAreTaken) {
     ASSERT_TRUE(queue.prepare(2));
     for (std::uint64_t n = 0; n < 6; ++n) queue.push({n, false}, 1);
     Completion completion;
-    ASSERT_TRUE(queue.pop(completion));
+    bool made_room = false;
+    ASSERT_TRUE(queue.pop(completion, made_room));
+    EXPECT_TRUE(made_room);
     queue.push({6, false}, 1);  // lets 2 in, and waits behind 5
     EXPECT_EQ(queue.waiting(), 4U);
     EXPECT_EQ(drain(queue), range(1, 7));
     EXPECT_FALSE(queue.overrun());
+    EXPECT_FALSE(queue.push({7, false}, 1));
+    ASSERT_TRUE(queue.pop(completion, made_room));
+    EXPECT_FALSE(made_room) << "nobody waits any more";
     EXPECT_FALSE(queue.push({7, false}, 1));
     queue.push({8, false}, 1);
     EXPECT_TRUE(queue.push({9, false}, 1)) << "each overrun is told once";
@@ -87,7 +97,7 @@ TEST(CompletionQueue, ResizeKeepsEveryEntryAndItsOrder) {
         std::uint64_t expected = 0;
         Completion completion;
         for (std::uint64_t n = random.below(30); n > 0; --n) queue.push({next++, false}, 1);
-        for (std::uint64_t n = random.below(10); n > 0 && queue.pop(completion); --n)
+        for (std::uint64_t n = random.below(10); n > 0 && pop(queue, completion); --n)
             ASSERT_EQ(completion.vi, expected++);
         for (std::uint64_t n = random.below(10); n > 0; --n) queue.push({next++, false}, 1);
         const auto entries = static_cast<std::uint32_t>(random.between(1, 40));
@@ -128,7 +138,7 @@ TEST(CompletionQueue, WaitingOnesThatWereTakenElsewhereAreDropped) {
     std::vector<std::pair<std::uint64_t, bool>> left;
     Completion completion;
     for (;;) {
-        while (queue.pop(completion)) left.emplace_back(completion.vi, completion.receive);
+        while (pop(queue, completion)) left.emplace_back(completion.vi, completion.receive);
         if (!queue.overrun()) break;
         queue.pump();
     }
@@ -153,7 +163,7 @@ TEST(CompletionQueue, ResetEmptiesAndPrepareBeginsAnew) {
     for (std::uint64_t n = 0; n < 5; ++n) queue.push({n, false}, 1);
     queue.reset();
     Completion completion;
-    EXPECT_FALSE(queue.pop(completion)) << "a late pop finds nothing";
+    EXPECT_FALSE(pop(queue, completion)) << "a late pop finds nothing";
     EXPECT_FALSE(queue.overrun());
     ASSERT_TRUE(queue.prepare(3));
     EXPECT_FALSE(queue.has_entry());
@@ -186,7 +196,7 @@ TEST(CompletionQueue, MatchesAModelUnderRandomUse) {
                 ASSERT_EQ(queue.push({next++, false}, 1), !was_overrun && !waiting.empty());
             } else if (dice < 95) {
                 Completion completion;
-                const bool popped = queue.pop(completion);
+                const bool popped = pop(queue, completion);
                 ASSERT_EQ(popped, !inside.empty());
                 if (!popped) continue;
                 ASSERT_EQ(completion.vi, inside.front());
@@ -220,7 +230,7 @@ TEST(CompletionQueue, OneThreadPushesAndResizesWhileOthersPop) {
         threads.emplace_back([&] {
             while (popped.load() < total) {
                 Completion completion;
-                if (queue.pop(completion)) {
+                if (pop(queue, completion)) {
                     mine.push_back(completion.vi);
                     popped.fetch_add(1);
                 } else {

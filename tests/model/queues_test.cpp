@@ -20,9 +20,11 @@ struct Completions {
     Atomic<int> popped[3]{};
 
     Completions() { queue.prepare(2); }
+    bool made_room = false;
     void pop() {
         queue::Completion completion;
-        if (queue.pop(completion)) popped[completion.vi].fetch_add(1, memory_order_relaxed);
+        if (queue.pop(completion, made_room))
+            popped[completion.vi].fetch_add(1, memory_order_relaxed);
     }
 };
 
@@ -38,6 +40,25 @@ TEST(CompletionQueue, an_entry_is_popped_once_by_two_threads) {
             c.pop();
             c.pop();
             VIA_MODEL_CHECK(c.popped[0].load() == 1 && c.popped[1].load() == 1);
+        }};
+    const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+TEST(CompletionQueue, who_empties_it_hears_of_those_that_wait) {
+    const Program<Completions> program{
+        "overrun against pop",
+        {[](Completions& c) {
+             c.queue.push({0, false}, 1);
+             c.queue.push({1, false}, 1);
+             c.queue.push({2, false}, 1);  // may have to wait
+         },
+         [](Completions& c) {
+             for (int n = 0; n < 2; ++n) c.pop();
+         }},
+        [](Completions& c) {
+            const bool stranded = c.queue.overrun() && !c.queue.has_entry();
+            VIA_MODEL_CHECK(!stranded || c.made_room);
         }};
     const auto result = explore_all(program);
     EXPECT_TRUE(result.passed()) << result.report();
