@@ -75,8 +75,6 @@ public:
     virtual Status watch_queue(queue::CompletionQueue& queue, int& descriptor) = 0;
     /// The program has taken the last entry of a watched queue.
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
-    /// The queue is gone.
-    virtual void forget_queue(const queue::CompletionQueue& queue) = 0;
     /// Memory that other processes can map, registered: zero, begins at a page. error_resource:
     /// none to be had, or as register_memory(); the log says why.
     virtual Result<Segment> make_segment(std::uint64_t length,

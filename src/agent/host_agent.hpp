@@ -59,7 +59,6 @@ public:
     Handler set_error_handler(Handler handler) override;
     Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
     void queue_is_empty(queue::CompletionQueue& queue) override;
-    void forget_queue(const queue::CompletionQueue& queue) override;
     Result<Segment> make_segment(std::uint64_t length,
                                  const memory::MemoryAttributes& attributes) override;
     Status destroy_segment(const std::byte* base) override;
@@ -102,6 +101,7 @@ private:
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
     void entry_came(queue::CompletionQueue& queue) override;
+    void queue_goes(const queue::CompletionQueue& queue) override;
 
     // host_agent.cpp: the progress thread
     void run();
@@ -143,6 +143,7 @@ private:
         int descriptor = -1;  ///< eventfd
         bool readable = false;
     };
+    Status begin_to_watch(queue::CompletionQueue& queue, int& descriptor);
     void make_readable(QueueDescriptor& watched);
 
     // handlers.cpp

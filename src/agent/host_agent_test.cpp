@@ -244,14 +244,15 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
         });
         EXPECT_TRUE(becomes_true([&] { return takes != 0; }));
         queue::Completion completion;
-        EXPECT_TRUE(queue->pop(completion));
+        bool made_room = false;
+        EXPECT_TRUE(queue->pop(completion, made_room));
         EXPECT_TRUE(
             agent->wait({[](const void* of) {
                              return static_cast<const queue::CompletionQueue*>(of)->has_entry();
                          },
                          queue},
                         agent->now() + seconds(20)));
-        EXPECT_TRUE(queue->pop(completion));
+        EXPECT_TRUE(queue->pop(completion, made_room));
         end = true;
         beating.join();
     }

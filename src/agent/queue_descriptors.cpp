@@ -12,26 +12,29 @@
 namespace via::agent {
 
 Status HostAgent::watch_queue(queue::CompletionQueue& queue, int& descriptor) {
-    {
-        std::lock_guard guard(queues_mutex_);
-        QueueDescriptor& watched = queues_[&queue];
+    // Entries come under the turn: each finds the queue watched, or we find it.
+    const Status status = nic_.holding_turn([&] { return begin_to_watch(queue, descriptor); });
+    if (status == Status::success) kick();
+    return status;
+}
+
+Status HostAgent::begin_to_watch(queue::CompletionQueue& queue, int& descriptor) {
+    std::lock_guard guard(queues_mutex_);
+    QueueDescriptor& watched = queues_[&queue];
+    if (watched.descriptor < 0) {
+        watched.descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (watched.descriptor < 0) {
-            watched.descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-            if (watched.descriptor < 0) {
-                log(1, "NIC %s: no descriptor for a completion queue: %s", nic_.name().c_str(),
-                    strerror(errno));
-                queues_.erase(&queue);
-                return Status::error_resource;
-            }
-            queues_watched_.fetch_add(1);
-            queue.watch();
-            atomic_fence(std::memory_order_seq_cst);
-            // Entries that came before nobody tells of.
-            if (queue.has_entry()) make_readable(watched);
+            log(1, "NIC %s: no descriptor for a completion queue: %s", nic_.name().c_str(),
+                strerror(errno));
+            queues_.erase(&queue);
+            return Status::error_resource;
         }
-        descriptor = watched.descriptor;
+        queues_watched_.fetch_add(1);
     }
-    kick();
+    queue.watch();
+    // Entries that came before nobody tells of.
+    if (queue.has_entry()) make_readable(watched);
+    descriptor = watched.descriptor;
     return Status::success;
 }
 
@@ -63,7 +66,8 @@ void HostAgent::queue_is_empty(queue::CompletionQueue& queue) {
     at->second.readable = false;
 }
 
-void HostAgent::forget_queue(const queue::CompletionQueue& queue) {
+/// Under the turn.
+void HostAgent::queue_goes(const queue::CompletionQueue& queue) {
     std::lock_guard guard(queues_mutex_);
     const auto at = queues_.find(&queue);
     if (at == queues_.end()) return;

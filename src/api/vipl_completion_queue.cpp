@@ -51,10 +51,8 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     const Status status = found.open->nic->destroy_completion_queue(name_of(handle));
-    if (status == Status::success) {
+    if (status == Status::success)
         found.open->agent->cancel_notifications(notification_object(handle, false));
-        found.open->agent->forget_queue(*found.queue);
-    }
     return answer(status);
 }
 

@@ -124,6 +124,7 @@ Status Nic::destroy_completion_queue(std::uint64_t name) {
         engine_.forget(*queue);
         CompletionQueueSlot& slot = completion_queues_[name & 0xFFFF];
         slot.generation.store(slot.generation.load() + 1, std::memory_order_release);
+        attendant_.queue_goes(*queue);  // before somebody else's takes its place
         queue->reset();
         free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
         return Status::success;

@@ -38,6 +38,8 @@ public:
     virtual bool wants_reports() { return true; }
     /// A completion queue that the program watches has entries. Called under the turn.
     virtual void entry_came(queue::CompletionQueue& /*queue*/) {}
+    /// A completion queue is destroyed. Called under the turn.
+    virtual void queue_goes(const queue::CompletionQueue& /*queue*/) {}
     /// An error for the program. Called under the turn: must not call back.
     virtual void report(const engine::ErrorEvent& event) = 0;
     /// The present moment; read only while a deadline is pending.

@@ -57,7 +57,6 @@ public:
         return Status::error_not_supported;  // no descriptor knows of virtual time
     }
     void queue_is_empty(queue::CompletionQueue&) override {}
-    void forget_queue(const queue::CompletionQueue&) override {}
     Result<agent::Segment> make_segment(std::uint64_t length,
                                         const memory::MemoryAttributes& attributes) override;
     Status destroy_segment(const std::byte* base) override;
