@@ -92,9 +92,12 @@ public:
     /// After this every wait() has returned or returns at once; handlers have ended, but for one
     /// that is calling. The NIC's connections are closed and the peers know.
     virtual void close() = 0;
-    /// The process ends: the peers know and nothing is left behind, but no call that waits returns,
-    /// and no descriptor completes any more. The program's other threads see nothing of its end.
+    /// The process ends: the peers know and nothing is left behind, but no call that waits returns
+    /// before its time, and no descriptor completes any more. The program's threads, and what it
+    /// does last, see nothing of the NIC's end.
     virtual void leave() = 0;
+    /// After close(): no thread of the agent's own is left, it may be destroyed.
+    virtual bool is_over() const { return true; }
 };
 
 /// Why a NIC could not be opened: invalid_parameter for a bad name, error_resource for the rest.

@@ -113,7 +113,10 @@ OpenResult HostAgent::open(HostAgentOptions options,
     if (!watched) return failed("cannot watch the NIC's descriptors (epoll_ctl)");
     try {
         agent->progress_ = start_thread([raw = agent.get()] { raw->run(); });
-        agent->handlers_ = start_thread([raw = agent.get()] { raw->run_handlers(); });
+        agent->handlers_ = start_thread([raw = agent.get()] {
+            raw->run_handlers();
+            raw->handlers_over_.store(true);
+        });
     } catch (const std::system_error& error) {
         return std::unexpected(
             OpenError{Status::error_resource,

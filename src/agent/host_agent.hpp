@@ -69,6 +69,7 @@ public:
     std::vector<HostAddress> discover() override;
     void close() override;
     void leave() override;
+    bool is_over() const override { return !leaving_.load() && handlers_over_.load(); }
 
 private:
     enum class State : std::uint32_t { ticking, armed, parked };
@@ -133,6 +134,7 @@ private:
     bool sleep_on(Waiter& waiter, Bed& bed, Time deadline);
     void sleep_on_descriptors(Bed& bed, Time deadline);
     void step_down(bool crowded);
+    bool wait_in_vain(Time deadline);
     bool poll_for(const Condition& condition);
     void follow(Waiter& waiter, Time deadline);
     void enlist(Waiter& waiter);
@@ -166,7 +168,7 @@ private:
 
     Atomic<State> state_{State::ticking};
     Atomic<bool> closing_{false};
-    Atomic<bool> leaving_{false};  ///< the process ends: who waits, waits for ever
+    Atomic<bool> leaving_{false};  ///< the process ends: nothing comes any more
     /// There are devices with wake words and others with descriptors.
     bool is_mixed() const { return parked_epoll_ >= 0; }
 
@@ -209,7 +211,8 @@ private:
     std::uint64_t handlers_ended_ = 0;
     bool handlers_stop_ = false;
     std::thread handlers_;
-    std::thread::id handlers_id_;  ///< also when the thread was detached
+    std::thread::id handlers_id_;        ///< also when the thread was detached
+    Atomic<bool> handlers_over_{false};  ///< it does not touch us any more
 };
 
 }  // namespace via::agent

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -70,6 +71,18 @@ futex_waitv word_of(const void* address, std::uint32_t expected, bool shared) {
     word.flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG);
     return word;
 }
+
+/// A thread that is cancelled while it waits would leave what others wake, and the turn, behind.
+class NotCancelled {
+public:
+    NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
+    NotCancelled(const NotCancelled&) = delete;
+    NotCancelled& operator=(const NotCancelled&) = delete;
+
+private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace
 
@@ -329,9 +342,19 @@ bool HostAgent::poll_for(const Condition& condition) {
     return condition.ready(condition.subject);
 }
 
+/// The process ends, and nothing comes any more. Who waits for ever ends with it.
+bool HostAgent::wait_in_vain(Time deadline) {
+    for (Time present = now(); present < deadline; present = now()) {
+        const timespec left = to_timespec({(earlier(deadline, present + seconds(1)) - present).ns});
+        nanosleep(&left, nullptr);
+    }
+    return false;
+}
+
 bool HostAgent::wait(const Condition& condition, Time deadline) {
-    while (leaving_.load()) pause();
+    if (leaving_.load()) return wait_in_vain(deadline);
     if (poll_for(condition)) return true;
+    const NotCancelled not_cancelled;
     Waiter waiter(options_.period);
     waiter.condition = condition;
     enlist(waiter);
@@ -339,7 +362,7 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
     for (;;) {
         waiter.word.exchange(0);  // sees what the one who set it saw
         result = waiter.stands_by ? condition.ready(condition.subject) : poll_for(condition);
-        while (leaving_.load()) pause();
+        if (!result && leaving_.load()) wait_in_vain(deadline);
         if (result || closing_.load() || now() >= deadline) break;
         bool leads = false;
         {

@@ -1,5 +1,6 @@
 #include "api/handles.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -47,11 +48,14 @@ bool close_slot(std::uint32_t index, std::uint64_t generation) {
     owned->agent->close();
     std::unique_ptr<Owned> oldest;  // destroyed without the lock
     std::lock_guard guard(table().lock);
-    table().closed.push_back(std::move(owned));
-    if (table().closed.size() > closed_kept) {
-        oldest = std::move(table().closed.front());
-        table().closed.pop_front();
-    }
+    auto& closed = table().closed;
+    closed.push_back(std::move(owned));
+    if (closed.size() <= closed_kept) return true;
+    // A handler that closed its NIC may still run there.
+    const auto at = std::ranges::find_if(closed, [](auto& one) { return one->agent->is_over(); });
+    if (at == closed.end()) return true;
+    oldest = std::move(*at);
+    closed.erase(at);
     return true;
 }
 

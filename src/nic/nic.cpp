@@ -408,7 +408,10 @@ void Nic::close() {
 
 void Nic::leave() {
     lock_.take();
+    for (Path& path : paths_)
+        if (path.device != nullptr) path.device = &absent_;
     devices_.clear();
+    lock_.release();
 }
 
 }  // namespace via::nic

@@ -16,6 +16,7 @@
 #include "engine/engine.hpp"
 #include "memory/table.hpp"
 #include "memory/translation_cache.hpp"
+#include "nic/absent_device.hpp"
 #include "nic/turn_lock.hpp"
 #include "queue/completion_queue.hpp"
 
@@ -164,7 +165,8 @@ public:
     /// Ends every connection and lets the devices go; the peers know. Calls that come late find a
     /// NIC without devices. The caller makes sure that nobody waits.
     void close();
-    /// The process ends: the devices leave their peers, and nobody gets a turn any more.
+    /// The process ends: the devices leave their peers, and nothing goes or comes any more. Calls
+    /// find everything as it was.
     void leave();
 
     // Data path (any thread)
@@ -373,6 +375,7 @@ private:
     engine::Engine engine_;
     std::vector<std::unique_ptr<device::Device>> devices_;
     std::vector<char> retransmitting_;  ///< by device: reap() has something to say
+    AbsentDevice absent_;               ///< of all paths after leave()
     std::vector<Path> paths_;
     bool some_condemned_ = false;  ///< of these, now or before
     /// Somebody who begins to listen does so on the first device first. So whoever was found on

@@ -46,20 +46,20 @@ TEST(CompletionQueue, an_entry_is_popped_once_by_two_threads) {
 }
 
 TEST(CompletionQueue, who_empties_it_hears_of_those_that_wait) {
-    const Program<Completions> program{
-        "overrun against pop",
-        {[](Completions& c) {
-             c.queue.push({0, false}, 1);
-             c.queue.push({1, false}, 1);
-             c.queue.push({2, false}, 1);  // may have to wait
-         },
-         [](Completions& c) {
-             for (int n = 0; n < 2; ++n) c.pop();
-         }},
-        [](Completions& c) {
-            const bool stranded = c.queue.overrun() && !c.queue.has_entry();
-            VIA_MODEL_CHECK(!stranded || c.made_room);
-        }};
+    const Program<Completions> program{"overrun against pop",
+                                       {[](Completions& c) {
+                                            c.queue.push({0, false}, 1);
+                                            c.queue.push({1, false}, 1);
+                                            c.queue.push({2, false}, 1);  // may have to wait
+                                        },
+                                        [](Completions& c) {
+                                            for (int n = 0; n < 2; ++n) c.pop();
+                                        }},
+                                       [](Completions& c) {
+                                           const bool stranded =
+                                               c.queue.overrun() && !c.queue.has_entry();
+                                           VIA_MODEL_CHECK(!stranded || c.made_room);
+                                       }};
     const auto result = explore_all(program);
     EXPECT_TRUE(result.passed()) << result.report();
 }
