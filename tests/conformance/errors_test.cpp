@@ -1,5 +1,8 @@
 // The error handler (VIPL 4.4).
+#include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "harness/end.hpp"
 
@@ -250,6 +253,58 @@ VIPL_TEST(Vipl_4_4_setting_a_handler_waits_for_the_former_one_to_finish, own_nic
         guard.unlock();
         guard.release();
         setter.join();
+    });
+}
+
+// More than are kept ------------------------------------------------------------------------------
+
+struct Slow {
+    std::atomic<bool> open{false};
+    std::atomic<int> heard{0};
+};
+
+void hear_slowly(VIP_PVOID context, VIP_ERROR_DESCRIPTOR*) {
+    Slow& slow = *static_cast<Slow*>(context);
+    while (!slow.open) std::this_thread::yield();
+    // So long that all others fall asleep.
+    if (slow.heard++ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+/// What there is no room for is told later, also where the one thread that could fetch it sleeps.
+VIPL_TEST(Vipl_4_4_a_slow_handler_hears_every_error_while_a_thread_waits, real_threads) {
+    static constexpr int errors = 5000;
+    test.role("only", [](Role& me) {
+        Slow slow;
+        OK(VipErrorCallback(me.nic().handle(), &slow, hear_slowly));
+        VIP_CQ_HANDLE never = nullptr;
+        OK(VipCreateCQ(me.nic().handle(), 1, &never));
+        Thread waits(me, [&] {
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN receive = VIP_FALSE;
+            EXPECT_EQ(VIP_INVALID_STATE, VipCQWait(never, VIP_INFINITE, &vi, &receive));
+        });
+        {
+            Cq cq(me.nic(), 1);
+            Wants wants;
+            wants.send_cq = &cq;
+            End end(me, wants);
+            const Piece piece = end.take(8);
+            VIP_DESCRIPTOR* both[] = {end.send(piece), end.send(piece)};  // flushed at once
+            for (int n = 1;; ++n) {
+                for (VIP_DESCRIPTOR*& one : both) {
+                    Cq::Entry entry;
+                    EXPECT_TRUE(cq.done(entry));
+                    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(end.vi(), &one));
+                }
+                if (n == errors) break;
+                for (VIP_DESCRIPTOR* one : both) end.post_send(one);
+            }
+            slow.open = true;
+            me.until([&] { return slow.heard == errors; }, "all errors are told");
+        }
+        OK(VipDestroyCQ(never));
+        waits.join();
+        me.nic().restore_handler();
     });
 }
 

@@ -1,11 +1,14 @@
 // What <via/via.h> adds to VIPL (VIPL 5).
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <via/via.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "harness/end.hpp"
 
@@ -399,6 +402,79 @@ VIPL_TEST(Vipl_5_queue_descriptor_of_a_queue_that_has_entries_is_readable, real_
         VIP_DESCRIPTOR* taken = nullptr;
         EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(end.vi(), &taken));
         EXPECT_FALSE(readable(descriptor, 0));
+    });
+}
+
+/// Between two looks the program sleeps outside of the library, where no turn comes by.
+VIPL_TEST(Vipl_4_16_queue_descriptor_tells_of_entries_that_waited_for_room, real_threads) {
+    static constexpr int messages = 4;
+    test.role("only", [](Role& me) {
+        Cq cq(me.nic(), 1);
+        Wants wants;
+        wants.send_cq = &cq;
+        End end(me, wants);
+        int descriptor = -1;
+        OK(ViaCQDescriptor(cq.handle(), &descriptor));
+        for (int n = 0; n < messages; ++n) end.send(end.take(8));  // not connected: flushed at once
+        me.nic().wait_error(me, cq.handle(), VIP_ERROR_VI_OVERRUN);
+        for (int n = 0; n < messages; ++n) {
+            require(readable(descriptor, patience_ms), "the next entry has entered");
+            Cq::Entry entry;
+            EXPECT_TRUE(cq.done(entry));
+            VIP_DESCRIPTOR* taken = nullptr;
+            EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(end.vi(), &taken));
+        }
+        EXPECT_FALSE(readable(descriptor, 0));
+    });
+}
+
+struct Gate {
+    std::atomic<bool> inside{false};
+    std::atomic<bool> open{false};
+};
+
+void wait_at_gate(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {
+    Gate& gate = *static_cast<Gate*>(context);
+    gate.inside = true;
+    while (!gate.open) std::this_thread::yield();
+}
+
+/// Whoever destroys a queue waits for its handler, and another queue takes its place meanwhile.
+VIPL_TEST(Vipl_5_queue_descriptor_is_not_closed_with_another_queue, real_threads) {
+    test.role("only", [](Role& me) {
+        Gate gate;
+        VIP_CQ_HANDLE going = nullptr;
+        OK(VipCreateCQ(me.nic().handle(), 4, &going));
+        VIP_VI_ATTRIBUTES attributes = vi_attributes();
+        VIP_VI_HANDLE vi = nullptr;
+        OK(VipCreateVi(me.nic().handle(), &attributes, going, nullptr, &vi));
+        End end(me);
+        OK(VipCQNotify(going, &gate, wait_at_gate));
+        VIP_DESCRIPTOR* const sent = end.send(end.take(8));  // a descriptor of ours for the other
+        VIP_DESCRIPTOR* taken = nullptr;
+        EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(end.vi(), &taken));
+        OK(VipPostSend(vi, sent, end.memory().handle()));  // not connected: flushed at once
+        me.until([&] { return gate.inside.load(); }, "the handler runs");
+        EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(vi, &taken));
+        OK(VipDestroyVi(vi));
+        Thread destroys(me, [&] { OK(VipDestroyCQ(going)); });
+        VIP_VI_HANDLE of = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        me.until([&] { return VipCQDone(going, &of, &receive) == VIP_INVALID_PARAMETER; },
+                 "the queue is gone");
+        Cq cq(me.nic(), 4);
+        int descriptor = -1;
+        OK(ViaCQDescriptor(cq.handle(), &descriptor));
+        gate.open = true;
+        destroys.join();
+        EXPECT_NE(-1, fcntl(descriptor, F_GETFD)) << "the descriptor is open";
+        Wants wants;
+        wants.send_cq = &cq;
+        End other(me, wants);
+        other.send(other.take(8));
+        EXPECT_TRUE(readable(descriptor, patience_ms));
+        cq.wait();
+        EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(other.vi(), &taken));
     });
 }
 

@@ -1,4 +1,5 @@
 // NICs, their attributes, the name service (VIPL 1.9, 4.1, 4.2, 4.5).
+#include <atomic>
 #include <cstring>
 
 #include "harness/end.hpp"
@@ -294,6 +295,47 @@ VIPL_TEST(Vipl_1_8_autodiscovery_keeps_within_the_buffers_it_was_given, nothing)
         EXPECT_TRUE(rooms[1].intact_beyond(0));
         const bool found = code == VIP_SUCCESS && list.NumAdAddrs == 1;
         EXPECT_TRUE(rooms[0].intact_beyond(found ? rooms[0].length() : 0));
+    });
+}
+
+struct Closing {
+    std::string device;
+    VIP_NIC_HANDLE nic = nullptr;
+    std::atomic<int> wrong{0};
+    std::atomic<bool> done{false};
+};
+
+/// As one that begins anew with each error. What it was called from must outlive it.
+void close_and_open_others(VIP_PVOID context, VIP_ERROR_DESCRIPTOR*) {
+    Closing& closing = *static_cast<Closing*>(context);
+    if (VipCloseNic(closing.nic) != VIP_SUCCESS) ++closing.wrong;
+    for (int n = 0; n < 20; ++n) {
+        VIP_NIC_HANDLE another = nullptr;
+        if (VipOpenNic(closing.device.c_str(), &another) != VIP_SUCCESS ||
+            VipCloseNic(another) != VIP_SUCCESS)
+            ++closing.wrong;
+    }
+    closing.done = true;
+}
+
+VIPL_TEST(Vipl_4_4_a_handler_may_close_its_nic_and_others, own_nics | real_threads) {
+    test.role("only", [](Role& me) {
+        Closing closing;
+        closing.device = me.device_name();
+        OK(VipOpenNic(closing.device.c_str(), &closing.nic));
+        OK(VipErrorCallback(closing.nic, &closing, close_and_open_others));
+        alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR empty[2] = {};
+        VIP_MEM_HANDLE memory = 0;
+        OK(VipRegisterMem(closing.nic, empty, sizeof empty, nullptr, &memory));
+        VIP_CQ_HANDLE cq = nullptr;
+        OK(VipCreateCQ(closing.nic, 1, &cq));
+        VIP_VI_ATTRIBUTES attributes = vi_attributes();
+        VIP_VI_HANDLE vi = nullptr;
+        OK(VipCreateVi(closing.nic, &attributes, cq, nullptr, &vi));
+        VipPostSend(vi, &empty[0], memory);  // flushed at once, as it is not connected
+        VipPostSend(vi, &empty[1], memory);  // one more than the queue holds
+        me.until([&] { return closing.done.load(); }, "the handler has run");
+        EXPECT_EQ(0, closing.wrong);
     });
 }
 

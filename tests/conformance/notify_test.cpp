@@ -1,5 +1,7 @@
 // Handlers that run once, when something completes (VIPL 4.17).
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "harness/end.hpp"
@@ -261,6 +263,25 @@ VIPL_TEST(Vipl_4_17_beside_a_program_that_takes_by_itself, nothing) {
             end.sent();
         }
         me.meet();
+    });
+}
+
+void take_a_while(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {
+    ++*static_cast<std::atomic<int>*>(context);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+/// Others follow it at once, and would keep the caller for as long as there are any.
+VIPL_TEST(Vipl_4_4_who_sets_the_handler_waits_for_no_more_than_the_one_that_runs, real_threads) {
+    static constexpr int all = 500;
+    test.role("only", [](Role& me) {
+        End end(me);
+        std::atomic<int> ran{0};
+        for (int n = 0; n < all; ++n) OK(VipSendNotify(end.vi(), &ran, take_a_while));
+        for (int n = 0; n < all; ++n) end.send(end.take(8));  // not connected: flushed at once
+        me.until([&] { return ran > 0; }, "the first handler runs");
+        me.nic().restore_handler();
+        EXPECT_TRUE(ran < all);
     });
 }
 

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "harness/end.hpp"
 
@@ -233,6 +235,66 @@ VIPL_TEST(Vipl_4_4_a_handler_may_exit, processes) {
         me.hear<char>("exits");
         end.disconnect();
         me.wait_for_end_of("exits");
+    });
+}
+
+// The last clean-up of a process ------------------------------------------------------------------
+
+struct Last {
+    VIP_NIC_HANDLE nic;
+    VIP_VI_HANDLE vi;
+    VIP_CQ_HANDLE cq;
+    char room[64];
+    VIP_MEM_HANDLE handle;
+    std::atomic<bool> stop{false};
+    std::thread looks;
+};
+Last* last = nullptr;
+
+/// As the destructor of a global object: what was registered before the library's own comes last.
+const int registered_early = std::atexit([] {
+    if (last == nullptr) return;
+    last->stop = true;
+    last->looks.join();
+    VIP_DESCRIPTOR* flushed = nullptr;
+    const bool good = VipDisconnect(last->vi) == VIP_SUCCESS &&
+                      VipRecvDone(last->vi, &flushed) == VIP_DESCRIPTOR_ERROR &&
+                      flushed != nullptr && VipDestroyVi(last->vi) == VIP_SUCCESS &&
+                      VipDeregisterMem(last->nic, last->room, last->handle) == VIP_SUCCESS &&
+                      VipDestroyCQ(last->cq) == VIP_SUCCESS &&
+                      VipCreateCQ(last->nic, 1, &last->cq) == VIP_SUCCESS &&
+                      VipCloseNic(last->nic) == VIP_SUCCESS;
+    _exit(good ? 3 : 4);
+});
+
+VIPL_TEST(Vipl_4_2_the_last_clean_up_of_a_process_may_call_us, processes) {
+    test.role(
+        "exits",
+        [](Role& me) {
+            EXPECT_EQ(0, registered_early);
+            End& end = keep(new End(me));
+            last = new Last;
+            last->nic = me.nic().handle();
+            last->vi = end.vi();
+            OK(VipCreateCQ(last->nic, 4, &last->cq));
+            OK(VipRegisterMem(last->nic, last->room, sizeof last->room, nullptr, &last->handle));
+            last->looks = std::thread([] {
+                VIP_VI_HANDLE vi = nullptr;
+                VIP_BOOLEAN receive = VIP_FALSE;
+                while (!last->stop) VipCQWait(last->cq, 10, &vi, &receive);
+            });
+            end.receive(end.take(8));
+            end.connect("other");
+            me.tell("other", 'g');
+            std::exit(9);
+        },
+        exits_with(3));
+    test.role("other", [](Role& me) {
+        End end(me);
+        end.accept("exits");
+        me.hear<char>("exits");
+        end.wait_broken();
+        end.disconnect();
     });
 }
 

@@ -1,5 +1,9 @@
 // Any call from any thread (VIPL 4.26).
+#include <pthread.h>
+
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "harness/end.hpp"
 
@@ -343,6 +347,25 @@ VIPL_TEST(Vipl_4_2_closing_a_nic_ends_the_waiting_of_its_threads, nothing) {
         on_cq.join();
         on_queue.join();
         on_requests.join();
+    });
+}
+
+/// What would wake it, and who follows it, count on its end.
+VIPL_TEST(Vipl_4_14_a_call_that_waits_is_no_cancellation_point, real_threads) {
+    test.role("only", [](Role& me) {
+        Cq never(me.nic(), 1);
+        std::atomic<bool> calls{false};
+        std::atomic<int> result{-1};
+        std::thread waits([&] {
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN receive = VIP_FALSE;
+            calls = true;
+            result = VipCQWait(never.handle(), 100, &vi, &receive);
+        });
+        me.until([&] { return calls.load(); }, "the thread runs");
+        EXPECT_EQ(0, pthread_cancel(waits.native_handle()));
+        waits.join();
+        EXPECT_EQ(VIP_TIMEOUT, result);
     });
 }
 
