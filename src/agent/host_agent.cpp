@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/event.hpp"
 #include "agent/process.hpp"
 #include "base/assert.hpp"
 
@@ -147,9 +148,7 @@ bool HostAgent::watch(int descriptor, bool parked) {
 void HostAgent::kick() {
     std::lock_guard guard(kicks_mutex_);
     if (kicks_ < 0) return;  // closed: a late call of another thread
-    const std::uint64_t one = 1;
-    if (write(kicks_, &one, sizeof one) < 0 && errno != EAGAIN)
-        log(0, "cannot wake the progress thread: %s", strerror(errno));
+    if (!set_event(kicks_)) log(0, "cannot wake the progress thread: %s", strerror(errno));
 }
 
 /// The program runs while the progress thread sleeps, which may not get a processor soon: the
@@ -229,8 +228,7 @@ void HostAgent::run() {
         for (int n = 0; n < count; ++n) {
             const int descriptor = events[n].data.fd;
             if (descriptor == kicks_) {
-                std::uint64_t kicks = 0;
-                if (read(kicks_, &kicks, sizeof kicks) < 0 && errno != EAGAIN)
+                if (!clear_event(kicks_))
                     log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
             } else if (descriptor == statistics_->descriptor()) {
                 statistics_->answer();

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/event.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
 
@@ -42,8 +43,7 @@ Status HostAgent::begin_to_watch(queue::CompletionQueue& queue, int& descriptor)
 void HostAgent::make_readable(QueueDescriptor& watched) {
     if (watched.readable) return;
     watched.readable = true;
-    const std::uint64_t one = 1;
-    if (write(watched.descriptor, &one, sizeof one) < 0)
+    if (!set_event(watched.descriptor))
         log(0, "cannot make a completion queue's descriptor readable: %s", strerror(errno));
 }
 
@@ -60,8 +60,7 @@ void HostAgent::queue_is_empty(queue::CompletionQueue& queue) {
     const auto at = queues_.find(&queue);
     // An entry that comes after this look is told of after we let the lock go.
     if (at == queues_.end() || !at->second.readable || queue.has_entry()) return;
-    std::uint64_t count = 0;
-    if (read(at->second.descriptor, &count, sizeof count) < 0 && errno != EAGAIN)
+    if (!clear_event(at->second.descriptor))
         log(0, "cannot read a completion queue's descriptor: %s", strerror(errno));
     at->second.readable = false;
 }

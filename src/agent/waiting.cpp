@@ -14,6 +14,7 @@
 #include <array>
 #include <span>
 
+#include "agent/event.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
 
@@ -90,9 +91,7 @@ void HostAgent::wake(Waiter& waiter) {
     if (waiter.word.exchange(1) != 0) return;
     // A new leader may still sleep as a follower.
     syscall(SYS_futex, &waiter.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
-    const std::uint64_t one = 1;
-    if (&waiter == leader_ && leader_event_ >= 0 && write(leader_event_, &one, sizeof one) < 0 &&
-        errno != EAGAIN)
+    if (&waiter == leader_ && leader_event_ >= 0 && !set_event(leader_event_))
         log(0, "cannot wake a call that waits: %s", strerror(errno));
 }
 
@@ -320,9 +319,7 @@ void HostAgent::sleep_on_descriptors(Bed& bed, Time deadline) {
     if (ready < 0 && errno != EINTR) log(0, "cannot sleep (ppoll): %s", strerror(errno));
     for (std::size_t n = 0; n < bed.descriptor_count && ready > 0; ++n)
         if (bed.is_handle(n) && entries[n].revents != 0) bed.handle_ready = true;
-    std::uint64_t wakes = 0;
-    if (ready > 0 && own.revents != 0 && read(leader_event_, &wakes, sizeof wakes) < 0 &&
-        errno != EAGAIN)
+    if (ready > 0 && own.revents != 0 && !clear_event(leader_event_))
         log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
 }
 

@@ -127,7 +127,7 @@ TEST(IdentifierTable, agrees_with_a_map) {
             EXPECT_EQ(table.find(there[at].first), IdentifierTable::none);
             there.erase(there.begin() + static_cast<std::ptrdiff_t>(at));
         }
-        // Each find goes over a hundred that collide: those of every step take a sanitizer's minute.
+        // A find goes over a hundred that collide: those of every step take a sanitizer's minute.
         if (n % 16 != 0) continue;
         for (const auto& [identifier, path] : there)
             if (table.find(identifier) != path) FAIL() << identifier << " leads elsewhere";
