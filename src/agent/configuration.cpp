@@ -20,6 +20,7 @@ constexpr const char* system_directory = "/etc/openvia/";
 constexpr std::size_t file_bytes_max = 64 * 1024;
 constexpr std::size_t nic_name_max = 63;
 constexpr std::size_t host_name_max = 255;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view blanks = " \t\r\f\v";
 
 constexpr std::array<std::string_view, 9> known_old_names = {
@@ -93,6 +94,8 @@ Source read_source(std::string path, const Complain& complain) {
     }
     if (length > file_bytes_max) return failed("it is longer than 64 KiB");
     source.text.resize(length);
+    // Some editors begin a file with it; it would be part of the first name.
+    if (source.text.starts_with(byte_order_mark)) source.text.erase(0, byte_order_mark.size());
     source.is_there = true;
     return source;
 }

@@ -229,6 +229,15 @@ TEST(Sources, AreVariableUserAndSystemInThisOrder) {
     EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
 }
 
+TEST(Sources, MayBeginWithAByteOrderMark) {
+    const TemporaryFolder folder;
+    Complaints complaints;
+    write(folder / "names", "\xEF\xBB\xBFnic0 = shm:left\n");
+    const std::vector<Source> sources = {read_source(folder / "names", complaints.hear())};
+    EXPECT_EQ(target_of("nic0", sources, complaints), "shm:left");
+    EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
+}
+
 TEST(ConfiguredNetwork, IsWhatStandsBehindUdp) {
     const TemporaryFolder folder;
     const Variable configuration("XDG_CONFIG_HOME", folder.path().c_str());
