@@ -177,10 +177,16 @@ NicTarget find_nic(std::string_view name, std::span<const Source> sources,
 std::string configured_network(std::span<const std::string_view> media, const Complain& complain) {
     constexpr std::string_view medium = "udp:";
     const auto sources = read_sources("OPENVIA_NICS", "nics.conf", complain);
-    const std::string target = find_nic("network", sources, media, complain).target;
-    if (!target.starts_with(medium)) return {};
-    const std::string place = target.substr(medium.size());
-    return place.substr(0, place.find(','));
+    const auto [target, where] = find_nic("network", sources, media, complain);
+    if (target.empty()) return {};
+    std::string place;
+    if (target.starts_with(medium))
+        place = target.substr(medium.size(), target.find(',') - medium.size());
+    if (place.empty())
+        complain(where + ": \"network = " + shown(target) +
+                 "\" is left out: it is no place for auto, which uses shm alone (network wants "
+                 "udp:INTERFACE or udp:ADDRESS)");
+    return place;
 }
 
 // Hosts -------------------------------------------------------------------------------------------
