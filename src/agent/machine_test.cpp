@@ -45,6 +45,15 @@ TEST(Machine, EveryFacilityIsExplainedAndAFaultNamed) {
     EXPECT_GE(names.size(), 8U);
 }
 
+TEST(Machine, SaysWhatIsTrueOfWaitingAndOfCopyingOnce) {
+    const Machine machine = look_at_machine();
+    EXPECT_EQ(std::string(find(machine, "process-vm-readv")->use).find("not used"),
+              std::string::npos);
+    EXPECT_NE(std::string(find(machine, "futex-waitv")->cost).find("two wake-ups"),
+              std::string::npos)
+        << "as the log says it";
+}
+
 TEST(Machine, ProbesLeaveNothingOpenAndSayWhatFailed) {
     const int before = test::open_descriptors();
     EXPECT_TRUE(find(look_at_machine(), "memfd-sealing")->works);
