@@ -35,7 +35,7 @@ using Probe = int (*)();
 
 int sealed_memory(int seals) {
     const File file(memfd_create("via-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file.valid() || ftruncate(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
     return fcntl(file.get(), F_ADD_SEALS, seals) < 0 ? errno : 0;
 }
 
@@ -62,7 +62,7 @@ int try_wipe_on_fork() {
 
 int try_giving_back() {
     const File file(memfd_create("via-probe", MFD_CLOEXEC));
-    if (!file.valid() || ftruncate(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
     void* page = mmap(nullptr, probe_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (page == MAP_FAILED) return errno;
     const int error = madvise(page, probe_bytes, MADV_REMOVE) < 0 ? errno : 0;

@@ -69,6 +69,11 @@ TEST(Machine, ProbesLeaveNothingOpenAndSayWhatFailed) {
     EXPECT_EQ(test::open_descriptors(), before);
 }
 
+TEST(Machine, ASmallLimitOfFileSizesIsToldAndKillsNobody) {
+    const test::Limit small(RLIMIT_FSIZE, 100);
+    EXPECT_EQ(find(look_at_machine(), "memfd-sealing")->fault, strerror(EFBIG));
+}
+
 /// Makes one system call fail from now on, as containers do.
 bool forbid(unsigned call, unsigned error) {
     sock_filter program[] = {
