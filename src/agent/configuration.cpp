@@ -20,6 +20,7 @@ constexpr const char* system_directory = "/etc/openvia/";
 constexpr std::size_t file_bytes_max = 64 * 1024;
 constexpr std::size_t nic_name_max = 63;
 constexpr std::size_t host_name_max = 255;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view blanks = " \t\r\f\v";
 
 constexpr std::array<std::string_view, 9> known_old_names = {
@@ -93,6 +94,8 @@ Source read_source(std::string path, const Complain& complain) {
     }
     if (length > file_bytes_max) return failed("it is longer than 64 KiB");
     source.text.resize(length);
+    // Some editors begin a file with it; it would be part of the first name.
+    if (source.text.starts_with(byte_order_mark)) source.text.erase(0, byte_order_mark.size());
     source.is_there = true;
     return source;
 }
@@ -174,10 +177,16 @@ NicTarget find_nic(std::string_view name, std::span<const Source> sources,
 std::string configured_network(std::span<const std::string_view> media, const Complain& complain) {
     constexpr std::string_view medium = "udp:";
     const auto sources = read_sources("OPENVIA_NICS", "nics.conf", complain);
-    const std::string target = find_nic("network", sources, media, complain).target;
-    if (!target.starts_with(medium)) return {};
-    const std::string place = target.substr(medium.size());
-    return place.substr(0, place.find(','));
+    const auto [target, where] = find_nic("network", sources, media, complain);
+    if (target.empty()) return {};
+    std::string place;
+    if (target.starts_with(medium))
+        place = target.substr(medium.size(), target.find(',') - medium.size());
+    if (place.empty())
+        complain(where + ": \"network = " + shown(target) +
+                 "\" is left out: it is no place for auto, which uses shm alone (network wants "
+                 "udp:INTERFACE or udp:ADDRESS)");
+    return place;
 }
 
 // Hosts -------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ struct NicTarget {
 NicTarget find_nic(std::string_view name, std::span<const Source> sources,
                    std::span<const std::string_view> media, const Complain& complain);
 /// Where `auto` is on the network if its own name does not say: what stands behind "udp:" in the
-/// entry `network` of nics.conf. Empty: there is none.
+/// entry `network` of nics.conf. Empty: there is none, or none that is a place (that is told).
 std::string configured_network(std::span<const std::string_view> media, const Complain& complain);
 /// The names that work without any file: those that old programs are known to open, number 0.
 std::span<const std::string_view> built_in_nics();

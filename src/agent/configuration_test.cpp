@@ -229,6 +229,15 @@ TEST(Sources, AreVariableUserAndSystemInThisOrder) {
     EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
 }
 
+TEST(Sources, MayBeginWithAByteOrderMark) {
+    const TemporaryFolder folder;
+    Complaints complaints;
+    write(folder / "names", "\xEF\xBB\xBFnic0 = shm:left\n");
+    const std::vector<Source> sources = {read_source(folder / "names", complaints.hear())};
+    EXPECT_EQ(target_of("nic0", sources, complaints), "shm:left");
+    EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
+}
+
 TEST(ConfiguredNetwork, IsWhatStandsBehindUdp) {
     const TemporaryFolder folder;
     const Variable configuration("XDG_CONFIG_HOME", folder.path().c_str());
@@ -237,12 +246,26 @@ TEST(ConfiguredNetwork, IsWhatStandsBehindUdp) {
     for (const auto& [line, place] : {std::pair{"network = udp:eth0", "eth0"},
                                       {"network = udp:10.0.0.1:9800", "10.0.0.1:9800"},
                                       {"network = udp:eth0,silence=1000", "eth0"},
-                                      {"network = shm:left", ""},
                                       {"other = udp:eth0", ""}}) {
         const Variable names("OPENVIA_NICS", line);
         EXPECT_EQ(configured_network(media, complaints.hear()), place) << line;
     }
     EXPECT_TRUE(complaints.lines.empty()) << complaints.lines[0];
+}
+
+TEST(ConfiguredNetwork, ThatIsNoPlaceIsToldAndNotIgnored) {
+    for (const char* target :
+         {"auto:eth0", "auto", "shm:left", "udp", "udp:", "udp:,silence=1000"}) {
+        std::vector<std::string_view> all(std::begin(media), std::end(media));
+        all.push_back("auto");
+        const Variable names("OPENVIA_NICS", (std::string("network=") + target).c_str());
+        Complaints complaints;
+        EXPECT_EQ(configured_network(all, complaints.hear()), "") << target;
+        ASSERT_EQ(complaints.lines.size(), 1U) << target;
+        EXPECT_TRUE(complaints.say(std::string("OPENVIA_NICS: \"network = ") + target + "\"") &&
+                    complaints.say("network wants udp:INTERFACE"))
+            << complaints.lines[0];
+    }
 }
 
 TEST(Sources, ThatCannotBeReadAreTold) {

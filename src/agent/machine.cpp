@@ -35,7 +35,7 @@ using Probe = int (*)();
 
 int sealed_memory(int seals) {
     const File file(memfd_create("via-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file.valid() || ftruncate(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
     return fcntl(file.get(), F_ADD_SEALS, seals) < 0 ? errno : 0;
 }
 
@@ -62,7 +62,7 @@ int try_wipe_on_fork() {
 
 int try_giving_back() {
     const File file(memfd_create("via-probe", MFD_CLOEXEC));
-    if (!file.valid() || ftruncate(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
     void* page = mmap(nullptr, probe_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (page == MAP_FAILED) return errno;
     const int error = madvise(page, probe_bytes, MADV_REMOVE) < 0 ? errno : 0;
@@ -144,13 +144,13 @@ constexpr Entry entries[] = {
     {"peer-pidfd", "the same for peers whose process number means nothing here (Linux 6.5)",
      "the death of a process in another pid namespace is told by its socket alone", try_peer_pidfd},
     {"futex-waitv", "sleeping on the wake-up words of all peers in one call",
-     "calls that wait do not sleep: they use a processor until they are done", try_futex_waitv},
+     "calls that wait need two wake-ups: the progress thread's and their own", try_futex_waitv},
     {"madvise-remove", "giving the memory of idle connections back to the system",
      "a connection keeps the memory of its busiest moment", try_giving_back},
     {"mlock", "keeping registered memory from being swapped out",
      "registered memory is not locked; pin=require fails", try_locking},
     {"io-uring", "pinning registered memory so that it never moves", "pin=dma fails", try_io_uring},
-    {"process-vm-readv", "copying once, from process to process; not used in this version",
+    {"process-vm-readv", "copying large messages once, from process to process",
      "large messages go in two copies", try_one_copy},
 };
 

@@ -45,6 +45,15 @@ TEST(Machine, EveryFacilityIsExplainedAndAFaultNamed) {
     EXPECT_GE(names.size(), 8U);
 }
 
+TEST(Machine, SaysWhatIsTrueOfWaitingAndOfCopyingOnce) {
+    const Machine machine = look_at_machine();
+    EXPECT_EQ(std::string(find(machine, "process-vm-readv")->use).find("not used"),
+              std::string::npos);
+    EXPECT_NE(std::string(find(machine, "futex-waitv")->cost).find("two wake-ups"),
+              std::string::npos)
+        << "as the log says it";
+}
+
 TEST(Machine, ProbesLeaveNothingOpenAndSayWhatFailed) {
     const int before = test::open_descriptors();
     EXPECT_TRUE(find(look_at_machine(), "memfd-sealing")->works);
@@ -58,6 +67,11 @@ TEST(Machine, ProbesLeaveNothingOpenAndSayWhatFailed) {
         EXPECT_TRUE(find(machine, "wipe-on-fork")->works) << "that needs no descriptor";
     }
     EXPECT_EQ(test::open_descriptors(), before);
+}
+
+TEST(Machine, ASmallLimitOfFileSizesIsToldAndKillsNobody) {
+    const test::Limit small(RLIMIT_FSIZE, 100);
+    EXPECT_EQ(find(look_at_machine(), "memfd-sealing")->fault, strerror(EFBIG));
 }
 
 /// Makes one system call fail from now on, as containers do.

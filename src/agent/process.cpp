@@ -1,15 +1,19 @@
 #include "agent/process.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 namespace via::agent {
 
@@ -19,16 +23,47 @@ namespace {
 
 std::mutex alive_mutex;
 
+/// There is no log yet: what is wrong with the user's wish for one.
+[[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    dprintf(STDERR_FILENO, "openvia[%d]: warning: %s\n", static_cast<int>(getpid()), text);
+}
+
 struct Log {
     int level = 1;
     int file = STDERR_FILENO;
 
     Log() {
-        if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) level = std::atoi(text);
+        if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) read_level(text);
         const char* path = secure_getenv("OPENVIA_LOG");
         if (path == nullptr) return;
         const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (opened >= 0) file = opened;
+        if (opened >= 0) {
+            file = opened;
+            return;
+        }
+        const char* why = strerrordesc_np(errno);
+        complain("the log stays on standard error: cannot open OPENVIA_LOG (%.256s): %s", path,
+                 why != nullptr ? why : "unknown error");
+    }
+
+private:
+    void read_level(std::string_view text) {
+        const char* end = text.data() + text.size();
+        int wanted = 0;
+        const auto read = std::from_chars(text.data(), end, wanted);
+        if (read.ec == std::errc{} && read.ptr == end && wanted >= 0 && wanted <= 2) {
+            level = wanted;
+            return;
+        }
+        complain(
+            "OPENVIA_LOG_LEVEL is \"%.64s\", which is none of 0 (errors), 1 (warnings), 2 "
+            "(information); it is taken as %d",
+            text.data(), level);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 
@@ -121,14 +122,26 @@ TEST_F(Log, SaysWhoAndHowBad) {
 
 TEST_F(Log, TheLevelDecidesAndIsOneByDefault) {
     std::size_t expected = 0;
-    for (const auto& [level, wanted] : {std::pair<const char*, std::size_t>{"0", 1},
-                                        {"1", 2},
-                                        {"2", 3},
-                                        {"-1", 0},
-                                        {nullptr, 2}}) {
+    for (const auto& [level, wanted] :
+         {std::pair<const char*, std::size_t>{"0", 1}, {"1", 2}, {"2", 3}, {nullptr, 2}}) {
         run("three levels", level);
         expected += wanted;
         EXPECT_EQ(lines().size(), expected) << (level == nullptr ? "none" : level);
+    }
+}
+
+TEST_F(Log, ALevelThatIsNoneStaysOneAndIsToldOnce) {
+    std::size_t expected = 0;
+    for (const char* level : {"", "warning", "3", "-1", "1x", " 1", "99999999999"}) {
+        testing::internal::CaptureStderr();
+        run("three levels", level);
+        const std::string said = testing::internal::GetCapturedStderr();
+        expected += 2;
+        EXPECT_EQ(lines().size(), expected) << level;
+        EXPECT_NE(said.find("OPENVIA_LOG_LEVEL is \"" + std::string(level) + "\", which is none"),
+                  said.npos)
+            << said;
+        EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
     }
 }
 
@@ -161,6 +174,8 @@ TEST_F(Log, FollowsNoLinkAndFallsBackToStandardError) {
     run("three levels", "0");
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("error: it is broken"), std::string::npos) << said;
+    EXPECT_NE(said.find("cannot open OPENVIA_LOG (" + path_ + "): "), std::string::npos) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << "each once: " << said;
     EXPECT_FALSE(std::filesystem::exists(folder_ / "target"));
 }
 

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <limits>
 #include <utility>
 
+#include "agent/file.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/process.hpp"
 
@@ -29,11 +29,7 @@ public:
         if (descriptor_ < 0 && errno == EINVAL)  // Linux before 6.3
             descriptor_ = memfd_create("via-segment", flags);
         if (descriptor_ < 0) return "memfd_create";
-        if (length > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-            errno = EFBIG;
-            return "ftruncate";
-        }
-        if (ftruncate(descriptor_, static_cast<off_t>(length)) < 0) return "ftruncate";
+        if (resize(descriptor_, length) < 0) return "ftruncate";
         if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
             return "fcntl F_ADD_SEALS";
         void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
@@ -64,8 +60,10 @@ Result<Segment> HostAgent::make_segment(std::uint64_t length,
                                         const memory::MemoryAttributes& attributes) {
     auto sealed = std::make_shared<SealedMemory>();
     if (const char* failed = sealed->make(length); failed != nullptr) {
-        log(1, "NIC %s: no segment of %llu bytes (%s): %s", nic_.name().c_str(),
-            static_cast<unsigned long long>(length), failed, strerror(errno));
+        const int error = errno;
+        log(1, "NIC %s: no segment of %llu bytes (%s): %s%s", nic_.name().c_str(),
+            static_cast<unsigned long long>(length), failed, strerror(error),
+            error == EFBIG ? "; raise the limit on the size of files (ulimit -f)" : "");
         return std::unexpected(Status::error_resource);
     }
     std::byte* base = sealed->base();

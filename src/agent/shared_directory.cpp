@@ -38,12 +38,12 @@ bool is_shared_by_us(const std::string& path) {
            status.st_uid == geteuid() && (status.st_mode & 07777) == shared_mode;
 }
 
-/// Where the link leads, if that is a directory of ours that was made for it.
-std::string linked_directory(const std::string& link, const std::string& begin) {
+/// Where the link leads, if we made it: what is there may be gone, or somebody else's by now.
+std::string link_target(const std::string& link, const std::string& begin) {
     char target[PATH_MAX];
     const ssize_t length = readlink(link.c_str(), target, sizeof target);
     std::string path(target, length < 0 ? 0 : static_cast<std::size_t>(length));
-    return path.starts_with(begin) && is_shared_by_us(path) ? path : std::string();
+    return path.starts_with(begin) ? path : std::string();
 }
 
 /// Of processes that were killed, or of hosts (network namespaces) that are gone: nothing in it is
@@ -100,17 +100,24 @@ std::expected<SharedDirectory, std::string> shared_directory(const std::string& 
     if (!host) return std::unexpected(host.error());
     const std::string begin = place + "/openvia-" + *host + "-" + name;
     const std::string link = parent + "/" + name;
+    // Two processes of ours make one.
+    File lock(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    while (lock.valid() && flock(lock.get(), LOCK_EX) < 0 && errno == EINTR) {
+    }
+    const std::string target = link_target(link, begin);
     if (is_common(place)) {
-        // Two processes of ours make one.
-        const File lock(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        while (lock.valid() && flock(lock.get(), LOCK_EX) < 0 && errno == EINTR) {
-        }
-        std::string path = linked_directory(link, begin);
-        if (path.empty()) path = make_linked_directory(link, begin);
+        std::string path = is_shared_by_us(target) ? target : make_linked_directory(link, begin);
         if (!path.empty()) return SharedDirectory{path, true};
         if (errno != EEXIST)
             return std::unexpected("cannot make a directory in " + place + ": " + strerror(errno));
+    } else if (!target.empty()) {
+        // From when there was a place. Two halves of a user's NICs would not find each other.
+        if (is_shared_by_us(target) && !is_left_over(target))
+            return std::unexpected("other NICs of yours use " + target + ", but " + place +
+                                   " cannot be used from here; make it writable, or close them");
+        unlink(link.c_str());
     }
+    lock.reset();
     log(2, "other users' NICs are not found: no common place %s", place.c_str());
     const auto own = sub_directory(parent, name);
     if (!own) return std::unexpected(own.error());

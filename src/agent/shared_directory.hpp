@@ -11,7 +11,8 @@ namespace via::agent {
 /// this user's processes; theirs for the same `host` and `name` have the same name up to the last
 /// six characters. Whoever uses it last may remove it; what is left over of
 /// those who could not is removed when another one is made.
-/// Where there is no /dev/shm that is the system's: sub_directory(parent, name).
+/// Where there is no /dev/shm that is the system's: sub_directory(parent, name), unless NICs of
+/// this user are in one that can only be read from here.
 struct SharedDirectory {
     std::string path;
     bool shared = false;

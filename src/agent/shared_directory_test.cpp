@@ -24,6 +24,12 @@ struct Common : TemporaryFolder {
     Common() { EXPECT_EQ(chmod(path().c_str(), 01777), 0); }
 };
 
+/// As if nothing had been changed in it since 2001.
+void make_old(const std::string& path) {
+    const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
 TEST(SharedDirectory, IsOneForEachNameThatOthersMayLookInto) {
     const Common place;
     const TemporaryFolder ours;
@@ -65,10 +71,36 @@ TEST(SharedDirectory, WithoutAPlaceItIsOursAlone) {
     }
 }
 
-/// As if nothing had been changed in it since 2001.
-void make_old(const std::string& path) {
-    const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
-    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
+TEST(SharedDirectory, OursAloneReplacesALinkIntoAPlaceThatIsNoneAnyMore) {
+    const Common place;
+    const TemporaryFolder ours;
+    const auto before = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(before);
+    ASSERT_EQ(chmod(place.path().c_str(), 0700), 0);
+    const auto used = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_FALSE(used) << "somebody may be in it";
+    EXPECT_NE(used.error().find("other NICs of yours use " + before->path), std::string::npos)
+        << used.error();
+    make_old(before->path);
+    const auto dead = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(dead) << dead.error();
+    EXPECT_EQ(dead->path, ours.path() + "/udp-x");
+    EXPECT_FALSE(dead->shared);
+    EXPECT_TRUE(fs::is_directory(fs::symlink_status(dead->path)));
+
+    const std::string lost = shared_directory(ours.path(), "udp-y", place.path())->path;
+    EXPECT_EQ(lost, ours.path() + "/udp-y");
+    ASSERT_EQ(chmod(place.path().c_str(), 01777), 0);
+    const auto again = shared_directory(ours.path(), "udp-y", place.path());
+    ASSERT_TRUE(again && again->shared);
+    fs::remove_all(again->path);
+    ASSERT_EQ(chmod(place.path().c_str(), 0700), 0);
+    const auto gone = shared_directory(ours.path(), "udp-y", place.path());
+    ASSERT_TRUE(gone) << gone.error();
+    EXPECT_EQ(gone->path, lost);
+
+    fs::create_symlink("/elsewhere", ours / "udp-z");
+    EXPECT_FALSE(shared_directory(ours.path(), "udp-z", place.path())) << "not of our making";
 }
 
 TEST(SharedDirectory, WhatTheDeadLeftIsRemoved) {

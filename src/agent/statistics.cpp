@@ -31,6 +31,7 @@ std::unexpected<std::string> failure(const char* what, int error) {
     std::string text = std::string("live counters: ") + what + ": " + strerror(error);
     if (error == EMFILE) text += "; raise the limit on open files (ulimit -n)";
     if (error == ENOMEM) text += "; free memory, or raise the memory limit";
+    if (error == EFBIG) text += "; raise the limit on the size of files (ulimit -f)";
     if (error == ENOSPC) text += "; free space, or raise fs.epoll.max_user_watches";
     return std::unexpected(std::move(text));
 }
@@ -63,7 +64,7 @@ std::expected<std::unique_ptr<Statistics>, std::string> Statistics::open(
 std::expected<void, std::string> Statistics::make_page(const std::string& nic_name) {
     const File writable(create_memory());
     if (!writable.valid()) return failure("cannot make memory for them (memfd_create)", errno);
-    if (ftruncate(writable.get(), sizeof(StatisticsPage)) < 0)
+    if (resize(writable.get(), sizeof(StatisticsPage)) < 0)
         return failure("cannot give them memory (ftruncate)", errno);
     void* memory = mmap(nullptr, sizeof(StatisticsPage), PROT_READ | PROT_WRITE, MAP_SHARED,
                         writable.get(), 0);

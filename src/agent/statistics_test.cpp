@@ -227,6 +227,14 @@ TEST(Statistics, PathsLongerThanAnAddressWork) {
     EXPECT_TRUE(names_in(path).empty());
 }
 
+TEST(Statistics, ASmallLimitOfFileSizesIsToldAndKillsNobody) {
+    const TemporaryFolder folder;
+    const test::Limit small(RLIMIT_FSIZE, 100);
+    const auto none = Statistics::open(folder.path(), "shm");
+    ASSERT_FALSE(none);
+    EXPECT_NE(none.error().find("(ulimit -f)"), std::string::npos) << none.error();
+}
+
 TEST(Statistics, EveryPathLengthAroundTheLimitWorks) {
     TemporaryFolder folder;
     for (std::size_t length = 60; length <= 90; ++length) {

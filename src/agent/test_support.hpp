@@ -50,21 +50,28 @@ inline int open_descriptors() {
     return count;
 }
 
-/// No descriptor can be opened below `limit` while this lives; 0: none at all.
-class DescriptorLimit {
+/// A resource has this limit while this lives.
+class Limit {
 public:
-    explicit DescriptorLimit(rlim_t limit) {
-        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    Limit(__rlimit_resource resource, rlim_t limit) : resource_(resource) {
+        EXPECT_EQ(getrlimit(resource_, &before_), 0);
         rlimit low = before_;
         low.rlim_cur = limit;
-        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+        EXPECT_EQ(setrlimit(resource_, &low), 0);
     }
-    ~DescriptorLimit() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
-    DescriptorLimit(const DescriptorLimit&) = delete;
-    DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+    ~Limit() { EXPECT_EQ(setrlimit(resource_, &before_), 0); }
+    Limit(const Limit&) = delete;
+    Limit& operator=(const Limit&) = delete;
 
 private:
+    __rlimit_resource resource_;
     rlimit before_{};
+};
+
+/// No descriptor can be opened below `limit` while this lives; 0: none at all.
+class DescriptorLimit : public Limit {
+public:
+    explicit DescriptorLimit(rlim_t limit) : Limit(RLIMIT_NOFILE, limit) {}
 };
 
 /// All descriptors but `spare` are used up while this lives.

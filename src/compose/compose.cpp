@@ -304,6 +304,9 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
     Opening opening{std::string(name), {}, *options, first_generation};
     if (colon != std::string_view::npos) opening.host = name.substr(colon + 1);
     if (medium == "udp") return open_udp(opening);
+    // Not `auto` alone: whoever wrote the colon, or left a variable empty behind it, meant a place.
+    if (name == "auto:")
+        return std::unexpected(bad_name("there is no place behind the colon of auto:"));
     if (medium == "auto") return open_auto(opening);
     if (colon != std::string_view::npos) {
         if (!agent::is_plain(opening.host))

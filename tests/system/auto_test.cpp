@@ -246,6 +246,14 @@ TEST(Auto, WithoutAPlaceItTakesTheConfiguredNetwork) {
     unsetenv("OPENVIA_NICS");
 }
 
+TEST(Auto, AnEmptyPlaceIsRefused) {
+    Host host;
+    for (const char* name : {"auto:", "auto:,silence=1000"}) {
+        VIP_NIC_HANDLE nic = nullptr;
+        EXPECT_STREQ(name_of(VipOpenNic(name, &nic)), "INVALID_PARAMETER") << name;
+    }
+}
+
 TEST(Auto, WithoutANetworkItIsSharedMemoryAlone) {
     Host host;
     setenv("OPENVIA_NICS", "network = shm:elsewhere", 1);  // that is none

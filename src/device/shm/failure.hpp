@@ -25,6 +25,8 @@ inline const char* advice_for(int error) {
             return "raise the limit on open files (ulimit -n) or close something";
         case ENFILE:
             return "the machine is out of open files (fs.file-max)";
+        case EFBIG:
+            return "raise the limit on the size of files (ulimit -f), which holds for memory too";
         case ENOMEM:
         case ENOBUFS:
             return "free memory, or raise the memory limit or vm.max_map_count";

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "device/shm/memory.hpp"
@@ -48,6 +49,20 @@ TEST(ShmMemory, BothSidesWriteTheMailbox) {
     mapped->line()->words[7].store(18);
     EXPECT_EQ(made->line()->words[7].load(), 18U);
     EXPECT_LT(::ftruncate(made->descriptor(), 0), 0) << "it cannot be taken away";
+}
+
+TEST(ShmMemory, ASmallLimitOfFileSizesIsToldAndKillsNobody) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit small = before;
+    small.rlim_cur = 100;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const auto own = OwnMemory::create(System::real(), layout);
+    const auto mailbox = MailboxMemory::create(System::real());
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_FALSE(own || mailbox);
+    for (const std::string& text : {own.error().text, mailbox.error().text})
+        EXPECT_NE(text.find("(ulimit -f)"), std::string::npos) << text;
 }
 
 TEST(ShmMemory, GivingBackTheArenaFreesPages) {

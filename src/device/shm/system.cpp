@@ -8,16 +8,26 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+#include <cerrno>
 #include <cstdio>
 
 namespace via::device::shm {
 
 int System::memfd_create(const char* name, unsigned flags) { return ::memfd_create(name, flags); }
-int System::ftruncate(int fd, off_t length) { return ::ftruncate(fd, length); }
+int System::ftruncate(int fd, off_t length) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) < 0) return -1;
+    if (static_cast<rlim_t>(length) > limit.rlim_cur) {
+        errno = EFBIG;
+        return -1;
+    }
+    return ::ftruncate(fd, length);
+}
 int System::add_seals(int fd, int seals) { return ::fcntl(fd, F_ADD_SEALS, seals); }
 int System::get_seals(int fd) { return ::fcntl(fd, F_GET_SEALS); }
 int System::fstat(int fd, struct stat* status) { return ::fstat(fd, status); }

@@ -19,6 +19,7 @@ public:
     virtual ~System() = default;
 
     virtual int memfd_create(const char* name, unsigned flags);
+    /// Beyond the limit of the size of files, where the call kills the program: EFBIG.
     virtual int ftruncate(int fd, off_t length);
     virtual int add_seals(int fd, int seals);
     virtual int get_seals(int fd);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "device/udp/because.hpp"
 #include "device/udp/names.hpp"
 
 namespace via::device::udp {
@@ -25,8 +26,7 @@ std::expected<Listeners, std::string> Listeners::open(System& system, const std:
                                                       std::uint64_t instance) {
     Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
     if (!opened.valid())
-        return std::unexpected("udp: cannot open the directory " + directory + ": " +
-                               std::strerror(errno));
+        return std::unexpected("udp: cannot open the directory " + directory + because(errno));
     Listeners self(system, std::move(opened), directory, shared);
     self.remove_leftovers();
     if (auto done = self.put_down(data_port, instance); !done)
@@ -50,8 +50,8 @@ std::expected<void, std::string> Listeners::put_down(std::uint16_t data_port,
     const std::string name = nic_name(system_->getpid(), data_port, instance);
     const std::string temporary = "new" + name.substr(3);
     const auto failed = [&](const char* what) {
-        const std::string text = std::string("udp: cannot ") + what + " in " + path_ + ": " +
-                                 std::strerror(errno) + "; look at its permissions and its space";
+        const std::string text = std::string("udp: cannot ") + what + " in " + path_ +
+                                 because(errno, "; look at its permissions and its space");
         return std::unexpected(text);
     };
     lock_ = Descriptor(

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/udp/because.hpp"
 #include "device/udp/socket_address.hpp"
 #include "device/udp/udp_port.hpp"
 
@@ -25,8 +26,6 @@ constexpr Duration host_try_least = milliseconds(1);
 constexpr Duration host_try_longest = milliseconds(400);
 constexpr int tries_before_stranger = 64;
 constexpr Duration mtu_interval = seconds(1);
-
-std::string because(int error) { return std::string(": ") + std::strerror(error); }
 
 }  // namespace
 
