@@ -234,6 +234,7 @@ private:
     const std::uint64_t transmit_flags_;
     const std::uint64_t receive_flags_;
     const bool directed_;
+    const std::size_t copied_max_;  ///< of one peer's messages, in memory of their own
     const std::uint16_t wanted_port_;
     bool selective_sends_ = false;
     bool selective_receives_ = false;
