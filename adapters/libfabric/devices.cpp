@@ -97,7 +97,8 @@ std::vector<Device> find_devices() {
     const std::vector<Interface> interfaces = find_interfaces();
     std::vector<Device> devices;
     char* wanted = nullptr;
-    if (fi_param_get_str(&provider, "device", &wanted) == 0 && wanted != nullptr) {
+    // Set but empty, as scripts do it, says nothing.
+    if (fi_param_get_str(&provider, "device", &wanted) == 0 && wanted != nullptr && *wanted != 0) {
         std::string_view rest = wanted;
         while (!rest.empty()) {
             const std::size_t end = std::min(rest.find(';'), rest.size());

@@ -316,6 +316,11 @@ void place(fi_info& info, const Device& device, const std::vector<Device>& all,
     info.dest_addrlen = sizeof peer;
 }
 
+std::size_t parameter(const char* name, std::size_t otherwise) {
+    std::size_t wanted = 0;
+    return fi_param_get_size_t(&provider, name, &wanted) == 0 ? wanted : otherwise;
+}
+
 }  // namespace
 
 bool offers_datagrams() {
@@ -324,16 +329,15 @@ bool offers_datagrams() {
 }
 
 std::size_t transfer_size() {
-    std::size_t wanted = transfer_size_max;
-    if (fi_param_get_size_t(&provider, "max_transfer_size", &wanted) != 0) return transfer_size_max;
-    return std::clamp(wanted, std::size_t{4096}, transfer_size_max);
+    return std::clamp(parameter("max_transfer_size", transfer_size_max), std::size_t{4096},
+                      transfer_size_max);
 }
 
 std::size_t eager_size(bool in_shared_memory) {
-    std::size_t wanted = 0;
-    if (fi_param_get_size_t(&provider, "eager_size", &wanted) == 0) return wanted;
-    return in_shared_memory ? eager_size_shared : eager_size_network;
+    return parameter("eager_size", in_shared_memory ? eager_size_shared : eager_size_network);
 }
+
+std::size_t unexpected_size_max() { return parameter("max_unexpected_size", SIZE_MAX); }
 
 namespace {
 

@@ -24,6 +24,10 @@ std::size_t transfer_size();
 /// copied at its receiver; otherwise what measures best.
 std::size_t eager_size(bool in_shared_memory);
 
+/// Parameter `max_unexpected_size`: bytes of a peer's messages before their receives that an
+/// endpoint for datagrams moves to memory of their own; otherwise all.
+std::size_t unexpected_size_max();
+
 /// Parameter `rdm`: endpoints for datagrams (rdm/) are offered to those who ask for FI_EP_RDM.
 bool offers_datagrams();
 

@@ -92,6 +92,9 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
     fi_param_define(&provider, "eager_size", FI_PARAM_SIZE_T,
                     "FI_EP_RDM: bytes of the longest message that is copied at its receiver, to "
                     "65536 (default: 16384 in shared memory, 65536 between hosts)");
+    fi_param_define(&provider, "max_unexpected_size", FI_PARAM_SIZE_T,
+                    "FI_EP_RDM: bytes of messages before their receives that are kept of a peer "
+                    "until it has to wait with all that it sends (default: no limit)");
     fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
                     "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "
                     "(default: no)");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the provider says of itself, to whoever asks in whatever way.
+#include <cstdlib>
+
 #include "scene.hpp"
 
 using namespace scene;
@@ -21,6 +23,14 @@ TEST(Info, WithoutHintsTheProviderIsAmongAll) {
     EXPECT_EQ(info->addr_format, std::uint32_t{FI_SOCKADDR_IN});
     EXPECT_STREQ(info->domain_attr->name, "shm");
     EXPECT_STREQ(info->fabric_attr->name, "shm");
+}
+
+TEST(Info, AnEmptyNameOfADeviceIsNone) {
+    const std::string before = getenv("FI_VIA_DEVICE");
+    setenv("FI_VIA_DEVICE", "", 1);
+    const Info all = find(nullptr);
+    setenv("FI_VIA_DEVICE", before.c_str(), 1);
+    EXPECT_NE(ours(all), nullptr);
 }
 
 TEST(Info, HintsWithoutAttributesAreEnough) {

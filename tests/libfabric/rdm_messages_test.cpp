@@ -168,9 +168,42 @@ TEST(Datagrams, UnexpectedOnesAreTakenInTheirOrder) {
     }
 }
 
-TEST(Datagrams, AFloodWaitsAtItsSender) {
-    using Clock = std::chrono::steady_clock;
+TEST(Datagrams, WhatComesBehindAFloodIsNotKeptByIt) {
     Couple couple;
+    constexpr std::uintptr_t many = 5000;  // 80 MB
+    const auto bytes = pattern(16000, 1);
+    for (std::uintptr_t message = 0; message < many; ++message) {
+        couple.a.send(couple.to_b, bytes.data(), bytes.size(), 1, message, &couple.b);
+        couple.a.completion(&couple.b);
+        ASSERT_FALSE(HasFailure()) << message;
+    }
+    int got = 0;
+    couple.b.post(&got, sizeof got, 2, 1);
+    const int sent = 5;
+    couple.a.inject(couple.to_b, &sent, sizeof sent, 2, 0, &couple.b);
+    couple.b.completion(&couple.a);
+    EXPECT_EQ(got, sent);
+    // Nor is the word that a long message was fetched.
+    const auto much = pattern(2 << 20, 2);
+    std::vector<std::byte> room(much.size());
+    couple.a.post(room.data(), room.size(), 3, 1);
+    couple.b.send(couple.to_a, much.data(), much.size(), 3, 2, &couple.a);
+    couple.a.completion(&couple.b);
+    EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(2));
+    EXPECT_EQ(room, much);
+    for (std::uintptr_t message = 0; message < many; ++message) {
+        room.assign(bytes.size(), {});
+        couple.b.post(room.data(), room.size(), 1, message);
+        couple.b.completion(&couple.a);
+        ASSERT_EQ(room, bytes);
+    }
+}
+
+TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
+    using Clock = std::chrono::steady_clock;
+    setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "67108864", 1);
+    Couple couple;
+    unsetenv("FI_VIA_MAX_UNEXPECTED_SIZE");
     constexpr std::uint64_t many = 6000;  // 96 MB, of which 64 MiB are kept
     const auto bytes = pattern(16000, 1);
     std::atomic<std::uint64_t> sent{0};

@@ -148,18 +148,21 @@ TEST(Peers, WhatWasUnderWayFailsWhenOneEnds) {
               -FI_ECONNRESET);
 }
 
+/// For an endpoint at that address, as systems use ports again after some time.
+Info hints_for(const sockaddr_in& address) {
+    Info wanted = datagram_hints();
+    if (address.sin_port == 0) return wanted;
+    wanted->src_addr = std::malloc(sizeof address);
+    wanted->src_addrlen = sizeof address;
+    std::memcpy(wanted->src_addr, &address, sizeof address);
+    return wanted;
+}
+
 TEST(Peers, ManyComeAndGoAtOneAddress) {
     Party a;
     sockaddr_in same{};
     for (int round = 0; round < 100; ++round) {
-        // The first one's port again, as systems do it after some time.
-        Info wanted = datagram_hints();
-        if (round != 0) {
-            wanted->src_addr = std::malloc(sizeof same);
-            wanted->src_addrlen = sizeof same;
-            std::memcpy(wanted->src_addr, &same, sizeof same);
-        }
-        Party b(wanted.get());
+        Party b(hints_for(same).get());
         if (round != 0) {
             ASSERT_EQ(b.name.sin_port, same.sin_port);
         }
@@ -183,6 +186,118 @@ TEST(Peers, ManyComeAndGoAtOneAddress) {
         EXPECT_EQ(a.failure().err, FI_ECONNRESET);
         if (round % 2 != 0) forget();
     }
+}
+
+/// Who was there before is not forgotten: Open MPI never does so.
+class ALaterNumber : public testing::Test {
+protected:
+    /// The one at that address, anew.
+    void start() {
+        b = std::make_unique<Party>(hints_for(same).get());
+        same = b->name;
+        number = a.knows(*b);
+        to_a = b->knows(a);
+    }
+    /// `a` reads until it knows.
+    void end() {
+        int none = 0;
+        a.post(&none, sizeof none, 99, 1, number);
+        b.reset();
+        EXPECT_EQ(a.failure().err, FI_ECONNRESET);
+    }
+    void send_to_b(int value) {
+        int got = 0;
+        b->post(&got, sizeof got, 1, 1);
+        a.inject(number, &value, sizeof value, 1, 0, b.get());
+        b->completion(&a);
+        EXPECT_EQ(got, value);
+    }
+    void send_to_a(int value, std::uint64_t tag) {
+        b->inject(to_a, &value, sizeof value, tag, 0, &a);
+    }
+    /// From `from` alone.
+    void expect(int value, std::uint64_t tag, fi_addr_t from) {
+        int got = 0;
+        a.post(&got, sizeof got, tag, 1, from);
+        fi_addr_t source = FI_ADDR_UNSPEC;
+        a.completion(b.get(), &source);
+        EXPECT_EQ(got, value);
+        EXPECT_EQ(source, from);
+    }
+
+    Party a;
+    sockaddr_in same{};
+    std::unique_ptr<Party> b;
+    fi_addr_t number = FI_ADDR_UNSPEC;
+    fi_addr_t to_a = FI_ADDR_UNSPEC;
+};
+
+TEST_F(ALaterNumber, IsAnotherOneWhenTheSurvivorSendsFirst) {
+    for (int round = 0; round < 10 && !HasFailure(); ++round) {
+        start();
+        send_to_b(round);
+        send_to_a(round, 2);
+        expect(round, 2, number);
+        end();
+    }
+}
+
+TEST_F(ALaterNumber, IsAnotherOneWhenTheEndWasNotSeen) {
+    for (int round = 0; round < 10 && !HasFailure(); ++round) {
+        start();
+        send_to_b(round);
+        b.reset();
+    }
+}
+
+TEST_F(ALaterNumber, IsAnotherOneWhenTheSurvivorReceivesFirst) {
+    for (int round = 0; round < 10 && !HasFailure(); ++round) {
+        start();
+        int got = -1;
+        a.post(&got, sizeof got, 2, 1, number);
+        send_to_a(round, 2);
+        fi_addr_t source = FI_ADDR_UNSPEC;
+        a.completion(b.get(), &source);
+        EXPECT_EQ(got, round);
+        EXPECT_EQ(source, number);
+        send_to_b(round);
+        end();
+    }
+}
+
+TEST_F(ALaterNumber, IsAnotherOneWhenThatOneAsksFirst) {
+    for (int round = 0; round < 10 && !HasFailure(); ++round) {
+        start();
+        send_to_a(round, 2);
+        expect(round, 2, number);
+        end();
+    }
+}
+
+TEST_F(ALaterNumber, LeavesTheFormerOneItsMessagesAndItsEnd) {
+    start();
+    send_to_b(1);
+    send_to_a(5, 2);
+    const fi_addr_t former = number;
+    end();
+    start();
+    send_to_a(6, 2);
+    expect(6, 2, number);
+    expect(5, 2, former);
+    const int value = 0;
+    EXPECT_EQ(fi_tinject(a.endpoint.get(), &value, sizeof value, former, 1), -FI_ECONNRESET);
+    send_to_b(7);
+}
+
+TEST_F(ALaterNumber, IsTheSameOneWhileItIsThere) {
+    start();
+    send_to_b(1);
+    const fi_addr_t former = std::exchange(number, a.knows(*b));
+    EXPECT_NE(number, former);
+    send_to_b(2);
+    number = former;
+    send_to_b(3);
+    end();
 }
 
 // Peers that lie --------------------------------------------------------------------------------
@@ -338,6 +453,33 @@ TEST(Liars, OfferWhatIsNotTheirs) {
     EXPECT_EQ(b.failure().err, FI_ECONNRESET);
     EXPECT_EQ(got, 1U);
     expect_end(liar, b);
+}
+
+TEST(Liars, AreNotLetInAgainUnderALaterNumber) {
+    Party b;
+    sockaddr_in address = b.name;
+    address.sin_port = htons(2);
+    std::uint64_t got = 0;
+    const auto insert = [&] {
+        fi_addr_t number = FI_ADDR_UNSPEC;
+        EXPECT_EQ(fi_av_insert(b.addresses.get(), &address, 1, &number, 0, nullptr), 1);
+        b.post(&got, sizeof got, 1, 1, number);
+    };
+    insert();
+    auto said = Liar::hello(2);
+    {
+        Liar liar(b);
+        ASSERT_EQ(liar.connect(b, said), VIP_SUCCESS);
+        liar.say({0, kind(0)}, 16);
+        EXPECT_EQ(b.failure().err, FI_ECONNRESET);
+        expect_end(liar, b);
+    }
+    insert();
+    Liar same(b);
+    EXPECT_EQ(same.connect(b, said), VIP_REJECT);
+    said[4] = 8;  // the incarnation
+    Liar another(b);
+    EXPECT_EQ(another.connect(b, said), VIP_SUCCESS);
 }
 
 TEST(Liars, AreNotLetInWithAWrongGreeting) {

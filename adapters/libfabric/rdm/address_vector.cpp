@@ -102,7 +102,7 @@ fi_addr_t AddressVector::insert(const sockaddr_in& address) {
     if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 16);
     const fi_addr_t number = free_.empty() ? entries_.size() : free_.back();
     if (number == entries_.size()) entries_.emplace_back();
-    numbers_.emplace(name_of(address), number);
+    numbers_.insert_or_assign(name_of(address), number);
     if (!free_.empty()) free_.pop_back();
     entries_[number] = address;
     return number;

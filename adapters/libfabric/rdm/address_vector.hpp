@@ -31,7 +31,7 @@ public:
         return number < entries_.size() && entries_[number].sin_family != 0 ? &entries_[number]
                                                                             : nullptr;
     }
-    /// FI_ADDR_NOTAVAIL: it was never inserted, or removed.
+    /// The latest. FI_ADDR_NOTAVAIL: it was never inserted, or removed.
     fi_addr_t number_of(Name name) const {
         const auto found = numbers_.find(name);
         return found != numbers_.end() ? found->second : FI_ADDR_NOTAVAIL;

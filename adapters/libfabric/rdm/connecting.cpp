@@ -14,24 +14,46 @@ Peer* Endpoint::find_peer(fi_addr_t number) {
     if (address == nullptr) return nullptr;
     Peer* found = nullptr;
     guarded([&] {
-        if (by_number_.size() <= number) by_number_.resize(number + 1);
+        // Who had that name before may have ended, unseen so far.
+        if (peers_.contains(name_of(*address))) progress();
         Peer& peer = peer_named(*address);
         if (peer.number == FI_ADDR_NOTAVAIL) peer.number = number;
-        found = by_number_[number] = &peer;
+        found = place_of(number) = &peer;
         return 0;
     });
     return found;
 }
 
+Peer*& Endpoint::place_of(fi_addr_t number) {
+    if (by_number_.size() <= number) by_number_.resize(number + 1);
+    return by_number_[number];
+}
+
+/// Who has that name now.
 Peer& Endpoint::peer_named(const sockaddr_in& address) {
     std::unique_ptr<Peer>& known = peers_[name_of(address)];
-    if (known == nullptr) {
-        known = std::make_unique<Peer>();
-        known->name = name_of(address);
-        known->address = address;
-        known->is_self = known->name == name_of(listener_->address());
+    if (known == nullptr || has_successor(*known)) {
+        auto fresh = std::make_unique<Peer>();
+        fresh->name = name_of(address);
+        fresh->address = address;
+        fresh->is_self = fresh->name == name_of(listener_->address());
+        if (known != nullptr) {
+            fresh->incarnation = known->incarnation;  // it may not be that one itself
+            if (known->number != FI_ADDR_NOTAVAIL) place_of(known->number) = known.get();
+            former_.push_back(std::move(known));
+        }
+        known = std::move(fresh);
     }
     return *known;
+}
+
+/// The program knows the name of one that ended by a number that was not used yet, so that is
+/// another one: ports are used again. The former keeps its number, its end and its messages.
+bool Endpoint::has_successor(const Peer& peer) const {
+    if (peer.state != Peer::State::ended) return false;
+    const fi_addr_t latest = addresses_->number_of(peer.name);
+    return latest != FI_ADDR_NOTAVAIL && latest != peer.number &&
+           (latest >= by_number_.size() || by_number_[latest] == nullptr);
 }
 
 fi_addr_t Endpoint::find_number(Peer& peer) {
@@ -187,7 +209,7 @@ void Endpoint::answer(Mailbox::Request& request) {
         case Peer::State::connected:
             if (is_same) return reject(request, true);
             end(*peer.connection, FI_ECONNRESET);
-            break;
+            return answer(request);  // it may be known by a number of its own
         case Peer::State::ended:
         case Peer::State::unknown:
             if (is_same) return reject(request, false);

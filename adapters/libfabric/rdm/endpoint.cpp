@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "info.hpp"
+
 namespace via::fabric::rdm {
 
 struct EndpointOperations {
@@ -87,6 +89,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       transmit_flags_(info.tx_attr->op_flags),
       receive_flags_(info.rx_attr->op_flags),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
+      copied_max_(unexpected_size_max()),
       wanted_port_(port_in(info)),
       listener_(std::make_unique<Listener>(domain.shared_nic())) {
     domain_.users.add();

@@ -148,7 +148,9 @@ private:
         return find_peer(number);
     }
     [[gnu::noinline]] Peer* find_peer(fi_addr_t number);
+    Peer*& place_of(fi_addr_t number);
     Peer& peer_named(const sockaddr_in& address);
+    bool has_successor(const Peer& peer) const;
     fi_addr_t number_of(Peer& peer);
     [[gnu::noinline]] fi_addr_t find_number(Peer& peer);
     ssize_t not_connected(Peer& peer);
@@ -234,6 +236,7 @@ private:
     const std::uint64_t transmit_flags_;
     const std::uint64_t receive_flags_;
     const bool directed_;
+    const std::size_t copied_max_;  ///< of one peer's messages, in memory of their own
     const std::uint16_t wanted_port_;
     bool selective_sends_ = false;
     bool selective_receives_ = false;
@@ -259,6 +262,7 @@ private:
     Outgoing* free_outgoing_ = nullptr;
 
     std::unordered_map<Name, std::unique_ptr<Peer>> peers_;
+    std::vector<std::unique_ptr<Peer>> former_;  ///< whose names others have now
     std::vector<std::unique_ptr<Connection>> connections_;
     std::vector<std::unique_ptr<Attempt>> attempts_;
     Mailbox mailbox_;

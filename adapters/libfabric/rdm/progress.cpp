@@ -10,8 +10,6 @@
 namespace via::fabric::rdm {
 namespace {
 
-/// Of one peer, in memory of their own: beyond that they stay where they came, and the peer waits.
-constexpr std::size_t copied_max = std::size_t{64} << 20;
 constexpr VIP_UINT32 batch = 16;
 
 }  // namespace
@@ -143,16 +141,25 @@ void Endpoint::arrived_offer(Slot& slot, const Header& header) {
     among.unexpected.push(message);
 }
 
-/// The message stays where it came while the connection has receives enough for the next ones.
+/// The message stays where it came while the connection has receives enough for the next ones. Then
+/// it makes room, since what the program waits for may come behind it.
 Message& Endpoint::keep(Slot& slot, std::size_t length) {
     Connection& connection = *slot.connection;
     const std::byte* const bytes = slot.bytes + sizeof(Header);
     Message* message = &slot.message;
-    if (connection.posted() < receives_max / 2 && connection.copied + length <= copied_max)
-        if (void* const memory = std::malloc(sizeof(Message) + length)) {
+    if (connection.posted() < receives_max / 2) {
+        void* memory = nullptr;
+        if (connection.copied + length <= copied_max_)
+            memory = std::malloc(sizeof(Message) + length);
+        if (memory != nullptr) {
             message = static_cast<Message*>(memory);
             std::memcpy(message + 1, bytes, length);
+        } else {
+            FI_WARN_ONCE(&provider, FI_LOG_EP_DATA,
+                         "%zu bytes before their receives, and no room for more: the peer waits\n",
+                         connection.copied);
         }
+    }
     new (message) Message;
     message->peer = &connection.peer();
     message->connection = &connection;
