@@ -12,6 +12,7 @@
 #include "bench/session.hpp"
 #include "bench/sweep.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -166,7 +167,7 @@ Status reach_peer(const BenchOptions& options, Plan& plan) {
     return {};
 }
 
-void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", what); }
+void complain(const std::string& what) { console::complain("via bench: {}", what); }
 
 }  // namespace
 

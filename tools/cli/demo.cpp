@@ -13,6 +13,7 @@
 #include "bench/report.hpp"
 #include "bench/session.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -262,7 +263,7 @@ void print_next() {
 
 int run_demo(const DemoOptions& options) {
     const auto complain = [](const std::string& what) {
-        fmt::print(stderr, "via demo: {}\n", what);
+        console::complain("via demo: {}", what);
         return exit_failed;
     };
     const std::int64_t start_ns = now_ns();

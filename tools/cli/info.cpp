@@ -16,6 +16,7 @@
 #include "base/limits.hpp"
 #include "bench/via_names.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "info_names.hpp"
 #include "info_peer.hpp"
 #include "json.hpp"
@@ -327,7 +328,7 @@ int show_way(const InfoOptions& options) {
     std::string error;
     const std::string nic = options.device.empty() ? "auto" : options.device;
     if (!find_way(nic, options.peer, known_media(), way, error)) {
-        fmt::print(stderr, "via info: {}\n", error);
+        console::complain("via info: {}", error);
         return exit_failed;
     }
     options.json ? print_way_json(options.peer, way, schema) : print_way(options.peer, way);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace {
 
@@ -179,7 +180,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? exit_good : exit_usage;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "via: {}\n", error.what());
+        via::console::complain("via: {}", error.what());
         return exit_failed;
     }
 }

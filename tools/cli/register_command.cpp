@@ -5,6 +5,7 @@
 #include "bench/cpus.hpp"
 #include "bench/via_register.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -74,7 +75,7 @@ std::string json_of(const std::vector<RegisterRow>& rows, const BenchOptions& op
 }
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench: {}\n", what);
+    console::complain("via bench: {}", what);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "report/compare.hpp"
 #include "report/gnuplot.hpp"
 #include "report/goals.hpp"
@@ -18,7 +19,7 @@ namespace {
 using namespace via::report;
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench: {}\n", what);
+    console::complain("via bench: {}", what);
     return code;
 }
 

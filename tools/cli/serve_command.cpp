@@ -7,13 +7,14 @@
 #include "bench/cpus.hpp"
 #include "bench/serve.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
 namespace {
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench serve: {}\n", what);
+    console::complain("via bench serve: {}", what);
     return code;
 }
 

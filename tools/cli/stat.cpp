@@ -10,6 +10,7 @@
 #include "agent/directory.hpp"
 #include "agent/statistics.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -124,7 +125,7 @@ void sleep_for(double seconds) {
 std::string nothing_found(const StatOptions& options, const std::string& directory) {
     const std::string where = options.pid != 0 ? fmt::format("process {} of yours has", options.pid)
                                                : std::string("no process of yours has");
-    return fmt::format("{} {} open on this host (looked in {})\n", where,
+    return fmt::format("{} {} open on this host (looked in {})", where,
                        options.pid != 0 ? "no NIC" : "a NIC", directory);
 }
 
@@ -133,13 +134,13 @@ std::string nothing_found(const StatOptions& options, const std::string& directo
 int run_stat(const StatOptions& options) {
     const auto directory = agent::host_directory();
     if (!directory) {
-        fmt::print(stderr, "via stat: {}\n", directory.error());
+        console::complain("via stat: {}", directory.error());
         return exit_failed;
     }
     Samples before;
     for (;;) {
         Samples samples = take_samples(*directory, options.pid);
-        if (samples.empty()) fmt::print(stderr, "{}", nothing_found(options, *directory));
+        if (samples.empty()) console::complain("{}", nothing_found(options, *directory));
         print_samples(samples, before, options);
         std::fflush(stdout);
         // Waiting for the first process makes sense; for one that was named and is gone, it does

@@ -19,6 +19,7 @@
 #include "bench/suite.hpp"
 #include "bench/types.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -28,7 +29,7 @@ using namespace via::bench;
 using Words = std::vector<std::string>;
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench suite: {}\n", what);
+    console::complain("via bench suite: {}", what);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "campaign.hpp"
+#include "console/output.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -126,14 +127,14 @@ int run(const Options& options) {
     if (!options.trace.empty()) {
         trace.reset(std::fopen(options.trace.c_str(), "w"));
         if (!trace) {
-            fmt::print(stderr, "via-sim: cannot write {}\n", options.trace);
+            via::console::complain("via-sim: cannot write {}", options.trace);
             return 2;
         }
     }
     Total total;
     if (!options.log.empty()) {
         if (!run_campaign(options, total)) {
-            fmt::print(stderr, "via-sim: cannot go on with the log {}\n", options.log);
+            via::console::complain("via-sim: cannot go on with the log {}", options.log);
             return 2;
         }
     } else {

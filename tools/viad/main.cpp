@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "console/output.hpp"
+
 namespace {
 
 struct OpenNic {
@@ -48,7 +50,7 @@ int main(int argc, char** argv) {
     for (const std::string& name : names) {
         OpenNic nic{name, nullptr};
         if (VipOpenNic(name.c_str(), &nic.handle) != VIP_SUCCESS) {
-            fmt::print(stderr, "viad: cannot open {}\n", name);  // the library's log says why
+            via::console::complain("viad: cannot open {}", name);  // the library's log says why
             close_all(nics);
             return 1;
         }

@@ -32,6 +32,7 @@
 
 #include <fmt/format.h>
 
+#include "console/output.hpp"
 #include "wire.hpp"
 
 namespace {
@@ -47,7 +48,7 @@ struct Options {
 volatile sig_atomic_t ended = 0;
 
 [[noreturn]] void stop(const std::string& what) {
-    fmt::print(stderr, "via-weather: {}\n", what);
+    via::console::complain("via-weather: {}", what);
     _exit(1);
 }
 [[noreturn]] void stop_errno(const std::string& what) {
