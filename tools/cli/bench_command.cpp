@@ -310,7 +310,7 @@ int run_bench(const BenchOptions& options) {
     fmt::print("{}{}{}", options.json ? json_lines(rows) : table(rows),
                options.json ? half_json(halves) : half_text(halves),
                options.json ? left_out_json(*outcome) : left_out_text(*outcome));
-    std::fflush(stdout);
+    console::flush_output();
     for (const std::string& note : outcome->notes) complain(note);
     if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);
     if (outcome->out_of_time) {

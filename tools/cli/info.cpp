@@ -378,7 +378,6 @@ int run_info(const InfoOptions& options) {
     fmt::print("\nPaths that are off, and what that costs\n");
     for (const Remark& remark : remarks_on(machine))
         fmt::print("  {:<20}{}\n", remark.name, remark.text);
-    std::fflush(stdout);
     return failed ? exit_failed : exit_good;
 }
 

@@ -1,10 +1,10 @@
 // The command `via`: reads the command line and calls the subcommand.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <string_view>
 
 #include "commands.hpp"
+#include "console/command_line.hpp"
 #include "console/output.hpp"
 
 namespace {
@@ -148,9 +148,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
 // Its arguments are another program's, so the command line's reader never sees them.
 bool is_mpirun(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "mpirun"; }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App app{"OpenVIA: the Virtual Interface Architecture on Linux"};
     app.name("via");
     app.require_subcommand(1);
@@ -178,9 +176,12 @@ int main(int argc, char** argv) {
         }
         return run_bench(bench);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_good : exit_usage;
-    } catch (const std::exception& error) {
-        via::console::complain("via: {}", error.what());
-        return exit_failed;
+        return via::console::answer(app, error, exit_usage);
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via", exit_failed, [&] { return run(argc, argv); });
 }

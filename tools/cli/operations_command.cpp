@@ -74,7 +74,7 @@ int run_bench_operations(const BenchOptions& options) {
     progress.clear();
     if (!result) return complain(result.error().what, exit_failed);
     fmt::print("{}", options.json ? json_lines(*result, plan->device) : table(*result));
-    std::fflush(stdout);
+    console::flush_output();
     if (result->rounds >= plan->rounds) return exit_good;
     return complain(fmt::format("inconclusive: {} good rounds of {}; try again when the machine is "
                                 "quiet, or with --keep-disturbed",

@@ -89,7 +89,7 @@ int run_bench_register(const BenchOptions& options) {
     const auto rows = measure_registration(options.device, *sizes, options.rounds, cpus->front());
     if (!rows) return complain(rows.error().what, exit_failed);
     fmt::print("{}", options.json ? json_of(*rows, options) : table_of(*rows));
-    std::fflush(stdout);
+    console::flush_output();
     if (!std::all_of(rows->begin(), rows->end(), [](const RegisterRow& row) { return row.locks; }))
         return complain("the NIC did not lock all pages, so the ratios compare different things",
                         exit_inconclusive);

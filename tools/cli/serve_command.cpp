@@ -37,7 +37,7 @@ int run_bench_serve(const BenchOptions& options) {
     serving.max_seconds = options.max_seconds;
     serving.tell = [](const std::string& what) {
         fmt::print("via bench serve: {}\n", what);
-        std::fflush(stdout);
+        console::flush_output();
     };
     return complain(bench::serve(serving).what, exit_failed);
 }

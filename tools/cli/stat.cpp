@@ -142,7 +142,7 @@ int run_stat(const StatOptions& options) {
         Samples samples = take_samples(*directory, options.pid);
         if (samples.empty()) console::complain("{}", nothing_found(options, *directory));
         print_samples(samples, before, options);
-        std::fflush(stdout);
+        if (!console::flush_output()) return exit_failed;
         // Waiting for the first process makes sense; for one that was named and is gone, it does
         // not.
         if (options.pid != 0 && samples.empty()) return exit_failed;

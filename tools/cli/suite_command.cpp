@@ -196,7 +196,7 @@ int run_bench_suite(const BenchOptions& options) {
                    asked->code == exit_good           ? "done"
                    : asked->code == exit_inconclusive ? "inconclusive"
                                                       : "failed");
-        std::fflush(stdout);
+        console::flush_output();
         if (worst != exit_failed && asked->code != exit_good) worst = asked->code;
         std::erase_if(all, [&](const AskedQuestion& old) { return old.name == asked->name; });
         all.push_back(*asked);

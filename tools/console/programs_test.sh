@@ -22,4 +22,20 @@ for nowhere in '2>/dev/full' '2>&-'; do
     wants 2 "via-sim --trace /nonexist/x $nowhere"
 done
 
+# Output that cannot be written is no success.
+for command in 'via stat --help' 'via info' 'via info --json' 'via bench --help' \
+    'via-weather --help' 'viad --help'; do
+    wants 1 "$command >/dev/full"
+done
+wants 2 'via-sim --seeds 3 >/dev/full'
+wants 2 'via-sim --seed 5 --quiet --trace /dev/full'
+wants 1 'via bench report --help >/dev/full'
+grep -q 'No space left' "$said" || { echo "via does not say why: $(cat "$said")"; failed=1; }
+
+# What is closed is opened, so that no file of ours takes its place.
+wants 0 'via-sim --seeds 2 >&-'
+pair='--size 8 --rounds 1 --keep-disturbed --near-below 1 --far-above 1e6 --max-seconds 20'
+wants 0 "via bench latency $pair <&- >&-"
+wants 0 "via bench latency $pair >&- 2>&-"
+
 exit $failed

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "campaign.hpp"
+#include "console/command_line.hpp"
 #include "console/output.hpp"
 #include "sim/world.hpp"
 
@@ -20,6 +24,8 @@ using via::sim::Report;
 using via::sim::World;
 using via::sim_tool::Block;
 using via::sim_tool::Campaign;
+
+constexpr int exit_trouble = 2;  // wrong command line, or a file cannot be read or written
 
 struct Options {
     std::uint64_t seed = 0;
@@ -58,6 +64,12 @@ struct FileCloser {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, FileCloser>;
+
+/// False: not all that was written to it is there.
+bool close_well(File file) {
+    const bool written = std::ferror(file.get()) == 0;
+    return std::fclose(file.release()) == 0 && written;
+}
 
 Report run_world(const Options& options, const Parameters& parameters, std::FILE* trace) {
     World world(parameters, options.frames);
@@ -114,7 +126,7 @@ bool run_campaign(const Options& options, Total& total) {
         const std::size_t bad = total.bad.size();
         for (std::uint64_t seed = block.first; seed <= block.last; ++seed)
             run_seed(options, seed, nullptr, total);
-        std::fflush(stdout);
+        via::console::flush_output();
         const std::chrono::duration<double> taken = Clock::now() - begin;
         const auto first_bad = total.bad.begin() + static_cast<std::ptrdiff_t>(bad);
         if (!campaign.note(block, {first_bad, total.bad.end()}, taken.count())) return false;
@@ -127,20 +139,21 @@ int run(const Options& options) {
     if (!options.trace.empty()) {
         trace.reset(std::fopen(options.trace.c_str(), "w"));
         if (!trace) {
-            via::console::complain("via-sim: cannot write {}", options.trace);
-            return 2;
+            via::console::complain("via-sim: cannot write {}: {}", options.trace,
+                                   std::strerror(errno));
+            return exit_trouble;
         }
     }
     Total total;
     if (!options.log.empty()) {
         if (!run_campaign(options, total)) {
             via::console::complain("via-sim: cannot go on with the log {}", options.log);
-            return 2;
+            return exit_trouble;
         }
     } else {
         for (std::uint64_t n = 0; n < options.seeds; ++n) {
             run_seed(options, options.seed + n, trace.get(), total);
-            std::fflush(stdout);
+            via::console::flush_output();
         }
     }
     fmt::print(
@@ -151,12 +164,14 @@ int run(const Options& options) {
         total.tally.message_bytes, total.tally.reads, total.tally.flushed, total.tally.errors);
     for (const std::uint64_t seed : total.bad)
         fmt::print("repeat: {}\n", repetition(options, seed));
+    if (trace && !close_well(std::move(trace))) {
+        via::console::complain("via-sim: {} could not be written to its end", options.trace);
+        return exit_trouble;
+    }
     return total.bad.empty() ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int read_and_run(int argc, char** argv) {
     Options options;
     options.seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                               std::chrono::seconds(1));
@@ -196,7 +211,17 @@ int main(int argc, char** argv) {
         ->needs(log);
     app.footer(
         "Exit code: 0 all good, 1 a violation (the seed and how to repeat it are printed), "
-        "2 a file could not be read or written.");
-    CLI11_PARSE(app, argc, argv);
+        "2 wrong command line, or a file could not be read or written.");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return via::console::answer(app, error, exit_trouble);
+    }
     return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via-sim", exit_trouble, [&] { return read_and_run(argc, argv); });
 }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "console/command_line.hpp"
 #include "console/output.hpp"
 
 namespace {
@@ -23,9 +24,7 @@ void close_all(const std::vector<OpenNic>& nics) {
     for (const OpenNic& nic : nics) VipCloseNic(nic.handle);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App app{"Keeps NICs open, so that a host is found while its programs come and go"};
     app.name("viad");
     std::vector<std::string> names;
@@ -37,7 +36,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
+        return via::console::answer(app, error, 2);
     }
     // Blocked before the library starts threads, so that only sigwait() below takes them.
     sigset_t ends;
@@ -57,11 +56,17 @@ int main(int argc, char** argv) {
         nics.push_back(nic);
         fmt::print("viad: {} is open\n", name);
     }
-    std::fflush(stdout);
+    via::console::flush_output();
     int taken = 0;
     while (sigwait(&ends, &taken) != 0) {
     }
     fmt::print("viad: ended by signal {}\n", taken);
     close_all(nics);
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("viad", 1, [&] { return run(argc, argv); });
 }

@@ -32,6 +32,7 @@
 
 #include <fmt/format.h>
 
+#include "console/command_line.hpp"
 #include "console/output.hpp"
 #include "wire.hpp"
 
@@ -153,7 +154,7 @@ void forward(const Options& options) {
                                        weather::Wire(options.weather, options.seed + 1)};
     prctl(PR_SET_TIMERSLACK, 1);
     fmt::print("via-weather: ready\n");
-    std::fflush(stdout);
+    via::console::flush_output();
     while (ended == 0) {
         const std::int64_t now = now_ns();
         std::int64_t next = -1;
@@ -175,9 +176,7 @@ void forward(const Options& options) {
         fmt::print("via-weather: from {}: {}\n", options.between[side], wires[side].told());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_wire(int argc, char** argv) {
     Options options;
     CLI::App app{"A wire between two network namespaces, with bad weather"};
     app.name("via-weather");
@@ -216,7 +215,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
+        return via::console::answer(app, error, 2);
     }
     struct sigaction action{};
     action.sa_handler = [](int) { ended = 1; };
@@ -225,4 +224,10 @@ int main(int argc, char** argv) {
     build(options);
     forward(options);
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via-weather", 1, [&] { return run_wire(argc, argv); });
 }
