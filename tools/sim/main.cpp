@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <expected>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -116,22 +120,23 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
 
 using Clock = std::chrono::steady_clock;
 
-/// The worlds that the log does not have, block for block. False: it could not be read or written.
-bool run_campaign(const Options& options, Total& total) {
+/// The worlds that the log does not have, block for block. error: why it cannot be read or written.
+std::expected<void, std::string> run_campaign(const Options& options, Total& total) {
     Campaign campaign(options.log, options.medium, options.tree);
     const Block all{options.seed, options.seed + options.seeds - 1};
-    if (!campaign.read()) return false;
+    if (auto read = campaign.read(); !read) return read;
     for (Block block{}; campaign.next(all, options.block, block);) {
         const Clock::time_point begin = Clock::now();
         const std::size_t bad = total.bad.size();
-        for (std::uint64_t seed = block.first; seed <= block.last; ++seed)
-            run_seed(options, seed, nullptr, total);
+        for (std::uint64_t n = 0; n <= block.last - block.first; ++n)
+            run_seed(options, block.first + n, nullptr, total);
         via::console::flush_output();
         const std::chrono::duration<double> taken = Clock::now() - begin;
         const auto first_bad = total.bad.begin() + static_cast<std::ptrdiff_t>(bad);
-        if (!campaign.note(block, {first_bad, total.bad.end()}, taken.count())) return false;
+        const auto noted = campaign.note(block, {first_bad, total.bad.end()}, taken.count());
+        if (!noted) return noted;
     }
-    return true;
+    return {};
 }
 
 int run(const Options& options) {
@@ -146,8 +151,9 @@ int run(const Options& options) {
     }
     Total total;
     if (!options.log.empty()) {
-        if (!run_campaign(options, total)) {
-            via::console::complain("via-sim: cannot go on with the log {}", options.log);
+        if (const auto done = run_campaign(options, total); !done) {
+            via::console::complain("via-sim: cannot go on with the log {}: {}", options.log,
+                                   done.error());
             return exit_trouble;
         }
     } else {
@@ -205,7 +211,14 @@ int read_and_run(int argc, char** argv) {
                        "append a line to this file for each block of worlds that is done; those "
                        "that it has already are not run again")
             ->excludes(nics, steps, trace);
-    app.add_option("--tree", options.tree, "what the log calls the tree that runs (-)")->needs(log);
+    app.add_option("--tree", options.tree, "what the log calls the tree that runs (-)")
+        ->check([](const std::string& name) {
+            const bool one = !name.empty() && std::ranges::none_of(name, [](unsigned char c) {
+                return std::isspace(c) != 0;
+            });
+            return one ? std::string() : "the log wants one word: '" + name + "'";
+        })
+        ->needs(log);
     app.add_option("--block", options.block, "worlds for each line of the log (1000)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->needs(log);
@@ -216,6 +229,11 @@ int read_and_run(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return via::console::answer(app, error, exit_trouble);
+    }
+    if (options.seeds - 1 > std::numeric_limits<std::uint64_t>::max() - options.seed) {
+        via::console::complain("via-sim: there are not so many seeds behind --seed {}",
+                               options.seed);
+        return exit_trouble;
     }
     return run(options);
 }
