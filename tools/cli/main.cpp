@@ -23,7 +23,7 @@ void add_stat(CLI::App& app, StatOptions& options) {
     auto* stat = app.add_subcommand("stat", "Show live counters of your running processes");
     stat->add_option("pid", options.pid, "Only this process")->check(CLI::PositiveNumber);
     stat->add_option("--interval", options.interval_s, "Again every so many seconds")
-        ->check(CLI::Range(0.1, 86400.0));
+        ->check(via::console::real_range(0.1, 86400.0));
     stat->add_flag("--all", options.all, "Also counters that are zero");
     stat->add_flag("--json", options.json, "One JSON object a line");
 }
@@ -80,7 +80,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench
         ->add_option("--tolerance", options.tolerance_percent,
                      "compare: a smaller change is noise, %")
-        ->check(CLI::Range(0.0, 1000.0))
+        ->check(via::console::real_range(0.0, 1000.0))
         ->capture_default_str();
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
@@ -124,10 +124,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         ->check(CLI::IsMember({"any", "near", "far", "both"}))
         ->capture_default_str();
     bench->add_option("--near-below", options.near_below_ns, "A probe under this is near, ns")
-        ->check(CLI::Range(1.0, 1e6))
+        ->check(via::console::real_range(1.0, 1e6))
         ->capture_default_str();
     bench->add_option("--far-above", options.far_above_ns, "A probe over this is far, ns")
-        ->check(CLI::Range(1.0, 1e6))
+        ->check(via::console::real_range(1.0, 1e6))
         ->capture_default_str();
     bench->add_flag("--keep-disturbed", options.keep_disturbed,
                     "Count samples that other processes disturbed (with via-weather)");

@@ -184,21 +184,22 @@ int run_wire(int argc, char** argv) {
         ->delimiter(',')
         ->expected(2)
         ->required();
-    const auto percent = CLI::Range(0.0, 100.0);
+    const auto percent = via::console::real_range(0.0, 100.0);
     weather::Weather& weather = options.weather;
-    app.add_option("--delay", weather.delay_us, "One way, in us")->check(CLI::Range(0.0, 10e6));
+    app.add_option("--delay", weather.delay_us, "One way, in us")
+        ->check(via::console::real_range(0.0, 10e6));
     app.add_option("--loss", weather.loss_percent, "Percent of frames")->check(percent);
     app.add_option("--burst", weather.burst_frames, "Frames lost one behind the other, in the mean")
-        ->check(CLI::Range(1.0, 1e6));
+        ->check(via::console::real_range(1.0, 1e6));
     app.add_option("--double", weather.double_percent, "Percent that come twice")->check(percent);
     app.add_option("--damage", weather.damage_percent, "Percent that are changed")->check(percent);
     app.add_option("--disorder", weather.disorder_percent, "Percent that others overtake")
         ->check(percent);
     app.add_option("--held", weather.held_us, "For how long, at most, in us")
-        ->check(CLI::Range(0.0, 10e6))
+        ->check(via::console::real_range(0.0, 10e6))
         ->capture_default_str();
     app.add_option("--rate", weather.megabits, "10^6 bits a second each way; 0: unbounded")
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(via::console::real_range(0.0, 1e6));
     app.add_option("--queue", weather.queue_bytes, "Bytes that wait for the rate")
         ->capture_default_str();
     app.add_option("--interface", options.interface, "Its name in both")->capture_default_str();
