@@ -1,7 +1,7 @@
 // viad: keeps NICs open, and with them the hosts' ports, so that the processes of a host are found
 // whichever of them come and go. It carries no message of theirs: connections never touch it.
 #include <signal.h>
-#include <vipl.h>
+#include <via/via.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -48,8 +48,9 @@ int run(int argc, char** argv) {
     std::vector<OpenNic> nics;
     for (const std::string& name : names) {
         OpenNic nic{name, nullptr};
-        if (VipOpenNic(name.c_str(), &nic.handle) != VIP_SUCCESS) {
-            via::console::complain("viad: cannot open {}", name);  // the library's log says why
+        char why[1024] = "";
+        if (ViaOpenNic(name.c_str(), &nic.handle, why, sizeof why) != VIP_SUCCESS) {
+            via::console::complain("viad: {}", why);
             close_all(nics);
             return 1;
         }
