@@ -71,6 +71,12 @@ int run_bench_report(const BenchOptions& options) {
     if (const int wrong = refuse_others(options, "--markdown"); wrong != 0) return wrong;
     if (options.places.size() != 1)
         return complain("report wants one folder of results", exit_usage);
+    if (!options.markdown.empty() && !std::filesystem::path(options.markdown).has_extension()) {
+        return complain(fmt::format("--markdown {}: without an extension (.md) it would have the "
+                                    "name of its folder of pictures",
+                                    options.markdown),
+                        exit_usage);
+    }
     std::error_code error;
     if (!std::filesystem::is_directory(options.places[0], error)) {
         return complain(options.places[0] + " is no folder", exit_failed);
