@@ -3,6 +3,7 @@
 //     messages answer
 //     messages ask LENGTH...      sends messages of so many bytes, and gets each back reversed
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <via/via.hpp>
@@ -35,7 +36,18 @@ void answer(via::Nic& nic) {
     }
 }
 
-void ask(via::Nic& nic, std::span<char* const> lengths) {
+std::size_t length_of(std::string_view text) {
+    std::size_t length = 0;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), length);
+    if (error == std::errc{} && end == text.end() && length <= 1UL << 30)
+        return std::max<std::size_t>(1, length);
+    std::fprintf(stderr, "messages: no length up to 1 GiB: %s\n", text.data());
+    std::exit(2);
+}
+
+void ask(via::Nic& nic, std::span<char* const> texts) {
+    std::vector<std::size_t> lengths;
+    for (const char* const text : texts) lengths.push_back(length_of(text));
     auto vi = must(via::Vi::create(nic, via::MessageChannel::vi_options()));
     must(
         vi.connect(must(nic.find_host("localhost")).with("messages"), {.wait_for_listener = true}));
@@ -43,8 +55,8 @@ void ask(via::Nic& nic, std::span<char* const> lengths) {
     std::printf("up to %zu bytes by stores, up to %zu as messages, the rest by RDMA\n",
                 channel.stores_max(), channel.message_max());
 
-    for (const char* const text : lengths) {
-        std::vector<std::byte> bytes(std::max(1UL, std::strtoul(text, nullptr, 10)));
+    for (const std::size_t wanted : lengths) {
+        std::vector<std::byte> bytes(wanted);
         for (std::size_t n = 0; n < bytes.size(); ++n) bytes[n] = static_cast<std::byte>(n % 251);
         must(channel.send(bytes));
         std::vector<std::byte> back(bytes.size());

@@ -54,7 +54,17 @@ void serve(via::Nic& nic, via::BufferPool& pool) {
     }
 }
 
-void ask(via::Nic& nic, via::BufferPool& pool, std::span<char* const> numbers) {
+double number_of(const char* text) {
+    char* end = nullptr;
+    const double number = std::strtod(text, &end);
+    if (end != text && *end == '\0') return number;
+    std::fprintf(stderr, "rpc: no number: %s\n", text);
+    std::exit(2);
+}
+
+void ask(via::Nic& nic, via::BufferPool& pool, std::span<char* const> texts) {
+    std::vector<double> numbers;
+    for (const char* const text : texts) numbers.push_back(number_of(text));
     auto vi = must(via::Vi::create(nic, as_agreed));
     for (std::uint32_t n = 0; n < depth; ++n) must(vi.post_receive(pool.take()));
     must(vi.connect(must(nic.find_host("localhost")).with("rpc"), {.wait_for_listener = true}));
@@ -62,9 +72,9 @@ void ask(via::Nic& nic, via::BufferPool& pool, std::span<char* const> numbers) {
     std::uint32_t next = 0;
     while (next < numbers.size() || !asked.empty()) {
         while (next < numbers.size() && asked.size() < depth) {
-            const double number = std::strtod(numbers[next], nullptr);
-            post_number(vi, pool.take(), number, next);
-            asked.emplace(next++, number);
+            post_number(vi, pool.take(), numbers[next], next);
+            asked.emplace(next, numbers[next]);
+            ++next;
         }
         const auto answer = must(vi.receive_wait(10s));
         const auto request = asked.extract(answer.immediate().value_or(~0U));

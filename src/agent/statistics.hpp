@@ -92,7 +92,8 @@ private:
 
 /// The pages of all NICs open now under `directory`, by process and time of opening. Sockets of
 /// dead processes are removed; a process that does not answer within a second, or answers
-/// anything but such a page, is left out with a line in the log.
-std::vector<StatisticsView> find_statistics(const std::string& directory);
+/// anything but such a page, is left out with a line in the log. `complete`, unless null: whether
+/// none was, nor any overlooked.
+std::vector<StatisticsView> find_statistics(const std::string& directory, bool* complete = nullptr);
 
 }  // namespace via::agent

@@ -441,6 +441,16 @@ TEST(FindStatistics, TouchesOnlyNamesOfItsOwnForm) {
     EXPECT_FALSE(fs::exists(folder / "stat-1-0000000000000000"));
 }
 
+TEST(FindStatistics, SaysWhetherSomethingWasLeftOut) {
+    TemporaryFolder folder;
+    bool complete = false;
+    EXPECT_TRUE(find_statistics(folder.path(), &complete).empty());
+    EXPECT_TRUE(complete) << "there is nothing";
+    const File silent = listen_as(folder / "stat-1-0000000000000000");
+    EXPECT_TRUE(find_statistics(folder.path(), &complete).empty());
+    EXPECT_FALSE(complete);
+}
+
 TEST(FindStatistics, LeavesASocketThatIsJustBeingMade) {
     TemporaryFolder folder;
     listen_as(folder / "new-stat-1-0000000000000000").reset();

@@ -23,6 +23,12 @@ constexpr std::size_t asked_at_once = 64;
 constexpr std::int64_t answer_timeout_ms = 1000;
 constexpr std::int64_t unready_age_max_s = 60;
 
+/// The pages that were found.
+struct Found {
+    std::vector<StatisticsView> views;
+    bool complete = true;
+};
+
 struct Asked {
     std::string name;
     File socket;
@@ -47,12 +53,13 @@ bool has_form(std::string_view name, std::string_view prefix) {
     return name.starts_with(prefix) && is_pid_and_random(name.substr(prefix.size()));
 }
 
-std::vector<std::string> sockets_in(int directory) {
+std::vector<std::string> sockets_in(int directory, Found& found) {
     std::vector<std::string> names;
     const int readable = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* stream = readable < 0 ? nullptr : fdopendir(readable);
     if (stream == nullptr) {
         log(1, "live counters: cannot list the directory: %s", strerror(errno));
+        found.complete = false;
         if (readable >= 0) close(readable);
         return names;
     }
@@ -79,10 +86,11 @@ void remove_dead(int directory, const std::string& name) {
 }
 
 /// Connects to `name`; the answer comes later. Invalid: there is nobody to ask.
-File ask(const std::string& path, int directory, const std::string& name) {
+File ask(const std::string& path, int directory, const std::string& name, Found& found) {
     File caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!caller.valid()) {
         log(1, "live counters: cannot make a socket to ask %s: %s", name.c_str(), strerror(errno));
+        found.complete = false;
         return {};
     }
     const sockaddr_un address = socket_address(path, directory, name);
@@ -99,6 +107,7 @@ File ask(const std::string& path, int directory, const std::string& name) {
     } else if (error != ENOENT) {
         log(1, "live counters: cannot ask %s: %s", name.c_str(),
             error == EAGAIN ? "too many ask already (is it stopped?)" : strerror(error));
+        found.complete = false;
     }
     return {};
 }
@@ -167,7 +176,7 @@ const StatisticsPage* map_page(int file, const char*& why) {
     return nullptr;
 }
 
-void take_answer(const Asked& asked, std::vector<StatisticsView>& views) {
+void take_answer(const Asked& asked, Found& found) {
     const char* why = nullptr;
     ucred who{};
     socklen_t length = sizeof who;
@@ -177,14 +186,15 @@ void take_answer(const Asked& asked, std::vector<StatisticsView>& views) {
         why = "it belongs to another user";
     } else if (const File file = receive_page(asked.socket.get(), why); file.valid()) {
         if (const StatisticsPage* page = map_page(file.get(), why))
-            views.emplace_back(page, who.pid);
+            found.views.emplace_back(page, who.pid);
     }
-    if (why != nullptr)
-        log(1, "live counters: %s (process %d) is left out: %s", asked.name.c_str(), who.pid, why);
+    if (why == nullptr) return;
+    log(1, "live counters: %s (process %d) is left out: %s", asked.name.c_str(), who.pid, why);
+    found.complete = false;
 }
 
 /// Takes the answers as they come, until all are there or time is up.
-void take_answers(std::vector<Asked>& asked, std::vector<StatisticsView>& views) {
+void take_answers(std::vector<Asked>& asked, Found& found) {
     const std::int64_t deadline = now_ms() + answer_timeout_ms;
     while (!asked.empty()) {
         const std::int64_t left = deadline - now_ms();
@@ -195,13 +205,14 @@ void take_answers(std::vector<Asked>& asked, std::vector<StatisticsView>& views)
         if (poll(polled.data(), polled.size(), static_cast<int>(left)) <= 0) continue;
         for (std::size_t n = polled.size(); n-- > 0;) {
             if (polled[n].revents == 0) continue;
-            take_answer(asked[n], views);
+            take_answer(asked[n], found);
             asked.erase(asked.begin() + static_cast<std::ptrdiff_t>(n));
         }
     }
     for (const Asked& one : asked)
         log(1, "live counters: %s is left out: it does not answer (is it stopped?)",
             one.name.c_str());
+    found.complete = found.complete && asked.empty();
     asked.clear();
 }
 
@@ -237,22 +248,34 @@ std::string StatisticsView::program() const {
     return printable(page_->program, sizeof page_->program);
 }
 
-std::vector<StatisticsView> find_statistics(const std::string& directory) {
-    std::vector<StatisticsView> views;
+namespace {
+
+Found look_for_pages(const std::string& directory) {
+    Found found;
     const File folder(open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder.valid()) {
-        if (errno != ENOENT)
-            log(1, "live counters: cannot open %s: %s", directory.c_str(), strerror(errno));
-        return views;
+        if (errno == ENOENT) return found;
+        log(1, "live counters: cannot open %s: %s", directory.c_str(), strerror(errno));
+        found.complete = false;
+        return found;
     }
-    const std::vector<std::string> names = sockets_in(folder.get());
+    const std::vector<std::string> names = sockets_in(folder.get(), found);
     std::vector<Asked> asked;
     for (const std::string& name : names) {
-        if (File socket = ask(directory, folder.get(), name); socket.valid())
+        if (File socket = ask(directory, folder.get(), name, found); socket.valid())
             asked.push_back({name, std::move(socket)});
-        if (asked.size() == asked_at_once) take_answers(asked, views);
+        if (asked.size() == asked_at_once) take_answers(asked, found);
     }
-    take_answers(asked, views);
+    take_answers(asked, found);
+    return found;
+}
+
+}  // namespace
+
+std::vector<StatisticsView> find_statistics(const std::string& directory, bool* complete) {
+    Found found = look_for_pages(directory);
+    std::vector<StatisticsView>& views = found.views;
+    if (complete != nullptr) *complete = found.complete;
     // Moments are read once: sorting by something that changes meanwhile would be undefined.
     std::vector<std::pair<std::pair<int, std::uint64_t>, std::size_t>> order;
     order.reserve(views.size());

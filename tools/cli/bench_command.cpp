@@ -12,6 +12,7 @@
 #include "bench/session.hpp"
 #include "bench/sweep.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -166,7 +167,7 @@ Status reach_peer(const BenchOptions& options, Plan& plan) {
     return {};
 }
 
-void complain(const std::string& what) { fmt::print(stderr, "via bench: {}\n", what); }
+void complain(const std::string& what) { console::complain("via bench: {}", what); }
 
 }  // namespace
 
@@ -309,7 +310,7 @@ int run_bench(const BenchOptions& options) {
     fmt::print("{}{}{}", options.json ? json_lines(rows) : table(rows),
                options.json ? half_json(halves) : half_text(halves),
                options.json ? left_out_json(*outcome) : left_out_text(*outcome));
-    std::fflush(stdout);
+    console::flush_output();
     for (const std::string& note : outcome->notes) complain(note);
     if (const std::string drops = drop_text(*outcome); !drops.empty()) complain(drops);
     if (outcome->out_of_time) {

@@ -13,6 +13,7 @@
 #include "bench/report.hpp"
 #include "bench/session.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -66,7 +67,7 @@ Result<std::uint64_t> verify_all(const DemoOptions& options, const std::array<in
             }
             verified += messages_verified * size * (op == Op::read ? 1 : 2);
             fmt::print(" {}", size_text(size));
-            std::fflush(stdout);
+            console::flush_output();
         }
         fmt::print("  all bytes right\n");
     }
@@ -262,7 +263,7 @@ void print_next() {
 
 int run_demo(const DemoOptions& options) {
     const auto complain = [](const std::string& what) {
-        fmt::print(stderr, "via demo: {}\n", what);
+        console::complain("via demo: {}", what);
         return exit_failed;
     };
     const std::int64_t start_ns = now_ns();
@@ -273,7 +274,7 @@ int run_demo(const DemoOptions& options) {
     fmt::print("{} bytes arrived in the other process and each was checked.\n", *verified);
     fmt::print("Measuring beside pipe, Unix socket and TCP loopback, up to {} s ...\n",
                measuring_seconds);
-    std::fflush(stdout);
+    console::flush_output();
     auto outcome = measure(options, *cpus);
     if (!outcome) return complain(outcome.error().what);
     print_table(*outcome, options.device);

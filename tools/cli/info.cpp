@@ -1,10 +1,6 @@
 // `via info`: which devices there are, their limits, and what of this machine decides the paths.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include <vipl.h>
+#include <via/via.h>
 
 #include <cstdio>
 #include <cstring>
@@ -16,6 +12,7 @@
 #include "base/limits.hpp"
 #include "bench/via_names.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "info_names.hpp"
 #include "info_peer.hpp"
 #include "json.hpp"
@@ -69,28 +66,6 @@ constexpr Limit limits[] = {
 };
 // A limit added there must be listed here.
 static_assert(sizeof(NicLimits) == sizeof limits / sizeof *limits * sizeof(std::uint32_t));
-
-/// Runs `body` and returns what the library wrote to standard error meanwhile: its log says why.
-template <class Body>
-std::string said_meanwhile(Body body) {
-    const int memory = memfd_create("via-info", MFD_CLOEXEC);
-    const int before = memory < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    std::string said;
-    if (before < 0 || dup2(memory, STDERR_FILENO) < 0) {
-        body();
-    } else {
-        body();
-        dup2(before, STDERR_FILENO);
-        char text[1024];
-        const ssize_t length = pread(memory, text, sizeof text, 0);
-        if (length > 0) said.assign(text, static_cast<std::size_t>(length));
-    }
-    if (before >= 0) close(before);
-    if (memory >= 0) close(memory);
-    while (said.ends_with('\n')) said.pop_back();
-    const std::size_t reason = said.find("\": ");  // behind: cannot open NIC "NAME
-    return reason == said.npos ? said : said.substr(reason + 3);
-}
 
 struct Value {
     const char* name;
@@ -155,13 +130,15 @@ Reported report_of(const VIP_NIC_ATTRIBUTES& a) {
 
 Tried try_device(const DeviceEntry& entry) {
     Tried tried{entry.medium, entry.what, entry.name, {}, {}};
-    VIP_RETURN result = VIP_SUCCESS;
     std::string name = entry.name;
     VIP_NIC_HANDLE nic = nullptr;
-    tried.why_not = said_meanwhile([&] { result = VipOpenNic(name.data(), &nic); });
+    char why[1024] = "";
+    VIP_RETURN result = ViaOpenNic(name.data(), &nic, why, sizeof why);
     if (result != VIP_SUCCESS) {
-        if (tried.why_not.empty()) tried.why_not = "see the log that OPENVIA_LOG names";
-        tried.why_not = fmt::format("{} ({})", tried.why_not, bench::name_of_return(result));
+        std::string_view reason = why;
+        if (const std::size_t end = reason.find("\": "); end != reason.npos)
+            reason.remove_prefix(end + 3);  // behind: cannot open NIC "NAME
+        tried.why_not = fmt::format("{} ({})", reason, bench::name_of_return(result));
         return tried;
     }
     VIP_NIC_ATTRIBUTES attributes{};
@@ -327,7 +304,7 @@ int show_way(const InfoOptions& options) {
     std::string error;
     const std::string nic = options.device.empty() ? "auto" : options.device;
     if (!find_way(nic, options.peer, known_media(), way, error)) {
-        fmt::print(stderr, "via info: {}\n", error);
+        console::complain("via info: {}", error);
         return exit_failed;
     }
     options.json ? print_way_json(options.peer, way, schema) : print_way(options.peer, way);
@@ -377,7 +354,6 @@ int run_info(const InfoOptions& options) {
     fmt::print("\nPaths that are off, and what that costs\n");
     for (const Remark& remark : remarks_on(machine))
         fmt::print("  {:<20}{}\n", remark.name, remark.text);
-    std::fflush(stdout);
     return failed ? exit_failed : exit_good;
 }
 

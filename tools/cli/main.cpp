@@ -1,10 +1,11 @@
 // The command `via`: reads the command line and calls the subcommand.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <string_view>
 
 #include "commands.hpp"
+#include "console/command_line.hpp"
+#include "console/output.hpp"
 
 namespace {
 
@@ -22,7 +23,7 @@ void add_stat(CLI::App& app, StatOptions& options) {
     auto* stat = app.add_subcommand("stat", "Show live counters of your running processes");
     stat->add_option("pid", options.pid, "Only this process")->check(CLI::PositiveNumber);
     stat->add_option("--interval", options.interval_s, "Again every so many seconds")
-        ->check(CLI::Range(0.1, 86400.0));
+        ->check(via::console::real_range(0.1, 86400.0));
     stat->add_flag("--all", options.all, "Also counters that are zero");
     stat->add_flag("--json", options.json, "One JSON object a line");
 }
@@ -79,7 +80,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     bench
         ->add_option("--tolerance", options.tolerance_percent,
                      "compare: a smaller change is noise, %")
-        ->check(CLI::Range(0.0, 1000.0))
+        ->check(via::console::real_range(0.0, 1000.0))
         ->capture_default_str();
     bench->add_option("--device", options.device, "NIC to open, or a channel")
         ->capture_default_str();
@@ -123,10 +124,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
         ->check(CLI::IsMember({"any", "near", "far", "both"}))
         ->capture_default_str();
     bench->add_option("--near-below", options.near_below_ns, "A probe under this is near, ns")
-        ->check(CLI::Range(1.0, 1e6))
+        ->check(via::console::real_range(1.0, 1e6))
         ->capture_default_str();
     bench->add_option("--far-above", options.far_above_ns, "A probe over this is far, ns")
-        ->check(CLI::Range(1.0, 1e6))
+        ->check(via::console::real_range(1.0, 1e6))
         ->capture_default_str();
     bench->add_flag("--keep-disturbed", options.keep_disturbed,
                     "Count samples that other processes disturbed (with via-weather)");
@@ -147,9 +148,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
 // Its arguments are another program's, so the command line's reader never sees them.
 bool is_mpirun(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "mpirun"; }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App app{"OpenVIA: the Virtual Interface Architecture on Linux"};
     app.name("via");
     app.require_subcommand(1);
@@ -177,9 +176,12 @@ int main(int argc, char** argv) {
         }
         return run_bench(bench);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_good : exit_usage;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "via: {}\n", error.what());
-        return exit_failed;
+        return via::console::answer(app, error, exit_usage);
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via", exit_failed, [&] { return run(argc, argv); });
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "mpi/command.hpp"
 
 namespace via::cli {
@@ -75,7 +76,7 @@ Words provider_folders() {
 }
 
 int fail(const std::string& why) {
-    fmt::print(stderr, "via mpirun: {}\n", why);
+    console::complain("via mpirun: {}", why);
     return exit_failed;
 }
 

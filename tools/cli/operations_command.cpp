@@ -8,6 +8,7 @@
 #include "bench/progress.hpp"
 #include "bench/via_operations.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -19,7 +20,7 @@ constexpr std::uint64_t largest_region = std::uint64_t{1} << 30;
 constexpr std::size_t most_sizes = 16;
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench: {}\n", what);
+    console::complain("via bench: {}", what);
     return code;
 }
 
@@ -73,7 +74,7 @@ int run_bench_operations(const BenchOptions& options) {
     progress.clear();
     if (!result) return complain(result.error().what, exit_failed);
     fmt::print("{}", options.json ? json_lines(*result, plan->device) : table(*result));
-    std::fflush(stdout);
+    console::flush_output();
     if (result->rounds >= plan->rounds) return exit_good;
     return complain(fmt::format("inconclusive: {} good rounds of {}; try again when the machine is "
                                 "quiet, or with --keep-disturbed",

@@ -5,6 +5,7 @@
 #include "bench/cpus.hpp"
 #include "bench/via_register.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -74,7 +75,7 @@ std::string json_of(const std::vector<RegisterRow>& rows, const BenchOptions& op
 }
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench: {}\n", what);
+    console::complain("via bench: {}", what);
     return code;
 }
 
@@ -88,7 +89,7 @@ int run_bench_register(const BenchOptions& options) {
     const auto rows = measure_registration(options.device, *sizes, options.rounds, cpus->front());
     if (!rows) return complain(rows.error().what, exit_failed);
     fmt::print("{}", options.json ? json_of(*rows, options) : table_of(*rows));
-    std::fflush(stdout);
+    console::flush_output();
     if (!std::all_of(rows->begin(), rows->end(), [](const RegisterRow& row) { return row.locks; }))
         return complain("the NIC did not lock all pages, so the ratios compare different things",
                         exit_inconclusive);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "report/compare.hpp"
 #include "report/gnuplot.hpp"
 #include "report/goals.hpp"
@@ -18,7 +19,7 @@ namespace {
 using namespace via::report;
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench: {}\n", what);
+    console::complain("via bench: {}", what);
     return code;
 }
 
@@ -70,6 +71,12 @@ int run_bench_report(const BenchOptions& options) {
     if (const int wrong = refuse_others(options, "--markdown"); wrong != 0) return wrong;
     if (options.places.size() != 1)
         return complain("report wants one folder of results", exit_usage);
+    if (!options.markdown.empty() && !std::filesystem::path(options.markdown).has_extension()) {
+        return complain(fmt::format("--markdown {}: without an extension (.md) it would have the "
+                                    "name of its folder of pictures",
+                                    options.markdown),
+                        exit_usage);
+    }
     std::error_code error;
     if (!std::filesystem::is_directory(options.places[0], error)) {
         return complain(options.places[0] + " is no folder", exit_failed);

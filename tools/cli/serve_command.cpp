@@ -7,13 +7,14 @@
 #include "bench/cpus.hpp"
 #include "bench/serve.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
 namespace {
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench serve: {}\n", what);
+    console::complain("via bench serve: {}", what);
     return code;
 }
 
@@ -36,7 +37,7 @@ int run_bench_serve(const BenchOptions& options) {
     serving.max_seconds = options.max_seconds;
     serving.tell = [](const std::string& what) {
         fmt::print("via bench serve: {}\n", what);
-        std::fflush(stdout);
+        console::flush_output();
     };
     return complain(bench::serve(serving).what, exit_failed);
 }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <map>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "agent/directory.hpp"
 #include "agent/statistics.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -36,9 +38,9 @@ double now_s() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-Samples take_samples(const std::string& directory, int pid) {
+Samples take_samples(const std::string& directory, int pid, bool& complete) {
     Samples samples;
-    for (const StatisticsView& view : agent::find_statistics(directory)) {
+    for (const StatisticsView& view : agent::find_statistics(directory, &complete)) {
         if (pid != 0 && view.process() != pid) continue;
         Sample sample{view.program(), Values(counter_count), now_s()};
         for (std::uint32_t n = 0; n < counter_count; ++n)
@@ -118,13 +120,13 @@ void sleep_for(double seconds) {
     timespec left{};
     left.tv_sec = static_cast<time_t>(seconds);
     left.tv_nsec = static_cast<long>((seconds - static_cast<double>(left.tv_sec)) * 1e9);
-    while (nanosleep(&left, &left) != 0) continue;
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
 }
 
 std::string nothing_found(const StatOptions& options, const std::string& directory) {
     const std::string where = options.pid != 0 ? fmt::format("process {} of yours has", options.pid)
                                                : std::string("no process of yours has");
-    return fmt::format("{} {} open on this host (looked in {})\n", where,
+    return fmt::format("{} {} open on this host (looked in {})", where,
                        options.pid != 0 ? "no NIC" : "a NIC", directory);
 }
 
@@ -133,19 +135,25 @@ std::string nothing_found(const StatOptions& options, const std::string& directo
 int run_stat(const StatOptions& options) {
     const auto directory = agent::host_directory();
     if (!directory) {
-        fmt::print(stderr, "via stat: {}\n", directory.error());
+        console::complain("via stat: {}", directory.error());
         return exit_failed;
     }
     Samples before;
     for (;;) {
-        Samples samples = take_samples(*directory, options.pid);
-        if (samples.empty()) fmt::print(stderr, "{}", nothing_found(options, *directory));
+        bool complete = true;
+        Samples samples = take_samples(*directory, options.pid, complete);
+        const bool named = options.pid != 0 && !samples.empty();
+        if (!complete && !named) {
+            console::complain("via stat: not all processes could be asked; the log says why");
+        } else if (samples.empty()) {
+            console::complain("{}", nothing_found(options, *directory));
+        }
         print_samples(samples, before, options);
-        std::fflush(stdout);
+        if (!console::flush_output()) return exit_failed;
         // Waiting for the first process makes sense; for one that was named and is gone, it does
         // not.
         if (options.pid != 0 && samples.empty()) return exit_failed;
-        if (options.interval_s <= 0) return exit_good;
+        if (options.interval_s <= 0) return complete || named ? exit_good : exit_failed;
         before = std::move(samples);
         sleep_for(options.interval_s);
         if (!options.json) fmt::print("\n");

@@ -1,7 +1,8 @@
 // `via bench suite`: asks the papers' questions one after the other, each by a `via bench` of its
 // own, and keeps what they print, with a description of the machine, in a folder.
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "bench/suite.hpp"
 #include "bench/types.hpp"
 #include "commands.hpp"
+#include "console/output.hpp"
 
 namespace via::cli {
 
@@ -28,7 +30,7 @@ using namespace via::bench;
 using Words = std::vector<std::string>;
 
 int complain(const std::string& what, int code) {
-    fmt::print(stderr, "via bench suite: {}\n", what);
+    console::complain("via bench suite: {}", what);
     return code;
 }
 
@@ -85,14 +87,16 @@ Result<int> run(const Words& words, int file) {
     std::vector<char*> pointers;
     for (std::string& word : all) pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, file, STDOUT_FILENO);
-    pid_t pid = -1;
-    const int code =
-        ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, pointers.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (code != 0) return fail("cannot start via: {}", std::strerror(code));
+    std::fflush(nullptr);
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid < 0) return fail_errno("fork");
+    if (pid == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() == parent && ::dup2(file, STDOUT_FILENO) >= 0)
+            ::execv("/proc/self/exe", pointers.data());
+        ::_exit(exit_failed);
+    }
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) return fail_errno("waitpid");
@@ -103,7 +107,8 @@ Result<int> run(const Words& words, int file) {
 
 Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& options,
                           const std::filesystem::path& folder) {
-    const std::string path = folder / (question.name + ".jsonl");
+    const std::filesystem::path final_path = folder / (question.name + ".jsonl");
+    const std::string path = final_path.string() + ".new";
     const FileHandle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file) return fail_errno(path);
     const bool one_host = options.device.starts_with("shm") && options.netns.empty();
@@ -120,6 +125,13 @@ Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& opt
         }
     }
     asked.seconds = static_cast<double>(now_ns() - start_ns) / 1e9;
+    // Earlier results are not given away for what may lack lines, on a full disk for instance.
+    if (asked.code == exit_failed && ::access(final_path.c_str(), F_OK) == 0) {
+        complain(fmt::format("{} stays as it was; what came is in {}", final_path.string(), path),
+                 exit_failed);
+        return asked;
+    }
+    if (::rename(path.c_str(), final_path.c_str()) != 0) return fail_errno(path);
     return asked;
 }
 
@@ -195,7 +207,7 @@ int run_bench_suite(const BenchOptions& options) {
                    asked->code == exit_good           ? "done"
                    : asked->code == exit_inconclusive ? "inconclusive"
                                                       : "failed");
-        std::fflush(stdout);
+        console::flush_output();
         if (worst != exit_failed && asked->code != exit_good) worst = asked->code;
         std::erase_if(all, [&](const AskedQuestion& old) { return old.name == asked->name; });
         all.push_back(*asked);

@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace via::sim_tool {
 
@@ -33,16 +37,27 @@ bool parse(const std::string& line, std::string& medium, Block& block, bool& goo
 
 }  // namespace
 
-bool Campaign::read() {
+std::expected<void, std::string> Campaign::read() {
+    std::error_code error;
+    const auto status = std::filesystem::status(file_, error);
+    if (status.type() == std::filesystem::file_type::not_found) return {};
+    if (error) return std::unexpected(error.message());
+    if (!std::filesystem::is_regular_file(status)) return std::unexpected("it is no regular file");
     std::ifstream stream(file_);
+    if (!stream) return std::unexpected(std::strerror(errno));
+    std::uint64_t number = 0;
     for (std::string line; std::getline(stream, line);) {
+        ++number;
+        is_cut_off_ = stream.eof();
         std::string medium;
         Block block{};
         bool good = false;
-        if (!parse(line, medium, block, good)) return false;
+        if (!parse(line, medium, block, good))
+            return std::unexpected(fmt::format("line {} is none of a log: '{}'", number, line));
         if (good && medium == medium_) done_.push_back(block);
     }
-    return !stream.bad();
+    if (stream.bad()) return std::unexpected(std::strerror(errno));
+    return {};
 }
 
 bool Campaign::next(const Block& all, std::uint64_t length_max, Block& block) const {
@@ -56,24 +71,32 @@ bool Campaign::next(const Block& all, std::uint64_t length_max, Block& block) co
             block.last = std::min(block.last, each.first - 1);
             break;
         }
+        if (each.last >= all.last) return false;
         block.first = each.last + 1;
     }
-    if (block.first > all.last) return false;
-    block.last = std::min(block.last, block.first + length_max - 1);
+    // Near the end of all seeds a sum would begin again at 0.
+    if (block.last - block.first >= length_max) block.last = block.first + length_max - 1;
     return true;
 }
 
-bool Campaign::note(const Block& block, const std::vector<std::uint64_t>& bad, double seconds) {
+std::expected<void, std::string> Campaign::note(const Block& block,
+                                                const std::vector<std::uint64_t>& bad,
+                                                double seconds) {
     done_.push_back(block);
+    std::string line = is_cut_off_ ? "\n" : "";
+    line += fmt::format("{:%Y-%m-%dT%H:%M:%SZ} {} {} {}..{} {} worlds, {} bad, {:.1f} s",
+                        fmt::gmtime(std::time(nullptr)), tree_, medium_, block.first, block.last,
+                        block.last - block.first + 1, bad.size(), seconds);
+    for (const std::uint64_t seed : bad) line += fmt::format(" {}", seed);
+    line += '\n';
+    is_cut_off_ = false;
     std::FILE* file = std::fopen(file_.c_str(), "a");
-    if (file == nullptr) return false;
-    fmt::print(file, "{:%Y-%m-%dT%H:%M:%SZ} {} {} {}..{} {} worlds, {} bad, {:.1f} s",
-               fmt::gmtime(std::time(nullptr)), tree_, medium_, block.first, block.last,
-               block.last - block.first + 1, bad.size(), seconds);
-    for (const std::uint64_t seed : bad) fmt::print(file, " {}", seed);
-    fmt::print(file, "\n");
-    const bool written = std::ferror(file) == 0;
-    return std::fclose(file) == 0 && written;
+    if (file == nullptr) return std::unexpected(std::strerror(errno));
+    const bool written = std::fputs(line.c_str(), file) >= 0 && std::fflush(file) == 0;
+    const int why = errno;
+    std::fclose(file);
+    if (!written) return std::unexpected(std::strerror(why));
+    return {};
 }
 
 }  // namespace via::sim_tool

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,18 +22,20 @@ public:
     Campaign(std::string file, std::string medium, std::string tree)
         : file_(std::move(file)), medium_(std::move(medium)), tree_(std::move(tree)) {}
 
-    /// Reads what was done before. False: it cannot be read, or a line is none of ours. A log that
-    /// is not there yet is empty.
-    bool read();
+    /// Reads what was done before; a log that is not there yet is empty. error: why it cannot be
+    /// read, or which line is none of ours.
+    std::expected<void, std::string> read();
     /// The first worlds among those that were not done, at most `length_max`; nothing left: false.
     bool next(const Block& all, std::uint64_t length_max, Block& block) const;
-    /// Appends the line of a block. False: it could not be written.
-    bool note(const Block& block, const std::vector<std::uint64_t>& bad, double seconds);
+    /// Appends the line of a block. error: why it could not be written.
+    std::expected<void, std::string> note(const Block& block, const std::vector<std::uint64_t>& bad,
+                                          double seconds);
 
 private:
     std::string file_;
     std::string medium_;
     std::string tree_;
+    bool is_cut_off_ = false;  ///< its last line has no end
     std::vector<Block> done_;  ///< of our medium, good or in this run
 };
 

@@ -2,14 +2,23 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <expected>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "campaign.hpp"
+#include "console/command_line.hpp"
+#include "console/output.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -19,6 +28,8 @@ using via::sim::Report;
 using via::sim::World;
 using via::sim_tool::Block;
 using via::sim_tool::Campaign;
+
+constexpr int exit_trouble = 2;  // wrong command line, or a file cannot be read or written
 
 struct Options {
     std::uint64_t seed = 0;
@@ -57,6 +68,12 @@ struct FileCloser {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, FileCloser>;
+
+/// False: not all that was written to it is there.
+bool close_well(File file) {
+    const bool written = std::ferror(file.get()) == 0;
+    return std::fclose(file.release()) == 0 && written;
+}
 
 Report run_world(const Options& options, const Parameters& parameters, std::FILE* trace) {
     World world(parameters, options.frames);
@@ -103,22 +120,23 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
 
 using Clock = std::chrono::steady_clock;
 
-/// The worlds that the log does not have, block for block. False: it could not be read or written.
-bool run_campaign(const Options& options, Total& total) {
+/// The worlds that the log does not have, block for block. error: why it cannot be read or written.
+std::expected<void, std::string> run_campaign(const Options& options, Total& total) {
     Campaign campaign(options.log, options.medium, options.tree);
     const Block all{options.seed, options.seed + options.seeds - 1};
-    if (!campaign.read()) return false;
+    if (auto read = campaign.read(); !read) return read;
     for (Block block{}; campaign.next(all, options.block, block);) {
         const Clock::time_point begin = Clock::now();
         const std::size_t bad = total.bad.size();
-        for (std::uint64_t seed = block.first; seed <= block.last; ++seed)
-            run_seed(options, seed, nullptr, total);
-        std::fflush(stdout);
+        for (std::uint64_t n = 0; n <= block.last - block.first; ++n)
+            run_seed(options, block.first + n, nullptr, total);
+        via::console::flush_output();
         const std::chrono::duration<double> taken = Clock::now() - begin;
         const auto first_bad = total.bad.begin() + static_cast<std::ptrdiff_t>(bad);
-        if (!campaign.note(block, {first_bad, total.bad.end()}, taken.count())) return false;
+        const auto noted = campaign.note(block, {first_bad, total.bad.end()}, taken.count());
+        if (!noted) return noted;
     }
-    return true;
+    return {};
 }
 
 int run(const Options& options) {
@@ -126,20 +144,22 @@ int run(const Options& options) {
     if (!options.trace.empty()) {
         trace.reset(std::fopen(options.trace.c_str(), "w"));
         if (!trace) {
-            fmt::print(stderr, "via-sim: cannot write {}\n", options.trace);
-            return 2;
+            via::console::complain("via-sim: cannot write {}: {}", options.trace,
+                                   std::strerror(errno));
+            return exit_trouble;
         }
     }
     Total total;
     if (!options.log.empty()) {
-        if (!run_campaign(options, total)) {
-            fmt::print(stderr, "via-sim: cannot go on with the log {}\n", options.log);
-            return 2;
+        if (const auto done = run_campaign(options, total); !done) {
+            via::console::complain("via-sim: cannot go on with the log {}: {}", options.log,
+                                   done.error());
+            return exit_trouble;
         }
     } else {
         for (std::uint64_t n = 0; n < options.seeds; ++n) {
             run_seed(options, options.seed + n, trace.get(), total);
-            std::fflush(stdout);
+            via::console::flush_output();
         }
     }
     fmt::print(
@@ -150,12 +170,14 @@ int run(const Options& options) {
         total.tally.message_bytes, total.tally.reads, total.tally.flushed, total.tally.errors);
     for (const std::uint64_t seed : total.bad)
         fmt::print("repeat: {}\n", repetition(options, seed));
+    if (trace && !close_well(std::move(trace))) {
+        via::console::complain("via-sim: {} could not be written to its end", options.trace);
+        return exit_trouble;
+    }
     return total.bad.empty() ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int read_and_run(int argc, char** argv) {
     Options options;
     options.seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                               std::chrono::seconds(1));
@@ -189,13 +211,35 @@ int main(int argc, char** argv) {
                        "append a line to this file for each block of worlds that is done; those "
                        "that it has already are not run again")
             ->excludes(nics, steps, trace);
-    app.add_option("--tree", options.tree, "what the log calls the tree that runs (-)")->needs(log);
+    app.add_option("--tree", options.tree, "what the log calls the tree that runs (-)")
+        ->check([](const std::string& name) {
+            const bool one = !name.empty() && std::ranges::none_of(name, [](unsigned char c) {
+                return std::isspace(c) != 0;
+            });
+            return one ? std::string() : "the log wants one word: '" + name + "'";
+        })
+        ->needs(log);
     app.add_option("--block", options.block, "worlds for each line of the log (1000)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->needs(log);
     app.footer(
         "Exit code: 0 all good, 1 a violation (the seed and how to repeat it are printed), "
-        "2 a file could not be read or written.");
-    CLI11_PARSE(app, argc, argv);
+        "2 wrong command line, or a file could not be read or written.");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return via::console::answer(app, error, exit_trouble);
+    }
+    if (options.seeds - 1 > std::numeric_limits<std::uint64_t>::max() - options.seed) {
+        via::console::complain("via-sim: there are not so many seeds behind --seed {}",
+                               options.seed);
+        return exit_trouble;
+    }
     return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via-sim", exit_trouble, [&] { return read_and_run(argc, argv); });
 }

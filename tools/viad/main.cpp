@@ -1,7 +1,7 @@
 // viad: keeps NICs open, and with them the hosts' ports, so that the processes of a host are found
 // whichever of them come and go. It carries no message of theirs: connections never touch it.
 #include <signal.h>
-#include <vipl.h>
+#include <via/via.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -9,6 +9,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "console/command_line.hpp"
+#include "console/output.hpp"
 
 namespace {
 
@@ -21,9 +24,7 @@ void close_all(const std::vector<OpenNic>& nics) {
     for (const OpenNic& nic : nics) VipCloseNic(nic.handle);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App app{"Keeps NICs open, so that a host is found while its programs come and go"};
     app.name("viad");
     std::vector<std::string> names;
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
+        return via::console::answer(app, error, 2);
     }
     // Blocked before the library starts threads, so that only sigwait() below takes them.
     sigset_t ends;
@@ -47,19 +48,26 @@ int main(int argc, char** argv) {
     std::vector<OpenNic> nics;
     for (const std::string& name : names) {
         OpenNic nic{name, nullptr};
-        if (VipOpenNic(name.c_str(), &nic.handle) != VIP_SUCCESS) {
-            fmt::print(stderr, "viad: cannot open {}\n", name);  // the library's log says why
+        char why[1024] = "";
+        if (ViaOpenNic(name.c_str(), &nic.handle, why, sizeof why) != VIP_SUCCESS) {
+            via::console::complain("viad: {}", why);
             close_all(nics);
             return 1;
         }
         nics.push_back(nic);
         fmt::print("viad: {} is open\n", name);
     }
-    std::fflush(stdout);
+    via::console::flush_output();
     int taken = 0;
     while (sigwait(&ends, &taken) != 0) {
     }
     fmt::print("viad: ended by signal {}\n", taken);
     close_all(nics);
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("viad", 1, [&] { return run(argc, argv); });
 }

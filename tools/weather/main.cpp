@@ -32,6 +32,8 @@
 
 #include <fmt/format.h>
 
+#include "console/command_line.hpp"
+#include "console/output.hpp"
 #include "wire.hpp"
 
 namespace {
@@ -47,7 +49,7 @@ struct Options {
 volatile sig_atomic_t ended = 0;
 
 [[noreturn]] void stop(const std::string& what) {
-    fmt::print(stderr, "via-weather: {}\n", what);
+    via::console::complain("via-weather: {}", what);
     _exit(1);
 }
 [[noreturn]] void stop_errno(const std::string& what) {
@@ -152,7 +154,7 @@ void forward(const Options& options) {
                                        weather::Wire(options.weather, options.seed + 1)};
     prctl(PR_SET_TIMERSLACK, 1);
     fmt::print("via-weather: ready\n");
-    std::fflush(stdout);
+    via::console::flush_output();
     while (ended == 0) {
         const std::int64_t now = now_ns();
         std::int64_t next = -1;
@@ -174,9 +176,7 @@ void forward(const Options& options) {
         fmt::print("via-weather: from {}: {}\n", options.between[side], wires[side].told());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_wire(int argc, char** argv) {
     Options options;
     CLI::App app{"A wire between two network namespaces, with bad weather"};
     app.name("via-weather");
@@ -184,21 +184,22 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->expected(2)
         ->required();
-    const auto percent = CLI::Range(0.0, 100.0);
+    const auto percent = via::console::real_range(0.0, 100.0);
     weather::Weather& weather = options.weather;
-    app.add_option("--delay", weather.delay_us, "One way, in us")->check(CLI::Range(0.0, 10e6));
+    app.add_option("--delay", weather.delay_us, "One way, in us")
+        ->check(via::console::real_range(0.0, 10e6));
     app.add_option("--loss", weather.loss_percent, "Percent of frames")->check(percent);
     app.add_option("--burst", weather.burst_frames, "Frames lost one behind the other, in the mean")
-        ->check(CLI::Range(1.0, 1e6));
+        ->check(via::console::real_range(1.0, 1e6));
     app.add_option("--double", weather.double_percent, "Percent that come twice")->check(percent);
     app.add_option("--damage", weather.damage_percent, "Percent that are changed")->check(percent);
     app.add_option("--disorder", weather.disorder_percent, "Percent that others overtake")
         ->check(percent);
     app.add_option("--held", weather.held_us, "For how long, at most, in us")
-        ->check(CLI::Range(0.0, 10e6))
+        ->check(via::console::real_range(0.0, 10e6))
         ->capture_default_str();
     app.add_option("--rate", weather.megabits, "10^6 bits a second each way; 0: unbounded")
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(via::console::real_range(0.0, 1e6));
     app.add_option("--queue", weather.queue_bytes, "Bytes that wait for the rate")
         ->capture_default_str();
     app.add_option("--interface", options.interface, "Its name in both")->capture_default_str();
@@ -215,7 +216,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
+        return via::console::answer(app, error, 2);
     }
     struct sigaction action{};
     action.sa_handler = [](int) { ended = 1; };
@@ -224,4 +225,10 @@ int main(int argc, char** argv) {
     build(options);
     forward(options);
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return via::console::run("via-weather", 1, [&] { return run_wire(argc, argv); });
 }

@@ -8,6 +8,7 @@
 
 #include "bench/clock.hpp"
 #include "bench/pair_child.hpp"
+#include "console/output.hpp"
 
 namespace via::bench {
 
@@ -149,8 +150,8 @@ void Pair::end_children(bool politely) {
     const std::int64_t deadline_ns = politely ? now_ns() + polite_ms * std::int64_t{1'000'000} : 0;
     for (ChildProcess& child : sides_) {
         if (!child.end(deadline_ns) && politely) {
-            fmt::print(stderr, "via: {}: pid {} did not close within {} s and was ended\n",
-                       channel_->name(), child.pid(), polite_ms / 1000);
+            console::complain("via: {}: pid {} did not close within {} s and was ended",
+                              channel_->name(), child.pid(), polite_ms / 1000);
         }
     }
 }

@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <string>
 
-#include <fmt/format.h>
-
 namespace via::bench {
 
 class ProgressLine {
@@ -17,13 +15,13 @@ public:
     void show(const std::string& what) {
         if (!visible_ || what == shown_) return;
         shown_ = what;
-        fmt::print(stderr, "\r\033[K{}", what);
+        std::fputs(("\r\033[K" + what).c_str(), stderr);
         std::fflush(stderr);
     }
     void clear() {
         if (!visible_ || shown_.empty()) return;
         shown_.clear();
-        fmt::print(stderr, "\r\033[K");
+        std::fputs("\r\033[K", stderr);
         std::fflush(stderr);
     }
 

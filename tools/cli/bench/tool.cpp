@@ -92,7 +92,10 @@ void Tool::become(std::vector<std::string>& arguments, const std::vector<std::st
     pointers.push_back(nullptr);
     for (const std::string& setting : settings) {
         const std::size_t at = setting.find('=');
-        ::setenv(setting.substr(0, at).c_str(), setting.substr(at + 1).c_str(), 1);
+        if (at == std::string::npos)
+            ::unsetenv(setting.c_str());
+        else
+            ::setenv(setting.substr(0, at).c_str(), setting.substr(at + 1).c_str(), 1);
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);

@@ -30,7 +30,7 @@ public:
     ~Tool();
 
     // `arguments` begins with the program's file, `settings` ("NAME=VALUE") are added to the
-    // environment, `input` is all it can read from its standard input.
+    // environment, "NAME" is removed, `input` is all it can read from its standard input.
     Status start(std::vector<std::string> arguments, const std::vector<std::string>& settings = {},
                  std::string_view input = {});
 

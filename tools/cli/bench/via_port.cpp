@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "bench/via_connect.hpp"
+#include "console/output.hpp"
 
 namespace via::bench {
 
@@ -274,9 +275,9 @@ void ViaPort::on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     if (port->closing_ || port->link_.shared().closing.value.load() != 0) return;
     static std::atomic<bool> said{false};
     if (said.exchange(true)) return;
-    fmt::print(stderr, "via: asynchronous error {} of resource {} in process {}\n",
-               static_cast<int>(error->ErrorCode), static_cast<int>(error->ResourceCode),
-               port->link_.own() + 1);
+    console::complain("via: asynchronous error {} of resource {} in process {}",
+                      static_cast<int>(error->ErrorCode), static_cast<int>(error->ResourceCode),
+                      port->link_.own() + 1);
 }
 
 }  // namespace via::bench

@@ -195,15 +195,18 @@ Result<std::string> draw(const std::string& name, const std::string& script) {
     const auto program = bench::find_program("gnuplot", "gnuplot-nox", "./dev setup test");
     if (!program) return std::unexpected(program.error());
     bench::Tool gnuplot("gnuplot");
-    if (auto started = gnuplot.start({*program}, {}, script); !started) {
+    // Whatever the user draws with otherwise.
+    if (auto started = gnuplot.start({*program, "--default-settings"}, {"GNUTERM"}, script);
+        !started) {
         return std::unexpected(started.error());
     }
     auto drawn = gnuplot.finish(patience_ns, most_svg_bytes);
     if (!drawn) return std::unexpected(drawn.error());
-    if (!drawn->starts_with("<?xml") || !drawn->ends_with("</svg>\n\n")) {
+    const std::size_t begin = drawn->find("<?xml");  // behind warnings
+    if (begin == std::string::npos || !drawn->ends_with("</svg>\n\n")) {
         return fail("gnuplot did not draw {}: {}", name, bench::shown(*drawn));
     }
-    return fit_for_page(std::move(*drawn), name);
+    return fit_for_page(drawn->substr(begin), name);
 }
 
 }  // namespace via::report

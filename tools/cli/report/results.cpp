@@ -23,8 +23,21 @@ constexpr std::array answer_members{"schema", "bench",    "device", "ours",     
                                     "p999",   "cpu_us",   "rounds", "fairness", "version",
                                     "mode",   "probe_ns", "ratio",  "dropped",  "against"};
 
+constexpr int depth_max = 16;  // of JSON; ours is not half as deep
+
 std::string text_of(const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// Refuses also what is so deep that whoever goes down into it would run out of stack.
+Json parse_json(std::string_view text) {
+    bool too_deep = false;
+    const auto keep = [&](int depth, Json::parse_event_t, Json&) {
+        too_deep |= depth > depth_max;
+        return !too_deep;
+    };
+    Json value = Json::parse(text, keep, false);
+    return too_deep ? Json(Json::value_t::discarded) : value;
 }
 
 void flatten(const Json& object, const std::string& prefix, Fields& fields) {
@@ -152,7 +165,7 @@ Status add_figure(Run& run, Figure figure) {
 }
 
 Status add_line(Run& run, std::string_view line, std::size_t number) {
-    const Json object = Json::parse(line, nullptr, false);
+    const Json object = parse_json(line);
     if (object.is_discarded() || !object.is_object()) return fail("this is no JSON object");
     const auto schema = object.find("schema");
     if (schema == object.end() || !schema->is_string()) return fail("it names no schema");
@@ -172,6 +185,11 @@ Status add_line(Run& run, std::string_view line, std::size_t number) {
 }
 
 Result<std::string> text_of_file(const std::filesystem::path& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (error) return fail("{}: {}", path.string(), error.message());
+    if (!std::filesystem::is_regular_file(status))  // others may have no end
+        return fail("{} is no regular file", path.string());
     std::ifstream file(path);
     if (!file) return bench::fail_errno(path.string());
     return std::string(std::istreambuf_iterator<char>(file), {});
@@ -230,7 +248,7 @@ Result<std::vector<Run>> read_runs(const std::filesystem::path& place) {
 }
 
 Result<Fields> parse_machine(const std::string& file, std::string_view text) {
-    const Json object = Json::parse(text, nullptr, false);
+    const Json object = parse_json(text);
     if (object.is_discarded() || !object.is_object()) return fail("{}: no JSON object", file);
     Fields fields;
     flatten(object, "", fields);

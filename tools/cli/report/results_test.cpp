@@ -96,6 +96,23 @@ TEST(Results, AMachineIsNamesAndTexts) {
     EXPECT_FALSE(parse_machine("machine.json", "[]").has_value());
 }
 
+TEST(Results, WhatIsTooDeepIsRefused) {
+    const auto nested = [](std::size_t depth) {
+        std::string text = R"({"schema":"via-bench-deep-1","a":)";
+        for (std::size_t n = 0; n < depth; ++n) text += R"({"a":)";
+        return text + "1" + std::string(depth + 1, '}');
+    };
+    EXPECT_EQ(trouble_with(nested(10)), "");
+    EXPECT_EQ(trouble_with(nested(200'000)), "folder/run.jsonl:1: this is no JSON object");
+    EXPECT_FALSE(parse_machine("machine.json", nested(200'000)).has_value());
+}
+
+TEST(Results, WhatIsNoRegularFileIsNamedAndNotRead) {
+    const auto runs = read_runs("/dev/zero");
+    ASSERT_FALSE(runs.has_value());
+    EXPECT_EQ(runs.error().what, "/dev/zero is no regular file");
+}
+
 TEST(Results, WhereThereIsNothingToReadIsSaid) {
     const auto runs = read_runs("/no/such/place");
     ASSERT_FALSE(runs.has_value());
