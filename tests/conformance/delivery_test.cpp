@@ -233,7 +233,9 @@ void stream_in(Role& me, End& end, std::string_view peer, std::size_t count, std
         }
         VIP_DESCRIPTOR* descriptor = end.received();
         require(descriptor == descriptors[n % window], "receives end in posting order");
-        require(descriptor->CS.ImmediateData == n, "messages come once and in order");
+        require(descriptor->CS.ImmediateData == n,
+                "message " + std::to_string(descriptor->CS.ImmediateData) + " is number " +
+                    std::to_string(n) + ": messages come once and in order");
         const Piece piece = data.part(n % window * 600, random.below(600));
         require(descriptor->CS.Length == piece.length, "the length is the message's");
         EXPECT_TRUE(holds(piece, n));
@@ -245,6 +247,7 @@ VIPL_TEST(Vipl_4_25_a_long_stream_arrives_exactly_once_in_order_on_every_level, 
     constexpr std::size_t window = 64;
     test.role("server", [](Role& me) {
         for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+            SCOPED_TRACE(testing::Message() << "level " << level);
             End end(me, {.level = level});
             end.accept("client");
             stream_in(me, end, "client", count, window);
