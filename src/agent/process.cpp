@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,8 +11,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
-#include <string_view>
 
 namespace via::agent {
 
@@ -52,10 +51,10 @@ struct Log {
     }
 
 private:
-    void read_level(std::string_view text) {
-        const char* end = text.data() + text.size();
+    void read_level(const char* text) {
+        const char* const end = text + std::strlen(text);
         int wanted = 0;
-        const auto read = std::from_chars(text.data(), end, wanted);
+        const auto read = std::from_chars(text, end, wanted);
         if (read.ec == std::errc{} && read.ptr == end && wanted >= 0 && wanted <= 2) {
             level = wanted;
             return;
@@ -63,7 +62,7 @@ private:
         complain(
             "OPENVIA_LOG_LEVEL is \"%.64s\", which is none of 0 (errors), 1 (warnings), 2 "
             "(information); it is taken as %d",
-            text.data(), level);
+            text, level);
     }
 };
 
