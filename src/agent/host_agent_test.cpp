@@ -14,12 +14,13 @@
 
 #include "agent/host_agent.hpp"
 #include "agent/test_support.hpp"
+#include "nic/absent_device.hpp"
 
 namespace via::agent::test {
 namespace {
 
 /// Nothing ever comes. Says how it is slept on, and wants a turn when the test wants it to.
-class QuietDevice final : public device::Device {
+class QuietDevice final : public nic::AbsentDevice {
 public:
     struct Seen {
         std::atomic<device::Sleep> sleep{device::Sleep::awake};
@@ -31,30 +32,12 @@ public:
     explicit QuietDevice(Seen& seen, int descriptor = -1) : seen_(seen), descriptor_(descriptor) {}
 
     const device::Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
-    void resolve(const NetAddress&, std::uint64_t) override {}
-    Status listen(const Discriminator&) override { return Status::success; }
-    void unlisten(const Discriminator&) override {}
-    HostAddress peer_address(device::PathId) const override { return address_; }
-    bool reserve(device::PathId, std::uint32_t, std::uint32_t, device::FrameSlot&) override {
-        return false;
-    }
-    void transmit(device::PathId) override {}
-    void abandon(device::PathId) override {}
-    std::uint32_t notify() override { return 0; }
-    std::size_t receive(std::span<device::Frame>) override { return 0; }
-    bool release() override { return false; }
-    void condemn(device::PathId, const char*) override {}
-    bool next_event(device::PathEvent&) override { return false; }
     Time next_deadline() const override { return {seen_.deadline.load()}; }
     void service(Time) override { seen_.served_by = std::this_thread::get_id(); }
     void arm(device::Sleep sleep) override {
         if (sleep == device::Sleep::awake) seen_.woken_by = std::this_thread::get_id();
         seen_.sleep = sleep;
     }
-    void set_waiting_for_room(device::PathId) override {}
-    bool has_work() override { return false; }
-    std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
     std::size_t wake_descriptors(std::span<device::WakeDescriptor> descriptors) const override {
         if (descriptor_ < 0) return 0;
         if (!descriptors.empty()) descriptors.front() = {descriptor_, false};
@@ -69,7 +52,6 @@ private:
                                        .large_length_min = ~0U,
                                        .lossless = true,
                                        .ordered = true};
-    HostAddress address_{};
 };
 
 bool becomes_true(const std::function<bool()>& condition) {

@@ -1,11 +1,12 @@
 // What stands in the devices' place when the process ends: it takes nothing, and nothing comes.
+// Tests make theirs of it.
 #pragma once
 
 #include "device/device.hpp"
 
 namespace via::nic {
 
-class AbsentDevice final : public device::Device {
+class AbsentDevice : public device::Device {
 public:
     const device::Capabilities& capabilities() const override { return capabilities_; }
     const HostAddress& address() const override { return address_; }
