@@ -84,3 +84,21 @@ function(via_test_code target)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1;-O1>
                                              $<$<CONFIG:Sanitize>:-O0>)
 endfunction()
+
+# via_together(<target> code|test): compiles a target's files several at a time. What most of them
+# have in common is GoogleTest and the standard library: a third of the time, for tests and for
+# clang-tidy. Code only for sanitizers and clang-tidy; a release's compiler sees whether each of its
+# files includes what it needs. Names without linkage are then seen by other files of the target,
+# too, so each test file has a namespace of its own, named after it.
+option(VIA_TOGETHER "Compile several files at a time where that is quicker" ON)
+function(via_together target kind)
+    get_target_property(files ${target} SOURCES)
+    list(FILTER files INCLUDE REGEX "\\.cpp$")
+    list(LENGTH files count)
+    if(NOT VIA_TOGETHER OR count LESS 2)
+        return()
+    endif()
+    if(kind STREQUAL "test" OR CMAKE_BUILD_TYPE STREQUAL "Sanitize")
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    endif()
+endfunction()

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::agent {
+namespace via::agent::addresses_test {
 namespace {
 
 TEST(Addresses, AreReadAsTheyAreWritten) {
@@ -106,4 +106,4 @@ TEST(Addresses, HostNamesHaveNoCase) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::addresses_test

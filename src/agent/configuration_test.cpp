@@ -8,7 +8,7 @@
 #include "agent/addresses.hpp"
 #include "agent/test_support.hpp"
 
-namespace via::agent::test {
+namespace via::agent::test::configuration_test {
 namespace {
 
 constexpr std::string_view media[] = {"shm", "loopback", "udp"};
@@ -302,4 +302,4 @@ TEST(Shown, IsShortAndPrintable) {
 }
 
 }  // namespace
-}  // namespace via::agent::test
+}  // namespace via::agent::test::configuration_test

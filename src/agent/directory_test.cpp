@@ -11,7 +11,7 @@
 
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::directory_test {
 namespace {
 
 using test::DescriptorLimit;
@@ -339,4 +339,4 @@ TEST_F(OldHosts, NothingHereKeepsDescriptors) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::directory_test

@@ -5,7 +5,7 @@
 #include "agent/lock_test_support.hpp"
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::dma_pins_test {
 namespace {
 
 using test::ChildSystem;
@@ -144,4 +144,4 @@ TEST(RealDmaPins, TheLimitIsMetAndNamed) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::dma_pins_test

@@ -16,7 +16,7 @@
 #include "agent/test_support.hpp"
 #include "nic/absent_device.hpp"
 
-namespace via::agent::test {
+namespace via::agent::test::host_agent_test {
 namespace {
 
 /// Nothing ever comes. Says how it is slept on, and wants a turn when the test wants it to.
@@ -295,4 +295,4 @@ TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the
 }
 
 }  // namespace
-}  // namespace via::agent::test
+}  // namespace via::agent::test::host_agent_test

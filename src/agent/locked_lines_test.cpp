@@ -6,7 +6,7 @@
 #include "agent/test_support.hpp"
 #include "base/random.hpp"
 
-namespace via::agent {
+namespace via::agent::locked_lines_test {
 namespace {
 
 using test::FakeSystem;
@@ -251,4 +251,4 @@ TEST(LockedLines, WithTheRealKernelNeverPassItsLimit) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::locked_lines_test

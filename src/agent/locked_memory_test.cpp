@@ -9,7 +9,7 @@
 #include "agent/test_support.hpp"
 #include "base/random.hpp"
 
-namespace via::agent {
+namespace via::agent::locked_memory_test {
 namespace {
 
 using test::ChildSystem;
@@ -410,4 +410,4 @@ TEST(RealLocking, AForkLeavesTheParentsLocks) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::locked_memory_test

@@ -11,7 +11,7 @@
 
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::machine_test {
 namespace {
 
 const Facility* find(const Machine& machine, const std::string& name) {
@@ -111,4 +111,4 @@ TEST(Machine, SeesWhatAContainerForbids) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::machine_test

@@ -15,7 +15,7 @@ namespace via::agent {
 
 namespace {
 
-constexpr std::size_t host_name_max = 253;  // RFC 1035, as text
+constexpr std::size_t dns_name_max = 253;  // RFC 1035, as text
 
 /// Names that nobody can have (RFC 6761): no resolver needs to be asked.
 bool is_invalid(std::string_view name) {
@@ -98,7 +98,7 @@ NameService::NameService(const HostAddress& own, std::vector<std::string> own_na
       resolver_(std::move(resolver)) {}
 
 std::vector<HostAddress> NameService::all_of(std::string_view name) const {
-    if (name.empty() || name.size() > host_name_max) return {};
+    if (name.empty() || name.size() > dns_name_max) return {};
     auto addresses = hosts_.find(name);
     std::erase_if(addresses, [&](const HostAddress& at) { return at.length != own_.length; });
     if (!addresses.empty()) return addresses;

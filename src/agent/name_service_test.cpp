@@ -4,7 +4,7 @@
 
 #include "agent/addresses.hpp"
 
-namespace via::agent {
+namespace via::agent::name_service_test {
 namespace {
 
 /// A service whose resolver knows two hosts and counts what it is asked.
@@ -120,4 +120,4 @@ TEST(NameServiceResolver, KnowsWhatEverySystemKnows) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::name_service_test

@@ -4,7 +4,7 @@
 
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::nic_options_test {
 namespace {
 
 using test::Variable;
@@ -94,4 +94,4 @@ TEST(NicOptions, AreToldWithTheirDefaults) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::nic_options_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::agent {
+namespace via::agent::notifications_test {
 namespace {
 
 struct Ready final : Notification {
@@ -34,4 +34,4 @@ TEST(Notifications, one_that_runs_is_still_there) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::notifications_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace via::agent {
+namespace via::agent::poll_watch_test {
 namespace {
 
 /// A program that polls so often in each millisecond, and the agent's looks at it.
@@ -100,4 +100,4 @@ TEST(PollWatch, a_look_before_the_period_is_over_says_nothing_about_it) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::poll_watch_test

@@ -9,7 +9,7 @@
 
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::process_test {
 namespace {
 
 using test::in_child;
@@ -187,4 +187,4 @@ TEST_F(Log, IsForItsOwnerOnly) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::process_test

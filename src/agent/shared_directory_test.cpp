@@ -8,7 +8,7 @@
 #include "agent/directory.hpp"
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::shared_directory_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -124,4 +124,4 @@ TEST(SharedDirectory, WhatTheDeadLeftIsRemoved) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::shared_directory_test

@@ -13,7 +13,7 @@
 #include "agent/statistics_wire.hpp"
 #include "agent/test_support.hpp"
 
-namespace via::agent {
+namespace via::agent::statistics_test {
 namespace {
 
 using test::DescriptorLimit;
@@ -622,4 +622,4 @@ TEST_F(HostileServer, ReadersShortOfDescriptorsReadWhatTheyCan) {
 }
 
 }  // namespace
-}  // namespace via::agent
+}  // namespace via::agent::statistics_test

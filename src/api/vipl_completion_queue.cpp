@@ -17,7 +17,7 @@ struct EntryWait {
 };
 
 /// An entry came, or the queue went: either way the waiter has to look.
-bool is_worth_a_look(const void* subject) {
+bool has_entry_or_is_gone(const void* subject) {
     const auto& wait = *static_cast<const EntryWait*>(subject);
     return wait.queue->has_entry() || !find_queue(wait.handle);
 }
@@ -83,7 +83,7 @@ VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* v
     const Time deadline = deadline_of(agent, timeout);
     const EntryWait subject{handle, found.queue};
     while (result == VIP_NOT_DONE) {
-        const bool ready = agent.wait({is_worth_a_look, &subject}, deadline);
+        const bool ready = agent.wait({has_entry_or_is_gone, &subject}, deadline);
         if (!find_queue(handle)) return VIP_INVALID_STATE;
         result = take(found, vi_handle, receive);
         if (!ready && result == VIP_NOT_DONE) return VIP_TIMEOUT;

@@ -15,7 +15,7 @@ struct QueueWait {
     const queue::WorkQueue* work;
 };
 
-bool is_worth_a_look(const void* subject) {
+bool has_done_or_is_empty(const void* subject) {
     const queue::WorkQueue& work = *static_cast<const QueueWait*>(subject)->work;
     return work.has_done() || work.empty();
 }
@@ -36,7 +36,7 @@ VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG
     const Time deadline = deadline_of(agent, timeout);
     const QueueWait subject{&queue.work};
     while (result == VIP_NOT_DONE) {
-        const bool ready = agent.wait({is_worth_a_look, &subject}, deadline);
+        const bool ready = agent.wait({has_done_or_is_empty, &subject}, deadline);
         if (!find_vi(handle)) return VIP_INVALID_STATE;
         result = take(found, queue, descriptor);
         if (!ready && result == VIP_NOT_DONE) return VIP_TIMEOUT;

@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 
-namespace via {
+namespace via::list_test {
 namespace {
 
 struct RedLink : ListLink {};
@@ -117,4 +117,4 @@ TEST(ListDeathTest, WrongUseStopsTheProgram) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::list_test

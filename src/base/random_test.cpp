@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace via {
+namespace via::random_test {
 namespace {
 
 constexpr std::uint64_t all = ~0ULL;
@@ -73,4 +73,4 @@ TEST(Random, ChanceIsPercent) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::random_test

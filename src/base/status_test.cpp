@@ -7,7 +7,7 @@
 
 #include "base/counters.hpp"
 
-namespace via {
+namespace via::status_test {
 namespace {
 
 TEST(Status, ValuesAreThoseOfTheCInterface) {
@@ -59,4 +59,4 @@ TEST(Counters, CountUpAndDownEachForItself) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::status_test

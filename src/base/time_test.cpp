@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via {
+namespace via::time_test {
 namespace {
 
 TEST(Time, UnitsAreNanoseconds) {
@@ -44,4 +44,4 @@ TEST(Time, AddingSaturatesInsteadOfWrapping) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::time_test

@@ -2,7 +2,7 @@
 #include "engine/pair_test.hpp"
 #include "engine/plain.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::attach_test {
 namespace {
 
 constexpr std::uint32_t grant_value = 7;
@@ -397,4 +397,4 @@ TEST_F(LyingGuest, ForeignMemoryIsRefusedAndTheConnectionStays) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::attach_test

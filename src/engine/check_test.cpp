@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 
-namespace via::engine {
+namespace via::engine::check_test {
 namespace {
 
 using queue::ControlSegment;
@@ -92,4 +92,4 @@ TEST(Check, SegmentsMayLieInOtherRegions) {
 }
 
 }  // namespace
-}  // namespace via::engine
+}  // namespace via::engine::check_test

@@ -1,7 +1,7 @@
 // Credits: what consumes a receive waits at its sender until the peer has told of one.
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::credit_test {
 namespace {
 
 struct Credits : testing::TestWithParam<Reliability> {
@@ -183,4 +183,4 @@ TEST(CreditsOf, NeverOnAnUnreliableVi) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::credit_test

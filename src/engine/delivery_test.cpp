@@ -3,7 +3,7 @@
 
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::delivery_test {
 namespace {
 
 using queue::control::immediate;
@@ -579,4 +579,4 @@ TEST(LateRefusal, Vipl_4_25_a_descriptor_keeps_its_own_fault) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::delivery_test

@@ -2,7 +2,7 @@
 #include "base/random.hpp"
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::hostile_test {
 namespace {
 
 /// One connection over which lies come in, and one beside it that must not notice.
@@ -234,4 +234,4 @@ TEST_F(Hostile, changed_frames_break_nobody_else) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::hostile_test

@@ -1,7 +1,7 @@
 // VIPL 4.22: two VIs that ask for each other. And what travels with a request or its answer.
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::peer_test {
 namespace {
 
 NetAddress named(const char* name) {
@@ -327,4 +327,4 @@ TEST_F(PrivateDataOf, length_that_lies_is_hostile) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::peer_test

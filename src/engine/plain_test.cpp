@@ -5,7 +5,7 @@
 #include "engine/pair_test.hpp"
 #include "engine/plain.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::plain_test {
 
 namespace {
 
@@ -422,4 +422,4 @@ TEST(PlainWithCredits, the_last_credit_is_not_overdrawn) {
 
 }  // namespace
 
-}  // namespace via::engine::test
+}  // namespace via::engine::test::plain_test

@@ -1,7 +1,7 @@
 // Messages that the receiver fetches from the sender's memory.
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::pull_test {
 namespace {
 
 constexpr std::size_t large = 100'000;
@@ -352,4 +352,4 @@ TEST_F(PullLies, AWrongProofIsNoMessage) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::pull_test

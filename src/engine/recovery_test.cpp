@@ -4,7 +4,7 @@
 
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::recovery_test {
 namespace {
 
 using queue::control::immediate;
@@ -478,4 +478,4 @@ TEST(Gaps, nothing_may_be_missing_where_nothing_is_lost) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::recovery_test

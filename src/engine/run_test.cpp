@@ -1,7 +1,7 @@
 // Frames emitted as a run against the same, one by one.
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::run_test {
 
 namespace {
 
@@ -301,4 +301,4 @@ TEST_F(Run, Vipl_4_8_of_an_answer_whose_region_went_is_none) {
 
 }  // namespace
 
-}  // namespace via::engine::test
+}  // namespace via::engine::test::run_test

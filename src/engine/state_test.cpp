@@ -1,7 +1,7 @@
 // VIPL 3: the table of states, row by row, and how requests end (4.19 to 4.21).
 #include "engine/pair_test.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::state_test {
 namespace {
 
 /// A listener on b, a request of a's program on its way to it.
@@ -333,4 +333,4 @@ TEST_F(State, Vipl_3_a_vi_connects_again_and_hears_nothing_of_its_former_connect
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::state_test

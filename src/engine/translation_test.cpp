@@ -7,7 +7,7 @@
 #include "engine/pair_test.hpp"
 #include "memory/translation_cache.hpp"
 
-namespace via::engine::test {
+namespace via::engine::test::translation_test {
 namespace {
 
 using queue::control::rdma_read;
@@ -312,4 +312,4 @@ TEST_P(Refusals, an_answer_without_a_place_ends_its_read) {
 }
 
 }  // namespace
-}  // namespace via::engine::test
+}  // namespace via::engine::test::translation_test

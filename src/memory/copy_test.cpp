@@ -15,7 +15,7 @@
 #include "base/atomic.hpp"
 #include "memory/line_copy.hpp"
 
-namespace via::memory {
+namespace via::memory::copy_test {
 namespace {
 
 constexpr std::size_t longest = 300;
@@ -242,4 +242,4 @@ class YieldWhileSpinning : public ::testing::Environment {
 const auto* const yielding = testing::AddGlobalTestEnvironment(new YieldWhileSpinning);
 
 }  // namespace
-}  // namespace via::memory
+}  // namespace via::memory::copy_test

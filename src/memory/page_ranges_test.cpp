@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 
-namespace via::memory {
+namespace via::memory::page_ranges_test {
 namespace {
 
 using Runs = std::vector<PageRun>;
@@ -175,4 +175,4 @@ TEST(PageRanges, AMillionRandomOperationsAreAsASimpleModelSays) {
 }
 
 }  // namespace
-}  // namespace via::memory
+}  // namespace via::memory::page_ranges_test

@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 
-namespace via::memory {
+namespace via::memory::table_test {
 namespace {
 
 constexpr std::uint64_t end_of_memory = ~0ULL;
@@ -394,4 +394,4 @@ TEST(MemoryTableDeathTest, WrongUseStopsTheProgram) {
 }
 
 }  // namespace
-}  // namespace via::memory
+}  // namespace via::memory::table_test

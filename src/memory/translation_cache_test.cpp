@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace via::memory {
+namespace via::memory::translation_cache_test {
 namespace {
 
 constexpr std::uint64_t page = table_page_length;
@@ -280,4 +280,4 @@ TEST(TranslationCache, MatchesAModelUnderRandomUse) {
 }
 
 }  // namespace
-}  // namespace via::memory
+}  // namespace via::memory::translation_cache_test

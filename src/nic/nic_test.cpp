@@ -12,7 +12,7 @@
 #include "device/loopback/loopback_device.hpp"
 #include "queue/descriptor.hpp"
 
-namespace via::nic {
+namespace via::nic::nic_test {
 namespace {
 
 using device::loopback::LoopbackDevice;
@@ -723,4 +723,4 @@ TEST_F(NicTest, doorbell_rung_while_another_holds_the_turn_is_answered_when_it_l
 }
 
 }  // namespace
-}  // namespace via::nic
+}  // namespace via::nic::nic_test

@@ -7,7 +7,7 @@
 
 #include "nic/nic.hpp"
 
-namespace via::nic {
+namespace via::nic::translation_test {
 namespace {
 
 using memory::Access;
@@ -121,4 +121,4 @@ TEST(Translation, ASmallTableForgetsWhatIsDeregistered) {
 }
 
 }  // namespace
-}  // namespace via::nic
+}  // namespace via::nic::translation_test

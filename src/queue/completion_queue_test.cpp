@@ -9,7 +9,7 @@
 
 #include "base/random.hpp"
 
-namespace via::queue {
+namespace via::queue::completion_queue_test {
 namespace {
 
 bool pop(CompletionQueue& queue, Completion& completion) {
@@ -261,4 +261,4 @@ TEST(CompletionQueue, OneThreadPushesAndResizesWhileOthersPop) {
 }
 
 }  // namespace
-}  // namespace via::queue
+}  // namespace via::queue::completion_queue_test

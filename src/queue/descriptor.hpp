@@ -95,6 +95,7 @@ constexpr std::uint32_t operation_receive = 0x10000;
 constexpr std::uint32_t operation_rdma_write = 0x20000;
 constexpr std::uint32_t operation_remote_rdma_write = 0x30000;
 constexpr std::uint32_t operation_rdma_read = 0x40000;
+constexpr std::uint32_t operation_mask = 0x70000;
 constexpr std::uint32_t immediate = 0x80000;
 }  // namespace status
 

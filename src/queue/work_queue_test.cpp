@@ -50,7 +50,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t alignment) noex
 
 #endif  // the thread sanitizer's allocator cannot be replaced
 
-namespace via::queue {
+namespace via::queue::work_queue_test {
 namespace {
 
 constexpr std::uint32_t depth = 1024;
@@ -578,4 +578,4 @@ TEST_F(WorkQueueDeathTest, CompletingWhatWasNotStartedStopsTheProgram) {
 }
 
 }  // namespace
-}  // namespace via::queue
+}  // namespace via::queue::work_queue_test

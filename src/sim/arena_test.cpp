@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace via::sim {
+namespace via::sim::arena_test {
 namespace {
 
 using Runs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -95,4 +95,4 @@ TEST(Blocks, never_overlap_and_are_used_again) {
 }
 
 }  // namespace
-}  // namespace via::sim
+}  // namespace via::sim::arena_test

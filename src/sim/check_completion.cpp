@@ -6,7 +6,6 @@ namespace status = queue::status;
 
 namespace {
 
-constexpr std::uint32_t operation_mask = 0x70000;
 constexpr std::uint32_t reserved_mask = 0xFFF0FE00;
 constexpr std::uint32_t remote_errors =
     status::transport_error | status::rdma_protection_error | status::remote_descriptor_error;
@@ -44,7 +43,7 @@ void CheckCompletion::on_completed(const Completed& completed) {
 void CheckCompletion::check_bits(const Posted& posted, const Completed& completed) {
     const std::uint32_t bits = completed.status;
     const std::uint32_t errors = bits & status::error_mask;
-    const std::uint32_t operation = bits & operation_mask;
+    const std::uint32_t operation = bits & status::operation_mask;
     const auto wrong = [&](const char* why) {
         violate("work %u completed with status %x: %s", completed.work, bits, why);
     };

@@ -20,7 +20,7 @@
 #include "sim/check_protection.hpp"
 #include "sim/check_state.hpp"
 
-namespace via::sim {
+namespace via::sim::checkers_test {
 namespace {
 
 namespace status = queue::status;
@@ -451,4 +451,4 @@ TEST(Checkers, the_first_violation_is_kept_and_traced) {
 }
 
 }  // namespace
-}  // namespace via::sim
+}  // namespace via::sim::checkers_test

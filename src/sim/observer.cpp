@@ -15,8 +15,6 @@ queue::ControlSegment control_of(const Work& work) {
     return control;
 }
 
-constexpr std::uint32_t operation_mask = 0x70000;
-
 bool is_at(const Target& target, const Arena& arena) {
     const auto there = arena.bytes(target.offset, target.length);
     return std::equal(there.begin(), there.end(), target.work->bytes.begin(),
@@ -210,7 +208,8 @@ void Observer::receive(const Work& receive, std::uint32_t bits) {
     const int from = 1 - vi.side;
     const std::uint32_t length = control_of(receive).length;
     std::vector<std::byte> bytes;
-    if ((bits & operation_mask) == status::operation_receive) bytes = gather(receive, length);
+    if ((bits & status::operation_mask) == status::operation_receive)
+        bytes = gather(receive, length);
     Work* message = find_message(connection, from, bytes, receive, bits);
     if (message == nullptr)
         return tell(Delivered{~WorkNumber{0}, connection.channel_from(from), bytes});
@@ -235,8 +234,8 @@ void Observer::receive(const Work& receive, std::uint32_t bits) {
 /// the buffers before.)
 void Observer::look_at_rest(const Work& receive, std::uint32_t bits) {
     if (may_lose(*receive.vi)) return;
-    const bool placed =
-        (bits & status::error_mask) == 0 && (bits & operation_mask) == status::operation_receive;
+    const bool placed = (bits & status::error_mask) == 0 &&
+                        (bits & status::operation_mask) == status::operation_receive;
     std::uint64_t at = 0;
     const std::uint64_t message = placed ? control_of(receive).length : 0;
     const std::vector<std::byte> now = gather(receive, receive.bytes.size());
@@ -251,7 +250,7 @@ void Observer::look_at_rest(const Work& receive, std::uint32_t bits) {
 Work* Observer::find_message(const Connection& connection, int side,
                              const std::vector<std::byte>& bytes, const Work& receive,
                              std::uint32_t bits) {
-    const bool write = (bits & operation_mask) == status::operation_remote_rdma_write;
+    const bool write = (bits & status::operation_mask) == status::operation_remote_rdma_write;
     const bool immediate = (bits & status::immediate) != 0;
     const queue::ControlSegment control = control_of(receive);
     Work* next = nullptr;   // undelivered, behind all that were delivered

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace via::sim {
+namespace via::sim::world_test {
 namespace {
 
 Report run(std::uint64_t seed, bool frames, std::string* text = nullptr) {
@@ -68,4 +68,4 @@ TEST(World, worlds_of_many_kinds_are_good) {
 }
 
 }  // namespace
-}  // namespace via::sim
+}  // namespace via::sim::world_test

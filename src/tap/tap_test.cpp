@@ -11,7 +11,7 @@
 #include "tap/trace_tap.hpp"
 #include "wire/frame.hpp"
 
-namespace via::tap {
+namespace via::tap::tap_test {
 namespace {
 
 using device::loopback::LoopbackDevice;
@@ -153,4 +153,4 @@ TEST(TraceTap, prints_what_is_no_frame) {
 }
 
 }  // namespace
-}  // namespace via::tap
+}  // namespace via::tap::tap_test

@@ -10,7 +10,7 @@
 #include "wire/fields.hpp"
 #include "wire/packet.hpp"
 
-namespace via::wire {
+namespace via::wire::chunk_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -591,4 +591,4 @@ TEST(ChunkPrinting, NeverWritesMoreThanItMay) {
 }
 
 }  // namespace
-}  // namespace via::wire
+}  // namespace via::wire::chunk_test

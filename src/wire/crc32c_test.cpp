@@ -8,7 +8,7 @@
 #include "base/random.hpp"
 #include "wire/packet.hpp"
 
-namespace via::wire {
+namespace via::wire::crc32c_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t length) {
@@ -92,4 +92,4 @@ TEST(Crc32c, LooksAtNothingBeforeTheBytes) {
 }
 
 }  // namespace
-}  // namespace via::wire
+}  // namespace via::wire::crc32c_test

@@ -13,7 +13,7 @@
 #include "base/random.hpp"
 #include "wire/fields.hpp"
 
-namespace via::wire {
+namespace via::wire::frame_test {
 namespace {
 
 constexpr std::size_t room = 64;
@@ -327,4 +327,4 @@ TEST(Frame, GoesOnIsToldOfPartsOfMessagesOnly) {
 }
 
 }  // namespace
-}  // namespace via::wire
+}  // namespace via::wire::frame_test

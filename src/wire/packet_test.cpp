@@ -13,7 +13,7 @@
 #include "wire/bytes.hpp"
 #include "wire/fields.hpp"
 
-namespace via::wire {
+namespace via::wire::packet_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -456,4 +456,4 @@ TEST(PacketPrinting, NeverWritesMoreThanItMay) {
 }
 
 }  // namespace
-}  // namespace via::wire
+}  // namespace via::wire::packet_test

@@ -3,7 +3,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::completion_test {
 namespace {
 
 constexpr VIP_ULONG forever[] = {VIP_INFINITE, 0xFFFFFFFFUL, ~0UL};
@@ -527,4 +527,4 @@ VIPL_TEST(Vipl_4_16_entries_of_a_destroyed_vi_are_gone, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::completion_test

@@ -3,7 +3,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::connecting_test {
 namespace {
 
 /// What ConnectWait told of a request.
@@ -451,4 +451,4 @@ VIPL_TEST(Vipl_4_19_many_vis_of_two_nics_are_connected_at_once, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::connecting_test

@@ -4,7 +4,7 @@
 #include "harness/end.hpp"
 #include "harness/random.hpp"
 
-namespace conformance {
+namespace conformance::delivery_test {
 namespace {
 
 constexpr std::size_t megabyte = 1 << 20;
@@ -498,4 +498,4 @@ VIPL_TEST(Vipl_4_23_a_message_longer_than_its_receive_is_a_length_error_and_writ
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::delivery_test

@@ -11,7 +11,7 @@
 #include "harness/random.hpp"
 #include "harness/stage.hpp"
 
-namespace conformance {
+namespace conformance::deregister_test {
 namespace {
 
 /// How many regions are to end. Turns of simulated nodes cost more and race less.
@@ -248,4 +248,4 @@ VIPL_TEST(Vipl_4_8_a_region_ends_in_a_stream_of_rdma_reads_and_gives_nothing_awa
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::deregister_test

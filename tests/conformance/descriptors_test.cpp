@@ -4,7 +4,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::descriptors_test {
 namespace {
 
 constexpr VIP_UINT32 no_length = 0xFFFFFFFF;
@@ -587,4 +587,4 @@ VIPL_TEST(Vipl_4_12_a_full_queue_is_error_resource_and_loses_nothing, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::descriptors_test

@@ -6,7 +6,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::errors_test {
 namespace {
 
 /// Has the peer break a connection for us, as often as we like.
@@ -309,4 +309,4 @@ VIPL_TEST(Vipl_4_4_a_slow_handler_hears_every_error_while_a_thread_waits, real_t
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::errors_test

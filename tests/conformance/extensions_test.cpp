@@ -12,7 +12,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::extensions_test {
 namespace {
 
 // Private data ------------------------------------------------------------------------------------
@@ -551,4 +551,4 @@ VIPL_TEST(Vipl_5_errors_in_words, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::extensions_test

@@ -5,7 +5,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::handles_test {
 namespace {
 
 constexpr int untouched = 0x5A;
@@ -455,4 +455,4 @@ VIPL_TEST(Vipl_2_addresses_with_impossible_lengths_are_refused, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::handles_test

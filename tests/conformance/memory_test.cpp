@@ -4,7 +4,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::memory_test {
 namespace {
 
 /// Registers any bytes, as they lie.
@@ -504,4 +504,4 @@ VIPL_TEST(Vipl_4_8_nothing_is_read_once_a_region_is_shut_in_the_midst_of_rdma, n
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::memory_test

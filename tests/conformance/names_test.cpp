@@ -7,7 +7,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::names_test {
 namespace {
 
 /// Sets a variable of the environment until it goes. In a test with this there is one role.
@@ -311,4 +311,4 @@ VIPL_TEST(Vipl_1_8_autodiscovery_without_buffers_is_refused, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::names_test

@@ -5,7 +5,7 @@
 #include "harness/end.hpp"
 #include "harness/stage.hpp"
 
-namespace conformance {
+namespace conformance::nic_test {
 namespace {
 
 /// The first word of the NIC's name.
@@ -340,4 +340,4 @@ VIPL_TEST(Vipl_4_4_a_handler_may_close_its_nic_and_others, own_nics | real_threa
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::nic_test

@@ -6,7 +6,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::notify_test {
 namespace {
 
 /// What handlers heard. They run on a thread of the library.
@@ -299,4 +299,4 @@ VIPL_TEST(Vipl_2_notify_refuses_what_makes_no_sense, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::notify_test

@@ -1,7 +1,7 @@
 // How connections end, and what becomes of what was posted (VIPL 4.18).
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::parting_test {
 namespace {
 
 VIPL_TEST(Vipl_4_18_disconnect_flushes_both_queues_in_posting_order_with_cq_entries, nothing) {
@@ -278,4 +278,4 @@ VIPL_TEST(Vipl_4_21_accepting_a_requester_that_has_closed_is_a_timeout, own_nics
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::parting_test

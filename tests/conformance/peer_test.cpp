@@ -1,7 +1,7 @@
 // Peer to peer: both sides ask (VIPL 4.22).
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::peer_test {
 namespace {
 
 /// What each side of a peer-to-peer connection does first.
@@ -204,4 +204,4 @@ VIPL_TEST(Vipl_2_peer_calls_refuse_what_makes_no_sense, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::peer_test

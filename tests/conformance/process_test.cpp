@@ -14,7 +14,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::process_test {
 namespace {
 
 /// For roles that never come to the end of a scope: keeps an object until the process ends.
@@ -541,4 +541,4 @@ VIPL_TEST(Vipl_4_14_a_signal_does_not_end_a_wait, processes) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::process_test

@@ -5,7 +5,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::protection_test {
 namespace {
 
 // Local segments and descriptors ------------------------------------------------------------------
@@ -452,4 +452,4 @@ VIPL_TEST(Vipl_4_7_a_tag_that_changes_shuts_the_vis_own_descriptors_out, nothing
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::protection_test

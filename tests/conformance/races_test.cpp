@@ -3,7 +3,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::races_test {
 namespace {
 
 constexpr int rounds = 40;
@@ -218,4 +218,4 @@ VIPL_TEST(Vipl_4_26_two_threads_in_connect_wait, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::races_test

@@ -5,7 +5,7 @@
 #include "harness/end.hpp"
 #include "harness/random.hpp"
 
-namespace conformance {
+namespace conformance::rdma_test {
 namespace {
 
 /// A word of plain memory as a polling program reads it.
@@ -421,4 +421,4 @@ VIPL_TEST(Vipl_4_6_rdma_rights_of_vi_and_region_are_for_writing_and_reading_apar
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::rdma_test

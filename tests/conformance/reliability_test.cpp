@@ -2,7 +2,7 @@
 // delivery_test.cpp.
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::reliability_test {
 namespace {
 
 VIPL_TEST(Vipl_4_25_reliable_reception_is_done_when_placed_in_remote_memory, nothing) {
@@ -254,4 +254,4 @@ VIPL_TEST(Vipl_4_25_rdma_write_with_immediate_needs_a_receive_too, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::reliability_test

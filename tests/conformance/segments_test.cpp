@@ -6,7 +6,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::segments_test {
 namespace {
 
 constexpr std::size_t size = 10000;  // not whole pages
@@ -417,4 +417,4 @@ VIPL_TEST(Vipl_5_segment_used_by_a_posted_descriptor_stays, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::segments_test

@@ -3,7 +3,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::state_matrix_test {
 namespace {
 
 void no_completion(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {}
@@ -142,4 +142,4 @@ VIPL_TEST(Vipl_3_every_call_in_every_state, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::state_matrix_test

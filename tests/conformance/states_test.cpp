@@ -1,7 +1,7 @@
 // The table of section 3, row by row.
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::states_test {
 namespace {
 
 /// Brings a VI into CONNECT_PENDING: a thread asks, role `holder` takes the request with
@@ -468,4 +468,4 @@ VIPL_TEST(Vipl_3_idle_attributes_can_be_replaced, nothing) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::states_test

@@ -7,7 +7,7 @@
 
 #include "harness/end.hpp"
 
-namespace conformance {
+namespace conformance::threads_test {
 namespace {
 
 VIPL_TEST(Vipl_4_26_one_thread_waits_for_requests_for_ever_while_others_do_everything_else,
@@ -370,4 +370,4 @@ VIPL_TEST(Vipl_4_14_a_call_that_waits_is_no_cancellation_point, real_threads) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::threads_test

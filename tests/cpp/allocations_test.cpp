@@ -5,6 +5,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace allocations_test {
 namespace {
 
 class Allocations : public Scene {};
@@ -157,3 +158,4 @@ TEST_P(Allocations, AwaitingNeedsNone) {
 }
 
 }  // namespace
+}  // namespace allocations_test

@@ -9,6 +9,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace coroutines_test {
 namespace {
 
 /// One NIC's share of a scene: queue, reactor, buffers, one VI.
@@ -275,3 +276,4 @@ TEST_P(Coroutines, OneThatIsDestroyedWhileItWaitsIsForgotten) {
 }
 
 }  // namespace
+}  // namespace coroutines_test

@@ -9,7 +9,7 @@
 
 #include "scene.hpp"
 
-namespace via::test {
+namespace via::test::message_channel_test {
 namespace {
 
 using Options = MessageChannelOptions;
@@ -664,4 +664,4 @@ TEST_P(Lies, WhereThereIsNoMemoryNothingIsWritten) {
 }
 
 }  // namespace
-}  // namespace via::test
+}  // namespace via::test::message_channel_test

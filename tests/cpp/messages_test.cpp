@@ -8,6 +8,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace messages_test {
 namespace {
 
 class Messages : public Scene {};
@@ -319,3 +320,4 @@ TEST_P(Messages, ThePeersEndFlushesReceivesAndIsTold) {
 }
 
 }  // namespace
+}  // namespace messages_test

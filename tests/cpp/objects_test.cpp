@@ -4,6 +4,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace objects_test {
 namespace {
 
 class Objects : public Scene {};
@@ -202,3 +203,4 @@ TEST_P(Objects, ANicMayGoBeforeAllElse) {
 }
 
 }  // namespace
+}  // namespace objects_test

@@ -8,6 +8,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace registration_cache_test {
 namespace {
 
 class Cache : public testing::Test {
@@ -231,3 +232,4 @@ TEST_F(Cache, ManyRandomCallsAgreeWithAModel) {
 }
 
 }  // namespace
+}  // namespace registration_cache_test

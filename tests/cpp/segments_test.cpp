@@ -1,7 +1,7 @@
 // Shared segments in C++.
 #include "scene.hpp"
 
-namespace via::test {
+namespace via::test::segments_test {
 namespace {
 
 class Segments : public Scene {};
@@ -44,4 +44,4 @@ TEST_P(Segments, WithoutARightThereIsNone) {
 }
 
 }  // namespace
-}  // namespace via::test
+}  // namespace via::test::segments_test

@@ -4,6 +4,7 @@
 using namespace via;
 using namespace via::test;
 
+namespace values_test {
 namespace {
 
 struct alignas(64) Room {
@@ -137,3 +138,4 @@ TEST(Completion, ReadsTheDescriptor) {
 }
 
 }  // namespace
+}  // namespace values_test

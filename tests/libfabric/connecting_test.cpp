@@ -12,6 +12,7 @@
 
 using namespace scene;
 
+namespace connecting_test {
 namespace {
 
 std::vector<std::uint8_t> bytes(std::size_t count, std::uint8_t first) {
@@ -314,3 +315,4 @@ TEST(Connecting, EventQueues) {
 }
 
 }  // namespace
+}  // namespace connecting_test

@@ -6,6 +6,7 @@
 
 using namespace scene;
 
+namespace info_test {
 namespace {
 
 /// The first answer of the provider itself: libfabric layers its own ones over it.
@@ -121,3 +122,4 @@ TEST(Info, NothingClosesBeforeWhatStandsOnIt) {
 }
 
 }  // namespace
+}  // namespace info_test

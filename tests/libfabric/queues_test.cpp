@@ -8,6 +8,7 @@
 
 using namespace scene;
 
+namespace queues_test {
 namespace {
 
 /// What is sent where it does not matter.
@@ -327,3 +328,4 @@ TEST(Threads, ShareEndpointsAndQueues) {
 }
 
 }  // namespace
+}  // namespace queues_test

@@ -11,6 +11,7 @@
 
 using namespace scene;
 
+namespace rdm_messages_test {
 namespace {
 
 TEST(DatagramInfo, IsOfferedAsMpiAsks) {
@@ -339,3 +340,4 @@ TEST(Datagrams, ThreadsShareAnEndpoint) {
 }
 
 }  // namespace
+}  // namespace rdm_messages_test

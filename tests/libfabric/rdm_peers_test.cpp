@@ -11,6 +11,7 @@
 
 using namespace scene;
 
+namespace rdm_peers_test {
 namespace {
 
 TEST(Peers, RequestsThatCrossMakeOneConnection) {
@@ -497,3 +498,4 @@ TEST(Liars, AreNotLetInWithAWrongGreeting) {
 }
 
 }  // namespace
+}  // namespace rdm_peers_test

@@ -4,6 +4,7 @@
 
 using namespace scene;
 
+namespace rdm_searching_test {
 namespace {
 
 /// Until the message is there; without FI_CLAIM and FI_DISCARD it may be asked for again.
@@ -123,3 +124,4 @@ TEST(SelectiveCompletion, TellsWhatIsAskedFor) {
 }
 
 }  // namespace
+}  // namespace rdm_searching_test

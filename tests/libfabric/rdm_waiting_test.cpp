@@ -13,6 +13,7 @@
 
 using namespace scene;
 
+namespace rdm_waiting_test {
 namespace {
 
 /// One that sleeps, and one that polls.
@@ -264,3 +265,4 @@ TEST(Counting, AMessageToOneselfCountsAtBothEnds) {
 }
 
 }  // namespace
+}  // namespace rdm_waiting_test

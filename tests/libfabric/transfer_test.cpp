@@ -30,6 +30,7 @@ VipPostSend(void* vi, void* descriptor, std::uint32_t handle) {
     return posts_left-- > 0 ? real(vi, descriptor, handle) : 3;
 }
 
+namespace transfer_test {
 namespace {
 
 TEST(Messages, OfAllLengthsArriveWhole) {
@@ -271,3 +272,4 @@ TEST(Cut, WhenAPieceCannotBePostedTheWholeFails) {
 }
 
 }  // namespace
+}  // namespace transfer_test

@@ -13,7 +13,7 @@
 
 #include "base/assert.hpp"
 
-namespace via::model {
+namespace via::model::checker_test {
 namespace {
 
 constexpr auto relaxed = memory_order_relaxed;
@@ -773,4 +773,4 @@ TEST(Explorer, explore_all_names_the_first_memory_that_fails) {
 }
 
 }  // namespace
-}  // namespace via::model
+}  // namespace via::model::checker_test

@@ -10,7 +10,7 @@
 
 #include "checker.hpp"
 
-namespace via::model {
+namespace via::model::litmus_test {
 namespace {
 
 constexpr auto relaxed = memory_order_relaxed;
@@ -368,4 +368,4 @@ TEST(Litmus, load_buffering_is_not_modelled) {
 }
 
 }  // namespace
-}  // namespace via::model
+}  // namespace via::model::litmus_test

@@ -16,7 +16,7 @@
 
 #include "checker.hpp"
 
-namespace via::model {
+namespace via::model::oracle_test {
 namespace {
 
 using Set = std::set<std::string>;
@@ -557,4 +557,4 @@ TEST(Oracle, three_threads) { compare_many(3, 250, 3, 4, 6, false); }
 TEST(Oracle, three_threads_with_sc_accesses) { compare_many(4, 250, 3, 4, 6, true); }
 
 }  // namespace
-}  // namespace via::model
+}  // namespace via::model::oracle_test

@@ -9,7 +9,7 @@
 #include "device/shm/ring_writer.hpp"
 #include "queue/completion_queue.hpp"
 
-namespace via {
+namespace via::queues_test {
 namespace {
 
 using model::explore_all;
@@ -298,4 +298,4 @@ TEST(ShmRing, a_frame_wakes_who_sleeps_on_the_peers_word) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::queues_test

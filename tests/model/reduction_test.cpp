@@ -12,7 +12,7 @@
 
 #include "checker.hpp"
 
-namespace via::model {
+namespace via::model::reduction_test {
 namespace {
 
 enum class What : std::uint8_t {
@@ -226,4 +226,4 @@ TEST(Reduction, two_threads_with_surprises) { compare_many(2, 300, 2, 5, 1); }
 TEST(Reduction, three_threads) { compare_many(3, 100, 3, 6, 0); }
 
 }  // namespace
-}  // namespace via::model
+}  // namespace via::model::reduction_test

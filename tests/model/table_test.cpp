@@ -6,7 +6,7 @@
 #include "checker.hpp"
 #include "memory/table.hpp"
 
-namespace via {
+namespace via::table_test {
 namespace {
 
 using memory::Access;
@@ -92,4 +92,4 @@ TEST(MemoryTable, one_look_at_the_handle_would_not_do) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::table_test

@@ -9,7 +9,7 @@
 #include "nic/turn_lock.hpp"
 #include "queue/work_queue.hpp"
 
-namespace via {
+namespace via::turn_test {
 namespace {
 
 using model::explore_all;
@@ -278,4 +278,4 @@ TEST(Turn, a_message_reaches_an_agent_that_falls_asleep) {
 }
 
 }  // namespace
-}  // namespace via
+}  // namespace via::turn_test

@@ -9,7 +9,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::auto_info_test {
 
 namespace {
 
@@ -119,4 +119,4 @@ TEST(InfoPeer, AnotherHostIsReachedOverTheNetwork) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::auto_info_test

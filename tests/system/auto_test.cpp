@@ -12,7 +12,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::auto_test {
 
 namespace {
 
@@ -292,4 +292,4 @@ TEST(Auto, AnotherHostIsReachedOverTheNetwork) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::auto_test

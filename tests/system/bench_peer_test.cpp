@@ -19,7 +19,7 @@
 #include "support/host.hpp"
 #include "support/networks.hpp"
 
-namespace system_test {
+namespace system_test::bench_peer_test {
 
 namespace {
 
@@ -413,4 +413,4 @@ TEST(BenchPeer, WhatMakesNoSenseBetweenMachinesIsUsage) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::bench_peer_test

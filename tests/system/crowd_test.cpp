@@ -15,7 +15,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::crowd_test {
 
 namespace {
 
@@ -213,4 +213,4 @@ TEST_F(Crowd, IsFoundAtOneAddressWhoeverAnswersForIt) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::crowd_test

@@ -21,7 +21,7 @@
 #include "support/traffic.hpp"
 #include "wire/packet.hpp"
 
-namespace system_test {
+namespace system_test::datagram_flood_test {
 
 namespace wire = via::wire;
 
@@ -282,4 +282,4 @@ INSTANTIATE_TEST_SUITE_P(Of, DatagramFlood, testing::ValuesIn(floods),
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::datagram_flood_test

@@ -6,7 +6,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_connecting_test {
 
 namespace {
 
@@ -228,4 +228,4 @@ TEST(DeathWhileConnecting, OneProcessOfManyDiesAndTheOthersStay) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_connecting_test

@@ -8,7 +8,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_rounds_test {
 
 namespace {
 
@@ -175,4 +175,4 @@ TEST(CloseNic, GivesEverythingBackAtOnce) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_rounds_test

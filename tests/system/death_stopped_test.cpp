@@ -8,7 +8,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_stopped_test {
 
 namespace {
 
@@ -398,4 +398,4 @@ INSTANTIATE_TEST_SUITE_P(
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_stopped_test

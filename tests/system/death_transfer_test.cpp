@@ -6,7 +6,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_transfer_test {
 
 namespace {
 
@@ -47,4 +47,4 @@ INSTANTIATE_TEST_SUITE_P(
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_transfer_test

@@ -8,7 +8,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_turn_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ INSTANTIATE_TEST_SUITE_P(Of, DeathInPost, testing::Values(8, 1000, 20000), [](co
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_turn_test

@@ -6,7 +6,7 @@
 #include "death_scene.hpp"
 #include "support/host.hpp"
 
-namespace system_test {
+namespace system_test::death_waiting_test {
 
 namespace {
 
@@ -208,4 +208,4 @@ TEST(DeathOfThePeer, WakesNobodyElse) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::death_waiting_test

@@ -12,7 +12,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::fairness_test {
 
 namespace {
 
@@ -133,4 +133,4 @@ TEST(Fairness, AHundredVisShareAWire) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::fairness_test

@@ -9,7 +9,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::faults_limits_test {
 
 namespace {
 
@@ -168,4 +168,4 @@ TEST_F(ShortOf, AddressSpace) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::faults_limits_test

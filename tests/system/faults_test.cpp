@@ -12,7 +12,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::faults_test {
 
 namespace {
 
@@ -430,4 +430,4 @@ INSTANTIATE_TEST_SUITE_P(Of, Faults, testing::ValuesIn(kinds),
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::faults_test

@@ -8,7 +8,7 @@
 #include "device/shm/wake.hpp"
 #include "hostile_stage.hpp"
 
-namespace system_test {
+namespace system_test::hostile_channel_test {
 
 namespace {
 
@@ -247,4 +247,4 @@ TEST(RandomChannel, HurtsNobody) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hostile_channel_test

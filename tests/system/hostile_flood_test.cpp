@@ -5,7 +5,7 @@
 
 #include "hostile_stage.hpp"
 
-namespace system_test {
+namespace system_test::hostile_flood_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST(HostileFlood, OfDroppedMessagesIsBounded) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hostile_flood_test

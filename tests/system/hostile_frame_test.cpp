@@ -5,7 +5,7 @@
 
 #include "hostile_stage.hpp"
 
-namespace system_test {
+namespace system_test::hostile_frame_test {
 
 namespace {
 
@@ -402,4 +402,4 @@ TEST(Leaver, InTheMiddleOfAMessage) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hostile_frame_test

@@ -7,7 +7,7 @@
 
 #include "hostile_stage.hpp"
 
-namespace system_test {
+namespace system_test::hostile_greeting_test {
 
 namespace {
 
@@ -274,4 +274,4 @@ TEST(HalfAGreeting, ManyChannelsOfOneProcessAreTooMany) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hostile_greeting_test

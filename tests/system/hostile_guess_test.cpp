@@ -12,7 +12,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::hostile_guess_test {
 
 namespace {
 
@@ -339,4 +339,4 @@ TEST(Guesser, ReachesWhatIsGrantedAndNothingElse) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hostile_guess_test

@@ -8,7 +8,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::hosts_test {
 
 namespace {
 
@@ -143,4 +143,4 @@ TEST(Hosts, TwoNamesWithOneAddressAreNotTakenForEachOther) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::hosts_test

@@ -10,7 +10,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::idle_wire_test {
 
 namespace {
 
@@ -92,4 +92,4 @@ INSTANTIATE_TEST_SUITE_P(WaitingFor, IdleWire, testing::Values("nothing", "a mes
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::idle_wire_test

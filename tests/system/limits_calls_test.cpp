@@ -14,7 +14,7 @@
 #include "support/host.hpp"
 #include "support/traffic.hpp"
 
-namespace system_test {
+namespace system_test::limits_calls_test {
 
 namespace {
 
@@ -322,4 +322,4 @@ INSTANTIATE_TEST_SUITE_P(The, PollingPair, testing::Combine(testing::Bool(), tes
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::limits_calls_test

@@ -11,7 +11,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::limits_idle_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST(Idle, ProcessesDoNotWakeUp) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::limits_idle_test

@@ -9,7 +9,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::limits_many_vis_test {
 
 namespace {
 
@@ -225,4 +225,4 @@ TEST(ManyPeers, CostFewDescriptorsEach) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::limits_many_vis_test

@@ -12,7 +12,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::locked_calls_test {
 
 namespace {
 
@@ -137,4 +137,4 @@ TEST(LockedMemory, NestsOverNicsAndAForkLeavesIt) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::locked_calls_test

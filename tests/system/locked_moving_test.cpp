@@ -10,7 +10,7 @@
 #include "support/pressure.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::locked_moving_test {
 
 namespace {
 
@@ -98,4 +98,4 @@ TEST(LockedPages, OfPinDmaDoNotMoveWhenMemoryIsCompacted) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::locked_moving_test

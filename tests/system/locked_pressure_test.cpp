@@ -14,7 +14,7 @@
 #include "support/pressure.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::locked_pressure_test {
 
 namespace {
 
@@ -175,4 +175,4 @@ TEST_F(LockedUnderPressure, WithoutLockingItIsSwappedOut) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::locked_pressure_test

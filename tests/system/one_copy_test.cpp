@@ -14,7 +14,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::one_copy_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ TEST(OneCopy, AProcessThatMayNotBeLookedIntoSendsTwoCopies) {
     EXPECT_EQ(0U, fetched("closed", "nobody"));
 }
 
-}  // namespace system_test
+}  // namespace system_test::one_copy_test

@@ -10,7 +10,7 @@
 
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::queue_uring_test {
 
 namespace {
 
@@ -91,4 +91,4 @@ TEST(QueueDescriptor, Vipl_5_works_with_io_uring) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::queue_uring_test

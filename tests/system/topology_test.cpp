@@ -8,7 +8,7 @@
 #include "support/host.hpp"
 #include "support/stream.hpp"
 
-namespace system_test {
+namespace system_test::topology_test {
 
 namespace {
 
@@ -176,4 +176,4 @@ TEST(OnANarrowLink, EverythingArrivesAtNearlyItsRate) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::topology_test

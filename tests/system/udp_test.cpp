@@ -6,7 +6,7 @@
 #include "support/host.hpp"
 #include "support/stream.hpp"
 
-namespace system_test {
+namespace system_test::udp_test {
 
 namespace {
 
@@ -173,4 +173,4 @@ INSTANTIATE_TEST_SUITE_P(OverIp, Udp, testing::Values(4, 6),
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::udp_test

@@ -12,7 +12,7 @@
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::users_test {
 
 namespace {
 
@@ -148,4 +148,4 @@ TEST_F(Users, NobodyListensToWhatAnotherHas) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::users_test

@@ -17,7 +17,7 @@
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
-namespace system_test {
+namespace system_test::vast_memory_test {
 
 namespace {
 
@@ -249,4 +249,4 @@ TEST(VastMemory, WithoutASmallTableItIsTooMuch) {
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::vast_memory_test

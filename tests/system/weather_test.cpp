@@ -5,7 +5,7 @@
 #include "support/host.hpp"
 #include "support/stream.hpp"
 
-namespace system_test {
+namespace system_test::weather_test {
 
 namespace {
 
@@ -103,4 +103,4 @@ INSTANTIATE_TEST_SUITE_P(That, Weather, testing::ValuesIn(skies),
 
 }  // namespace
 
-}  // namespace system_test
+}  // namespace system_test::weather_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace via::witness {
+namespace via::witness::ledger_test {
 namespace {
 
 struct Book : ::testing::Test {
@@ -121,4 +121,4 @@ TEST_F(Book, what_a_connection_carried_is_written_when_the_next_begins) {
 }
 
 }  // namespace
-}  // namespace via::witness
+}  // namespace via::witness::ledger_test

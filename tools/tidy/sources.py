@@ -10,8 +10,12 @@ from includes import includes
 
 
 def compiled_files(path):
+    """What the compiler is given, and what CMake's files that hold several of a target include."""
     entries = json.loads(Path(path).read_text())
-    return {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
+    given = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
+    together = {file for file in given if "Unity" in file.parts}
+    return given.union(*({Path(name).resolve() for _, _, name in includes(file.read_text())}
+                         for file in together))
 
 
 def included_ends(texts):

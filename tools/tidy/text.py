@@ -1,5 +1,5 @@
 """Checks plain form: line length, tabs, line ends, marks of unfinished work, length of a room's
-README."""
+README, names that a source or a test has for itself."""
 
 import re
 
@@ -9,6 +9,9 @@ LINE_LENGTH_MAX = 100
 README_LINES_MAX = 60
 UNFINISHED = re.compile(r"\b(FIX" r"ME|XX" r"X|TO" r"DO|HA" r"CK)\b")
 FOREIGN = {"LICENSE"}
+USING = re.compile(r"^\s*using (?:\w+::)+(\w+);", re.M)
+COMMENT = re.compile(r"//.*")
+GOOGLE_TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(", re.M)
 
 
 def check(path, text, report):
@@ -29,6 +32,15 @@ def check(path, text, report):
             report.fault(where, f"{UNFINISHED.search(line).group()}: finish it, or file an issue")
     if path.suffix == ".hpp" and "#pragma once" not in text:
         report.fault(path, "#pragma once is missing")
+    if path.suffix == ".cpp":
+        code = COMMENT.sub("", text)
+        for name in USING.findall(code):
+            if len(re.findall(rf"\b{name}\b", code)) == 1:
+                report.fault(path, f"the using-declaration of {name} is of no use")
+        if path.stem.endswith("_test") and GOOGLE_TEST.search(code) and not re.search(
+                rf"^namespace (?:\w+::)*{path.stem} {{$", code, re.M):
+            report.fault(path, f"its tests are not in a namespace named {path.stem}; others of the "
+                         "program are compiled with it")
     lines_in_all = text.count("\n")
     if path.name == "README.md" and path.parts[0] == "src" and lines_in_all > README_LINES_MAX:
         report.fault(path, f"{lines_in_all} lines; a room's README has at most {README_LINES_MAX}")

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace weather {
+namespace weather::wire_test {
 
 namespace {
 
@@ -111,4 +111,4 @@ TEST(Wire, DropsWhatDoesNotFitIntoTheQueueOfARate) {
 
 }  // namespace
 
-}  // namespace weather
+}  // namespace weather::wire_test

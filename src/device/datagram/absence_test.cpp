@@ -3,7 +3,7 @@
 #include "device/datagram/constants.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::absence_test {
 namespace {
 
 struct Absence : Carrying {
@@ -75,4 +75,4 @@ TEST_F(Absence, who_looks_seldom_acknowledges_with_the_next_look) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::absence_test

@@ -2,7 +2,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::bottleneck_test {
 namespace {
 
 struct Bottleneck : ::testing::Test, Scene {
@@ -109,4 +109,4 @@ TEST_F(Bottleneck, across_a_continent) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::bottleneck_test

@@ -2,7 +2,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::carrying_test {
 namespace {
 
 TEST_F(Carrying, an_answer_carries_the_acknowledgement) {
@@ -489,4 +489,4 @@ TEST_F(Carrying, a_port_that_takes_little) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::carrying_test

@@ -3,7 +3,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::datagram_device_test {
 namespace {
 
 struct Device : ::testing::Test, Scene {
@@ -59,4 +59,4 @@ TEST_F(Device, carries_through_loss) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::datagram_device_test

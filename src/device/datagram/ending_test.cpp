@@ -2,7 +2,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::ending_test {
 namespace {
 
 TEST_F(Carrying, silence_ends_a_path) {
@@ -276,4 +276,4 @@ TEST(Hostile, packets_at_random) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::ending_test

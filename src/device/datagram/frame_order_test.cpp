@@ -7,7 +7,7 @@
 
 #include "base/random.hpp"
 
-namespace via::device::datagram {
+namespace via::device::datagram::frame_order_test {
 namespace {
 
 using Place = FrameOrder::Place;
@@ -136,4 +136,4 @@ TEST(IdentifierTable, agrees_with_a_map) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::frame_order_test

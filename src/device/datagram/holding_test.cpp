@@ -2,7 +2,7 @@
 #include "device/datagram/constants.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::holding_test {
 namespace {
 
 struct Holding : Carrying {
@@ -106,4 +106,4 @@ TEST_F(Holding, nothing_waits_where_nobody_looks) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::holding_test

@@ -4,7 +4,7 @@
 
 #include "device/datagram/constants.hpp"
 
-namespace via::device::datagram {
+namespace via::device::datagram::length_search_test {
 namespace {
 
 /// Searches over a way that carries `carried`; returns how many probes it took.
@@ -65,4 +65,4 @@ TEST(LengthSearch, one_loss_says_little) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::length_search_test

@@ -1,7 +1,7 @@
 // Scenarios of the length of packets.
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::length_test {
 namespace {
 
 struct Lengths : ::testing::Test, Scene {
@@ -136,4 +136,4 @@ TEST_F(Lengths, a_hint_about_others_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::length_test

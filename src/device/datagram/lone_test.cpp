@@ -3,7 +3,7 @@
 #include "device/datagram/constants.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::lone_test {
 namespace {
 
 /// As a NIC takes a lone message: it reaps the next time.
@@ -152,4 +152,4 @@ TEST_F(Lone, a_path_that_ends_leaves_nothing_to_be_settled) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::lone_test

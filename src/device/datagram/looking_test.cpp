@@ -2,7 +2,7 @@
 #include "device/datagram/constants.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::looking_test {
 namespace {
 
 struct Looking : Carrying {
@@ -65,4 +65,4 @@ TEST_F(Looking, a_look_that_finds_something_is_followed_by_others) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::looking_test

@@ -3,7 +3,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::meeting_test {
 namespace {
 
 struct Meeting : ::testing::Test, Scene {};
@@ -383,4 +383,4 @@ TEST_F(Meeting, ourselves) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::meeting_test

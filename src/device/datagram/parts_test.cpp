@@ -4,7 +4,7 @@
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::parts_test {
 namespace {
 
 constexpr std::uint32_t long_payload = 8928;
@@ -234,4 +234,4 @@ TEST_F(Liar, a_frame_of_another_length_begins_anew) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::parts_test

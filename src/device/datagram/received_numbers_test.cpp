@@ -7,7 +7,7 @@
 
 #include "base/random.hpp"
 
-namespace via::device::datagram {
+namespace via::device::datagram::received_numbers_test {
 namespace {
 
 std::string named(const ReceivedNumbers& numbers) {
@@ -98,4 +98,4 @@ TEST(ReceivedNumbers, the_greatest_numbers) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::received_numbers_test

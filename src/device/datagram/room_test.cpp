@@ -1,7 +1,7 @@
 // The peer's receive room: what is under way never takes more of it.
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::room_test {
 namespace {
 
 struct Room : ::testing::Test, Scene {
@@ -56,4 +56,4 @@ TEST_F(Room, what_was_abandoned_takes_none) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::room_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::device::datagram {
+namespace via::device::datagram::round_trip_test {
 namespace {
 
 TEST(RoundTrip, rfc_6298) {
@@ -60,4 +60,4 @@ TEST(RoundTrip, a_guess_gives_way_to_the_first_sample) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::round_trip_test

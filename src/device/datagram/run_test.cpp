@@ -1,7 +1,7 @@
 // Runs: full packets of one message, made together.
 #include "device/datagram/device_pair_test.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::run_test {
 namespace {
 
 struct Run : Carrying {
@@ -382,4 +382,4 @@ TEST_F(Run, is_none_where_the_frame_shares_a_packet) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::run_test

@@ -4,7 +4,7 @@
 
 #include "device/datagram/frames_under_way.hpp"
 
-namespace via::device::datagram {
+namespace via::device::datagram::sent_packets_test {
 namespace {
 
 using Numbers = std::vector<std::uint64_t>;
@@ -134,4 +134,4 @@ TEST(FramesUnderWay, bound_and_wrap) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::sent_packets_test

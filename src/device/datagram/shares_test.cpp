@@ -4,7 +4,7 @@
 #include "device/datagram/device_pair_test.hpp"
 #include "wire/packet.hpp"
 
-namespace via::device::datagram::test {
+namespace via::device::datagram::test::shares_test {
 namespace {
 
 /// Host 3 sends to b, too, and its first frame never arrives, so that all others come early.
@@ -106,4 +106,4 @@ TEST(Shares, addresses_of_one_ipv6_network_are_one_peer) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram::test
+}  // namespace via::device::datagram::test::shares_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::device::datagram {
+namespace via::device::datagram::siphash_test {
 namespace {
 
 /// Of the paper's appendix A and of its authors' table: key 00 01 .. 0f, message 00 01 ...
@@ -18,4 +18,4 @@ TEST(Siphash, reference) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::siphash_test

@@ -5,7 +5,7 @@
 #include "device/datagram/constants.hpp"
 #include "device/datagram/pacer.hpp"
 
-namespace via::device::datagram {
+namespace via::device::datagram::window_test {
 namespace {
 
 constexpr std::uint32_t length = 1472;
@@ -192,4 +192,4 @@ TEST(Pacer, without_a_round_trip_nothing_waits) {
 }
 
 }  // namespace
-}  // namespace via::device::datagram
+}  // namespace via::device::datagram::window_test

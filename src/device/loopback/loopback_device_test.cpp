@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace via::device::loopback {
+namespace via::device::loopback::loopback_device_test {
 namespace {
 
 HostAddress host(std::uint8_t last) {
@@ -181,4 +181,4 @@ TEST(LoopbackDevice, condemned_path_goes_down_and_may_be_had_again) {
 }
 
 }  // namespace
-}  // namespace via::device::loopback
+}  // namespace via::device::loopback::loopback_device_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::device::shm {
+namespace via::device::shm::copy_choice_test {
 
 namespace {
 
@@ -179,4 +179,4 @@ TEST(CopyChoice, ThePolicyMayDecide) {
 
 }  // namespace
 
-}  // namespace via::device::shm
+}  // namespace via::device::shm::copy_choice_test

@@ -5,7 +5,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::fault_test {
 namespace {
 
 enum class Call {
@@ -514,4 +514,4 @@ TEST(ShmDescriptors, FourHundredPeersOfTenProcessesFitIntoTheUsualLimit) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::fault_test

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* host_link = "name";
 constexpr std::size_t host_name_max = 64;
-constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool fill_address(const std::string& path, sockaddr_un& address) {
     address = {};
@@ -31,7 +31,8 @@ Failure gone() { return {Status::not_reachable, {}}; }
 
 Outcome<Folder> Folder::open(System& system, std::string path) {
     Folder folder(system, std::move(path), -1);
-    folder.descriptor_ = Descriptor(system, system.openat(AT_FDCWD, folder.path_.c_str(), flags));
+    folder.descriptor_ =
+        Descriptor(system, system.openat(AT_FDCWD, folder.path_.c_str(), open_flags));
     if (!folder.descriptor_.valid()) {
         return failure("cannot open the directory " + folder.path_, errno);
     }
@@ -43,7 +44,7 @@ Outcome<Folder> Folder::beside(const HostAddress& address) const {
     const std::string name = folder_name(address);
     if (name.empty()) return std::unexpected(gone());
     Folder folder(*system_, path_.substr(0, path_.rfind('/') + 1) + name,
-                  system_->openat(descriptor(), ("../" + name).c_str(), flags));
+                  system_->openat(descriptor(), ("../" + name).c_str(), open_flags));
     if (!folder.descriptor_.valid()) {
         if (errno == ENOENT) return std::unexpected(gone());
         return failure("cannot open the directory " + folder.path_, errno);
@@ -105,7 +106,7 @@ Outcome<void> Folder::claim(const std::string& name) const {
 
 void Folder::list(const std::function<bool(std::string_view)>& take) const {
     // A descriptor of its own: reading moves its position.
-    Descriptor listing(*system_, system_->openat(descriptor(), ".", flags));
+    Descriptor listing(*system_, system_->openat(descriptor(), ".", open_flags));
     if (!listing.valid()) return;
     alignas(8) char buffer[4096];
     for (;;) {

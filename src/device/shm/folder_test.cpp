@@ -6,7 +6,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::folder_test {
 namespace {
 
 HostAddress address(std::uint8_t a, std::uint8_t d, unsigned port) {
@@ -181,4 +181,4 @@ TEST_F(ShmNeighbours, AreListedWhileTheyLive) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::folder_test

@@ -4,7 +4,7 @@
 #include "base/random.hpp"
 #include "device/shm/hello.hpp"
 
-namespace via::device::shm {
+namespace via::device::shm::hello_test {
 namespace {
 
 HostAddress address_of(std::uint8_t last) {
@@ -145,4 +145,4 @@ TEST(ShmHello, NamesAreParsedStrictly) {
 }
 
 }  // namespace
-}  // namespace via::device::shm
+}  // namespace via::device::shm::hello_test

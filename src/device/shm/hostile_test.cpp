@@ -6,7 +6,7 @@
 #include "device/shm/test_support.hpp"
 #include "device/shm/wake.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::hostile_test {
 namespace {
 
 /// The victim, and an honest pair of paths beside the liar's, which must not suffer.
@@ -655,4 +655,4 @@ TEST_F(ShmHostileListener, AFullQueueIsTriedAgainUntilTheDeadline) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::hostile_test

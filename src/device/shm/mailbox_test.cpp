@@ -7,7 +7,7 @@
 #include "device/shm/in_order.hpp"
 #include "device/shm/ring_writer.hpp"
 
-namespace via::device::shm {
+namespace via::device::shm::mailbox_test {
 namespace {
 
 constexpr std::uint32_t slots = 8;
@@ -259,4 +259,4 @@ TEST(ShmMailbox, WaitsNoLongerThanAnswersTake) {
 }
 
 }  // namespace
-}  // namespace via::device::shm
+}  // namespace via::device::shm::mailbox_test

@@ -7,7 +7,7 @@
 #include "device/shm/memory.hpp"
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::memory_test {
 namespace {
 
 const Layout layout{64, 1U << 16};
@@ -160,4 +160,4 @@ TEST(ShmMemory, AHeaderThatDiffersFromTheGreetingIsRefused) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::memory_test

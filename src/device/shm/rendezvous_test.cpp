@@ -5,7 +5,7 @@
 #include "device/shm/rendezvous.hpp"
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::rendezvous_test {
 namespace {
 
 std::unique_ptr<Rendezvous> open(const Directory& directory, std::uint64_t key) {
@@ -211,4 +211,4 @@ TEST(ShmRendezvous, TheSameKeyTwiceIsAnError) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::rendezvous_test

@@ -9,7 +9,7 @@
 #include "device/shm/ring_reader.hpp"
 #include "device/shm/ring_writer.hpp"
 
-namespace via::device::shm {
+namespace via::device::shm::ring_test {
 namespace {
 
 constexpr std::uint32_t arena_size = 1U << 15;
@@ -635,4 +635,4 @@ TEST(ShmRing, AClosedWriterHasNoRoom) {
 }
 
 }  // namespace
-}  // namespace via::device::shm
+}  // namespace via::device::shm::ring_test

@@ -6,7 +6,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::segment_test {
 namespace {
 
 constexpr std::uint64_t bytes = 10000;
@@ -241,4 +241,4 @@ TEST_F(ShmSegmentLies, AFloodOfOffersLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::segment_test

@@ -5,7 +5,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::shm_device_test {
 namespace {
 
 TEST(ShmDevice, TwoInOneProcessExchangeFramesOfAllSizes) {
@@ -495,4 +495,4 @@ TEST(ShmDevice, AnArenaInUseIsNotGivenBackAndAskedForEverMoreSeldom) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::shm_device_test

@@ -4,7 +4,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::shm_process_test {
 namespace {
 
 /// For a forked child, whose node would get the key of a node of ours.
@@ -268,4 +268,4 @@ TEST(ShmProcesses, HundredsOfKilledPeersLeakNothing) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::shm_process_test

@@ -6,7 +6,7 @@
 
 #include "device/shm/test_support.hpp"
 
-namespace via::device::shm::test {
+namespace via::device::shm::test::shm_wake_test {
 namespace {
 
 TEST(ShmDevice, NobodyIsWokenWhoIsAwake) {
@@ -166,4 +166,4 @@ TEST(ShmDevice, AnIdleDeviceHasNoDeadlineAndNothingReadable) {
 }
 
 }  // namespace
-}  // namespace via::device::shm::test
+}  // namespace via::device::shm::test::shm_wake_test

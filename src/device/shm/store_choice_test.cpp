@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::device::shm {
+namespace via::device::shm::store_choice_test {
 
 namespace {
 
@@ -92,4 +92,4 @@ TEST(StoreChoice, AsksTheClockOnceInALap) {
 
 }  // namespace
 
-}  // namespace via::device::shm
+}  // namespace via::device::shm::store_choice_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace via::device::sim {
+namespace via::device::sim::sim_device_test {
 namespace {
 
 HostAddress host(std::uint8_t last) {
@@ -261,4 +261,4 @@ TEST(FairWeather, long_parcels_hold_the_wire) {
 }
 
 }  // namespace
-}  // namespace via::device::sim
+}  // namespace via::device::sim::sim_device_test

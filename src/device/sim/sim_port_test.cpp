@@ -10,7 +10,7 @@
 
 #include "device/sim/stormy_weather.hpp"
 
-namespace via::device::sim {
+namespace via::device::sim::sim_port_test {
 namespace {
 
 using datagram::Incoming;
@@ -405,4 +405,4 @@ TEST(SimPort, who_watches_knows_who_heard_whom_when) {
 }
 
 }  // namespace
-}  // namespace via::device::sim
+}  // namespace via::device::sim::sim_port_test

@@ -10,11 +10,6 @@ bool happens(Random& random, std::uint32_t parts_of_a_million) {
     return random.below(1'000'000) < parts_of_a_million;
 }
 
-Duration draw(Random& random, Duration low, Duration high) {
-    return {static_cast<std::int64_t>(
-        random.between(static_cast<std::uint64_t>(low.ns), static_cast<std::uint64_t>(high.ns)))};
-}
-
 }  // namespace
 
 StormyWeather::Link& StormyWeather::link_of(NodeId from, NodeId to) {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace via::device::sim {
+namespace via::device::sim::stormy_weather_test {
 namespace {
 
 constexpr std::uint32_t percent = 10'000;  // parts of a million
@@ -212,4 +212,4 @@ TEST(StormyWeather, links_differ_if_they_shall) {
 }
 
 }  // namespace
-}  // namespace via::device::sim
+}  // namespace via::device::sim::stormy_weather_test

@@ -34,6 +34,9 @@ struct Fate {
     bool slandered = false;    ///< the sender is told that nobody takes datagrams there
 };
 
+/// Uniform in [low, high], neither of them negative.
+Duration draw(Random& random, Duration low, Duration high);
+
 class Weather {
 public:
     virtual ~Weather() = default;

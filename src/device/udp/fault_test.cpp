@@ -6,7 +6,7 @@
 
 #include "device/udp/test_support.hpp"
 
-namespace via::device::udp::test {
+namespace via::device::udp::test::fault_test {
 namespace {
 
 std::vector<int> errors_of(const std::string& call) {
@@ -263,4 +263,4 @@ TEST(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
 }
 
 }  // namespace
-}  // namespace via::device::udp::test
+}  // namespace via::device::udp::test::fault_test

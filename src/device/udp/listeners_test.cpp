@@ -9,7 +9,7 @@
 
 #include "device/udp/test_support.hpp"
 
-namespace via::device::udp::test {
+namespace via::device::udp::test::listeners_test {
 namespace {
 
 /// A process with a port that listens to "child", until it is killed.
@@ -272,4 +272,4 @@ TEST(UdpInterfaces, WhatIsWrongIsNamed) {
 }
 
 }  // namespace
-}  // namespace via::device::udp::test
+}  // namespace via::device::udp::test::listeners_test

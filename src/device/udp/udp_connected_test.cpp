@@ -3,7 +3,7 @@
 
 #include "device/udp/test_support.hpp"
 
-namespace via::device::udp::test {
+namespace via::device::udp::test::udp_connected_test {
 namespace {
 
 constexpr std::uint32_t enough = 8;
@@ -477,4 +477,4 @@ TEST(UdpConnectedIpv6, GoesAndComesAndGoes) {
 }
 
 }  // namespace
-}  // namespace via::device::udp::test
+}  // namespace via::device::udp::test::udp_connected_test

@@ -6,7 +6,7 @@
 
 #include "device/udp/test_support.hpp"
 
-namespace via::device::udp::test {
+namespace via::device::udp::test::udp_port_test {
 namespace {
 
 /// Counts calls; refuses to cut messages, or has no room, when told to.
@@ -457,4 +457,4 @@ TEST(UdpPort, AForkedChildHoldsNothing) {
 }
 
 }  // namespace
-}  // namespace via::device::udp::test
+}  // namespace via::device::udp::test::udp_port_test

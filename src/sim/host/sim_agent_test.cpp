@@ -14,7 +14,7 @@
 
 #include "queue/descriptor.hpp"
 
-namespace via::sim {
+namespace via::sim::sim_agent_test {
 namespace {
 
 using engine::Reliability;
@@ -453,4 +453,4 @@ TEST(SimAgentDeathTest, threads_that_wait_for_ever_for_each_other_are_named) {
 }
 
 }  // namespace
-}  // namespace via::sim
+}  // namespace via::sim::sim_agent_test

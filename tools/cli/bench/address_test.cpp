@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::bench {
+namespace via::bench::address_test {
 namespace {
 
 TEST(Address, HostAndPort) {
@@ -36,4 +36,4 @@ TEST(Address, MachinesAreToldApartWithoutTheirPorts) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::address_test

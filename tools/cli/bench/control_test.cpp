@@ -8,7 +8,7 @@
 
 #include "bench/bytes.hpp"
 
-namespace via::bench {
+namespace via::bench::control_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -204,4 +204,4 @@ TEST(Control, AnOrderKeepsToWhatWasOpened) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::control_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::cli {
+namespace via::cli::json_test {
 namespace {
 
 std::string line_with(std::string_view text) { return JsonLine("s").text("t", text).line(); }
@@ -24,4 +24,4 @@ TEST(Json, CharactersStayAndBytesThatAreNoneBecomeTheReplacementCharacter) {
 }
 
 }  // namespace
-}  // namespace via::cli
+}  // namespace via::cli::json_test

@@ -9,7 +9,7 @@
 #include "bench/file_handle.hpp"
 #include "bench/link.hpp"
 
-namespace via::bench {
+namespace via::bench::link_remote_test {
 namespace {
 
 // Two sides that share nothing but a stream.
@@ -96,4 +96,4 @@ TEST_F(RemoteLink, NonsenseIsNoMeeting) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::link_remote_test

@@ -6,7 +6,7 @@
 
 #include "bench/stopwatch.hpp"
 
-namespace via::bench {
+namespace via::bench::operations_test {
 namespace {
 
 CallTimes times_of(std::initializer_list<float> ns) {
@@ -99,4 +99,4 @@ TEST(Stopwatch, TimesEachCallInNanosecondsAndForgetsWhatWasTakenBack) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::operations_test

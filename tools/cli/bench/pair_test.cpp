@@ -13,7 +13,7 @@
 #include "bench/loops.hpp"
 #include "bench/session.hpp"
 
-namespace via::bench {
+namespace via::bench::pair_test {
 namespace {
 
 Question latency_of(std::uint64_t size) {
@@ -173,4 +173,4 @@ TEST_F(PairTest, AFailureInAChildIsTold) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::pair_test

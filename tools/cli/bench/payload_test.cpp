@@ -7,7 +7,7 @@
 #include "bench/stream_copy.hpp"
 #include "bench/types.hpp"
 
-namespace via::bench {
+namespace via::bench::payload_test {
 namespace {
 
 constexpr std::uint32_t count = 2;
@@ -120,4 +120,4 @@ TEST(Sizes, StreamsRotateOverSixteenMegabytesAndAtLeastTheDepth) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::payload_test

@@ -7,7 +7,7 @@
 #include "bench/link.hpp"
 #include "bench/sweep.hpp"
 
-namespace via::bench {
+namespace via::bench::questions_test {
 namespace {
 
 cli::BenchOptions options_of(const std::string& bench) {
@@ -134,4 +134,4 @@ TEST(Reuse, DescriptorsHaveRoomForTheirSegments) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::questions_test

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace via::bench {
+namespace via::bench::report_test {
 namespace {
 
 Sample kept(double value, Mode mode) {
@@ -249,4 +249,4 @@ TEST(Table, OneHeadingAndALineEach) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::report_test

@@ -5,7 +5,7 @@
 #include "bench/cpus.hpp"
 #include "bench/faulty_channel.hpp"
 
-namespace via::bench {
+namespace via::bench::session_test {
 namespace {
 
 RawSample raw(std::uint64_t messages, std::int64_t took_ns, std::uint32_t legs) {
@@ -191,4 +191,4 @@ TEST_F(SessionRun, FailsWhenOursCannotAnswer) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::session_test

@@ -5,7 +5,7 @@
 #include "bench/cpus.hpp"
 #include "bench/noise.hpp"
 
-namespace via::bench {
+namespace via::bench::stats_test {
 namespace {
 
 std::array<Disturbance, 2> quiet() {
@@ -220,4 +220,4 @@ TEST(Jain, OneIsFairAndAnNthIsNot) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::stats_test

@@ -7,7 +7,7 @@
 
 #include "bench/machine.hpp"
 
-namespace via::bench {
+namespace via::bench::suite_test {
 namespace {
 
 TEST(Suite, EveryQuestionHasAFileAndNoCommandComesTwice) {
@@ -60,4 +60,4 @@ TEST(Machine, OneObjectWithWhatWasAsked) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::suite_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace via::bench {
+namespace via::bench::sweep_test {
 namespace {
 
 using Sizes = std::vector<std::uint64_t>;
@@ -81,4 +81,4 @@ TEST(Half, NeedsASweepOfOneModeThatReachesIt) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::sweep_test

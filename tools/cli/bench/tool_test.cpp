@@ -5,7 +5,7 @@
 
 #include "bench/clock.hpp"
 
-namespace via::bench {
+namespace via::bench::tool_test {
 namespace {
 
 constexpr std::int64_t patience_ns = 20'000'000'000;
@@ -68,4 +68,4 @@ TEST(Tool, AProgramThatIsNotThereIsNamedWithItsPackage) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::tool_test

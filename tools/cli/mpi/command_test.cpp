@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+namespace command_test {
 namespace {
 
 using namespace via::cli::mpi;
@@ -126,3 +127,4 @@ TEST(MpirunCommand, KnowsTheVariablesToPass) {
 }
 
 }  // namespace
+}  // namespace command_test

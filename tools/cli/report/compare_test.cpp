@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::report {
+namespace via::report::compare_test {
 namespace {
 
 Figure latency(std::vector<double> values, bool ours = true) {
@@ -98,4 +98,4 @@ TEST(Compare, ManyRunsMeetByName) {
 }
 
 }  // namespace
-}  // namespace via::report
+}  // namespace via::report::compare_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace via::report {
+namespace via::report::goals_test {
 namespace {
 
 Figure figure(std::string device, double median, bool ours, std::string mode = "near",
@@ -111,4 +111,4 @@ TEST(Goals, BetweenIsShownWhereThereIsNothingElse) {
 }
 
 }  // namespace
-}  // namespace via::report
+}  // namespace via::report::goals_test

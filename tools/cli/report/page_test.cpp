@@ -4,7 +4,7 @@
 
 #include "report/gnuplot.hpp"
 
-namespace via::report {
+namespace via::report::page_test {
 namespace {
 
 Figure figure(std::string device, std::uint64_t size, double median, std::string mode = "near") {
@@ -150,4 +150,4 @@ TEST(Page, FailsAsItsPicturesDo) {
 }
 
 }  // namespace
-}  // namespace via::report
+}  // namespace via::report::page_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace via::report {
+namespace via::report::results_test {
 namespace {
 
 constexpr std::string_view good =
@@ -123,4 +123,4 @@ TEST(Results, WhereThereIsNothingToReadIsSaid) {
 }
 
 }  // namespace
-}  // namespace via::report
+}  // namespace via::report::results_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace via::bench {
+namespace via::bench::tool_peer_test {
 namespace {
 
 ToolOrder order_of(std::uint64_t bytes, std::uint64_t messages, Bench bench = Bench::latency) {
@@ -155,4 +155,4 @@ TEST(OwnClient, BlocksWhereItsLibraryDoes) {
 }
 
 }  // namespace
-}  // namespace via::bench
+}  // namespace via::bench::tool_peer_test
