@@ -6,10 +6,12 @@
 namespace via::nic {
 
 Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                    Time deadline, std::span<const std::byte> data, bool insists) {
+                    Time deadline, std::span<const std::byte> data, bool insists,
+                    std::uint32_t* number) {
     return with_turn([&] {
         const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
+        if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
         if (insists) engine_.insist(vi);
         if (devices_.empty())
             engine_.connect_failed(vi, Status::not_reachable);
