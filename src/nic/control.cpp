@@ -158,6 +158,9 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
                           const memory::MemoryAttributes& attributes) {
     return with_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        // Before anything is taken from peers: a call that fails changes nothing.
+        if (attributes.tag != memory::no_tag && !memory_.is_tag(attributes.tag))
+            return Status::invalid_ptag;
         // Posted work was checked against the old attributes. The first look disturbs no post.
         if (engine_.uses_region(handle)) return Status::error_resource;
         memory_.suspend(handle);
