@@ -14,6 +14,7 @@
  *    changes nothing (VIPL 1.11, 2). Out-parameters are written on VIP_SUCCESS only, unless said
  *    otherwise.
  *  - In a child made by fork() every call returns VIP_INVALID_STATE and disturbs nobody.
+ *  - A call that sleeps while its VI, completion queue or NIC goes returns VIP_INVALID_STATE.
  *  - Timeouts are milliseconds; 0xFFFFFFFF and ~0UL both mean for ever (VIPL 1.5).
  *  - Structures and addresses passed in stay the program's and are read before the call returns.
  *    Only registered memory and posted descriptors are used later.
@@ -558,7 +559,7 @@ VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR* DescriptorP
 /**
  * Takes the oldest send off the queue if it is done; never blocks. Allowed also on a queue bound to
  * a completion queue (VIPL 4.13, 4.14).
- * @param DescriptorPtr  out: the descriptor, again the program's; NULL when the queue is empty
+ * @param DescriptorPtr  out: the descriptor, again the program's; NULL when none was taken off
  * @return VIP_SUCCESS; VIP_NOT_DONE; VIP_DESCRIPTOR_ERROR: done with an error in Status, and taken
  *         off, or the queue is empty; VIP_INVALID_PARAMETER
  */
@@ -597,7 +598,7 @@ VIP_RETURN VipPostRecv(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR* DescriptorP
 /**
  * Takes the oldest receive off the queue if it is done; never blocks. Allowed also on a queue bound
  * to a completion queue (VIPL 4.11, 4.13, 4.14).
- * @param DescriptorPtr  out: the descriptor, again the program's; NULL when the queue is empty
+ * @param DescriptorPtr  out: the descriptor, again the program's; NULL when none was taken off
  * @return as VipSendDone
  */
 VIP_RETURN VipRecvDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR** DescriptorPtr);

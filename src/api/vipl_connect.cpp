@@ -29,9 +29,16 @@ bool is_given(const void* subject) {
     return static_cast<const engine::Listener*>(subject)->given.load();
 }
 
+struct Request {
+    const engine::Vi* vi;
+    std::uint32_t number;
+};
+
+/// Another request of the VI may have begun since: then this one is over, too.
 bool is_decided(const void* subject) {
-    return static_cast<const engine::Vi*>(subject)->state.load() !=
-           engine::ViState::connect_pending;
+    const auto& request = *static_cast<const Request*>(subject);
+    return request.vi->state.load() != engine::ViState::connect_pending ||
+           request.vi->requests.load() != request.number;
 }
 
 /// The program's private data; false: there cannot be so much.
@@ -101,15 +108,18 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
         return VIP_INVALID_PARAMETER;
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
-    const Status status = found.open->nic->connect(*found.vi, from, to, deadline, data, insists);
+    Request request{found.vi, 0};
+    const Status status =
+        found.open->nic->connect(*found.vi, from, to, deadline, data, insists, &request.number);
     if (status != Status::success) return answer(status);
     // The engine itself ends the attempt at the deadline; then the condition holds.
-    while (!agent.wait({is_decided, found.vi, false}, deadline)) {
+    while (!agent.wait({is_decided, &request, false}, deadline)) {
         if (find_nic_of(handle, Kind::vi) == nullptr) return VIP_INVALID_STATE;
         found.open->nic->poll_surely();
     }
     return answer(found.open->nic->with_turn([&] {
-        if (!find_vi(handle)) return Status::invalid_state;
+        if (!find_vi(handle) || found.vi->requests.load() != request.number)
+            return Status::invalid_state;
         const Status outcome = found.vi->connect_status;
         if (outcome == Status::success)
             write_attributes(*found.open, found.vi->remote, *remote_attributes);
@@ -211,10 +221,12 @@ VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
 
 namespace {
 
-/// What a peer request has come to; not_done: nothing yet.
-VIP_RETURN peer_outcome(const FoundVi& found, VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
+/// What the last request, of a peer, has come to; not_done: nothing yet. `number` becomes its own.
+VIP_RETURN peer_outcome(const FoundVi& found, VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
+                        std::uint32_t& number) {
     return answer(found.open->nic->with_turn([&] {
         if (!find_vi(handle) || !found.vi->peer) return Status::invalid_state;
+        number = found.vi->requests.load();
         const Status outcome = found.vi->connect_status;
         if (outcome == Status::success)
             write_attributes(*found.open, found.vi->remote, *attributes);
@@ -257,19 +269,26 @@ VIA_VIPL via_VipConnectPeerDone(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     found.open->nic->poll();
-    return peer_outcome(found, handle, attributes);
+    std::uint32_t number = 0;
+    return peer_outcome(found, handle, attributes, number);
 }
 
 VIA_VIPL via_VipConnectPeerWait(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD();
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
-    for (;;) {
-        const VIP_RETURN result = peer_outcome(found, handle, attributes);
-        if (result != VIP_NOT_DONE) return result;
+    Request request{found.vi, 0};
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_RETURN result = peer_outcome(found, handle, &theirs, request.number);
+    while (result == VIP_NOT_DONE) {
         // The engine ends the attempt at its deadline; then the condition holds.
-        if (!found.open->agent->wait({is_decided, found.vi, false}, Time::never()) &&
+        if (!found.open->agent->wait({is_decided, &request, false}, Time::never()) &&
             find_nic_of(handle, Kind::vi) == nullptr)
             return VIP_INVALID_STATE;
+        const std::uint32_t number = request.number;
+        result = peer_outcome(found, handle, &theirs, request.number);
+        if (request.number != number) return VIP_INVALID_STATE;
     }
+    if (result == VIP_SUCCESS) *attributes = theirs;
+    return result;
 }

@@ -252,6 +252,8 @@ void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& re
     vi.search_pause = {};
     ++pending_;
     next_deadline_ = earlier(next_deadline_, deadline);
+    // First: who waits for the outcome of a former request must not take this one for it.
+    vi.requests.store(vi.requests.load(std::memory_order_relaxed) + 1);
     vi.state.store(ViState::connect_pending);
 }
 

@@ -76,6 +76,10 @@ Status Engine::destroy_vi(Vi& vi) {
     List<Vi, EventLink>::remove_if_linked(vi);
     vi.events = 0;
     vi.attach.reset();
+    // What it asked for and was told is not the next one's in its place.
+    vi.peer = vi.wants_credits = false;
+    vi.own_data.reset();
+    vi.remote_data.reset();
     vi.send.work.reset();
     vi.receive.work.reset();
     free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest

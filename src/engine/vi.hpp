@@ -173,6 +173,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
 
     // What few messages need
     RemoteAttributes remote;
+    Atomic<std::uint32_t> requests{0};        ///< begun so far, a former VI's too; any thread
     Status connect_status = Status::success;  ///< outcome of the last request
     Time connect_deadline = Time::never();
     NetAddress local_address;

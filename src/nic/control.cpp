@@ -6,10 +6,12 @@
 namespace via::nic {
 
 Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                    Time deadline, std::span<const std::byte> data, bool insists) {
+                    Time deadline, std::span<const std::byte> data, bool insists,
+                    std::uint32_t* number) {
     return with_turn([&] {
         const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
+        if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
         if (insists) engine_.insist(vi);
         if (devices_.empty())
             engine_.connect_failed(vi, Status::not_reachable);
@@ -156,6 +158,9 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
                           const memory::MemoryAttributes& attributes) {
     return with_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        // Before anything is taken from peers: a call that fails changes nothing.
+        if (attributes.tag != memory::no_tag && !memory_.is_tag(attributes.tag))
+            return Status::invalid_ptag;
         // Posted work was checked against the old attributes. The first look disturbs no post.
         if (engine_.uses_region(handle)) return Status::error_resource;
         memory_.suspend(handle);

@@ -203,6 +203,54 @@ VIPL_TEST(Vipl_5_credits_need_both_sides_and_a_reliable_vi, nothing) {
     });
 }
 
+VIPL_TEST(Vipl_5_a_new_vi_has_no_credits_and_no_data_of_one_that_was_destroyed, nothing) {
+    static constexpr int vis = 100;
+    test.role("server", [](Role& me) {
+        {
+            End end(me);
+            OK(ViaSetCredits(end.vi(), VIP_TRUE));
+            Address local = me.nic().address(me.discriminator("data"));
+            me.tell("client", local);
+            Address remote;
+            VIP_VI_ATTRIBUTES attributes;
+            VIP_CONN_HANDLE connection;
+            VIP_UINT32 none = 0;
+            OK(ViaConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(),
+                              &attributes, &connection, nullptr, &none));
+            OK(ViaConnectAccept(connection, end.vi(), "secret", 6));
+            me.meet();
+        }
+        me.meet();
+        for (int n = 0; n < vis; ++n) {
+            End end(me);
+            end.accept("client");
+            me.meet();
+        }
+    });
+    test.role("client", [](Role& me) {
+        {
+            End end(me);
+            OK(ViaSetCredits(end.vi(), VIP_TRUE));
+            auto server = me.hear<Address>("server");
+            VIP_VI_ATTRIBUTES attributes;
+            OK(request(me, end.vi(), me.nic().address("from"), server, &attributes));
+            EXPECT_EQ("secret", data_of(end.vi()));
+            me.meet();
+        }
+        me.meet();
+        for (int n = 0; n < vis; ++n) {  // one of them takes its place
+            End end(me);
+            EXPECT_EQ("", data_of(end.vi())) << n;
+            end.connect("server");
+            VIP_BOOLEAN agreed = VIP_TRUE;
+            VIP_UINT32 left = 7;
+            OK(ViaQueryCredits(end.vi(), &agreed, &left));
+            EXPECT_EQ(VIP_FALSE, agreed) << n;
+            me.meet();
+        }
+    });
+}
+
 // Several at once ---------------------------------------------------------------------------------
 
 VIPL_TEST(Vipl_5_several_posted_and_taken_at_once, nothing) {

@@ -106,6 +106,26 @@ VIPL_TEST(Vipl_4_22_done_polls, nothing) {
     test.role("right", [act](Role& me) { act(me, "left", "r", true); });
 }
 
+VIPL_TEST(Vipl_4_22_a_new_vi_has_no_attempt_of_one_that_was_destroyed, nothing) {
+    test.role("only", [](Role& me) {
+        Address local = me.nic().address(me.discriminator("alone"));
+        Address nobody = me.nic().address(me.discriminator("nobody"));
+        VIP_VI_ATTRIBUTES attributes = vi_attributes();
+        VIP_VI_ATTRIBUTES theirs;
+        VIP_VI_HANDLE vi = nullptr;
+        OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &vi));
+        OK(VipConnectPeerRequest(vi, local.net(), nobody.net(), 1));
+        EXPECT_EQ(VIP_TIMEOUT, VipConnectPeerWait(vi, &theirs));
+        OK(VipDestroyVi(vi));
+        for (int n = 0; n < 100; ++n) {  // one of them takes its place
+            OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &vi));
+            EXPECT_EQ(VIP_INVALID_STATE, VipConnectPeerDone(vi, &theirs)) << n;
+            EXPECT_EQ(VIP_INVALID_STATE, VipConnectPeerWait(vi, &theirs)) << n;
+            OK(VipDestroyVi(vi));
+        }
+    });
+}
+
 VIPL_TEST(Vipl_4_22_nobody_asks_for_us, nothing) {
     test.role("only", [](Role& me) {
         // Whichever of the two would be the one that looks for the other.

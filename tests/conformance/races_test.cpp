@@ -48,6 +48,41 @@ VIPL_TEST(Vipl_4_26_post_against_disconnect, nothing) {
     });
 }
 
+VIPL_TEST(Vipl_3_pending_a_request_that_was_withdrawn_does_not_end_as_the_next_one, nothing) {
+    test.role("server", [](Role& me) {
+        Address local = me.nic().address(me.discriminator("held"));
+        me.tell("client", local);
+        for (int round = 0; round < rounds; ++round) {
+            VIP_CONN_HANDLE held[2];
+            for (VIP_CONN_HANDLE& connection : held) {
+                Address remote;
+                VIP_VI_ATTRIBUTES attributes;
+                OK(VipConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(),
+                                  &attributes, &connection));
+                me.tell("client", 'h');
+            }
+            for (const VIP_CONN_HANDLE connection : held) OK(VipConnectReject(connection));
+        }
+    });
+    test.role("client", [](Role& me) {
+        const Address server = me.hear<Address>("server");
+        const Address local = me.nic().address("from");
+        for (int round = 0; round < rounds; ++round) {
+            End end(me);
+            VIP_VI_ATTRIBUTES attributes;
+            VIP_VI_ATTRIBUTES others;
+            VIP_RETURN former = VIP_SUCCESS;
+            Thread asker(me, [&] { former = request(me, end.vi(), local, server, &others); });
+            me.hear<char>("server");
+            OK(VipDisconnect(end.vi()));
+            EXPECT_EQ(VIP_REJECT, request(me, end.vi(), local, server, &attributes));
+            asker.join();
+            EXPECT_EQ(VIP_INVALID_STATE, former);
+            me.hear<char>("server");
+        }
+    });
+}
+
 VIPL_TEST(Vipl_4_26_wait_against_disconnect_and_destroy, nothing) {
     test.role("only", [](Role& me) {
         for (int round = 0; round < rounds; ++round) {

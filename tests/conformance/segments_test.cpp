@@ -290,6 +290,43 @@ VIPL_TEST(Vipl_5_destroying_a_segment_revokes_it, shares | own_nics) {
     lose_right(test, End_of_right::destroy);
 }
 
+VIPL_TEST(Vipl_5_attributes_that_are_refused_revoke_nothing, shares | own_nics) {
+    test.role("owner", [](Role& me) {
+        End end(me);
+        const Segment segment(me.nic(), rights(true, true));
+        VIP_PROTECTION_HANDLE gone = nullptr;
+        OK(VipCreatePtag(me.nic().handle(), &gone));
+        OK(VipDestroyPtag(me.nic().handle(), gone));
+        end.accept("guest");
+        me.tell("guest", Target(segment.piece));
+        end.expect("guest", 5);
+        VIP_MEM_ATTRIBUTES refused = rights(false, false, gone);
+        EXPECT_EQ(VIP_INVALID_PTAG, VipSetMemAttributes(me.nic().handle(), segment.piece.data,
+                                                        segment.piece.handle, &refused));
+        me.tell("guest", 1);
+        end.expect("guest", 6);
+        EXPECT_TRUE(holds(segment.piece, 9));
+    });
+    test.role("guest", [](Role& me) {
+        End end(me);
+        end.connect("owner");
+        const auto target = me.hear<Target>("owner");
+        std::byte* at = nullptr;
+        OK(import(end, target, true, &at));
+        end.write(target, end.filled(size, 8));
+        end.sent();
+        EXPECT_EQ(1U, counted(end, "direct_transfers"));
+        end.say("owner", 5);
+        me.hear<int>("owner");
+        end.write(target, end.filled(size, 9));
+        end.sent();
+        EXPECT_EQ(2U, counted(end, "direct_transfers"));
+        end.say("owner", 6);
+        me.wait_for_end_of("owner");
+        OK(ViaReleaseSegment(me.nic().handle(), at));
+    });
+}
+
 VIPL_TEST(Vipl_5_rdma_beyond_a_segment_is_refused_exactly, shares) {
     test.role("owner", [](Role& me) {
         const Segment segment(me.nic(), rights(true, true));
