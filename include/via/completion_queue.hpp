@@ -55,16 +55,21 @@ public:
 
     /**
      * Takes the next completion: entry and descriptor in one. Never blocks; a poll that finds
-     * nothing lets the NIC work (VIPL 4.13, 4.15).
+     * nothing lets the NIC work (VIPL 4.13, 4.15). Entries whose descriptors were taken off
+     * otherwise, by Vi::drain() for instance, are passed over.
      * @return the completion, an empty one when there is none, or the error of a descriptor
      */
     Expected<Completion> done() noexcept {
-        VIP_VI_HANDLE vi = nullptr;
-        VIP_BOOLEAN receive = VIP_FALSE;
-        const VIP_RETURN code = VipCQDone(handle_, &vi, &receive);
-        if (code == VIP_SUCCESS) return take(vi, receive);
-        if (code == VIP_NOT_DONE) return Completion();
-        return detail::failure(code, "VipCQDone");
+        for (;;) {
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN receive = VIP_FALSE;
+            const VIP_RETURN code = VipCQDone(handle_, &vi, &receive);
+            if (code == VIP_NOT_DONE) return Completion();
+            if (code != VIP_SUCCESS) return detail::failure(code, "VipCQDone");
+            auto taken = take(vi, receive);
+            if (taken) [[likely]]
+                return *std::move(taken);
+        }
     }
 
     /**
@@ -72,16 +77,24 @@ public:
      * @param timeout  or via::forever; VIP_TIMEOUT when it is over
      */
     Expected<Completion> wait(std::chrono::milliseconds timeout = forever) noexcept {
-        VIP_VI_HANDLE vi = nullptr;
-        VIP_BOOLEAN receive = VIP_FALSE;
-        const VIP_RETURN code = VipCQWait(handle_, detail::timeout_ms(timeout), &vi, &receive);
-        if (code == VIP_SUCCESS) return take(vi, receive);
-        return detail::failure(code, "VipCQWait");
+        const detail::Deadline deadline(timeout);
+        for (;;) {
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN receive = VIP_FALSE;
+            const VIP_RETURN code =
+                VipCQWait(handle_, detail::timeout_ms(deadline.left()), &vi, &receive);
+            if (code != VIP_SUCCESS) return detail::failure(code, "VipCQWait");
+            auto taken = take(vi, receive);
+            if (taken) [[likely]]
+                return *std::move(taken);
+        }
     }
 
     /**
      * Takes entries alone, several at once; for each of them take one descriptor off the queue it
-     * names, with VipSendDone or VipRecvDone. Never blocks.
+     * names, with VipSendDone or VipRecvDone: unless drain() took them off, there is one. Never
+     * blocks.
+     * @param room  for 1 or more; VIP_INVALID_PARAMETER for none
      * @return the entries taken, the first of `room`; none when there is none
      */
     Expected<std::span<VIA_COMPLETION>> entries(std::span<VIA_COMPLETION> room) noexcept {
@@ -109,15 +122,17 @@ public:
 private:
     explicit CompletionQueue(VIP_CQ_HANDLE handle) noexcept : handle_(handle) {}
 
-    /// The descriptor is done: an entry is never visible before (VIPL 4.15).
-    static Expected<Completion> take(VIP_VI_HANDLE vi, VIP_BOOLEAN receive) noexcept {
+    /// The descriptor that an entry tells of: done, for an entry is never visible before (VIPL
+    /// 4.15). Nothing where the program took it off the queue itself, or its VI has just gone.
+    static std::optional<Expected<Completion>> take(VIP_VI_HANDLE vi,
+                                                    VIP_BOOLEAN receive) noexcept {
         VIP_DESCRIPTOR* descriptor = nullptr;
-        if (receive == VIP_TRUE) {
-            const VIP_RETURN code = VipRecvDone(vi, &descriptor);
-            return detail::taken(code, "VipRecvDone", descriptor, vi);
-        }
-        const VIP_RETURN code = VipSendDone(vi, &descriptor);
-        return detail::taken(code, "VipSendDone", descriptor, vi);
+        const bool from_receives = receive == VIP_TRUE;
+        const VIP_RETURN code =
+            from_receives ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
+        if (descriptor == nullptr) [[unlikely]]
+            return std::nullopt;
+        return detail::taken(code, from_receives ? "VipRecvDone" : "VipSendDone", descriptor, vi);
     }
 
     VIP_CQ_HANDLE handle_;

@@ -26,8 +26,9 @@ struct ViOptions {
 
 /** How to ask for a connection. */
 struct ConnectOptions {
-    std::chrono::milliseconds timeout{10'000}; /**< of the answer, and of waiting for a listener */
-    bool wait_for_listener = false;            /**< ask again until somebody listens */
+    /** Of the answer, and of waiting for a listener; 0 or less: VIP_INVALID_PARAMETER. */
+    std::chrono::milliseconds timeout{10'000};
+    bool wait_for_listener = false;    /**< ask again until somebody listens */
     std::span<const std::byte> data{}; /**< private data, up to VIA_PRIVATE_DATA_MAX bytes */
 };
 
@@ -126,17 +127,14 @@ public:
      */
     Expected<void> connect(const Address& remote, const ConnectOptions& options = {},
                            const Address& local = {}) {
-        const auto end = options.timeout == forever
-                             ? std::chrono::steady_clock::time_point::max()
-                             : std::chrono::steady_clock::now() + options.timeout;
+        const detail::Deadline deadline(options.timeout);
         VIP_VI_ATTRIBUTES theirs{};
         for (;;) {
             const VIP_RETURN code = ViaConnectRequest(
                 handle_, local.raw(), remote.raw(), detail::timeout_ms(options.timeout), &theirs,
                 options.data.data(), static_cast<VIP_UINT32>(options.data.size()));
             if (code == VIP_SUCCESS) return {};
-            if (code != VIP_NO_MATCH || !options.wait_for_listener ||
-                std::chrono::steady_clock::now() >= end)
+            if (code != VIP_NO_MATCH || !options.wait_for_listener || deadline.over())
                 return std::unexpected(Error(code, "VipConnectRequest"));
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -185,7 +183,8 @@ public:
         return detail::outcome(VipDisconnect(handle_), "VipDisconnect");
     }
     /** Disconnects and hands every descriptor that was still posted or not yet taken to `each`, as
-     *  VIP_DESCRIPTOR*; afterwards both queues are empty. */
+     *  VIP_DESCRIPTOR*; afterwards both queues are empty. A completion queue's entries of them stay
+     *  there: CompletionQueue passes them over. */
     template <class Each>
     void drain(Each&& each) {
         if (VipDisconnect(handle_) != VIP_SUCCESS) return;
