@@ -214,14 +214,22 @@ public:
                                "VipPostRecv");
     }
     /** Sends the first `length` bytes of a buffer. On success the buffer is the NIC's until
-     *  BufferPool::reclaim(); on failure it stays the caller's. */
+     *  BufferPool::reclaim(); on failure it stays the caller's. VIP_INVALID_PARAMETER: it is
+     *  nothing, for its pool was empty, or has fewer bytes. */
     Expected<void> post_send(Buffer&& buffer, std::size_t length) noexcept {
+        if (!buffer) [[unlikely]]
+            return no_buffer("VipPostSend");
+        if (length > buffer.bytes().size()) [[unlikely]]
+            return too_long(length, buffer.bytes().size());
         const auto posted = post_send(buffer.descriptor().send(buffer.segment(length)));
         if (posted) buffer.release();
         return posted;
     }
-    /** Receives into a buffer, which on success is the NIC's until BufferPool::reclaim(). */
+    /** Receives into a buffer, which on success is the NIC's until BufferPool::reclaim().
+     *  VIP_INVALID_PARAMETER: it is nothing, for its pool was empty. */
     Expected<void> post_receive(Buffer&& buffer) noexcept {
+        if (!buffer) [[unlikely]]
+            return no_buffer("VipPostRecv");
         const auto posted =
             post_receive(buffer.descriptor().receive(buffer.segment(buffer.bytes().size())));
         if (posted) buffer.release();
@@ -289,6 +297,18 @@ private:
         return std::unexpected(Error(VIP_INVALID_PARAMETER, call,
                                      "more segments than the descriptor has room for. Make room "
                                      "for more where the descriptor is made"));
+    }
+    [[gnu::cold, gnu::noinline]] static std::unexpected<Error> no_buffer(const char* call) {
+        return std::unexpected(Error(VIP_INVALID_PARAMETER, call,
+                                     "there is no buffer: the pool was empty. Reclaim one first, "
+                                     "or make the pool larger"));
+    }
+    [[gnu::cold, gnu::noinline]] static std::unexpected<Error> too_long(std::size_t length,
+                                                                        std::size_t room) {
+        return std::unexpected(Error(VIP_INVALID_PARAMETER, "VipPostSend",
+                                     std::to_string(length) + " bytes of a buffer of " +
+                                         std::to_string(room) +
+                                         ". Make the pool's buffers larger"));
     }
     template <class Post>
     Expected<void> post_many(std::span<const Descriptor> descriptors, std::size_t& posted,
