@@ -60,16 +60,17 @@ public:
      * @return the completion, an empty one when there is none, or the error of a descriptor
      */
     Expected<Completion> done() noexcept {
-        for (;;) {
-            VIP_VI_HANDLE vi = nullptr;
-            VIP_BOOLEAN receive = VIP_FALSE;
-            const VIP_RETURN code = VipCQDone(handle_, &vi, &receive);
-            if (code == VIP_NOT_DONE) return Completion();
-            if (code != VIP_SUCCESS) return detail::failure(code, "VipCQDone");
-            auto taken = take(vi, receive);
-            if (taken) [[likely]]
-                return *std::move(taken);
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        VIP_RETURN code = VIP_SUCCESS;
+        while ((code = VipCQDone(handle_, &vi, &receive)) == VIP_SUCCESS) {
+            VIP_DESCRIPTOR* descriptor = nullptr;
+            code = take(vi, receive, descriptor);
+            if (descriptor != nullptr) [[likely]]
+                return completed(code, receive, descriptor, vi);
         }
+        if (code == VIP_NOT_DONE) return Completion();
+        return detail::failure(code, "VipCQDone");
     }
 
     /**
@@ -78,16 +79,17 @@ public:
      */
     Expected<Completion> wait(std::chrono::milliseconds timeout = forever) noexcept {
         const detail::Deadline deadline(timeout);
-        for (;;) {
-            VIP_VI_HANDLE vi = nullptr;
-            VIP_BOOLEAN receive = VIP_FALSE;
-            const VIP_RETURN code =
-                VipCQWait(handle_, detail::timeout_ms(deadline.left()), &vi, &receive);
-            if (code != VIP_SUCCESS) return detail::failure(code, "VipCQWait");
-            auto taken = take(vi, receive);
-            if (taken) [[likely]]
-                return *std::move(taken);
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        VIP_RETURN code = VIP_SUCCESS;
+        while ((code = VipCQWait(handle_, detail::timeout_ms(deadline.left()), &vi, &receive)) ==
+               VIP_SUCCESS) {
+            VIP_DESCRIPTOR* descriptor = nullptr;
+            code = take(vi, receive, descriptor);
+            if (descriptor != nullptr) [[likely]]
+                return completed(code, receive, descriptor, vi);
         }
+        return detail::failure(code, "VipCQWait");
     }
 
     /**
@@ -123,16 +125,17 @@ private:
     explicit CompletionQueue(VIP_CQ_HANDLE handle) noexcept : handle_(handle) {}
 
     /// The descriptor that an entry tells of: done, for an entry is never visible before (VIPL
-    /// 4.15). Nothing where the program took it off the queue itself, or its VI has just gone.
-    static std::optional<Expected<Completion>> take(VIP_VI_HANDLE vi,
-                                                    VIP_BOOLEAN receive) noexcept {
-        VIP_DESCRIPTOR* descriptor = nullptr;
-        const bool from_receives = receive == VIP_TRUE;
-        const VIP_RETURN code =
-            from_receives ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
-        if (descriptor == nullptr) [[unlikely]]
-            return std::nullopt;
-        return detail::taken(code, from_receives ? "VipRecvDone" : "VipSendDone", descriptor, vi);
+    /// 4.15). Stays null where the program took it off the queue itself, or its VI has just gone.
+    static VIP_RETURN take(VIP_VI_HANDLE vi, VIP_BOOLEAN receive,
+                           VIP_DESCRIPTOR*& descriptor) noexcept {
+        return receive == VIP_TRUE ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
+    }
+    static Expected<Completion> completed(VIP_RETURN code, VIP_BOOLEAN receive,
+                                          VIP_DESCRIPTOR* descriptor, VIP_VI_HANDLE vi) noexcept {
+        if (code == VIP_SUCCESS) [[likely]]
+            return Completion(descriptor, vi);
+        return detail::failed(code, receive == VIP_TRUE ? "VipRecvDone" : "VipSendDone", descriptor,
+                              vi);
     }
 
     VIP_CQ_HANDLE handle_;
