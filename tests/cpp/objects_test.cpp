@@ -1,6 +1,8 @@
 // NICs, tags, memory, pools, queues; and what happens when they are destroyed in a wrong order.
 #include "scene.hpp"
 
+#include <sys/wait.h>
+
 using namespace via;
 using namespace via::test;
 
@@ -183,6 +185,23 @@ TEST_P(Objects, WhatIsOutOfRangeIsNotSaidToBeMovedFromAlone) {
     EXPECT_TRUE(says(near().counter("nonsense"), "ViaCounterName"));
     Nic gone = std::move(near());
     EXPECT_TRUE(says(near().find_host("localhost"), "moved from"));
+}
+
+TEST_P(Objects, AForkedChildHearsWhyItCanOpenNoNic) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(0, pipe(ends.data()));
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto nic = Nic::open(GetParam());
+        const std::string said = nic ? "it is open" : nic.error().message();
+        _exit(write(ends[1], said.data(), said.size()) > 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    std::array<char, 512> said{};
+    EXPECT_LT(0, read(ends[0], said.data(), said.size() - 1));
+    EXPECT_NE(nullptr, std::strstr(said.data(), "fork first")) << said.data();
+    close(ends[0]);
+    EXPECT_EQ(child, waitpid(child, nullptr, 0));
 }
 
 TEST_P(Objects, TooManySegmentsAreRefusedByThePost) {
