@@ -42,7 +42,11 @@ install(FILES ${packaging}/completion/via
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 
-# pkg-config and find_package
+# pkg-config and find_package. Both find the prefix from where they lie, for it is chosen when it is
+# installed: cmake --install build/release --prefix FOLDER.
+file(RELATIVE_PATH via_prefix_from_pkgconfig
+     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" via_prefix_from_pkgconfig "${via_prefix_from_pkgconfig}")
 foreach(name vipl via)
     configure_file(${packaging}/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc
@@ -70,6 +74,7 @@ if(TARGET via_libfabric)
     list(APPEND CPACK_COMPONENTS_ALL libfabric)
 endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)  # of what debuggers read: most of their size
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

@@ -32,6 +32,24 @@ constexpr VIP_ULONG timeout_ms(std::chrono::milliseconds timeout) noexcept {
                : static_cast<VIP_ULONG>(timeout.count());
 }
 
+/// A point in time, or none.
+class Deadline {
+public:
+    explicit Deadline(std::chrono::milliseconds timeout) noexcept
+        : end_(timeout >= endless ? Clock::time_point::max()
+                                  : Clock::now() + std::max(timeout, timeout.zero())) {}
+    bool over() const noexcept { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
+    std::chrono::milliseconds left() const noexcept {
+        if (end_ == Clock::time_point::max()) return forever;
+        return std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::hours endless{1'000'000};  ///< the clock cannot count to all ends
+    Clock::time_point end_;
+};
+
 }  // namespace detail
 /** @endcond */
 

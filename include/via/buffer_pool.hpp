@@ -57,9 +57,12 @@ public:
 
     /** All its bytes. */
     std::span<std::byte> bytes() const noexcept { return {base() + pool_->bytes_at, pool_->size}; }
-    /** The first `length` bytes, as a descriptor names them. */
+    /** The first `length` bytes, as a descriptor names them. More than it has: what no NIC accepts,
+     *  since behind it lie other buffers. */
     Segment segment(std::size_t length) const noexcept {
-        return pool_->region.segment(bytes().first(length));
+        const std::span<std::byte> all = bytes();
+        return {all.data(), detail::segment_length(length <= all.size() ? length : SIZE_MAX),
+                pool_->region.handle()};
     }
     /** Its own descriptor. Who posts that himself keeps the Buffer until the descriptor is done. */
     Descriptor descriptor() const noexcept {

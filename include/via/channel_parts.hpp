@@ -70,23 +70,6 @@ struct alignas(8) ChannelFrame {
 };
 static_assert(sizeof(ChannelFrame) == 64);
 
-/// A point in time, or none.
-class Deadline {
-public:
-    explicit Deadline(std::chrono::milliseconds timeout) noexcept
-        : end_(timeout >= std::chrono::hours(1'000'000) ? Clock::time_point::max()
-                                                        : Clock::now() + timeout) {}
-    bool over() const noexcept { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
-    std::chrono::milliseconds left() const noexcept {
-        if (end_ == Clock::time_point::max()) return forever;
-        return std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
-    }
-
-private:
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point end_;
-};
-
 /// Memory that the peer may write by RDMA, while this lives.
 class Exposed {
 public:

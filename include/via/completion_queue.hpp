@@ -55,14 +55,20 @@ public:
 
     /**
      * Takes the next completion: entry and descriptor in one. Never blocks; a poll that finds
-     * nothing lets the NIC work (VIPL 4.13, 4.15).
+     * nothing lets the NIC work (VIPL 4.13, 4.15). Entries whose descriptors were taken off
+     * otherwise, by Vi::drain() for instance, are passed over.
      * @return the completion, an empty one when there is none, or the error of a descriptor
      */
     Expected<Completion> done() noexcept {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive = VIP_FALSE;
-        const VIP_RETURN code = VipCQDone(handle_, &vi, &receive);
-        if (code == VIP_SUCCESS) return take(vi, receive);
+        VIP_RETURN code = VIP_SUCCESS;
+        while ((code = VipCQDone(handle_, &vi, &receive)) == VIP_SUCCESS) {
+            VIP_DESCRIPTOR* descriptor = nullptr;
+            code = take(vi, receive, descriptor);
+            if (descriptor != nullptr) [[likely]]
+                return completed(code, receive, descriptor, vi);
+        }
         if (code == VIP_NOT_DONE) return Completion();
         return detail::failure(code, "VipCQDone");
     }
@@ -72,16 +78,25 @@ public:
      * @param timeout  or via::forever; VIP_TIMEOUT when it is over
      */
     Expected<Completion> wait(std::chrono::milliseconds timeout = forever) noexcept {
+        const detail::Deadline deadline(timeout);
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive = VIP_FALSE;
-        const VIP_RETURN code = VipCQWait(handle_, detail::timeout_ms(timeout), &vi, &receive);
-        if (code == VIP_SUCCESS) return take(vi, receive);
+        VIP_RETURN code = VIP_SUCCESS;
+        while ((code = VipCQWait(handle_, detail::timeout_ms(deadline.left()), &vi, &receive)) ==
+               VIP_SUCCESS) {
+            VIP_DESCRIPTOR* descriptor = nullptr;
+            code = take(vi, receive, descriptor);
+            if (descriptor != nullptr) [[likely]]
+                return completed(code, receive, descriptor, vi);
+        }
         return detail::failure(code, "VipCQWait");
     }
 
     /**
      * Takes entries alone, several at once; for each of them take one descriptor off the queue it
-     * names, with VipSendDone or VipRecvDone. Never blocks.
+     * names, with VipSendDone or VipRecvDone: unless drain() took them off, there is one. Never
+     * blocks.
+     * @param room  for 1 or more; VIP_INVALID_PARAMETER for none
      * @return the entries taken, the first of `room`; none when there is none
      */
     Expected<std::span<VIA_COMPLETION>> entries(std::span<VIA_COMPLETION> room) noexcept {
@@ -109,15 +124,18 @@ public:
 private:
     explicit CompletionQueue(VIP_CQ_HANDLE handle) noexcept : handle_(handle) {}
 
-    /// The descriptor is done: an entry is never visible before (VIPL 4.15).
-    static Expected<Completion> take(VIP_VI_HANDLE vi, VIP_BOOLEAN receive) noexcept {
-        VIP_DESCRIPTOR* descriptor = nullptr;
-        if (receive == VIP_TRUE) {
-            const VIP_RETURN code = VipRecvDone(vi, &descriptor);
-            return detail::taken(code, "VipRecvDone", descriptor, vi);
-        }
-        const VIP_RETURN code = VipSendDone(vi, &descriptor);
-        return detail::taken(code, "VipSendDone", descriptor, vi);
+    /// The descriptor that an entry tells of: done, for an entry is never visible before (VIPL
+    /// 4.15). Stays null where the program took it off the queue itself, or its VI has just gone.
+    static VIP_RETURN take(VIP_VI_HANDLE vi, VIP_BOOLEAN receive,
+                           VIP_DESCRIPTOR*& descriptor) noexcept {
+        return receive == VIP_TRUE ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
+    }
+    static Expected<Completion> completed(VIP_RETURN code, VIP_BOOLEAN receive,
+                                          VIP_DESCRIPTOR* descriptor, VIP_VI_HANDLE vi) noexcept {
+        if (code == VIP_SUCCESS) [[likely]]
+            return Completion(descriptor, vi);
+        return detail::failed(code, receive == VIP_TRUE ? "VipRecvDone" : "VipSendDone", descriptor,
+                              vi);
     }
 
     VIP_CQ_HANDLE handle_;

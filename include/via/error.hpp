@@ -7,6 +7,11 @@
 
 #include <via/via.h>
 
+#include <version>
+#ifndef __cpp_lib_expected
+#error "OpenVIA's C++ headers need std::expected: g++ 12 or clang++ 19, with -std=c++23"
+#endif
+
 #include <expected>
 #include <string>
 #include <string_view>
@@ -128,7 +133,18 @@ private:
                 if (post)
                     return "The descriptor must begin at a multiple of 64 and lie inside the "
                            "region passed with it, all segments included; the VI must live";
-                return "Was the object moved from, or its NIC closed?";
+                if (call == "VipRegisterMem" || call == "ViaCreateSegment")
+                    return "The memory needs 1 byte or more, and an open NIC that was not moved "
+                           "from";
+                if (call == "VipCreateCQ" || call == "VipResizeCQ")
+                    return "A queue has 1 to 65536 entries, and an open NIC; was it moved from?";
+                if (call.find("Connect") != call.npos)
+                    return "A discriminator has up to 64 bytes, private data up to 256, a timeout "
+                           "of a request is not 0. Was an object moved from, or its NIC closed?";
+                if (call == "ViaReadCounter")
+                    return "ViaCounterName() tells which counters there are. Was the NIC moved "
+                           "from or closed?";
+                return "Was an object moved from, is it of another NIC, or was its NIC closed?";
             case VIP_ERROR_RESOURCE:
                 if (post) return "Take completed descriptors off the queue first";
                 if (call == "VipDeregisterMem")
@@ -154,6 +170,8 @@ private:
             case VIP_INVALID_QOS:
                 return "Give both VIs the same attributes";
             case VIP_INVALID_STATE:
+                if (call.starts_with("VipConnectPeer"))
+                    return "Ask with connect_peer() first, and open the NIC after the fork";
                 return "Disconnect first, or open the NIC after the fork";
             case VIP_ERROR_NAMESERVICE:
                 return "Check the spelling and the hosts file";

@@ -99,7 +99,8 @@ public:
      * Sends a message. On failure it was not sent, or the channel has ended.
      * @param bytes    as many as there are, also none; the program's again on return
      * @param timeout  for the peer to make room or take a large message. VIP_TIMEOUT: nothing was
-     *                 sent, but when a large one had been announced: then it is the channel's end
+     *                 sent, but when a large one had been announced: then it is the channel's
+     *                 end, and later calls return VIP_INVALID_STATE
      */
     Expected<void> send(std::span<const std::byte> bytes,
                         std::chrono::milliseconds timeout = forever) {
@@ -124,7 +125,9 @@ public:
      * Waits for the next message and takes it.
      * @param room     for it; the rest stays as it is. VIP_ERROR_RESOURCE: it is longer, and is
      *                 still the next one: ask wait() for its length
-     * @param timeout  until it begins to come; VIP_TIMEOUT when it is over
+     * @param timeout  until it begins to come; VIP_TIMEOUT when it is over. What has begun and does
+     *                 not come whole within MessageChannelOptions::transfer_timeout is VIP_TIMEOUT,
+     *                 too, and the channel's end: later calls return VIP_INVALID_STATE
      * @return its length
      */
     Expected<std::size_t> receive(std::span<std::byte> room,

@@ -236,6 +236,19 @@ private:
         if (!ended_) ended_ = std::move(why);
         static_cast<void>(vi_.disconnect());
     }
+    /// Where what failed ends the channel. Whoever hears VIP_TIMEOUT from a channel that goes on
+    /// may try again: so only the call whose time is up hears it, and every later one that it is
+    /// over.
+    [[gnu::cold, gnu::noinline]] std::unexpected<Error> end_by(const Error& why,
+                                                               const char* in_time) {
+        if (ended_ || why.code() != VIP_TIMEOUT) {
+            end(why);
+            return failure_of_end();
+        }
+        const std::string text = std::string(in_time) + ", which has ended the channel. ";
+        end(Error(VIP_INVALID_STATE, "MessageChannel", text + "Connect again"));
+        return std::unexpected(Error(VIP_TIMEOUT, "MessageChannel", text + "Give it longer"));
+    }
     [[gnu::cold, gnu::noinline]] void lied(const char* what) {
         whole_ = false;
         end(Error(VIP_REJECT, "MessageChannel",
@@ -347,10 +360,8 @@ private:
             post_frame({.kind = FrameKind::large, .length = bytes.size()});
         }
         const auto answered = wait_until([&] { return has_answer(); }, deadline, true);
-        if (!answered) {  // the peer may answer at any time from now on: there is no way back
-            end(answered.error());
-            return failure_of_end();
-        }
+        if (!answered)  // the peer may answer at any time from now on: there is no way back
+            return end_by(answered.error(), "the peer did not take a large message in time");
         const RemoteSegment target{answer_.address, bytes.size(), answer_.handle, 0};
         for (std::size_t at = 0; at < bytes.size();) {
             const auto part = bytes.subspan(at, std::min(piece_bytes_, bytes.size() - at));
@@ -479,8 +490,7 @@ private:
     Expected<void> begun_must_end(Expected<void> come) {
         if (come) return come;
         whole_ = false;
-        end(std::move(come.error()));
-        return failure_of_end();
+        return end_by(come.error(), "the rest of a message did not come in time");
     }
 
     // A large message on its way here.

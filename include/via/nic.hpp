@@ -62,7 +62,7 @@ private:
 class Nic {
 public:
     /** Called on a thread of the library with no lock held; may call everything here, but must not
-     *  destroy its NIC (VIPL 4.4). */
+     *  destroy its NIC (VIPL 4.4). An exception that leaves it ends the program. */
     using ErrorHandler = std::function<void(const AsyncError&)>;
 
     /**
@@ -127,6 +127,7 @@ public:
         const VIP_RETURN code =
             VipNSGetHostByName(handle_, const_cast<char*>(name.c_str()), address.raw(), index);
         if (code == VIP_SUCCESS) return address;
+        if (code != VIP_ERROR_NAMESERVICE) return detail::failure(code, "VipNSGetHostByName");
         return std::unexpected(Error(
             code, "VipNSGetHostByName",
             '"' + name + "\": " + ViaReturnText(code) + ". Check the spelling and the hosts file"));

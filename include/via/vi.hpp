@@ -26,8 +26,9 @@ struct ViOptions {
 
 /** How to ask for a connection. */
 struct ConnectOptions {
-    std::chrono::milliseconds timeout{10'000}; /**< of the answer, and of waiting for a listener */
-    bool wait_for_listener = false;            /**< ask again until somebody listens */
+    /** Of the answer, and of waiting for a listener; 0 or less: VIP_INVALID_PARAMETER. */
+    std::chrono::milliseconds timeout{10'000};
+    bool wait_for_listener = false;    /**< ask again until somebody listens */
     std::span<const std::byte> data{}; /**< private data, up to VIA_PRIVATE_DATA_MAX bytes */
 };
 
@@ -126,17 +127,14 @@ public:
      */
     Expected<void> connect(const Address& remote, const ConnectOptions& options = {},
                            const Address& local = {}) {
-        const auto end = options.timeout == forever
-                             ? std::chrono::steady_clock::time_point::max()
-                             : std::chrono::steady_clock::now() + options.timeout;
+        const detail::Deadline deadline(options.timeout);
         VIP_VI_ATTRIBUTES theirs{};
         for (;;) {
             const VIP_RETURN code = ViaConnectRequest(
                 handle_, local.raw(), remote.raw(), detail::timeout_ms(options.timeout), &theirs,
                 options.data.data(), static_cast<VIP_UINT32>(options.data.size()));
             if (code == VIP_SUCCESS) return {};
-            if (code != VIP_NO_MATCH || !options.wait_for_listener ||
-                std::chrono::steady_clock::now() >= end)
+            if (code != VIP_NO_MATCH || !options.wait_for_listener || deadline.over())
                 return std::unexpected(Error(code, "VipConnectRequest"));
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -185,7 +183,8 @@ public:
         return detail::outcome(VipDisconnect(handle_), "VipDisconnect");
     }
     /** Disconnects and hands every descriptor that was still posted or not yet taken to `each`, as
-     *  VIP_DESCRIPTOR*; afterwards both queues are empty. */
+     *  VIP_DESCRIPTOR*; afterwards both queues are empty. A completion queue's entries of them stay
+     *  there: CompletionQueue passes them over. */
     template <class Each>
     void drain(Each&& each) {
         if (VipDisconnect(handle_) != VIP_SUCCESS) return;
@@ -215,14 +214,22 @@ public:
                                "VipPostRecv");
     }
     /** Sends the first `length` bytes of a buffer. On success the buffer is the NIC's until
-     *  BufferPool::reclaim(); on failure it stays the caller's. */
+     *  BufferPool::reclaim(); on failure it stays the caller's. VIP_INVALID_PARAMETER: it is
+     *  nothing, for its pool was empty, or has fewer bytes. */
     Expected<void> post_send(Buffer&& buffer, std::size_t length) noexcept {
+        if (!buffer) [[unlikely]]
+            return no_buffer("VipPostSend");
+        if (length > buffer.bytes().size()) [[unlikely]]
+            return too_long(length, buffer.bytes().size());
         const auto posted = post_send(buffer.descriptor().send(buffer.segment(length)));
         if (posted) buffer.release();
         return posted;
     }
-    /** Receives into a buffer, which on success is the NIC's until BufferPool::reclaim(). */
+    /** Receives into a buffer, which on success is the NIC's until BufferPool::reclaim().
+     *  VIP_INVALID_PARAMETER: it is nothing, for its pool was empty. */
     Expected<void> post_receive(Buffer&& buffer) noexcept {
+        if (!buffer) [[unlikely]]
+            return no_buffer("VipPostRecv");
         const auto posted =
             post_receive(buffer.descriptor().receive(buffer.segment(buffer.bytes().size())));
         if (posted) buffer.release();
@@ -290,6 +297,18 @@ private:
         return std::unexpected(Error(VIP_INVALID_PARAMETER, call,
                                      "more segments than the descriptor has room for. Make room "
                                      "for more where the descriptor is made"));
+    }
+    [[gnu::cold, gnu::noinline]] static std::unexpected<Error> no_buffer(const char* call) {
+        return std::unexpected(Error(VIP_INVALID_PARAMETER, call,
+                                     "there is no buffer: the pool was empty. Reclaim one first, "
+                                     "or make the pool larger"));
+    }
+    [[gnu::cold, gnu::noinline]] static std::unexpected<Error> too_long(std::size_t length,
+                                                                        std::size_t room) {
+        return std::unexpected(Error(VIP_INVALID_PARAMETER, "VipPostSend",
+                                     std::to_string(length) + " bytes of a buffer of " +
+                                         std::to_string(room) +
+                                         ". Make the pool's buffers larger"));
     }
     template <class Post>
     Expected<void> post_many(std::span<const Descriptor> descriptors, std::size_t& posted,

@@ -99,7 +99,13 @@ VIA_VIPL via_VipOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle) {
 
 VIA_VIPL ViaOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
                     std::size_t why_size) {
-    VIA_REFUSE_CHILD();
+    if (agent::forked()) {
+        if (why != nullptr && why_size != 0)
+            std::snprintf(why, why_size,
+                          "this process was forked from one that had used the library already; "
+                          "fork first, then let each open its own NIC");
+        return VIP_INVALID_STATE;
+    }
     return open_and_tell(name, handle, why, why_size);
 }
 

@@ -325,7 +325,11 @@ TEST_P(Channels, WithoutRoomASendEndsInTime) {
         const auto large = ends.near.send(pattern(100'000, 8), 1ms);
         ASSERT_FALSE(large);
         EXPECT_EQ(VIP_TIMEOUT, large.error().code());
-        EXPECT_FALSE(ends.near.send({}));
+        EXPECT_NE(std::string::npos, large.error().message().find("ended the channel"));
+        // Whoever tries again as long as time is up must not do so for ever.
+        EXPECT_EQ(VIP_INVALID_STATE, ends.near.send({}).error().code());
+        EXPECT_EQ(VIP_INVALID_STATE, ends.near.receive({}, patience).error().code());
+        EXPECT_EQ(VIP_INVALID_STATE, ends.near.next().error().code());
         EXPECT_FALSE(ends.far.receive({}, patience));
     }
 }
@@ -643,6 +647,7 @@ TEST_P(Lies, ALargeMessageThatNeverComesEndsTheChannel) {
             MessageChannel honest = must(std::move(met.honest));
             ask(*met.liar, honest.stores());
             EXPECT_EQ(VIP_TIMEOUT, receive_all(honest).error().code());
+            EXPECT_EQ(VIP_INVALID_STATE, receive_all(honest).error().code());
         }
     }
     // Announced as a message of the VI, and does not come.

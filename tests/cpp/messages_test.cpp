@@ -189,6 +189,33 @@ TEST_P(Messages, CompletionQueueGivesDescriptorsOfAllVis) {
     }
 }
 
+TEST_P(Messages, EntriesOfWhatDrainTookAreNoErrorsOfTheCompletionQueue) {
+    must(far().on_error([](const AsyncError&) {}));
+    auto near_pool = must(BufferPool::create(near()));
+    auto far_pool = must(BufferPool::create(far()));
+    auto queue = must(CompletionQueue::create(far()));
+    auto leaving = must(Vi::create(far(), {.receives = &queue}));
+    auto staying = must(Vi::create(far(), {.receives = &queue}));
+    auto asking = must(Vi::create(near()));
+    for (int n = 0; n < 3; ++n) must(leaving.post_receive(far_pool.take()));
+    must(staying.post_receive(far_pool.take()));
+    connect(asking, staying);
+    leaving.drain([](VIP_DESCRIPTOR*) {});
+    EXPECT_EQ(VIP_TIMEOUT, queue.wait(1ms).error().code());
+    for (int n = 0; n < 3; ++n) must(leaving.post_receive(far_pool.take()));
+    leaving.drain([](VIP_DESCRIPTOR*) {});
+    must(leaving.post_receive(far_pool.take()));  // posted, and not done
+    must(asking.post_send(near_pool.take(), 7));
+    const auto message = must(queue.wait(patience));
+    ASSERT_TRUE(message) << "an entry of what is taken already ended the wait";
+    EXPECT_TRUE(staying.owns(message));
+    EXPECT_EQ(7U, message.length());
+    leaving.drain([](VIP_DESCRIPTOR*) {});
+    const auto nothing = queue.done();
+    ASSERT_TRUE(nothing) << nothing.error().message();
+    EXPECT_FALSE(*nothing);
+}
+
 TEST_P(Messages, AQueuesDescriptorIsReadableWhileThereAreCompletions) {
     auto near_pool = must(BufferPool::create(near()));
     auto far_pool = must(BufferPool::create(far()));
@@ -205,6 +232,23 @@ TEST_P(Messages, AQueuesDescriptorIsReadableWhileThereAreCompletions) {
     EXPECT_EQ(3U, must(next([&] { return queue.done(); })).length());
     EXPECT_FALSE(must(queue.done()));
     EXPECT_EQ(0, poll(&watched, 1, 0));
+}
+
+TEST_P(Messages, ARequestWaitsForItsListenerHoweverLongItMay) {
+    for (const auto timeout :
+         {forever - 1ms, forever, std::chrono::milliseconds(24h * 366 * 400)}) {
+        const std::string name = discriminator("late");
+        auto asking = must(Vi::create(near()));
+        auto asked = must(Vi::create(far()));
+        const Address there = must(far().address(name));
+        auto connecting = std::async(std::launch::async, [&] {
+            return asking.connect(there, {.timeout = timeout, .wait_for_listener = true});
+        });
+        EXPECT_EQ(std::future_status::timeout, connecting.wait_for(5ms)) << timeout.count();
+        if (connecting.wait_for(0ms) == std::future_status::timeout)
+            must(Listener(far(), name).accept(asked, patience));
+        must(connecting.get());
+    }
 }
 
 TEST_P(Messages, PrivateDataGoesWithRequestAcceptanceAndRejection) {

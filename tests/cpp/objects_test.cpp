@@ -1,6 +1,8 @@
 // NICs, tags, memory, pools, queues; and what happens when they are destroyed in a wrong order.
 #include "scene.hpp"
 
+#include <sys/wait.h>
+
 using namespace via;
 using namespace via::test;
 
@@ -136,6 +138,70 @@ TEST_P(Objects, ABufferThatIsRefusedStaysTheCallers) {
     Buffer buffer = pool.take();
     EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_receive(std::move(buffer)).error().code());
     EXPECT_TRUE(buffer);
+}
+
+TEST_P(Objects, NoBufferOrTooFewBytesAreRefusedByThePost) {
+    auto pool = must(BufferPool::create(near(), {.buffers = 2, .size = 100}));
+    auto vi = must(Vi::create(near()));
+    Buffer buffer = pool.take();
+    const auto too_long = vi.post_send(std::move(buffer), 101);
+    ASSERT_FALSE(too_long);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, too_long.error().code());
+    EXPECT_NE(std::string::npos, too_long.error().message().find("101 bytes"));
+    EXPECT_TRUE(buffer);
+    EXPECT_EQ(100U, buffer.segment(100).length);
+    EXPECT_EQ(0xFFFFFFFFU, buffer.segment(101).length) << "it would show the next buffer";
+    Buffer last = pool.take();
+    const auto nothing = vi.post_receive(pool.take());
+    ASSERT_FALSE(nothing);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, nothing.error().code());
+    EXPECT_NE(std::string::npos, nothing.error().message().find("pool was empty"));
+    EXPECT_EQ(VIP_INVALID_PARAMETER, vi.post_send(pool.take(), 1).error().code());
+    const auto status = must(vi.status());
+    EXPECT_TRUE(status.sends_empty && status.receives_empty);
+}
+
+TEST_P(Objects, WhatIsOutOfRangeIsNotSaidToBeMovedFromAlone) {
+    const auto says = [](const auto& result, const char* word) {
+        return result ? testing::AssertionFailure() << "it is taken"
+               : result.error().message().find(word) != std::string::npos
+                   ? testing::AssertionSuccess()
+                   : testing::AssertionFailure() << result.error().message();
+    };
+    auto queue = must(CompletionQueue::create(near()));
+    auto vi = must(Vi::create(near()));
+    const Address there = must(near().address("nobody"));
+    const std::vector<std::byte> data(VIA_PRIVATE_DATA_MAX + 1);
+    EXPECT_TRUE(says(MemoryRegion::allocate(near(), 0), "1 byte"));
+    EXPECT_TRUE(says(BufferPool::create(near(), {.buffers = 0}), "1 byte"));
+    EXPECT_TRUE(says(CompletionQueue::create(near(), 0), "65536 entries"));
+    EXPECT_TRUE(says(queue.resize(65537), "65536 entries"));
+    EXPECT_TRUE(says(vi.connect(there.with(std::string(65, 'x'))), "64 bytes"));
+    EXPECT_TRUE(says(vi.connect(there, {.data = data}), "256"));
+    EXPECT_TRUE(says(vi.connect(there, {.timeout = 0ms}), "not 0"));
+    EXPECT_TRUE(says(vi.connect_peer(there.with(std::string(65, 'x')), there, 1ms), "64 bytes"));
+    EXPECT_TRUE(says(vi.peer_done(), "connect_peer()"));
+    EXPECT_TRUE(says(Listener(near(), std::string(65, 'x')).wait(0ms), "64 bytes"));
+    EXPECT_TRUE(says(near().counter("nonsense"), "ViaCounterName"));
+    Nic gone = std::move(near());
+    EXPECT_TRUE(says(near().find_host("localhost"), "moved from"));
+}
+
+TEST_P(Objects, AForkedChildHearsWhyItCanOpenNoNic) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(0, pipe(ends.data()));
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto nic = Nic::open(GetParam());
+        const std::string said = nic ? "it is open" : nic.error().message();
+        _exit(write(ends[1], said.data(), said.size()) > 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    std::array<char, 512> said{};
+    EXPECT_LT(0, read(ends[0], said.data(), said.size() - 1));
+    EXPECT_NE(nullptr, std::strstr(said.data(), "fork first")) << said.data();
+    close(ends[0]);
+    EXPECT_EQ(child, waitpid(child, nullptr, 0));
 }
 
 TEST_P(Objects, TooManySegmentsAreRefusedByThePost) {

@@ -27,7 +27,7 @@ run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${root}/${LIBDIR} ${FOLDER}/outside/
 find_program(pkg_config pkg-config)
 if(pkg_config)
     run(sh -c "PKG_CONFIG_PATH=${root}/${LIBDIR}/pkgconfig; export PKG_CONFIG_PATH
-        flags=$(pkg-config --define-variable=prefix=${root} --cflags --libs vipl) &&
+        flags=$(pkg-config --cflags --libs vipl) &&
         gcc ${SOURCE}/by_vipl.c $flags -o ${FOLDER}/by_pkg_config &&
         LD_LIBRARY_PATH=${root}/${LIBDIR} ${FOLDER}/by_pkg_config")
 endif()

@@ -148,6 +148,32 @@ void add_bench(CLI::App& app, BenchOptions& options) {
 // Its arguments are another program's, so the command line's reader never sees them.
 bool is_mpirun(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "mpirun"; }
 
+const CLI::App* command_called(const CLI::App& app, const std::string& name) {
+    const auto all =
+        app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+    return all.empty() ? nullptr : all[0];
+}
+
+// The reader of the command line says only that a command is missing, whatever stands there.
+int no_such_command(const CLI::App& app, const std::string& given) {
+    std::string all;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        (all += all.empty() ? "" : ", ") += command->get_name();
+    const std::string what =
+        given.empty() ? "a command is missing" : fmt::format("there is no command \"{}\"", given);
+    via::console::complain("via: {}; there are {}. 'via help' tells what they do", what, all);
+    return exit_usage;
+}
+
+// `via help [COMMAND]`, as `via [COMMAND] --help`.
+int run_help(const CLI::App& app, const std::vector<std::string>& words) {
+    const CLI::App* of = words.empty() ? &app : command_called(app, words[0]);
+    if (of == nullptr) return no_such_command(app, words[0]);
+    if (of->get_name() == "mpirun") return run_mpirun({"--help"});
+    fmt::print("{}", of->help());
+    return 0;
+}
+
 int run(int argc, char** argv) {
     CLI::App app{"OpenVIA: the Virtual Interface Architecture on Linux"};
     app.name("via");
@@ -165,8 +191,13 @@ int run(int argc, char** argv) {
     add_bench(app, bench);
     app.add_subcommand("mpirun",
                        "Run an MPI program over VIA: Open MPI's mpirun and its arguments");
+    app.set_version_flag("--version", "OpenVIA " VIA_VERSION, "Print the version and exit");
     try {
         if (is_mpirun(argc, argv)) return run_mpirun({argv + 2, argv + argc});
+        const std::string first = argc > 1 ? argv[1] : "";
+        if (first == "help") return run_help(app, {argv + 2, argv + argc});
+        if (first.empty() || (first[0] != '-' && command_called(app, first) == nullptr))
+            return no_such_command(app, first);
         app.parse(argc, argv);
         if (app.got_subcommand("info")) return run_info(info);
         if (app.got_subcommand("stat")) return run_stat(stat);

@@ -33,6 +33,19 @@ wants 2 'via-sim --seed 5 --quiet --trace /dev/full'
 wants 1 'via info >/dev/full'
 grep -q 'No space left' "$said" || { echo "via does not say why: $(cat "$said")"; failed=1; }
 
+# Whoever asks for help gets it, and a word that is no command is named.
+for command in 'via help' 'via help bench' 'via help mpirun' 'via --version' 'via-sim --version' \
+    'viad --version'; do
+    wants 0 "$command"
+    grep -qE 'OpenVIA|Usage|MPIRUN' "$said" || { echo "$command: $(cat "$said")"; failed=1; }
+done
+for command in 'via nonsense' 'via help nonsense'; do
+    wants 2 "$command"
+    grep -q '"nonsense".*info, stat' "$said" || { echo "$command: $(cat "$said")"; failed=1; }
+done
+wants 2 via
+grep -q 'info, stat' "$said" || { echo "via: which commands there are: $(cat "$said")"; failed=1; }
+
 # What is closed is opened, so that no file of ours takes its place.
 wants 0 'via-sim --seeds 2 >&-'
 pair='--size 8 --rounds 1 --keep-disturbed --near-below 1 --far-above 1e6 --max-seconds 20'

@@ -184,6 +184,7 @@ int read_and_run(int argc, char** argv) {
     CLI::App app{
         "Runs simulated worlds of several NICs under virtual time, one per seed, and checks "
         "what happens in them. The same seed gives the same run."};
+    app.set_version_flag("--version", "OpenVIA " VIA_VERSION, "print the version and exit");
     app.add_option("--seed", options.seed, "the first seed (default: from the clock)");
     app.add_option("--seeds", options.seeds, "how many worlds, with seeds one after another (1)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));

@@ -27,6 +27,7 @@ void close_all(const std::vector<OpenNic>& nics) {
 int run(int argc, char** argv) {
     CLI::App app{"Keeps NICs open, so that a host is found while its programs come and go"};
     app.name("viad");
+    app.set_version_flag("--version", "OpenVIA " VIA_VERSION, "Print the version and exit");
     std::vector<std::string> names;
     app.add_option("nics", names, "Names of NICs, for instance udp:eth0")->required();
     app.footer(
