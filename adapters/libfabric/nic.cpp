@@ -58,6 +58,16 @@ Address Nic::listener(const sockaddr_in& address) const {
     return via_address(address, static_cast<std::uint16_t>(own[4] << 8 | own[5]));
 }
 
+bool Nic::take_port(std::uint16_t port) {
+    const std::lock_guard guard(port_lock_);
+    return ports_.insert(port).second;
+}
+
+void Nic::give_back_port(std::uint16_t port) {
+    const std::lock_guard guard(port_lock_);
+    ports_.erase(port);
+}
+
 VIP_RETURN Nic::register_memory(Region& region) {
     VIP_MEM_ATTRIBUTES attributes = rights(region.writable, region.readable);
     VIP_PVOID begin = reinterpret_cast<VIP_PVOID>(region.begin);

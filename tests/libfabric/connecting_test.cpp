@@ -145,6 +145,32 @@ TEST(Connecting, APortIsOnesAlone) {
     EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
 }
 
+/// As VIA sees it the two requests that hold the port would be one NIC's own business.
+TEST(Connecting, APortIsOnesAloneOnOneNicToo) {
+    Side side;
+    sockaddr_in address;
+    auto listener = side.listen(address);
+    fid_pep* second = nullptr;
+    ASSERT_EQ(fi_passive_ep(side.fabric.get(), side.info.get(), &second, nullptr), 0);
+    const Owned<fid_pep> owned(second);
+    ASSERT_EQ(fi_setname(&second->fid, &address, sizeof address), 0);
+    ASSERT_EQ(fi_pep_bind(second, &side.events->fid, 0), 0);
+    EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+    listener.reset();
+    EXPECT_EQ(fi_listen(second), 0);
+}
+
+TEST(Connecting, PortsThatTheSystemChoosesAreDifferent) {
+    Side side;
+    std::vector<Owned<fid_pep>> listeners;
+    std::set<std::uint16_t> ports;
+    for (int count = 0; count < 800; ++count) {
+        sockaddr_in address;
+        listeners.push_back(side.listen(address));
+        EXPECT_TRUE(ports.insert(address.sin_port).second) << ntohs(address.sin_port);
+    }
+}
+
 TEST(Connecting, TheOtherSideSeesTheEnd) {
     Pair pair;
     ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
