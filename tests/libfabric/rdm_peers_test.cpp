@@ -115,6 +115,18 @@ TEST(Peers, NobodyThereIsAnError) {
     EXPECT_EQ(fi_tinject(a.endpoint.get(), &value, sizeof value, 99, 1), -FI_EINVAL);
 }
 
+TEST(Peers, AddressesThatCannotBeAreTold) {
+    Party party;
+    sockaddr_in addresses[] = {party.name, party.name};
+    addresses[1].sin_family = AF_INET6;
+    fi_addr_t numbers[] = {0, 0};
+    int errors[] = {-1, -1};
+    EXPECT_EQ(fi_av_insert(party.addresses.get(), addresses, 2, numbers, FI_SYNC_ERR, errors), 1);
+    EXPECT_EQ(errors[0], 0);
+    EXPECT_EQ(errors[1], FI_EINVAL);
+    EXPECT_EQ(numbers[1], std::uint64_t{FI_ADDR_NOTAVAIL});
+}
+
 TEST(Peers, WhatWasUnderWayFailsWhenOneEnds) {
     Party a;
     auto b = std::make_unique<Party>();
