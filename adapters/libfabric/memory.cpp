@@ -25,6 +25,7 @@ struct MemoryRegion : fid_mr {
 };
 
 int close_region(fid* region) {
+    if (forked()) return -FI_EOPBADSTATE;
     delete static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(region));
     return 0;
 }

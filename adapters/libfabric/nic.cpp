@@ -21,6 +21,7 @@ bool says_how_to_lock(const std::string& name) { return name.find(",pin=") != st
 }  // namespace
 
 int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
+    remember_process();
     std::unique_ptr<Nic> fresh(new Nic);
     fresh->only_network_ = std::string_view(name).starts_with("udp");
     char why[256];

@@ -60,6 +60,7 @@ struct AddressVectorOperations {
         return text;
     }
     static int close(fid* vector) {
+        if (forked()) return -FI_EOPBADSTATE;
         AddressVector& object = of(reinterpret_cast<fid_av*>(vector));
         if (object.users.any()) return -FI_EBUSY;
         delete &object;

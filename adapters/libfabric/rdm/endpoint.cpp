@@ -14,6 +14,7 @@ struct EndpointOperations {
         return *static_cast<Endpoint*>(reinterpret_cast<fid_ep*>(endpoint));
     }
     static int close(fid* endpoint) {
+        if (forked()) return -FI_EOPBADSTATE;
         delete &of(endpoint);
         return 0;
     }
