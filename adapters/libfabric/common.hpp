@@ -64,6 +64,12 @@ int tell_wait_object(int descriptor, int command, void* argument) noexcept;
 /// goes. Neither need be there.
 const char* tell_text(const char* text, char* buffer, std::size_t length) noexcept;
 
+/// Called before a NIC is opened: from here on this is the process that uses them.
+void remember_process() noexcept;
+/// True in a child that was forked since. Our threads are not there, and nothing that it inherited
+/// may be touched, or closed.
+bool forked() noexcept;
+
 /// A positive FI_E... for a return code of VIPL.
 int error_of(VIP_RETURN code) noexcept;
 /// A positive FI_E... for the error bits of a descriptor's status.

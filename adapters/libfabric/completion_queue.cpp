@@ -64,6 +64,7 @@ struct CompletionQueueOperations {
         return queue_of(queue).control(command, argument);
     }
     static int close(fid* queue) {
+        if (forked()) return -FI_EOPBADSTATE;
         if (queue_of(queue).users.any()) return -FI_EBUSY;
         delete &queue_of(queue);
         return 0;

@@ -39,6 +39,7 @@ struct CounterOperations {
         return 0;
     }
     static int close(fid* counter) {
+        if (forked()) return -FI_EOPBADSTATE;
         Counter& object = of(reinterpret_cast<fid_cntr*>(counter));
         if (object.users.any()) return -FI_EBUSY;
         delete &object;

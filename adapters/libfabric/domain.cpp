@@ -13,6 +13,7 @@
 namespace via::fabric {
 
 int close_domain(fid* domain) {
+    if (forked()) return -FI_EOPBADSTATE;
     auto& object = *static_cast<Domain*>(reinterpret_cast<fid_domain*>(domain));
     if (object.users.any()) return -FI_EBUSY;
     delete &object;

@@ -14,6 +14,7 @@ struct EndpointOperations {
     }
     static Endpoint& of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
     static int close(fid* endpoint) {
+        if (forked()) return -FI_EOPBADSTATE;
         return guarded([&] {
             Endpoint::close(std::unique_ptr<Endpoint>(&of(endpoint)));
             return 0;

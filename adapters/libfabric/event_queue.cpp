@@ -45,6 +45,7 @@ struct EventQueueOperations {
 };
 
 int close_event_queue(fid* queue) {
+    if (forked()) return -FI_EOPBADSTATE;
     EventQueue& object = queue_of(queue);
     if (object.users.any()) return -FI_EBUSY;
     delete &object;

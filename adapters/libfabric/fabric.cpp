@@ -10,6 +10,7 @@
 namespace via::fabric {
 
 int close_fabric(fid* fabric) {
+    if (forked()) return -FI_EOPBADSTATE;
     auto& object = *static_cast<Fabric*>(reinterpret_cast<fid_fabric*>(fabric));
     if (object.users.any()) return -FI_EBUSY;
     delete &object;

@@ -210,7 +210,8 @@ void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hi
     attributes.mr_key_size = sizeof(VIP_MEM_HANDLE);
     attributes.cq_data_size = sizeof(VIP_UINT32);
     attributes.cq_cnt = 1024;
-    attributes.ep_cnt = 65536;
+    // One for datagrams has a completion queue of VIA's to itself.
+    attributes.ep_cnt = wish.datagrams ? attributes.cq_cnt : 65536;
     attributes.tx_ctx_cnt = 65536;
     attributes.rx_ctx_cnt = 65536;
     attributes.max_ep_tx_ctx = 1;
@@ -247,10 +248,16 @@ int resolve(const char* node, const char* service, std::uint64_t flags, const fi
             sockaddr_in& source, sockaddr_in& destination) {
     source = {};
     destination = {};
-    if (hints != nullptr && is_socket_address(hints->src_addr, hints->src_addrlen))
-        std::memcpy(&source, hints->src_addr, sizeof source);
-    if (hints != nullptr && is_socket_address(hints->dest_addr, hints->dest_addrlen))
-        std::memcpy(&destination, hints->dest_addr, sizeof destination);
+    // Of another family: nothing of ours is there, or goes there.
+    const auto take = [](const void* address, std::size_t length, sockaddr_in& to) {
+        if (address == nullptr || length == 0) return true;
+        if (!is_socket_address(address, length)) return false;
+        std::memcpy(&to, address, sizeof to);
+        return true;
+    };
+    if (hints != nullptr && (!take(hints->src_addr, hints->src_addrlen, source) ||
+                             !take(hints->dest_addr, hints->dest_addrlen, destination)))
+        return -FI_ENODATA;
     if (node == nullptr && service == nullptr) return 0;
     addrinfo wanted{};
     wanted.ai_family = AF_INET;

@@ -23,11 +23,22 @@ Listener::~Listener() { stop(); }
 
 /// True when the port is ours: a peer-to-peer request that nobody will ever answer listens there.
 /// (VIPL 4.22: of two peers the one with the earlier address listens; ours is a prefix of theirs.)
+/// One NIC may ask so for several VIs, so that among its own listeners it is the NIC that knows.
 bool Listener::claim(std::uint16_t port) {
+    if (!nic_->take_port(port)) return false;
     address_ = nic_->address(port);
     const Address own = nic_->listener(address_);
     const Address nobody = own.with(std::string(own.discriminator()) + "~nobody");
-    return VipConnectPeerRequest(guard_, own.raw(), nobody.raw(), VIP_INFINITE) == VIP_SUCCESS;
+    if (VipConnectPeerRequest(guard_, own.raw(), nobody.raw(), VIP_INFINITE) == VIP_SUCCESS)
+        return true;
+    nic_->give_back_port(port);
+    return false;
+}
+
+void Listener::give_up_port() {
+    VipDisconnect(guard_);
+    VipDestroyVi(std::exchange(guard_, nullptr));
+    nic_->give_back_port(port_of(address_));
 }
 
 int Listener::listen(std::uint16_t port, Take take) {
@@ -49,8 +60,7 @@ int Listener::listen(std::uint16_t port, Take take) {
     try {
         thread_ = start_thread(run, this);
     } catch (...) {
-        VipDisconnect(guard_);
-        VipDestroyVi(std::exchange(guard_, nullptr));
+        give_up_port();
         throw;
     }
     return 0;
@@ -98,8 +108,7 @@ void Listener::stop() {
         if (code != VIP_REJECT) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     thread_.join();
-    VipDisconnect(guard_);
-    VipDestroyVi(guard_);
+    give_up_port();
 }
 
 }  // namespace via::fabric

@@ -33,6 +33,7 @@ public:
 
 private:
     bool claim(std::uint16_t port);
+    void give_up_port();
     static void run(void* self);
     void serve();
     void stop();

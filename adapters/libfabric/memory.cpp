@@ -25,6 +25,7 @@ struct MemoryRegion : fid_mr {
 };
 
 int close_region(fid* region) {
+    if (forked()) return -FI_EOPBADSTATE;
     delete static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(region));
     return 0;
 }
@@ -38,8 +39,11 @@ int register_region(Domain& domain, const void* begin, std::size_t length, std::
         Region region{reinterpret_cast<std::uintptr_t>(begin), length,
                       (access & FI_REMOTE_WRITE) != 0, (access & FI_REMOTE_READ) != 0,
                       domain.nic().everything()};
-        const bool for_peers = region.writable || region.readable;
-        if (for_peers && domain.nic().register_memory(region) != VIP_SUCCESS) return -FI_ENOMEM;
+        // Of no bytes a peer can move none: any key will do, and VIA has no such regions.
+        const bool for_peers = length != 0 && (region.writable || region.readable);
+        if (for_peers)
+            if (const VIP_RETURN code = domain.nic().register_memory(region); code != VIP_SUCCESS)
+                return -error_of(code);
         try {
             *answer = new MemoryRegion(domain, region, for_peers, context, &region_operations);
         } catch (...) {

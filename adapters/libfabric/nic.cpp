@@ -21,6 +21,7 @@ bool says_how_to_lock(const std::string& name) { return name.find(",pin=") != st
 }  // namespace
 
 int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
+    remember_process();
     std::unique_ptr<Nic> fresh(new Nic);
     fresh->only_network_ = std::string_view(name).starts_with("udp");
     char why[256];
@@ -56,6 +57,16 @@ bool Nic::has_shared_memory_to(const sockaddr_in& peer) const {
 Address Nic::listener(const sockaddr_in& address) const {
     const VIP_UINT8* own = attributes_.LocalNicAddress;
     return via_address(address, static_cast<std::uint16_t>(own[4] << 8 | own[5]));
+}
+
+bool Nic::take_port(std::uint16_t port) {
+    const std::lock_guard guard(port_lock_);
+    return ports_.insert(port).second;
+}
+
+void Nic::give_back_port(std::uint16_t port) {
+    const std::lock_guard guard(port_lock_);
+    ports_.erase(port);
 }
 
 VIP_RETURN Nic::register_memory(Region& region) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "address.hpp"
 #include "common.hpp"
@@ -43,6 +44,11 @@ public:
     bool has_shared_memory_to(const sockaddr_in& peer) const;
     Address listener(const sockaddr_in& address) const;
 
+    // Ports -------------------------------------------------------------------------------------
+    /// False: a listener on this NIC has it. Of other NICs' ports VIA itself knows.
+    bool take_port(std::uint16_t port);
+    void give_back_port(std::uint16_t port);
+
     // Memory ------------------------------------------------------------------------------------
     /// Registration costs no system call: nothing is locked, and a program that registers the same
     /// buffer again finds the region that it had, which meanwhile gave no rights to anybody.
@@ -61,6 +67,8 @@ private:
     VIP_NIC_HANDLE handle_ = nullptr;
     VIP_MEM_HANDLE everything_ = 0;
     VIP_NIC_ATTRIBUTES attributes_{};
+    std::mutex port_lock_;
+    std::unordered_set<std::uint16_t> ports_;
     std::mutex memory_lock_;
     std::deque<Region> parked_;  ///< without rights, oldest first
     bool only_network_ = false;  ///< its name says so

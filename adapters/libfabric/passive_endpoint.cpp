@@ -13,6 +13,7 @@ struct PassiveEndpointOperations {
         return *static_cast<PassiveEndpoint*>(reinterpret_cast<fid_pep*>(endpoint));
     }
     static int close(fid* endpoint) {
+        if (forked()) return -FI_EOPBADSTATE;
         delete &of(endpoint);
         return 0;
     }

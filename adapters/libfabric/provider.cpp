@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where libfabric enters, once, when it loads its providers. Nothing is opened or started here.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "common.hpp"
@@ -10,6 +12,7 @@ namespace via::fabric {
 
 namespace {
 void clean_up() {}
+std::atomic<pid_t> process{0};
 }  // namespace
 
 fi_provider provider = {FI_VERSION(0, 1), FI_VERSION(1, 17), {},      "via",
@@ -25,6 +28,16 @@ int tell_wait_object(int descriptor, int command, void* argument) noexcept {
         return 0;
     }
     return -FI_ENOSYS;
+}
+
+void remember_process() noexcept {
+    pid_t none = 0;
+    process.compare_exchange_strong(none, getpid());
+}
+
+bool forked() noexcept {
+    const pid_t known = process;
+    return known != 0 && known != getpid();
 }
 
 int error_of(VIP_RETURN code) noexcept {

@@ -192,6 +192,8 @@ bool Endpoint::complete(Operation& operation, bool receive, Completion& completi
     if ((status & VIP_STATUS_ERROR_MASK) != 0) {
         completion.error = error_of_status(status);
         if (completion.error == FI_ETRUNC && receive) completion.length = operation.length;
+        // A receive that went wrong has ended the connection, of which VIA says nothing else here.
+        if (receive && completion.error != FI_ECANCELED) on_connection_lost(VIP_ERROR_CONN_LOST);
     }
     if (receive && (status & VIP_STATUS_IMMEDIATE) != 0) {
         completion.flags |= FI_REMOTE_CQ_DATA;
@@ -245,10 +247,11 @@ iovec piece_of(const void* buffer, std::size_t length) {
     return {const_cast<void*>(buffer), length};
 }
 
-/// Placed in the peer's memory when it completes: that is the level of a whole connection.
+/// In the peer's receive or memory when it completes: that is the level of a whole connection.
 bool is_too_much(const Endpoint& endpoint, std::uint64_t flags) {
     return (flags & FI_COMMIT_COMPLETE) != 0 ||
-           ((flags & FI_DELIVERY_COMPLETE) != 0 && !endpoint.completes_on_delivery());
+           ((flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0 &&
+            !endpoint.completes_on_delivery());
 }
 
 ssize_t send_message(Endpoint& endpoint, const iovec* pieces, std::size_t count, void* context,
@@ -317,6 +320,8 @@ ssize_t recv(fid_ep* endpoint, void* buffer, std::size_t length, void*, fi_addr_
 }
 
 ssize_t recvmsg(fid_ep* endpoint, const fi_msg* message, std::uint64_t flags) {
+    // As an ordinary receive it would take a message that the program only looks for.
+    if ((flags & (FI_PEEK | FI_CLAIM | FI_DISCARD | FI_MULTI_RECV)) != 0) return -FI_EOPNOTSUPP;
     Endpoint& to = endpoint_of(endpoint);
     return to.receive(message->msg_iov, message->iov_count, message->context,
                       told_with(to, flags, true));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <malloc.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -145,6 +147,32 @@ TEST(Connecting, APortIsOnesAlone) {
     EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
 }
 
+/// As VIA sees it the two requests that hold the port would be one NIC's own business.
+TEST(Connecting, APortIsOnesAloneOnOneNicToo) {
+    Side side;
+    sockaddr_in address;
+    auto listener = side.listen(address);
+    fid_pep* second = nullptr;
+    ASSERT_EQ(fi_passive_ep(side.fabric.get(), side.info.get(), &second, nullptr), 0);
+    const Owned<fid_pep> owned(second);
+    ASSERT_EQ(fi_setname(&second->fid, &address, sizeof address), 0);
+    ASSERT_EQ(fi_pep_bind(second, &side.events->fid, 0), 0);
+    EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+    listener.reset();
+    EXPECT_EQ(fi_listen(second), 0);
+}
+
+TEST(Connecting, PortsThatTheSystemChoosesAreDifferent) {
+    Side side;
+    std::vector<Owned<fid_pep>> listeners;
+    std::set<std::uint16_t> ports;
+    for (int count = 0; count < 800; ++count) {
+        sockaddr_in address;
+        listeners.push_back(side.listen(address));
+        EXPECT_TRUE(ports.insert(address.sin_port).second) << ntohs(address.sin_port);
+    }
+}
+
 TEST(Connecting, TheOtherSideSeesTheEnd) {
     Pair pair;
     ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
@@ -286,6 +314,30 @@ TEST(Connecting, ThousandsComeAndGoAndLeaveNothing) {
     EXPECT_LT(after.heap, before.heap + (64 << 10)) << "2000 connections later";
     // Over a network each NIC may have made a socket for its busy peer, or closed it.
     EXPECT_LE(after.files, before.files + 2);
+}
+
+/// It has neither the threads that listen and connect, nor the NIC.
+TEST(Connecting, AForkedChildClosesNothingAndDoesNotHang) {
+    Pair pair;
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(60);
+        bool refused = true;
+        for (fid* object :
+             {&pair.listener->fid, &pair.left->fid, &pair.right->fid, &pair.a.queue->fid,
+              &pair.a.events->fid, &pair.a.domain->fid, &pair.a.fabric->fid})
+            refused = refused && fi_close(object) == -FI_EOPBADSTATE;
+        _exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    // The parent's own are as they were.
+    ASSERT_EQ(fi_send(pair.left.get(), nullptr, 0, nullptr, 0, word(1)), 0);
+    ASSERT_EQ(fi_recv(pair.right.get(), nullptr, 0, nullptr, 0, word(2)), 0);
+    EXPECT_EQ(completion(pair.a).op_context, word(1));
+    EXPECT_EQ(completion(pair.b).op_context, word(2));
 }
 
 TEST(Connecting, EventQueues) {

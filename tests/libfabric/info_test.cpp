@@ -101,6 +101,19 @@ TEST(Info, WhatThereIsNotIsRefused) {
     EXPECT_TRUE(refused([](fi_info& info) { info.domain_attr->name = strdup("nowhere"); }));
 }
 
+TEST(Info, AddressesOfOtherFamiliesAreNotForgotten) {
+    for (const bool is_source : {true, false}) {
+        Info wanted = hints();
+        void* const address = calloc(1, sizeof(sockaddr_in6));
+        static_cast<sockaddr_in6*>(address)->sin6_family = AF_INET6;
+        (is_source ? wanted->src_addr : wanted->dest_addr) = address;
+        (is_source ? wanted->src_addrlen : wanted->dest_addrlen) = sizeof(sockaddr_in6);
+        int error = 0;
+        const Info none = find(wanted.get(), &error);
+        EXPECT_EQ(error, -FI_ENODATA) << is_source;
+    }
+}
+
 TEST(Info, WhatIsNotSupportedSaysSo) {
     const Side side;
     void* operations = nullptr;

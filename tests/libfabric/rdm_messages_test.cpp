@@ -128,6 +128,14 @@ TEST(Datagrams, DataGoesAlongAndInjectedOnesTellNothing) {
               -FI_EMSGSIZE);
 }
 
+TEST(Datagrams, WhatNobodyTellsUsIsNotPromised) {
+    Couple couple;
+    fi_msg_tagged message{};
+    message.addr = couple.to_b;
+    for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE})
+        EXPECT_EQ(fi_tsendmsg(couple.a.endpoint.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
+}
+
 TEST(Datagrams, TagsAreMatchedAsTheirBitsSay) {
     Couple couple;
     int got[4] = {};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: many peers, requests that cross, peers that end, peers that lie.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <via/via.h>
 
 #include <deque>
@@ -113,6 +115,40 @@ TEST(Peers, NobodyThereIsAnError) {
     EXPECT_EQ(answer, -FI_ECONNREFUSED);
     EXPECT_EQ(a.failure().err, FI_ECONNREFUSED);
     EXPECT_EQ(fi_tinject(a.endpoint.get(), &value, sizeof value, 99, 1), -FI_EINVAL);
+}
+
+TEST(Peers, AForkedChildClosesNothingAndDoesNotHang) {
+    Couple couple;
+    couple.a.inject(couple.to_b, "x", 1, 1, 0, &couple.b);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(60);
+        const Party& a = couple.a;
+        bool refused = true;
+        for (fid* object :
+             {&a.endpoint->fid, &a.addresses->fid, &a.queue->fid, &a.domain->fid, &a.fabric->fid})
+            refused = refused && fi_close(object) == -FI_EOPBADSTATE;
+        _exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    char room = 0;
+    couple.b.post(&room, 1, 1, 2);
+    EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(2));
+}
+
+TEST(Peers, AddressesThatCannotBeAreTold) {
+    Party party;
+    sockaddr_in addresses[] = {party.name, party.name};
+    addresses[1].sin_family = AF_INET6;
+    fi_addr_t numbers[] = {0, 0};
+    int errors[] = {-1, -1};
+    EXPECT_EQ(fi_av_insert(party.addresses.get(), addresses, 2, numbers, FI_SYNC_ERR, errors), 1);
+    EXPECT_EQ(errors[0], 0);
+    EXPECT_EQ(errors[1], FI_EINVAL);
+    EXPECT_EQ(numbers[1], std::uint64_t{FI_ADDR_NOTAVAIL});
 }
 
 TEST(Peers, WhatWasUnderWayFailsWhenOneEnds) {

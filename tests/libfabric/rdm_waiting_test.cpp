@@ -264,5 +264,27 @@ TEST(Counting, AMessageToOneselfCountsAtBothEnds) {
     EXPECT_EQ(room, value);
 }
 
+TEST(Counting, AnEndpointThatWasNeverEnabledIsNotLookedAt) {
+    const Party there;
+    const Info info(fi_dupinfo(there.info.get()), fi_freeinfo);
+    ASSERT_EQ(info->src_addrlen, sizeof there.name);
+    std::memcpy(info->src_addr, &there.name, sizeof there.name);
+    fid_cntr* opened = nullptr;
+    ASSERT_EQ(fi_cntr_open(there.domain.get(), nullptr, &opened, nullptr), 0);
+    const Owned<fid_cntr> counter(opened);
+    fid_ep* endpoint = nullptr;
+    ASSERT_EQ(fi_endpoint(there.domain.get(), info.get(), &endpoint, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &there.addresses->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &there.queue->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &opened->fid, FI_SEND), 0);
+    for (int tries = 0; tries < 3; ++tries) EXPECT_EQ(fi_enable(endpoint), -FI_EADDRINUSE);
+    ASSERT_EQ(fi_close(&endpoint->fid), 0);
+    // Its memory is somebody else's.
+    std::vector<std::vector<std::byte>> others;
+    for (std::size_t size = 256; size < 4096; size += 16)
+        for (int each = 0; each < 8; ++each) others.emplace_back(size, std::byte{0xFF});
+    EXPECT_EQ(fi_cntr_read(opened), 0U);
+}
+
 }  // namespace
 }  // namespace rdm_waiting_test

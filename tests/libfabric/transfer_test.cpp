@@ -125,6 +125,19 @@ TEST(Messages, TooLongForTheReceiveIsAnErrorThere) {
     const fi_cq_err_entry error = failure(pair.b);
     EXPECT_EQ(error.op_context, word(9));
     EXPECT_EQ(error.err, FI_ETRUNC);
+    // That was the end of the connection, at both sides.
+    pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+    pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
+    EXPECT_EQ(fi_shutdown(pair.right.get(), 0), -FI_ENOTCONN);
+}
+
+TEST(Messages, WhatAFlagCannotHaveIsRefused) {
+    Pair pair;
+    fi_msg message{};
+    for (const std::uint64_t flag : {FI_PEEK, FI_CLAIM, FI_DISCARD, FI_MULTI_RECV})
+        EXPECT_EQ(fi_recvmsg(pair.right.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
+    for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE})
+        EXPECT_EQ(fi_sendmsg(pair.left.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
 }
 
 struct Rma : testing::Test {
@@ -180,6 +193,17 @@ TEST_F(Rma, RightsEndWithTheRegion) {
     EXPECT_EQ(target[0], std::byte{0});
     // The same memory again: the key may be the old one, the rights are new.
     region = pair.b.memory(target.data(), target.size(), FI_REMOTE_READ);
+}
+
+TEST_F(Rma, RegionsOfNoBytesAndOfNoMemory) {
+    const Owned<fid_mr> empty = pair.b.memory(target.data(), 0, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    ASSERT_EQ(fi_write(pair.left.get(), local.data(), 0, nullptr, 0, address(),
+                       fi_mr_key(empty.get()), word(1)),
+              0);
+    EXPECT_EQ(completion(pair.a).op_context, word(1));
+    fid_mr* none = nullptr;
+    EXPECT_EQ(fi_mr_reg(pair.b.domain.get(), nullptr, 100, FI_REMOTE_READ, 0, 0, 0, &none, nullptr),
+              -FI_EINVAL);
 }
 
 TEST_F(Rma, ReadOnlyMemoryIsNotWritten) {

@@ -12,10 +12,12 @@ namespace via::fabric::rdm {
 struct AddressVectorOperations {
     static AddressVector& of(fid_av* vector) { return *static_cast<AddressVector*>(vector); }
 
-    /// How many were inserted; the others' numbers are FI_ADDR_NOTAVAIL.
+    /// How many were inserted; the others' numbers are FI_ADDR_NOTAVAIL. With FI_SYNC_ERR an error
+    /// of each, or 0, goes where `context` is.
     static int insert(fid_av* vector, const void* addresses, std::size_t count, fi_addr_t* numbers,
-                      std::uint64_t flags, void*) {
-        if ((flags & ~std::uint64_t{FI_MORE}) != 0) return -FI_EBADFLAGS;
+                      std::uint64_t flags, void* context) {
+        if ((flags & ~(FI_MORE | FI_SYNC_ERR)) != 0) return -FI_EBADFLAGS;
+        int* const errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
         return guarded([&] {
             AddressVector& object = of(vector);
             const Domain::Guard guard(object.domain_);
@@ -28,6 +30,7 @@ struct AddressVectorOperations {
                 if (address.sin_family == AF_INET) number = object.insert(address);
                 if (number != FI_ADDR_NOTAVAIL) ++inserted;
                 if (numbers != nullptr) numbers[index] = number;
+                if (errors != nullptr) errors[index] = number != FI_ADDR_NOTAVAIL ? 0 : FI_EINVAL;
             }
             return inserted;
         });
@@ -57,6 +60,7 @@ struct AddressVectorOperations {
         return text;
     }
     static int close(fid* vector) {
+        if (forked()) return -FI_EOPBADSTATE;
         AddressVector& object = of(reinterpret_cast<fid_av*>(vector));
         if (object.users.any()) return -FI_EBUSY;
         delete &object;

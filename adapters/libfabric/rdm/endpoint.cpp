@@ -14,6 +14,7 @@ struct EndpointOperations {
         return *static_cast<Endpoint*>(reinterpret_cast<fid_ep*>(endpoint));
     }
     static int close(fid* endpoint) {
+        if (forked()) return -FI_EOPBADSTATE;
         delete &of(endpoint);
         return 0;
     }
@@ -181,6 +182,17 @@ int Endpoint::enable() {
             std::ranges::find(waiting_, queue->waiting()) == waiting_.end())
             waiting_.push_back(queue->waiting());
     mailbox_.shown_by(waiting_);
+    const auto take = [this](auto request, auto data, auto length) {
+        mailbox_.put_request(std::move(request), data, length);
+    };
+    const int error = listener_->listen(wanted_port_, take);
+    if (error != 0) {
+        const Domain::Guard guard(domain_);
+        sends_->unwatch(*this);
+        receives_->unwatch(*this);
+        addresses_->unwatch(*this);
+        return error;
+    }
     for (Counter* counter : counters_)
         if (counter != nullptr)
             counter->watch(this, [](void* endpoint) {
@@ -188,16 +200,7 @@ int Endpoint::enable() {
                 const Domain::Guard guard(object.domain_);
                 object.progress();
             });
-    const auto take = [this](auto request, auto data, auto length) {
-        mailbox_.put_request(std::move(request), data, length);
-    };
-    const int error = listener_->listen(wanted_port_, take);
-    if (error == 0) return 0;
-    const Domain::Guard guard(domain_);
-    sends_->unwatch(*this);
-    receives_->unwatch(*this);
-    addresses_->unwatch(*this);
-    return error;
+    return 0;
 }
 
 // Room for the receives of connections, of which each has as many --------------------------------

@@ -42,6 +42,7 @@ struct QueueOperations {
         return tell_wait_object(waiting != nullptr ? waiting->descriptor() : -1, command, argument);
     }
     static int close(fid* queue) {
+        if (forked()) return -FI_EOPBADSTATE;
         Queue& object = queue_of(reinterpret_cast<fid_cq*>(queue));
         if (object.users.any()) return -FI_EBUSY;
         delete &object;
