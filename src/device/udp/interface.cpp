@@ -49,12 +49,6 @@ std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
     return sorted;
 }
 
-std::string host_text(const HostAddress& address) {
-    char text[INET6_ADDRSTRLEN] = {};
-    inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
-    return is_ipv6(address) ? "[" + std::string(text) + "]" : text;
-}
-
 std::string what_there_is(const std::vector<Found>& all) {
     std::string text;
     for (const Found& found : all)
@@ -92,6 +86,12 @@ bool is_loopback_host(const HostAddress& address) {
 }
 
 }  // namespace
+
+std::string host_text(const HostAddress& address) {
+    char text[INET6_ADDRSTRLEN] = {};
+    inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
+    return is_ipv6(address) ? "[" + std::string(text) + "]" : text;
+}
 
 std::expected<Place, std::string> find_place(System& system, std::string_view text,
                                              std::uint16_t default_port) {

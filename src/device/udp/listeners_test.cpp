@@ -140,6 +140,22 @@ TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {
     EXPECT_TRUE(directory.names().empty());
 }
 
+TEST(UdpListeners, AnotherPortIsProposedAtTheVeryAddress) {
+    Directory directory, strangers;
+    HostAddress ipv6{{}, 18};
+    ipv6.bytes[15] = 1;
+    for (const auto& [address, name] : {std::pair{test_address(), host_text(test_address())},
+                                        std::pair{with_port(ipv6, 9741), std::string("[::1]")}}) {
+        const auto stranger = open(strangers, address, 1);
+        if (!stranger && is_ipv6(address)) GTEST_SKIP() << "no IPv6 here: " << stranger.error();
+        ASSERT_TRUE(stranger) << stranger.error();
+        const auto opened = open(directory, address, 2);
+        ASSERT_FALSE(opened.has_value());
+        EXPECT_NE(opened.error().find("udp:" + name + ":PORT"), std::string::npos)
+            << opened.error();
+    }
+}
+
 TEST(UdpListeners, UsersFindEachOther) {
     const Place place;
     const User first(place), second(place);
