@@ -271,6 +271,13 @@ TEST(UdpInterfaces, AreFoundByNameAndAddress) {
         EXPECT_EQ(ipv6->address.length, 18);
         EXPECT_EQ(port_of(ipv6->address), 9742);
         EXPECT_EQ(find("[lo]")->address, with_port(ipv6->address, 9741));
+        // Of a link-local address one says at which interface it is meant.
+        ASSERT_TRUE(find("[::1%lo]:9742"));
+        EXPECT_EQ(find("[::1%lo]:9742")->address, ipv6->address);
+        const auto elsewhere = find("[::1%ethernet0]");
+        ASSERT_FALSE(elsewhere.has_value());
+        EXPECT_NE(elsewhere.error().find("[::1%ethernet0]"), std::string::npos)
+            << elsewhere.error();
     }
 }
 
