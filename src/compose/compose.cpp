@@ -24,6 +24,7 @@
 #include "device/datagram/datagram_device.hpp"
 #include "device/loopback/loopback_device.hpp"
 #include "device/shm/shm_device.hpp"
+#include "device/udp/socket_address.hpp"
 #include "device/udp/udp_port.hpp"
 #include "sim/host/sim_agent.hpp"
 
@@ -91,29 +92,48 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
 
 constexpr std::string_view udp_folder = "udp-";
 
+/// Of the NICs at an address. Two interfaces may have one link-local address, and whoever is behind
+/// one of them does not reach the other: such a folder names the interface, too.
+std::string udp_folder_of(const device::udp::Place& place) {
+    std::string address = agent::to_text(place.address);
+    if (device::udp::is_link_local(place.address))
+        address.insert(address.find(']'), "%" + std::to_string(place.index));
+    return std::string(udp_folder) + address;
+}
+
+std::optional<HostAddress> address_of_udp_folder(std::string name) {
+    if (!name.starts_with(udp_folder)) return {};
+    name.erase(0, udp_folder.size());
+    if (const std::size_t interface = name.find('%'); interface != std::string::npos)
+        name.erase(interface, name.find(']', interface) - interface);
+    return agent::parse_address(name);
+}
+
+/// Those of `wanted` only, if there is one.
+std::vector<HostAddress> present_udp_addresses(const std::string& directory,
+                                               const HostAddress* wanted = nullptr) {
+    std::vector<HostAddress> addresses;
+    std::error_code ignored;  // what cannot be seen is not there
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+        const auto address = address_of_udp_folder(entry.path().filename());
+        if (!address || (wanted != nullptr && *address != *wanted) ||
+            std::find(addresses.begin(), addresses.end(), *address) != addresses.end())
+            continue;
+        std::error_code gone;
+        const std::string folder = std::filesystem::canonical(entry.path(), gone);
+        if (!gone && device::udp::somebody_lives(device::udp::System::real(), folder))
+            addresses.push_back(*address);
+    }
+    return addresses;
+}
+
 /// The other udp NICs of this host: an address is its own name.
 agent::Neighbours udp_neighbours(const std::string& directory) {
-    const auto lives = [directory](const HostAddress& address) {
-        const std::string name = std::string(udp_folder) + agent::to_text(address);
-        std::error_code gone;
-        const std::string folder = std::filesystem::canonical(directory + "/" + name, gone);
-        return !gone && device::udp::somebody_lives(device::udp::System::real(), folder);
-    };
     agent::Neighbours neighbours;
-    neighbours.name = [lives](const HostAddress& address) {
-        return lives(address) ? agent::to_text(address) : "";
+    neighbours.name = [directory](const HostAddress& address) {
+        return present_udp_addresses(directory, &address).empty() ? "" : agent::to_text(address);
     };
-    neighbours.list = [directory, lives] {
-        std::vector<HostAddress> addresses;
-        std::error_code ignored;  // what cannot be seen is not there
-        for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-            const std::string name = entry.path().filename();
-            if (!name.starts_with(udp_folder)) continue;
-            const auto address = agent::parse_address(name.substr(udp_folder.size()));
-            if (address && lives(*address)) addresses.push_back(*address);
-        }
-        return addresses;
-    };
+    neighbours.list = [directory] { return present_udp_addresses(directory); };
     return neighbours;
 }
 
@@ -219,7 +239,7 @@ agent::OpenResult open_loopback(const Opening& opening) {
 std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
     const std::string& directory, const device::udp::Place& place, std::uint64_t instance) {
     constexpr int tries_max = 8;
-    const std::string name = std::string(udp_folder) + agent::to_text(place.address);
+    const std::string name = udp_folder_of(place);
     for (int tries = 1;; ++tries) {
         const auto folder = agent::shared_directory(directory, name);
         if (!folder) return std::unexpected(folder.error());

@@ -96,6 +96,29 @@ TEST(InfoPeer, NobodyIsNotReachable) {
     EXPECT_TRUE(has(text, "reaches nobody outside") && has(text, none)) << text;
 }
 
+TEST(InfoPeer, AnotherProgramAtOurAddressIsReached) {
+    Host host;
+    const Bystander peer({"udp:" + place(1)});
+    for (const char* medium : {"auto:", "udp:"}) {
+        const std::string text = info(medium + place(1) + " --peer " + place(1));
+        EXPECT_TRUE(has(text, "way   udp") && has(text, good)) << text;
+    }
+}
+
+TEST(InfoPeer, WhyNobodyAnswersIsSaid) {
+    Host host;
+    Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    const auto ask = [&](const std::string& peer) {
+        return info("udp:via0,silence=1000 --peer " + peer,
+                    "ip netns exec " + networks.name(0) + " ");
+    };
+    std::string text = ask(Networks::address(1));
+    EXPECT_TRUE(has(text, "not reachable") && has(text, "no NIC has UDP port 9741")) << text;
+    text = ask("203.0.113.77");
+    EXPECT_TRUE(has(text, "not reachable") && has(text, "Network is unreachable")) << text;
+}
+
 TEST(InfoPeer, JsonSaysTheSame) {
     Host host;
     const Bystander peer({"shm:right"});

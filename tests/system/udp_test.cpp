@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "support/host.hpp"
 #include "support/stream.hpp"
 
@@ -18,6 +22,26 @@ void be_bystander(Parent& parent) {
     parent.expect("end");
 }
 const Role bystander_role("udp bystander", be_bystander);
+
+/// Arguments: network, NIC, host to ask; none: it is asked. One message goes each way.
+void be_link_local(Parent& parent) {
+    enter_network(parent.argument(0));
+    Nic nic(parent.argument(1).c_str());
+    End end(nic);
+    parent.say("open");
+    if (parent.arguments() > 2) {
+        nic.turn_to(parent.argument(2));
+        end.connect("door");
+    } else {
+        end.accept("door");
+    }
+    end.post_send(0, 64);
+    require(end.wait_sent(watchdog_ms)->ok() && end.wait_received(watchdog_ms)->ok(),
+            "a message each way");
+    parent.say("done");
+    parent.expect("end");
+}
+const Role link_local_role("udp link-local", be_link_local);
 
 class Udp : public testing::TestWithParam<int> {
 protected:
@@ -166,6 +190,37 @@ TEST_P(Udp, ANetworkThatLosesItsNameGoesOnWhileProcessesAreInIt) {
     networks.remove(1);
     stream.flows();
     stream.leave();
+}
+
+TEST(UdpLinkLocal, OneAddressAtTwoInterfacesIsTwoPlaces) {
+    Host host;
+    Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    networks.ip(0, {"link", "add", "via1", "type", "veth", "peer", "name", "via1", "netns",
+                    networks.name(1)});
+    for (const std::string interface : {"via0", "via1"})
+        for (const int end : {0, 1}) {
+            networks.ip(end, {"link", "set", interface, "up"});
+            networks.ip(end, {"address", "add", "fe80::97:" + std::to_string(end + 1) + "/64",
+                              "dev", interface, "nodad"});
+        }
+    // Both of a host have the same discriminator, and each is found on its own link only.
+    std::vector<std::unique_ptr<Child>> children;
+    const auto start = [&](int end, const std::string& interface, const std::string& asks = "") {
+        std::vector<std::string> arguments{
+            networks.name(end), "udp:[fe80::97:" + std::to_string(end + 1) + "%" + interface + "]"};
+        if (!asks.empty()) arguments.push_back(asks);
+        children.push_back(
+            std::make_unique<Child>("udp link-local", Child::Options{.arguments = arguments}));
+        children.back()->expect("open");
+    };
+    for (const char* interface : {"via0", "via1"}) start(1, interface);
+    for (const char* interface : {"via0", "via1"}) start(0, interface, "[fe80::97:2]");
+    for (const auto& child : children) child->expect("done");
+    for (const auto& child : children) {
+        child->say("end");
+        child->join();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(OverIp, Udp, testing::Values(4, 6),

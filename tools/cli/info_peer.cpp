@@ -4,16 +4,23 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <vipl.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "agent/addresses.hpp"
 #include "agent/configuration.hpp"
+#include "bench/address.hpp"
+#include "bench/file_handle.hpp"
 #include "bench/via_names.hpp"
 #include "info_names.hpp"
 #include "json.hpp"
@@ -24,6 +31,8 @@ namespace {
 
 /// Nobody listens to it: what answers is the host.
 constexpr std::size_t question_bytes = 16;
+/// For what the network says to a datagram that nobody took; the NIC itself waited longer.
+constexpr int refusal_ms = 500;
 
 struct Room {
     alignas(VIP_NET_ADDRESS) std::array<VIP_UINT8, 64> bytes{};
@@ -106,14 +115,63 @@ std::string interface_of(const HostAddress& address) {
     return name;
 }
 
+/// Is it a socket of ours at which all are asked who have a NIC at that address? Then nobody else
+/// has one: the first one has that socket.
+bool we_answer_at(const std::string& address) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+        const std::string name = entry.path().filename();
+        int descriptor = -1;
+        std::from_chars(name.data(), name.data() + name.size(), descriptor);
+        const auto at = bench::Address::own_of(descriptor);
+        if (at && (at->family() == AF_INET || at->family() == AF_INET6) && at->text() == address)
+            return true;
+    }
+    return false;
+}
+
+/// A link-local address is meant at the NIC's interface.
+bench::Result<bench::Address> socket_address(std::string text, const std::string& interface) {
+    if (text.starts_with("[fe80:")) text.insert(text.find(']'), "%" + interface);
+    return bench::Address::resolve(text, 0);
+}
+
+/// NICs only hear that nobody answered; this is what the system says to a datagram, an empty one,
+/// that goes there from the same address.
+std::string why_nobody_answers(const WayToPeer& way, const std::string& interface) {
+    const auto here = socket_address(way.nic_address, interface);
+    const auto there = socket_address(way.peer_address, interface);
+    if (!here) return here.error().what;
+    if (!there) return there.error().what;
+    const bench::Address any_port = here->with_port(0);
+    const bench::FileHandle asking(::socket(there->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    int error = 0;
+    socklen_t length = sizeof error;
+    pollfd answer{asking.get(), POLLIN, 0};
+    if (!asking || ::bind(asking.get(), any_port.get(), any_port.bytes()) < 0 ||
+        ::connect(asking.get(), there->get(), there->bytes()) < 0 ||
+        ::send(asking.get(), "", 0, 0) < 0 || ::poll(&answer, 1, refusal_ms) < 0 ||
+        ::getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+        error = errno;
+    if (error == ECONNREFUSED)
+        return fmt::format("that host says that no NIC has UDP port {} there", there->port());
+    if (error != 0) return fmt::format("no way there: {}", std::strerror(error));
+    return fmt::format("nothing comes back: no such host, or a firewall before its UDP port {}",
+                       there->port());
+}
+
 void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
-    const std::string by = fmt::format("by {} ({})", interface_of(asker.own()), way.nic_address);
+    const std::string interface = interface_of(asker.own());
+    const std::string by = fmt::format("by {} ({})", interface, way.nic_address);
     const VIP_RETURN result = ask(asker, remote);
     if (result == VIP_NO_MATCH) {
         way.way = "udp";
-        way.why = "the network, " + by + ": the host answers that has that address";
+        way.why = "the network, " + by +
+                  ": the host answers that has that address. Connections go between two other "
+                  "UDP ports, which a firewall must let through, too";
     } else if (result == VIP_NOT_REACHABLE) {
-        way.why = "not reachable: nobody answers over the network, " + by;
+        way.why = "not reachable: nobody answers over the network, " + by + ": " +
+                  why_nobody_answers(way, interface);
     } else {
         way.why = fmt::format("cannot tell: asking over the network, {}, ended with {}", by,
                               bench::name_of_return(result));
@@ -157,7 +215,7 @@ bool find_way(const std::string& nic, const std::string& peer,
         way.way = "shm";
         way.why = "shared memory: a NIC that has it lives at that address on this host";
         if (has_udp) way.why += "; one there that has only the network is reached over it";
-    } else if (address == asker.own()) {
+    } else if (address == asker.own() && (!has_udp || we_answer_at(way.nic_address))) {
         way.why = "nobody but this command is known at that address, which is this NIC's own";
     } else if (has_udp) {
         look_over_network(asker, remote, way);

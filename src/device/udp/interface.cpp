@@ -33,11 +33,9 @@ std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
         if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
         const HostAddress address = from_socket(*one->ifa_addr);
         if (address.length == 0) continue;
-        const bool link_local =
-            is_ipv6(address) && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
         all.push_back({{one->ifa_name, if_nametoindex(one->ifa_name), with_port(address, port)},
                        (one->ifa_flags & IFF_LOOPBACK) != 0,
-                       link_local});
+                       is_link_local(address)});
     }
     // The system's order among those of one kind.
     std::vector<Found> sorted;
@@ -47,12 +45,6 @@ std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
             if (found.loopback == loopback && found.link_local == link_local)
                 sorted.push_back(found);
     return sorted;
-}
-
-std::string host_text(const HostAddress& address) {
-    char text[INET6_ADDRSTRLEN] = {};
-    inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
-    return is_ipv6(address) ? "[" + std::string(text) + "]" : text;
 }
 
 std::string what_there_is(const std::vector<Found>& all) {
@@ -93,6 +85,12 @@ bool is_loopback_host(const HostAddress& address) {
 
 }  // namespace
 
+std::string host_text(const HostAddress& address) {
+    char text[INET6_ADDRSTRLEN] = {};
+    inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
+    return is_ipv6(address) ? "[" + std::string(text) + "]" : text;
+}
+
 std::expected<Place, std::string> find_place(System& system, std::string_view text,
                                              std::uint16_t default_port) {
     Parts parts;
@@ -109,17 +107,24 @@ std::expected<Place, std::string> find_place(System& system, std::string_view te
         return std::unexpected(std::string("udp: cannot see the interfaces (getifaddrs): ") +
                                std::strerror(error));
     HostAddress written;
-    if (inet_pton(parts.ipv6 ? AF_INET6 : AF_INET, parts.host.c_str(), written.bytes.data()) == 1) {
+    // Of a link-local address it says on which link.
+    const std::size_t percent = parts.ipv6 ? parts.host.find('%') : std::string::npos;
+    const std::string host = parts.host.substr(0, percent);
+    const std::string meant_at =
+        percent == std::string::npos ? std::string() : parts.host.substr(percent + 1);
+    if (inet_pton(parts.ipv6 ? AF_INET6 : AF_INET, host.c_str(), written.bytes.data()) == 1) {
         written.length = parts.ipv6 ? 18 : 6;
         written = with_port(written, parts.port);
         for (const Found& found : all) {
-            if (found.place.address == written) return found.place;
+            const bool is_meant = percent == std::string::npos || found.place.interface == meant_at;
+            if (found.place.address == written && is_meant) return found.place;
             if (found.loopback && is_loopback_host(written) &&
                 is_loopback_host(found.place.address))
                 return Place{found.place.interface, found.place.index, written};
         }
-        return std::unexpected("udp: no interface that is up has the address " +
-                               host_text(written) + "; " + what_there_is(all));
+        const std::string asked = parts.ipv6 ? "[" + parts.host + "]" : parts.host;
+        return std::unexpected("udp: no interface that is up has the address " + asked + "; " +
+                               what_there_is(all));
     }
     for (const Found& found : all)
         if (found.place.interface == parts.host && is_ipv6(found.place.address) == parts.ipv6)

@@ -18,7 +18,11 @@ struct Place {
     HostAddress address;  ///< of the NIC, with its port
 };
 
-/// "INTERFACE", "ADDRESS", either with ":PORT"; in brackets for IPv6: "[INTERFACE]", "[ADDRESS]".
+/// As names of NICs have it: without a port, IPv6 in brackets.
+std::string host_text(const HostAddress& address);
+
+/// "INTERFACE", "ADDRESS", either with ":PORT"; in brackets for IPv6: "[INTERFACE]", "[ADDRESS]",
+/// "[ADDRESS%INTERFACE]" where several interfaces have it.
 /// error: what is wrong, and what there is.
 std::expected<Place, std::string> find_place(System& system, std::string_view text,
                                              std::uint16_t default_port);

@@ -140,6 +140,22 @@ TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {
     EXPECT_TRUE(directory.names().empty());
 }
 
+TEST(UdpListeners, AnotherPortIsProposedAtTheVeryAddress) {
+    Directory directory, strangers;
+    HostAddress ipv6{{}, 18};
+    ipv6.bytes[15] = 1;
+    for (const auto& [address, name] : {std::pair{test_address(), host_text(test_address())},
+                                        std::pair{with_port(ipv6, 9741), std::string("[::1]")}}) {
+        const auto stranger = open(strangers, address, 1);
+        if (!stranger && is_ipv6(address)) GTEST_SKIP() << "no IPv6 here: " << stranger.error();
+        ASSERT_TRUE(stranger) << stranger.error();
+        const auto opened = open(directory, address, 2);
+        ASSERT_FALSE(opened.has_value());
+        EXPECT_NE(opened.error().find("udp:" + name + ":PORT"), std::string::npos)
+            << opened.error();
+    }
+}
+
 TEST(UdpListeners, UsersFindEachOther) {
     const Place place;
     const User first(place), second(place);
@@ -255,6 +271,13 @@ TEST(UdpInterfaces, AreFoundByNameAndAddress) {
         EXPECT_EQ(ipv6->address.length, 18);
         EXPECT_EQ(port_of(ipv6->address), 9742);
         EXPECT_EQ(find("[lo]")->address, with_port(ipv6->address, 9741));
+        // Of a link-local address one says at which interface it is meant.
+        ASSERT_TRUE(find("[::1%lo]:9742"));
+        EXPECT_EQ(find("[::1%lo]:9742")->address, ipv6->address);
+        const auto elsewhere = find("[::1%ethernet0]");
+        ASSERT_FALSE(elsewhere.has_value());
+        EXPECT_NE(elsewhere.error().find("[::1%ethernet0]"), std::string::npos)
+            << elsewhere.error();
     }
 }
 

@@ -20,6 +20,10 @@ struct SocketAddress {
 };
 
 inline bool is_ipv6(const HostAddress& address) { return address.length == 18; }
+/// Of one link only: other interfaces may have it, too.
+inline bool is_link_local(const HostAddress& address) {
+    return is_ipv6(address) && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
+}
 
 std::uint16_t port_of(const HostAddress& address);
 /// The same host at another port.

@@ -105,14 +105,14 @@ std::expected<void, std::string> UdpPort::open_all() {
     if (host_.valid()) return {};
     if (errno != EADDRINUSE) return failed("cannot take the port that NICs are asked at");
     if (host_answers()) return {};
-    return std::unexpected(
-        place + ": UDP port " + std::to_string(port_of(nic_address())) +
-        " at its address is taken, and not by a NIC of this user" +
-        (config_.shared ? ", nor by one that another user shows in " +
-                              config_.directory.substr(0, config_.directory.rfind('/'))
-                        : std::string()) +
-        "; end that program, or choose another port for all hosts: udp:" + config_.place.interface +
-        ":PORT");
+    return std::unexpected(place + ": UDP port " + std::to_string(port_of(nic_address())) +
+                           " at its address is taken, and not by a NIC of this user" +
+                           (config_.shared
+                                ? ", nor by one that another user shows in " +
+                                      config_.directory.substr(0, config_.directory.rfind('/'))
+                                : std::string()) +
+                           "; end that program, or choose another port for all hosts: udp:" +
+                           host_text(nic_address()) + ":PORT");
 }
 
 /// Another user's NIC that just took the port may not have said so yet, or it ended meanwhile.
