@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <arpa/inet.h>
 #include <vipl.h>
 
 #include <algorithm>
@@ -95,20 +96,22 @@ public:
         return {reinterpret_cast<const char*>(bytes() + host().size()),
                 std::min<std::size_t>(storage_.net.DiscriminatorLen, discriminator_length_max)};
     }
-    /** For people, for instance `127.0.0.1:9741/echo`. Allocates. */
+    /** For people, for instance `127.0.0.1:9741/echo` or `[fd00::1]:9741/echo`. Allocates. */
     std::string text() const {
-        const auto part = [this](std::size_t index) {
-            return std::to_string(std::to_integer<unsigned>(host()[index]));
+        const std::span<const std::byte> all = host();
+        const auto number = [all](std::size_t index) {
+            return std::to_integer<unsigned>(all[index]);
         };
         std::string text;
-        if (host().size() == 6) {
-            const unsigned port =
-                std::to_integer<unsigned>(host()[4]) * 256 + std::to_integer<unsigned>(host()[5]);
-            text = part(0) + '.' + part(1) + '.' + part(2) + '.' + part(3) + ':' +
-                   std::to_string(port);
+        if (all.size() == 6 || all.size() == 18) {  // of IPv4 or IPv6, and then a port
+            const std::size_t port = all.size() - 2;
+            char host[INET6_ADDRSTRLEN] = {};
+            inet_ntop(port == 4 ? AF_INET : AF_INET6, all.data(), host, sizeof host);
+            text = port == 4 ? host : '[' + std::string(host) + ']';
+            text += ':' + std::to_string(number(port) * 256 + number(port + 1));
         } else {
-            for (std::size_t index = 0; index < host().size(); ++index)
-                (text += index == 0 ? "" : ".") += part(index);
+            for (std::size_t index = 0; index < all.size(); ++index)
+                (text += index == 0 ? "" : ".") += std::to_string(number(index));
         }
         return (text += '/').append(discriminator());
     }

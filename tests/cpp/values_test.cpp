@@ -26,6 +26,15 @@ TEST(Address, HoldsHostAndDiscriminatorAsViplWantsThem) {
     EXPECT_TRUE(std::ranges::equal(bytes, address.host()));
 }
 
+TEST(Address, OfIpv6IsWrittenAsIpv6) {
+    std::array<std::byte, 18> bytes{std::byte{0xFD}};
+    bytes[15] = std::byte{1};
+    bytes[16] = std::byte{38};
+    bytes[17] = std::byte{13};
+    EXPECT_EQ("[fd00::1]:9741/echo", Address(bytes, "echo").text());
+    EXPECT_EQ("1.2.3/", Address(std::array{std::byte{1}, std::byte{2}, std::byte{3}}, "").text());
+}
+
 TEST(Address, WithKeepsTheHost) {
     const Address address(host(), "a longer name");
     EXPECT_EQ(Address(host(), "echo"), address.with("echo"));
