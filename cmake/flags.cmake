@@ -85,6 +85,13 @@ function(via_test_code target)
                                              $<$<CONFIG:Sanitize>:-O0>)
 endfunction()
 
+# via_optimised_test(<target>): a test program whose tests need optimised code. Headers precompiled
+# for the other tests have other options, and g++ 12 crashes on them now and then.
+function(via_optimised_test target)
+    target_compile_options(${target} PRIVATE -O2)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # via_together(<target> code|test): compiles a target's files several at a time. What most of them
 # have in common is GoogleTest and the standard library: a third of the time, for tests and for
 # clang-tidy. Code only for sanitizers and clang-tidy; a release's compiler sees whether each of its
