@@ -25,6 +25,18 @@ std::string data_of(VIP_VI_HANDLE vi) {
     return {bytes, length};
 }
 
+/// Listens where the client is told to ask. There is no room for data; `length` is how much came.
+VIP_CONN_HANDLE request_of_client(Role& me, VIP_UINT32& length) {
+    Address local = me.nic().address(me.discriminator("data"));
+    me.tell("client", local);
+    Address remote;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_CONN_HANDLE connection = nullptr;
+    OK(ViaConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(), &attributes,
+                      &connection, nullptr, &length));
+    return connection;
+}
+
 VIPL_TEST(Vipl_5_private_data_with_request_and_acceptance, nothing) {
     test.role("server", [](Role& me) {
         End end(me);
@@ -105,14 +117,8 @@ VIPL_TEST(Vipl_5_a_request_waits_for_its_listener_where_the_name_is_held, nothin
 
 VIPL_TEST(Vipl_5_private_data_with_rejection, nothing) {
     test.role("server", [](Role& me) {
-        Address local = me.nic().address(me.discriminator("data"));
-        me.tell("client", local);
-        Address remote;
-        VIP_VI_ATTRIBUTES attributes;
-        VIP_CONN_HANDLE connection;
         VIP_UINT32 length = 0;
-        OK(ViaConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(), &attributes,
-                          &connection, nullptr, &length));
+        VIP_CONN_HANDLE connection = request_of_client(me, length);
         EXPECT_EQ(0U, length);
         OK(ViaConnectReject(connection, "no room", 7));
         me.meet();
@@ -209,14 +215,8 @@ VIPL_TEST(Vipl_5_a_new_vi_has_no_credits_and_no_data_of_one_that_was_destroyed, 
         {
             End end(me);
             OK(ViaSetCredits(end.vi(), VIP_TRUE));
-            Address local = me.nic().address(me.discriminator("data"));
-            me.tell("client", local);
-            Address remote;
-            VIP_VI_ATTRIBUTES attributes;
-            VIP_CONN_HANDLE connection;
-            VIP_UINT32 none = 0;
-            OK(ViaConnectWait(me.nic().handle(), local.net(), patience_ms, remote.net(),
-                              &attributes, &connection, nullptr, &none));
+            VIP_UINT32 length = 0;
+            VIP_CONN_HANDLE connection = request_of_client(me, length);
             OK(ViaConnectAccept(connection, end.vi(), "secret", 6));
             me.meet();
         }

@@ -235,6 +235,21 @@ VIPL_TEST(Vipl_5_read_only_import_is_read_only_to_the_processor, shares | proces
         killed_by(SIGSEGV));
 }
 
+/// The guest imports the owner's segment, writes to it by itself, and once more when the owner has
+/// done something between; nobody has looked yet what became of that. Returns where the segment is.
+std::byte* write_before_and_after(Role& me, End& end) {
+    const auto target = me.hear<Target>("owner");
+    std::byte* at = nullptr;
+    OK(import(end, target, true, &at));
+    end.write(target, end.filled(size, 8));
+    end.sent();
+    EXPECT_EQ(1U, counted(end, "direct_transfers"));
+    end.say("owner", 5);
+    me.hear<int>("owner");
+    end.write(target, end.filled(size, 9));
+    return at;
+}
+
 /// What ends the right, at the owner.
 enum class End_of_right { deregister, attributes, destroy };
 
@@ -262,15 +277,7 @@ void lose_right(Test& test, End_of_right how) {
     test.role("guest", [](Role& me) {
         End end(me);
         end.connect("owner");
-        const auto target = me.hear<Target>("owner");
-        std::byte* at = nullptr;
-        OK(import(end, target, true, &at));
-        end.write(target, end.filled(size, 8));
-        end.sent();
-        EXPECT_EQ(1U, counted(end, "direct_transfers"));
-        end.say("owner", 5);
-        me.hear<int>("owner");
-        end.write(target, end.filled(size, 9));
+        std::byte* const at = write_before_and_after(me, end);
         const End::Outcome outcome = end.send_outcome();
         EXPECT_EQ(1U, counted(end, "direct_transfers"));
         // Delivery: the refusal may come after the write was done (VIPL 4.25).
@@ -310,15 +317,7 @@ VIPL_TEST(Vipl_5_attributes_that_are_refused_revoke_nothing, shares | own_nics) 
     test.role("guest", [](Role& me) {
         End end(me);
         end.connect("owner");
-        const auto target = me.hear<Target>("owner");
-        std::byte* at = nullptr;
-        OK(import(end, target, true, &at));
-        end.write(target, end.filled(size, 8));
-        end.sent();
-        EXPECT_EQ(1U, counted(end, "direct_transfers"));
-        end.say("owner", 5);
-        me.hear<int>("owner");
-        end.write(target, end.filled(size, 9));
+        std::byte* const at = write_before_and_after(me, end);
         end.sent();
         EXPECT_EQ(2U, counted(end, "direct_transfers"));
         end.say("owner", 6);

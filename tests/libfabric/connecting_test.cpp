@@ -134,17 +134,23 @@ TEST(Connecting, NobodyThereIsRefusedAndMayBeAskedAgain) {
     EXPECT_EQ(fi_reject(listener.get(), request->handle, nullptr, 0), 0);
 }
 
+/// One that is to listen at `address`, but does not yet.
+void make_passive(Side& side, sockaddr_in address, Owned<fid_pep>& passive) {
+    fid_pep* made = nullptr;
+    ASSERT_EQ(fi_passive_ep(side.fabric.get(), side.info.get(), &made, nullptr), 0);
+    passive.reset(made);
+    ASSERT_EQ(fi_setname(&made->fid, &address, sizeof address), 0);
+    ASSERT_EQ(fi_pep_bind(made, &side.events->fid, 0), 0);
+}
+
 TEST(Connecting, APortIsOnesAlone) {
     Side a;
     Side b;
     sockaddr_in address;
     const auto listener = a.listen(address);
-    fid_pep* second = nullptr;
-    ASSERT_EQ(fi_passive_ep(b.fabric.get(), b.info.get(), &second, nullptr), 0);
-    const Owned<fid_pep> owned(second);
-    ASSERT_EQ(fi_setname(&second->fid, &address, sizeof address), 0);
-    ASSERT_EQ(fi_pep_bind(second, &b.events->fid, 0), 0);
-    EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+    Owned<fid_pep> second;
+    ASSERT_NO_FATAL_FAILURE(make_passive(b, address, second));
+    EXPECT_EQ(fi_listen(second.get()), -FI_EADDRINUSE);
 }
 
 /// As VIA sees it the two requests that hold the port would be one NIC's own business.
@@ -152,14 +158,11 @@ TEST(Connecting, APortIsOnesAloneOnOneNicToo) {
     Side side;
     sockaddr_in address;
     auto listener = side.listen(address);
-    fid_pep* second = nullptr;
-    ASSERT_EQ(fi_passive_ep(side.fabric.get(), side.info.get(), &second, nullptr), 0);
-    const Owned<fid_pep> owned(second);
-    ASSERT_EQ(fi_setname(&second->fid, &address, sizeof address), 0);
-    ASSERT_EQ(fi_pep_bind(second, &side.events->fid, 0), 0);
-    EXPECT_EQ(fi_listen(second), -FI_EADDRINUSE);
+    Owned<fid_pep> second;
+    ASSERT_NO_FATAL_FAILURE(make_passive(side, address, second));
+    EXPECT_EQ(fi_listen(second.get()), -FI_EADDRINUSE);
     listener.reset();
-    EXPECT_EQ(fi_listen(second), 0);
+    EXPECT_EQ(fi_listen(second.get()), 0);
 }
 
 TEST(Connecting, PortsThatTheSystemChoosesAreDifferent) {
