@@ -66,6 +66,8 @@ constexpr Word<Pin> pins[] = {
 
 constexpr Word<OneCopy> one_copies[] = {
     {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
+constexpr Word<OwnFrames> own_frames[] = {{"prefer", OwnFrames::prefer},
+                                          {"never", OwnFrames::never}};
 constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacement::lru},
                                                       {"fifo", memory::Replacement::fifo},
                                                       {"random", memory::Replacement::random}};
@@ -83,6 +85,10 @@ constexpr Option table[] = {
      "milliseconds until a peer between hosts that says nothing counts as gone, or as not "
      "reachable",
      set_number<&NicOptions::silence, 100, 3'600'000>, show_number<&NicOptions::silence>},
+    {"own_frames", "prefer or never",
+     "datagrams to a busy peer leave as Ethernet frames made like the kernel's, past its UDP and "
+     "IP: where the program may open packet sockets (CAP_NET_RAW); not",
+     set_word<&NicOptions::own_frames, own_frames>, show_word<&NicOptions::own_frames, own_frames>},
     {"table_entries", "0 to 1048576",
      "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",
      set_number<&NicOptions::table_entries, 0, memory::CacheShape::entries_max>,

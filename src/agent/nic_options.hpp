@@ -27,6 +27,12 @@ enum class OneCopy {
     never,     ///< through shared memory
 };
 
+/// Do datagrams between hosts leave as Ethernet frames of our own?
+enum class OwnFrames {
+    prefer,  ///< to a busy peer, where the system lets us
+    never,
+};
+
 /// Another option is a member here and a line of the table in nic_options.cpp.
 struct NicOptions {
     Pin pin = Pin::prefer;
@@ -37,6 +43,7 @@ struct NicOptions {
     std::uint32_t table_ways = memory::CacheShape{}.ways;
     memory::Replacement table_replacement = memory::CacheShape{}.replacement;
     std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
+    OwnFrames own_frames = OwnFrames::prefer;
     std::uint64_t lock_max = 0;    ///< bytes that the small table may lock; 0: as the system allows
 
     memory::CacheShape table() const {

@@ -237,13 +237,16 @@ agent::OpenResult open_loopback(const Opening& opening) {
 /// The directory may go with the last NIC of this user at the address while we come: then once
 /// more.
 std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
-    const std::string& directory, const device::udp::Place& place, std::uint64_t instance) {
+    const std::string& directory, const device::udp::Place& place, std::uint64_t instance,
+    bool own_frames) {
     constexpr int tries_max = 8;
     const std::string name = udp_folder_of(place);
     for (int tries = 1;; ++tries) {
         const auto folder = agent::shared_directory(directory, name);
         if (!folder) return std::unexpected(folder.error());
-        auto port = device::udp::UdpPort::open({place, folder->path, instance, folder->shared});
+        device::udp::UdpConfig config{place, folder->path, instance, folder->shared};
+        config.own_frames = own_frames;
+        auto port = device::udp::UdpPort::open(config);
         if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;
     }
 }
@@ -258,7 +261,8 @@ MadeDevice make_udp(const Opening& opening, const std::string& directory,
     if (!random)
         return std::unexpected(
             no_resource(std::string("no random keys (getrandom): ") + strerror(errno)));
-    auto port = open_port(directory, place, options.instance);
+    const bool own_frames = opening.nic_options.own_frames == agent::OwnFrames::prefer;
+    auto port = open_port(directory, place, options.instance, own_frames);
     if (!port) return std::unexpected(no_resource(port.error()));
     return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
 }

@@ -72,6 +72,9 @@ public:
     /// Sends in order. Returns how many were taken; fewer than all: the others not now, and
     /// has_room() says when. What cannot be sent for another reason counts as taken and lost.
     virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
+    /// Several probe timeouts in a row: what goes there may not come. Of several ways the surest is
+    /// next.
+    virtual void doubt(const HostAddress& /*to*/) {}
     /// After send() took less than all: may it take more now? May make a system call.
     virtual bool has_room() = 0;
 

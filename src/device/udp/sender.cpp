@@ -68,8 +68,7 @@ void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
         header.msg_namelen = message.to.length;
     }
     header.msg_iov = &pieces_[piece_count_];
-    for (const datagram::Outgoing& datagram : run) add_piece(datagram, header);
-    piece_count_ += header.msg_iovlen;
+    add_pieces(run, header);
     if (run.size() == 1) return;
     header.msg_control = message.control.data();
     header.msg_controllen = message.control.size();
@@ -81,15 +80,40 @@ void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
     std::memcpy(CMSG_DATA(entry), &segment, sizeof segment);
 }
 
+void Sender::add_pieces(std::span<const datagram::Outgoing> run, msghdr& header) {
+    for (const datagram::Outgoing& datagram : run) add_piece(datagram, header);
+    piece_count_ += header.msg_iovlen;
+}
+
+void Sender::fill_frame(std::size_t index, const EthernetModel& model,
+                        std::span<const datagram::Outgoing> run) {
+    Message& message = messages_[index];
+    message.datagrams = run.size();
+    msghdr& header = headers_[index].msg_hdr;
+    header = {};
+    header.msg_iov = &pieces_[piece_count_];
+    std::size_t length = 0;
+    for (const datagram::Outgoing& datagram : run) length += datagram.length;
+    header.msg_iov[0] = {message.head.data(),
+                         model.write(message.head.data(), static_cast<std::uint32_t>(length),
+                                     run.size() == 1 ? 0 : run.front().length)};
+    header.msg_iovlen = 1;
+    add_pieces(run, header);
+}
+
 /// Makes messages of as many datagrams as fit; returns how many those are.
-std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams) {
+std::size_t Sender::gather(std::span<const datagram::Outgoing> datagrams,
+                           const EthernetModel* model) {
     std::size_t count = 0;
     gathered_ = piece_count_ = 0;
     while (count < datagrams.size() && count < datagrams_max && gathered_ < messages_max) {
         const auto rest =
             datagrams.subspan(count, std::min(datagrams.size(), datagrams_max) - count);
         const std::size_t run = run_length(rest);
-        fill(gathered_++, rest.first(run));
+        if (model != nullptr)
+            fill_frame(gathered_++, *model, rest.first(run));
+        else
+            fill(gathered_++, rest.first(run));
         count += run;
     }
     return count;
@@ -109,6 +133,30 @@ std::size_t Sender::send(int socket, bool connected,
         }
         no_room = send_one(socket, rest.front()) == Result::no_room;
         if (!no_room) ++taken;
+    }
+    return taken;
+}
+
+std::size_t Sender::send_frames(int socket, const EthernetModel& model,
+                                std::span<const datagram::Outgoing> datagrams) {
+    const datagram::Outgoing& first = datagrams.front();
+    if (datagrams.size() == 1 && first.length <= copied_max) {
+        // One piece costs the kernel less than two, and more than a copy.
+        std::array<std::byte, EthernetModel::head_max + copied_max> frame;
+        const std::size_t head = model.write(frame.data(), first.length, 0);
+        std::memcpy(frame.data() + head, first.bytes, first.length);
+        return system_.sendto(socket, frame.data(), head + first.length, nullptr, 0) >= 0 ? 1 : 0;
+    }
+    std::size_t taken = 0;
+    while (taken < datagrams.size()) {
+        gather(datagrams.subspan(taken), &model);
+        for (std::size_t done = 0; done < gathered_;) {
+            const int count =
+                system_.sendmmsg(socket, &headers_[done], static_cast<unsigned>(gathered_ - done));
+            if (count <= 0) return taken;
+            for (const std::size_t end = done + static_cast<std::size_t>(count); done < end; ++done)
+                taken += messages_[done].datagrams;
+        }
     }
     return taken;
 }

@@ -18,7 +18,8 @@
 namespace via::device::udp {
 
 int System::socket(int family) {
-    return ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int type = family == AF_PACKET ? SOCK_RAW : SOCK_DGRAM;
+    return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 int System::bind(int fd, const sockaddr* address, socklen_t length) {
     return ::bind(fd, address, length);

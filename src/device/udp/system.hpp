@@ -20,7 +20,8 @@ class System {
 public:
     virtual ~System() = default;
 
-    virtual int socket(int family);  ///< SOCK_DGRAM, non-blocking, close-on-exec
+    /// SOCK_DGRAM, of AF_PACKET SOCK_RAW; non-blocking, close-on-exec.
+    virtual int socket(int family);
     virtual int bind(int fd, const sockaddr* address, socklen_t length);
     virtual int connect(int fd, const sockaddr* address, socklen_t length);
     virtual int getsockname(int fd, sockaddr* address, socklen_t* length);

@@ -84,13 +84,16 @@ struct User : Directory {
     explicit User(const Place& place) : Directory(place.path, 0) {}
 };
 
-inline std::expected<std::unique_ptr<UdpPort>, std::string> open(const Directory& directory,
-                                                                 const HostAddress& address,
-                                                                 std::uint64_t instance,
-                                                                 System& system = System::real(),
-                                                                 std::uint32_t busy_after = 512) {
-    return UdpPort::open(
-        {{"lo", 1, address}, directory.path, instance, directory.shared, &system, busy_after});
+inline std::expected<std::unique_ptr<UdpPort>, std::string> open(
+    const Directory& directory, const HostAddress& address, std::uint64_t instance,
+    System& system = System::real(), std::uint32_t busy_after = 512, bool own_frames = false) {
+    return UdpPort::open({{"lo", 1, address},
+                          directory.path,
+                          instance,
+                          directory.shared,
+                          &system,
+                          busy_after,
+                          own_frames});
 }
 
 /// A port and what came to it.
@@ -104,8 +107,8 @@ public:
 
     explicit Node(const Directory& directory, const HostAddress& address = test_address(),
                   std::uint64_t instance = 1, System& system = System::real(),
-                  std::uint32_t busy_after = 512) {
-        auto opened = open(directory, address, instance, system, busy_after);
+                  std::uint32_t busy_after = 512, bool own_frames = false) {
+        auto opened = open(directory, address, instance, system, busy_after, own_frames);
         if (!opened) throw std::runtime_error(opened.error());
         port = std::move(*opened);
     }

@@ -27,12 +27,12 @@ bool Troubles::next(datagram::Trouble& trouble) {
     return true;
 }
 
-void Troubles::read(int socket) {
+void Troubles::read(int socket, Shown* shown) {
     for (int entry = 0; entry < entries_max; ++entry) {
         SocketAddress to;
         alignas(cmsghdr) std::byte control[512];
-        std::byte rest[1];  // of the datagram itself, which is not needed
-        iovec bytes{rest, sizeof rest};
+        std::array<std::byte, sizeof(Shown::bytes)> begin;
+        iovec bytes{begin.data(), shown == nullptr ? 0 : begin.size()};
         msghdr message{};
         message.msg_name = &to.any;
         message.msg_namelen = sizeof to.ipv6;
@@ -40,11 +40,42 @@ void Troubles::read(int socket) {
         message.msg_iovlen = 1;
         message.msg_control = control;
         message.msg_controllen = sizeof control;
-        if (system_.recvmsg(socket, &message, MSG_ERRQUEUE) >= 0)
+        const ssize_t length = system_.recvmsg(socket, &message, MSG_ERRQUEUE);
+        unsigned interface = 0;
+        if (length < 0) {
+            if (errno != EINTR) return;
+        } else if (is_shown(message, interface)) {
+            if (shown != nullptr)
+                *shown = {begin, static_cast<std::size_t>(length), interface};
+        } else {
             understand(message);
-        else if (errno != EINTR)
-            return;
+        }
     }
+}
+
+/// `interface`: by which it left, where that is told.
+bool Troubles::is_shown(msghdr& message, unsigned& interface) {
+    bool shown = false;
+    for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
+         entry = CMSG_NXTHDR(&message, entry)) {
+        const auto is = [&](int level, int type) {
+            return entry->cmsg_level == level && entry->cmsg_type == type;
+        };
+        if (is(SOL_IP, IP_PKTINFO)) {
+            in_pktinfo info;
+            std::memcpy(&info, CMSG_DATA(entry), sizeof info);
+            interface = static_cast<unsigned>(info.ipi_ifindex);
+        } else if (is(SOL_IPV6, IPV6_PKTINFO)) {
+            in6_pktinfo info;
+            std::memcpy(&info, CMSG_DATA(entry), sizeof info);
+            interface = info.ipi6_ifindex;
+        } else if (is(SOL_IP, IP_RECVERR) || is(SOL_IPV6, IPV6_RECVERR)) {
+            sock_extended_err error;
+            std::memcpy(&error, CMSG_DATA(entry), sizeof error);
+            shown = error.ee_origin == SO_EE_ORIGIN_TIMESTAMPING;
+        }
+    }
+    return shown;
 }
 
 void Troubles::understand(msghdr& message) {

@@ -1,6 +1,8 @@
 // What the network told of datagrams that we sent: the error queues of sockets.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <deque>
 
 #include "device/datagram/port.hpp"
@@ -15,8 +17,15 @@ class Troubles {
 public:
     explicit Troubles(System& system) : system_(system) {}
 
-    /// Empties the socket's error queue, or a good part of it.
-    void read(int socket);
+    /// The beginning of a frame that a time stamp was asked for with.
+    struct Shown {
+        std::array<std::byte, 128> bytes{};
+        std::size_t length = 0;
+        unsigned interface = 0;  ///< index of the one it left by; 0: nothing was shown
+    };
+    /// Empties the socket's error queue, or a good part of it. `shown` becomes the last frame that
+    /// is in it.
+    void read(int socket, Shown* shown = nullptr);
     /// Hints are not hoarded: more than a few are forgotten.
     void add(const datagram::Trouble& trouble);
     bool empty() const { return waiting_.empty(); }
@@ -24,6 +33,7 @@ public:
 
 private:
     void understand(msghdr& message);
+    static bool is_shown(msghdr& message, unsigned& interface);
 
     System& system_;
     std::deque<datagram::Trouble> waiting_;

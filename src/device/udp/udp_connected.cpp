@@ -44,6 +44,7 @@ void UdpPort::connect_to_busy_peer() {
     connected_ = make_connected_socket();
     if (!connected_.valid()) return busy_.forget();  // until as much has been sent again
     connection_ = Connection::up;
+    if (config_.own_frames) ethernet_.begin(connected_.get(), data_address_, busy_.address());
     connected_habit_ = {};
     connected_to_ = busy_.address();
     looks_in_a_row_ = 0;

@@ -30,9 +30,27 @@ const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram, bool t
 
 /// The common datagram. False: nothing was done, or an error was met that the general way looks at.
 bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
-    return connection_ == Connection::up && !datagram.from_host_port &&
-           datagram.to == busy_.address() &&
-           system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
+    if (connection_ != Connection::up || datagram.from_host_port ||
+        !(datagram.to == busy_.address()))
+        return false;
+    if (ethernet_.is_ready() && !ethernet_.is_due() && ethernet_.send({&datagram, 1}) == 1)
+        return true;
+    if (ethernet_.is_due()) return ethernet_.ask(datagram);
+    return system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
+}
+
+/// All go to the busy peer.
+std::size_t UdpPort::send_connected(std::span<const datagram::Outgoing> run) {
+    std::size_t sent = 0;
+    if (ethernet_.is_due() && ethernet_.ask(run.front())) sent = 1;
+    if (sent < run.size() && ethernet_.is_ready()) sent += ethernet_.send(run.subspan(sent));
+    if (sent < run.size())
+        sent += sender_.send(connected_.get(), true, run.subspan(sent));
+    return sent;
+}
+
+void UdpPort::doubt(const HostAddress& to) {
+    if (connection_ == Connection::up && to == busy_.address()) ethernet_.doubt();
 }
 
 std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
@@ -45,7 +63,10 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
     while (taken < datagrams.size()) {
         const datagram::Outgoing& first = datagrams[taken];
         const bool to_busy_peer = !first.from_host_port && busy_.count(first.to);
-        if (connection_ == Connection::up && !busy_.is_there()) connection_ = Connection::going;
+        if (connection_ == Connection::up && !busy_.is_there()) {
+            connection_ = Connection::going;
+            ethernet_.end();
+        }
         const Descriptor& socket = socket_for(first, to_busy_peer);
         std::size_t end = taken + 1;
         while (end < datagrams.size() &&
@@ -54,8 +75,9 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
             ++end;
         const auto run = datagrams.subspan(taken, end - taken);
         // Without a socket: what was asked will be asked again.
-        const std::size_t sent =
-            socket.valid() ? sender_.send(socket.get(), &socket == &connected_, run) : run.size();
+        const std::size_t sent = !socket.valid()            ? run.size()
+                                 : &socket == &connected_ ? send_connected(run)
+                                                          : sender_.send(socket.get(), false, run);
         taken += sent;
         if (sent == run.size()) continue;
         awaits_room_ = true;

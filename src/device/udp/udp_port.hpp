@@ -13,6 +13,7 @@
 
 #include "device/datagram/port.hpp"
 #include "device/udp/busy_peer.hpp"
+#include "device/udp/ethernet.hpp"
 #include "device/udp/interface.hpp"
 #include "device/udp/listeners.hpp"
 #include "device/udp/receiver.hpp"
@@ -30,6 +31,7 @@ struct UdpConfig {
     System* system = &System::real();
     /// Datagrams until a peer counts as busy and has a socket connected to it; from 2.
     std::uint32_t busy_after = 512;
+    bool own_frames = false;  ///< frames of our own to a busy peer, where packet sockets may be had
 };
 
 class UdpPort final : public datagram::Port {
@@ -46,6 +48,7 @@ public:
     Time moment() override { return looked_.is_never() ? now() : looked_; }
 
     std::size_t send(std::span<const datagram::Outgoing> datagrams) override;
+    void doubt(const HostAddress& to) override;
     bool has_room() override;
     std::size_t receive(std::span<datagram::Incoming> datagrams) override;
     void release() override { receiver_.release(); }
@@ -68,6 +71,8 @@ public:
 
     /// Is there a socket that is connected to a busy peer?
     bool is_connected() const { return connection_ != Connection::none; }
+    /// Does what goes to it leave as frames of our own?
+    bool makes_frames() const { return connection_ == Connection::up && ethernet_.is_ready(); }
     /// Does this NIC answer for the host?
     bool has_host_port() const { return host_.valid(); }
 
@@ -94,6 +99,7 @@ private:
     bool disconnect();
     const Descriptor& socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const;
     bool send_to_busy_peer(const datagram::Outgoing& datagram);
+    std::size_t send_connected(std::span<const datagram::Outgoing> run);
     /// Those that are open: of the NIC, of the busy peer, of the host.
     template <class Call>
     void for_sockets(Call call) const {
@@ -121,6 +127,7 @@ private:
     Receiver receiver_;
     Sender sender_;
     BusyPeer busy_;
+    Ethernet ethernet_;
     Receiver::Habit data_habit_;
     Receiver::Habit connected_habit_;
 

@@ -35,7 +35,8 @@ UdpPort::UdpPort(const UdpConfig& config)
       troubles_(system_),
       receiver_(system_),
       sender_(system_, troubles_, config.place.index),
-      busy_(config.busy_after) {}
+      busy_(config.busy_after),
+      ethernet_(system_, troubles_, sender_) {}
 
 std::expected<std::unique_ptr<UdpPort>, std::string> UdpPort::open(const UdpConfig& config) {
     std::unique_ptr<UdpPort> port(new UdpPort(config));
@@ -192,11 +193,12 @@ void UdpPort::service(Time now) {
     hear_of_holder(now);
     if (now >= host_try_) try_host_port(now);
     if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
+    ethernet_.service(now);
 }
 
 Time UdpPort::next_deadline() const {
     // Who sends nothing need not know how long a datagram may be.
-    const Time soon = earlier(host_try_, hear_again_);
+    const Time soon = earlier(earlier(host_try_, hear_again_), ethernet_.next_deadline());
     return sent_since_ ? earlier(soon, mtu_looked_ + mtu_interval) : soon;
 }
 

@@ -1,0 +1,127 @@
+#include "device/udp/ethernet.hpp"
+
+#include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "device/udp/socket_address.hpp"
+
+namespace via::device::udp {
+
+namespace {
+
+/// From one frame of the kernel's to the next: what it takes is four calls.
+constexpr Duration renewal = milliseconds(100);
+constexpr Duration pause_least = milliseconds(10);
+constexpr Duration pause_longest = seconds(1);
+constexpr int socket_bytes_wanted = 2 << 20;
+
+/// The kernel tells with what it shows by which interface it left.
+bool tell_interface(System& system, int socket, bool ipv6, bool on) {
+    return system.setsockopt(socket, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVPKTINFO : IP_PKTINFO,
+                             on ? 1 : 0) == 0;
+}
+
+}  // namespace
+
+void Ethernet::begin(int socket, const HostAddress& from, const HostAddress& to) {
+    end();
+    if (!packets_.valid()) {
+        packets_ = Descriptor(system_, system_.socket(AF_PACKET));
+        bound_to_ = 0;
+        if (!packets_.valid()) return;
+        if (system_.setsockopt(packets_.get(), SOL_PACKET, PACKET_VNET_HDR, 1) != 0)
+            return packets_.reset();
+        system_.setsockopt(packets_.get(), SOL_SOCKET, SO_SNDBUF, socket_bytes_wanted);
+    }
+    if (system_.setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_OPT_CMSG) != 0)
+        return;
+    socket_ = socket;
+    from_ = from;
+    to_ = to;
+    due_ = true;
+    pause_ = {};
+}
+
+void Ethernet::end() {
+    model_.forget();
+    socket_ = -1;
+    due_ = false;
+    next_ = Time::never();
+}
+
+bool Ethernet::bind_to(unsigned interface) {
+    if (interface == bound_to_) return true;
+    sockaddr_ll at{};
+    at.sll_family = AF_PACKET;
+    at.sll_ifindex = static_cast<int>(interface);
+    // Of protocol 0: it sends, and nothing is ever copied to it.
+    if (system_.bind(packets_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+        return false;
+    bound_to_ = interface;
+    return true;
+}
+
+/// A time stamp for a datagram comes with the frame that the time is of.
+bool Ethernet::ask(const datagram::Outgoing& datagram) {
+    const bool ipv6 = is_ipv6(from_);
+    const bool worked = model_.valid();
+    due_ = false;
+    model_.forget();
+    iovec bytes{const_cast<std::byte*>(datagram.bytes), datagram.length};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint32_t))> control{};
+    mmsghdr message{};
+    message.msg_hdr.msg_iov = &bytes;
+    message.msg_hdr.msg_iovlen = 1;
+    message.msg_hdr.msg_control = control.data();
+    message.msg_hdr.msg_controllen = control.size();
+    cmsghdr* const entry = CMSG_FIRSTHDR(&message.msg_hdr);
+    entry->cmsg_level = SOL_SOCKET;
+    entry->cmsg_type = SO_TIMESTAMPING;
+    entry->cmsg_len = CMSG_LEN(sizeof(std::uint32_t));
+    const std::uint32_t wanted = SOF_TIMESTAMPING_TX_SCHED;
+    std::memcpy(CMSG_DATA(entry), &wanted, sizeof wanted);
+    const bool tells = tell_interface(system_, socket_, ipv6, true);
+    const bool sent = system_.sendmmsg(socket_, &message, 1) == 1;
+    const int error = errno;
+    Troubles::Shown shown;
+    if (sent) troubles_.read(socket_, &shown);
+    if (tells) tell_interface(system_, socket_, ipv6, false);
+    const Time now = system_.now();
+    if (sent && shown.interface != 0 &&
+        model_.learn({shown.bytes.data(), shown.length}, datagram.length, from_, to_) &&
+        bind_to(shown.interface)) {
+        if (worked) pause_ = {};
+        next_ = now + renewal;
+    } else {
+        doubt();
+    }
+    errno = error;
+    return sent;
+}
+
+std::size_t Ethernet::send(std::span<const datagram::Outgoing> datagrams) {
+    if (datagrams.size() > 1 && !cuts_) return 0;
+    const std::size_t sent = sender_.send_frames(packets_.get(), model_, datagrams);
+    if (sent == datagrams.size()) return sent;
+    // A full one, too: the socket's is the room that others wait for.
+    if (errno == EINVAL && datagrams.size() > 1) cuts_ = false;
+    if (errno == ENXIO || errno == ENODEV) bound_to_ = 0;
+    model_.forget();
+    return sent;
+}
+
+void Ethernet::doubt() {
+    if (socket_ < 0) return;
+    model_.forget();
+    due_ = false;
+    pause_ = std::clamp({pause_.ns * 2}, pause_least, pause_longest);
+    next_ = system_.now() + pause_;
+}
+
+}  // namespace via::device::udp

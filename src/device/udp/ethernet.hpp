@@ -1,0 +1,65 @@
+// The way past UDP and IP to the busy peer, for those who may open packet sockets (CAP_NET_RAW):
+// Ethernet frames of our own, made as the kernel made one of its own a moment ago. The kernel is
+// asked for one again and again, so that routes, neighbours, firewalls, address translation and
+// encryption decide as ever, a moment later.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/address.hpp"
+#include "base/time.hpp"
+#include "device/datagram/port.hpp"
+#include "device/udp/ethernet_model.hpp"
+#include "device/udp/sender.hpp"
+#include "device/udp/system.hpp"
+#include "device/udp/troubles.hpp"
+
+namespace via::device::udp {
+
+class Ethernet {
+public:
+    Ethernet(System& system, Troubles& troubles, Sender& sender)
+        : system_(system), troubles_(troubles), sender_(sender) {}
+    Ethernet(const Ethernet&) = delete;
+
+    /// `socket` is connected to the busy peer. Nothing happens where we may not.
+    void begin(int socket, const HostAddress& from, const HostAddress& to);
+    void end();
+
+    /// The next datagram should leave by ask().
+    bool is_due() const { return due_; }
+    /// Frames may be sent.
+    bool is_ready() const { return model_.valid(); }
+    /// Sends it through the socket, and has the kernel show how. False: it was not sent, errno says
+    /// why.
+    bool ask(const datagram::Outgoing& datagram);
+    /// Returns how many were taken; fewer: one did not go, the socket may take it.
+    std::size_t send(std::span<const datagram::Outgoing> datagrams);
+    /// What goes there does not seem to come. Not by this way for a while; each time in a row twice
+    /// as long.
+    void doubt();
+
+    void service(Time now) { due_ = due_ || now >= next_; }
+    /// When service() is due; never() where it is not.
+    Time next_deadline() const { return due_ ? Time::never() : next_; }
+
+private:
+    bool bind_to(unsigned interface);
+
+    System& system_;
+    Troubles& troubles_;
+    Sender& sender_;
+    /// Kept: the kernel takes some milliseconds to close one.
+    Descriptor packets_;
+    unsigned bound_to_ = 0;
+    int socket_ = -1;
+    HostAddress from_, to_;
+    EthernetModel model_;
+    bool due_ = false;
+    bool cuts_ = true;  ///< the kernel cuts frames for us
+    Time next_ = Time::never();
+    Duration pause_{};
+};
+
+}  // namespace via::device::udp
