@@ -297,10 +297,11 @@ void Engine::connect_failed(Vi& vi, Status status) {
     pending_ended(vi, status);
 }
 
-void Engine::expire(Time now) {
+void Engine::expire(Time now, bool answers_may_wait) {
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         Vi& vi = vi_slot(index);
         if (vi.state_now() != ViState::connect_pending || now < vi.connect_deadline) continue;
+        if (answers_may_wait && vi.path != no_path) continue;
         if (vi.path != no_path) notify_peer(vi.path, wire::FrameKind::withdraw, 0, vi.number());
         connect_failed(vi, vi.peer && vi.unreachable ? Status::not_reachable : Status::timeout);
     }

@@ -214,9 +214,10 @@ public:
     void disconnect_all();
     /// Moment at which a connection attempt runs out; never() if none.
     Time next_deadline() const { return next_deadline_; }
-    void on_time(Time now) {
+    /// `answers_may_wait`: to be received; then who sent his request has not waited in vain yet.
+    void on_time(Time now, bool answers_may_wait = false) {
         now_ = now;
-        if (now >= next_deadline_) expire(now);
+        if (now >= next_deadline_) expire(now, answers_may_wait);
     }
 
     // Paths ---------------------------------------------------------------------------------------
@@ -424,7 +425,7 @@ private:
     void leave(Vi& vi, ViState state);
     void find_deadline();
     void pending_ended(Vi& vi, Status status);
-    void expire(Time now);
+    void expire(Time now, bool answers_may_wait);
 
     // peer.cpp
     FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);

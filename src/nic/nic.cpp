@@ -7,6 +7,13 @@
 
 namespace via::nic {
 
+namespace {
+
+/// How long a request whose time is up may wait for a look at what came while nobody looked.
+constexpr Duration last_look_max = milliseconds(100);
+
+}  // namespace
+
 Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
          std::uint32_t first_generation)
     : name_(std::move(name)),
@@ -261,11 +268,24 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     while (device.next_event(event_)) take(index, event_);
 }
 
+/// Who comes late to a request whose time is up takes first what came meanwhile: the answer may be
+/// there. But not for ever.
+bool Nic::looks_first(Time now) {
+    const Time due = engine_.next_deadline();
+    if (now < due) return false;
+    if (std::exchange(late_for_, due) != due) late_since_ = now;
+    return now < late_since_ + last_look_max &&
+           std::any_of(
+               devices_.begin(), devices_.end(), [](auto& device) { return device->has_work(); });
+}
+
 /// What few turns have to do.
 [[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
     if (engine_.has_fetches()) fetch(turn);
     if (engine_.has_questions()) answer_questions();
-    engine_.on_time(now);
+    const bool first_looks = looks_first(now);
+    if (first_looks) turn.more = true;
+    engine_.on_time(now, first_looks);
     if (engine_.has_searches(now)) look_for_peers(now);
     engine_.pump();
     engine_.settle();

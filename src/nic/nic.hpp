@@ -306,6 +306,7 @@ private:
     bool are_messages(std::size_t count) const;
     void receive_from(device::Device& device, std::size_t index, Turn& turn);
     void turn_rarely(Time now, Turn& turn);
+    bool looks_first(Time now);
     void send_on_all(Turn& turn);
     void run_turn(Time now, Turn& turn);
     /// end_turn() but for the doorbells.
@@ -409,6 +410,8 @@ private:
     std::uint64_t progress_seen_ = 0;
     Time last_now_{};
     Time deadline_ = Time::never();  ///< the engine's, after the last turn or call
+    Time late_for_ = Time::never();  ///< the last of these that a turn found passed
+    Time late_since_{};              ///< when that was
 };
 
 }  // namespace via::nic

@@ -201,6 +201,63 @@ TEST_F(NicTest, Vipl_4_20_connect_times_out_by_the_attendants_clock) {
               Status::timeout);
 }
 
+/// Takes one frame in a turn, as a look at a socket takes one datagram. What comes while the
+/// program stands still waits.
+struct LookedAtSeldom final : LoopbackDevice {
+    LookedAtSeldom() : LoopbackDevice(host(2)) {}
+    std::size_t receive(std::span<device::Frame> frames) override {
+        return stands_still ? 0 : LoopbackDevice::receive(frames.first(1));
+    }
+    bool has_work() override { return more_comes || LoopbackDevice::has_work(); }
+    bool stands_still = false;
+    bool more_comes = false;
+};
+
+struct LateTest : Fixture {
+    LateTest() {
+        auto made_device = std::make_unique<LookedAtSeldom>();
+        device = made_device.get();
+        nic.add_device(std::move(made_device));
+        connect(client, server, 2);
+        listener.discriminator = word("ear");
+        EXPECT_EQ(nic.listen(listener), Status::success);
+        EXPECT_EQ(nic.connect(asker, {}, {host(2), word("ear")}, Time{5000}), Status::success);
+        poll();
+        EXPECT_TRUE(nic.unlisten(listener)) << "it was not asked";
+    }
+    engine::Vi& client = make_vi(Reliability::delivery);
+    engine::Vi& server = make_vi(Reliability::delivery);
+    engine::Vi& asker = make_vi(Reliability::delivery);
+    engine::Vi& answerer = make_vi(Reliability::delivery);
+    engine::Listener listener;
+    LookedAtSeldom* device = nullptr;
+};
+
+TEST_F(LateTest, Vipl_4_20_an_answer_that_waited_behind_other_frames_counts_for_who_stood_still) {
+    receive(client, 0, 100);
+    device->stands_still = true;
+    send(server, 200, 100);
+    ASSERT_EQ(nic.with_turn([&] { return nic.engine().accept(listener.connection, answerer); }),
+              Status::success);
+    attendant.time = Time{6000};
+    device->stands_still = false;
+    poll();
+    EXPECT_EQ(asker.connect_status, Status::success);
+    EXPECT_EQ(asker.state.load(), ViState::connected);
+    EXPECT_EQ(answerer.state.load(), ViState::connected);
+}
+
+TEST_F(LateTest, Vipl_4_20_time_is_up_though_more_and_more_comes) {
+    device->more_comes = true;
+    attendant.time = Time{6000};
+    poll();
+    EXPECT_EQ(asker.state.load(), ViState::connect_pending) << "its answer may be among that";
+    attendant.time = Time{6000} + milliseconds(100);
+    poll();
+    EXPECT_EQ(asker.connect_status, Status::timeout);
+    EXPECT_EQ(asker.state.load(), ViState::idle);
+}
+
 TEST_F(NicTest, Vipl_4_13_done_looks_at_the_head_only) {
     void* done = &done;
     EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);
