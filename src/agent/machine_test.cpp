@@ -93,7 +93,8 @@ TEST(Machine, SeesWhatAContainerForbids) {
     const std::pair<const char*, unsigned> calls[] = {
         {"futex-waitv", SYS_futex_waitv},    {"pidfd", SYS_pidfd_open},
         {"memfd-sealing", SYS_memfd_create}, {"mlock", SYS_mlock},
-        {"io-uring", SYS_io_uring_setup},    {"process-vm-readv", SYS_process_vm_readv}};
+        {"io-uring", SYS_io_uring_setup},    {"process-vm-readv", SYS_process_vm_readv},
+        {"packet-socket", SYS_socket}};
     for (const auto& [facility, number] : calls) {
         const int result = test::in_child([name = facility, call = number] {
             if (!find(look_at_machine(), name)->works) return never_worked;

@@ -44,7 +44,7 @@ struct NicOptions {
     memory::Replacement table_replacement = memory::CacheShape{}.replacement;
     std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
     OwnFrames own_frames = OwnFrames::prefer;
-    std::uint64_t lock_max = 0;    ///< bytes that the small table may lock; 0: as the system allows
+    std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
 
     memory::CacheShape table() const {
         return {table_entries, table_line, table_ways, table_replacement};

@@ -26,24 +26,25 @@ public:
     ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
                    socklen_t address_length) override {
         if (fd != packets) return System::sendto(fd, bytes, length, address, address_length);
-        if (!fails()) return sent(System::sendto(fd, bytes, length, address, address_length));
-        return -1;
+        return fails() ? -1 : sent(System::sendto(fd, bytes, length, address, address_length), 1);
     }
     int sendmmsg(int fd, mmsghdr* messages, unsigned count) override {
         if (fd != packets) return System::sendmmsg(fd, messages, count);
-        if (!fails()) return static_cast<int>(sent(System::sendmmsg(fd, messages, count)));
-        return -1;
+        return fails() ? -1 : static_cast<int>(sent(System::sendmmsg(fd, messages, count), count));
     }
     ssize_t recvmsg(int fd, msghdr* message, int flags) override {
         const ssize_t length = System::recvmsg(fd, message, flags);
-        if (length > 0 && (flags & MSG_ERRQUEUE) != 0 && message->msg_iov->iov_len > 0 && changes)
-            changes(static_cast<std::byte*>(message->msg_iov->iov_base));
+        if (length > 0 && (flags & MSG_ERRQUEUE) != 0 && message->msg_iov->iov_len > 0) {
+            ++shown;
+            if (changes) changes(static_cast<std::byte*>(message->msg_iov->iov_base));
+        }
         return length;
     }
     Time now() override { return present; }
 
     int packets = -2;
-    int frames = 0;  ///< or messages of several, that were sent
+    int frames = 0;  ///< that were sent, each cut or not
+    int shown = 0;   ///< by the kernel
     int error = 0;   ///< of all that is sent by the packet socket
     bool refuses = false;
     std::function<void(std::byte*)> changes;  ///< what the kernel shows
@@ -54,46 +55,24 @@ private:
         errno = error;
         return error != 0;
     }
-    ssize_t sent(ssize_t result) {
-        if (result > 0) ++frames;
+    ssize_t sent(ssize_t result, unsigned count) {
+        if (result > 0) frames += static_cast<int>(count);
         return result;
     }
 };
 
-bool may_open_packet_sockets() {
-    const Descriptor socket(System::real(), System::real().socket(AF_PACKET));
-    return socket.valid();
-}
-
-HostAddress ipv6_address(std::uint8_t number) {
-    HostAddress address;
-    address.length = 18;
-    address.bytes[15] = 1;  // ::1
-    const HostAddress port = test_address(number);
-    address.bytes[16] = port.bytes[4];
-    address.bytes[17] = port.bytes[5];
-    return address;
-}
-
-/// Two that talk, of IPv4 or IPv6.
-class Ethernet : public testing::TestWithParam<bool> {
+/// Two that talk over the loopback, where frames of our own pass with IPv6 only.
+class Ethernet : public testing::Test {
 protected:
     void SetUp() override {
-        if (!may_open_packet_sockets()) GTEST_SKIP() << "packet sockets need CAP_NET_RAW";
+        if (!may_send_frames()) GTEST_SKIP() << "packet sockets need CAP_NET_RAW, and a ::1";
     }
     void connect() {
         for (std::uint32_t n = 0; n < enough; ++n) send(a, b->data_address(), "x");
         a.take_all();
         ASSERT_TRUE(a->is_connected());
         ASSERT_TRUE(b.hear(enough));
-        b.came.clear();
-    }
-    /// The kernel shows a frame.
-    void learn() {
-        EXPECT_EQ(send(a, b->data_address(), "the kernel's"), 1U);
-        ASSERT_TRUE(b.hear(1));
-        EXPECT_EQ(b.came.back().bytes, "the kernel's");
-        b.came.clear();
+        EXPECT_FALSE(a->makes_frames()) << "the kernel has not shown one yet";
     }
     void expect_comes(const std::string& bytes) {
         b.came.clear();
@@ -102,33 +81,199 @@ protected:
         ASSERT_EQ(b.came.size(), 1U);
         EXPECT_EQ(b.came[0].bytes, bytes);
         EXPECT_EQ(b.came[0].from, a->data_address());
+    }
+    /// Datagrams of 1400 bytes, the last one shorter.
+    void expect_burst_comes(std::size_t count) {
         b.came.clear();
+        std::vector<std::string> parts;
+        for (std::size_t n = 0; n < count; ++n) parts.push_back(text(n + 1 < count ? 1400 : 7, n));
+        std::vector<datagram::Outgoing> burst;
+        for (const std::string& part : parts) burst.push_back(outgoing(b->data_address(), part));
+        ASSERT_EQ(a->send(burst), count);
+        ASSERT_TRUE(b.hear(count));
+        for (std::size_t n = 0; n < count; ++n) EXPECT_EQ(b.came[n].bytes, parts[n]) << n;
     }
     void pass(Duration time) {
         calls.present = calls.present + time;
         a->service(calls.present);
     }
+    /// Frames that a datagram takes.
+    int frames_of(const std::string& bytes) {
+        const int before = calls.frames;
+        expect_comes(bytes);
+        return calls.frames - before;
+    }
 
     Directory here, there;
     Watched calls;
-    Node a{here, GetParam() ? ipv6_address(0) : test_address(), 1, calls, enough, true};
-    Node b{there, GetParam() ? ipv6_address(1) : test_address(1), 2};
+    Node a{here, ipv6_address(), 1, calls, enough, true};
+    Node b{there, ipv6_address(1), 2};
 };
 
-INSTANTIATE_TEST_SUITE_P(Over, Ethernet, testing::Bool(),
-                         [](const auto& over) { return over.param ? "IPv6" : "IPv4"; });
-
-TEST_P(Ethernet, FramesOfOurOwnComeLikeTheKernels) {
+TEST_F(Ethernet, FramesOfOurOwnComeLikeTheKernels) {
     connect();
-    EXPECT_FALSE(a->makes_frames()) << "the kernel has not shown one yet";
-    learn();
+    EXPECT_EQ(frames_of("the kernel's"), 0);
     ASSERT_TRUE(a->makes_frames());
-    ASSERT_EQ(calls.frames, 0);
-    int sent = 0;
-    for (const std::size_t length : {1U, 2U, 333U, 1472U, 2048U, 2049U, 9000U, 60000U}) {
-        expect_comes(text(length, length));
-        EXPECT_EQ(calls.frames, ++sent);
+    for (const std::size_t length : {1U, 2U, 333U, 1472U, 2048U, 2049U, 9000U, 60000U})
+        EXPECT_EQ(frames_of(text(length, length)), 1);
+}
+
+TEST_F(Ethernet, BurstsAreCutBelowUs) {
+    connect();
+    expect_burst_comes(40);
+    EXPECT_EQ(calls.frames, 1) << "behind the one that the kernel showed";
+    expect_burst_comes(64);
+    EXPECT_EQ(calls.frames, 3) << "of 65000 bytes at most";
+}
+
+TEST_F(Ethernet, TheKernelIsAskedAgainAndAgain) {
+    connect();
+    expect_comes("the kernel's");
+    EXPECT_EQ(frames_of("ours"), 1);
+    EXPECT_EQ(a->next_deadline(), calls.present + milliseconds(100));
+    pass(milliseconds(100));
+    EXPECT_GT(a->next_deadline(), calls.present + milliseconds(100))
+        << "who is silent need not ask";
+    EXPECT_EQ(frames_of("the kernel's"), 0);
+    EXPECT_EQ(frames_of("ours"), 1);
+}
+
+TEST_F(Ethernet, WhoIsShownNoPlainFrameMakesNone) {
+    connect();
+    const std::size_t ip = 14, udp = ip + 40;
+    const std::vector<std::pair<std::size_t, const char*>> wrong{
+        {12, "no IPv6"},       {ip, "its version"},          {ip + 4, "its length"},
+        {ip + 6, "encrypted"}, {ip + 23, "our address"},     {ip + 39, "the peer's"},
+        {udp, "our port"},     {udp + 2, "the peer's port"}, {udp + 4, "UDP's length"}};
+    for (const auto& [at, what] : wrong) {
+        SCOPED_TRACE(what);
+        calls.changes = [&](std::byte* frame) { frame[at] ^= std::byte{0x40}; };
+        EXPECT_EQ(frames_of("shown"), 0);
+        EXPECT_FALSE(a->makes_frames());
+        pass(seconds(1));
     }
+    calls.changes = nullptr;
+    EXPECT_EQ(frames_of("shown"), 0);
+    EXPECT_EQ(frames_of("ours"), 1);
+}
+
+TEST_F(Ethernet, WhereNothingIsShownItIsAskedMoreAndMoreSeldom) {
+    connect();
+    calls.changes = [](std::byte* frame) { frame[12] = std::byte{0}; };
+    for (const int pause : {10, 20, 40, 80, 160, 320, 640, 1000, 1000}) {
+        calls.shown = 0;
+        expect_comes("shown");
+        EXPECT_EQ(calls.shown, 1);
+        pass(milliseconds(pause - 1));
+        expect_comes("not shown");
+        EXPECT_EQ(calls.shown, 1) << pause;
+        pass(milliseconds(1));
+    }
+}
+
+TEST_F(Ethernet, AFrameThatCannotBeSentIsTheSockets) {
+    connect();
+    expect_comes("the kernel's");
+    for (const int error : {EAGAIN, ENOBUFS, ENETDOWN, ENXIO, EMSGSIZE, EPERM, EINTR}) {
+        SCOPED_TRACE(strerrorname_np(error));
+        ASSERT_TRUE(a->makes_frames());
+        calls.error = error;
+        EXPECT_EQ(frames_of("refused"), 0);
+        EXPECT_FALSE(a->makes_frames()) << "until the kernel shows another one";
+        calls.error = 0;
+        pass(milliseconds(100));
+        expect_comes("the kernel's");
+        calls.error = error;
+        expect_burst_comes(40);
+        calls.error = 0;
+        pass(milliseconds(100));
+        expect_comes("the kernel's");
+    }
+    EXPECT_EQ(frames_of("ours"), 1);
+}
+
+TEST_F(Ethernet, AKernelThatCutsNoFramesGetsLoneOnes) {
+    connect();
+    expect_comes("the kernel's");
+    calls.error = EINVAL;
+    expect_burst_comes(40);
+    calls.error = 0;
+    pass(milliseconds(100));
+    expect_comes("the kernel's");
+    const int before = calls.frames;
+    expect_burst_comes(40);
+    EXPECT_EQ(calls.frames, before);
+    EXPECT_EQ(frames_of("ours"), 1);
+}
+
+TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
+    connect();
+    for (const int pause : {10, 20, 40}) {
+        expect_comes("the kernel's");
+        EXPECT_EQ(frames_of("ours"), 1);
+        a->doubt(a->data_address());
+        EXPECT_TRUE(a->makes_frames()) << "another peer's";
+        a->doubt(b->data_address());
+        EXPECT_EQ(frames_of("the kernel's"), 0);
+        EXPECT_FALSE(a->makes_frames());
+        pass(milliseconds(pause - 1));
+        EXPECT_EQ(frames_of("not yet asked"), 0);
+        EXPECT_FALSE(a->makes_frames());
+        pass(milliseconds(1));
+    }
+    expect_comes("the kernel's");
+    pass(milliseconds(100));
+    expect_comes("the kernel's");
+    a->doubt(b->data_address());
+    EXPECT_EQ(a->next_deadline(), calls.present + milliseconds(10)) << "it was good for long";
+}
+
+TEST_F(Ethernet, AnotherBusyPeerHasFramesOfItsOwn) {
+    Node c(there, ipv6_address(1), 3);
+    connect();
+    expect_comes("the kernel's");
+    ASSERT_TRUE(a->makes_frames());
+    for (std::uint32_t n = 0; n < 2 * enough; ++n) send(a, c->data_address(), "x");
+    EXPECT_FALSE(a->makes_frames());
+    for (int looks = 0; looks < 3; ++looks) a.take_all();
+    const int before = calls.frames;
+    send(a, c->data_address(), "the kernel's");
+    EXPECT_EQ(calls.frames, before);
+    send(a, c->data_address(), "ours");
+    EXPECT_EQ(calls.frames, before + 1);
+    ASSERT_TRUE(c.hear(2 * enough + 2));
+    EXPECT_EQ(c.came.back().bytes, "ours");
+}
+
+TEST_F(Ethernet, WhoMayNotOpenPacketSocketsNeverAsks) {
+    calls.refuses = true;
+    connect();
+    EXPECT_EQ(frames_of("the kernel's"), 0);
+    EXPECT_EQ(frames_of("the kernel's"), 0);
+    EXPECT_FALSE(a->makes_frames());
+    EXPECT_GT(a->next_deadline(), calls.present + milliseconds(100));
+}
+
+/// The kernel takes 127.0.0.0/8 for a sender only from itself.
+TEST_F(Ethernet, OnTheLoopbackOfIPv4AllIsTheKernels) {
+    Node from(here, test_address(), 3, calls, enough, true);
+    Node to(there, test_address(1), 4);
+    for (std::uint32_t n = 0; n < enough; ++n) send(from, to->data_address(), "x");
+    from.take_all();
+    ASSERT_TRUE(from->is_connected());
+    for (int n = 0; n < 3; ++n) send(from, to->data_address(), "more");
+    EXPECT_FALSE(from->makes_frames());
+    ASSERT_TRUE(to.hear(enough + 3));
+}
+
+TEST_F(Ethernet, WhoDoesNotWantItOpensNoPacketSocket) {
+    Watched mine;
+    Node from(here, ipv6_address(), 3, mine, enough);
+    for (std::uint32_t n = 0; n < 3 * enough; ++n) send(from, b->data_address(), "x");
+    from.take_all();
+    EXPECT_TRUE(from->is_connected());
+    EXPECT_EQ(mine.packets, -2);
+    ASSERT_TRUE(b.hear(3 * enough));
 }
 
 }  // namespace

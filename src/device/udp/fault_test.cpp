@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "device/udp/test_support.hpp"
 
@@ -122,22 +123,23 @@ void send_patiently(Node& node, std::span<const datagram::Outgoing> burst) {
 }
 
 /// Everything that a port does, beside a friend at the same address, among what the dead have left.
-Sequel story(Faulty& system) {
+Sequel story(Faulty& system, bool own_frames) {
+    const auto host = own_frames ? ipv6_address : test_address;
     const Place place;
     const User directory(place), other(place);
     Sequel sequel;
     const std::string dead = "nic-4194303-1-0000000000000001";
-    auto friendly = std::make_unique<Node>(directory, test_address(), 1);
+    auto friendly = std::make_unique<Node>(directory, host(0), 1);
     std::ofstream(directory.path + "/" + dead);
     std::ofstream(directory.path + "/new-4194303-1-0000000000000001");
     std::filesystem::create_symlink(dead, directory.path + "/d-79");
-    auto opened = open(directory, test_address(), 2, system, 4);
+    auto opened = open(directory, host(0), 2, system, 4, own_frames);
     if (!opened) {
         sequel.error = opened.error();
         return sequel;
     }
     Node node(std::move(*opened));
-    auto others = std::make_unique<Node>(other, test_address(), 4);
+    auto others = std::make_unique<Node>(other, host(0), 4);
     (*others)->listen(discriminator("o"));
     std::filesystem::create_symlink(dead, directory.path + "/d-78");
     node->listen(discriminator("x"));  // was the dead one's
@@ -154,7 +156,7 @@ Sequel story(Faulty& system) {
     const std::vector<datagram::Outgoing> burst(3, outgoing(to, part));
     send_patiently(node, std::span(burst).first(1));
     send_patiently(node, burst);
-    send(node, with_port(test_address(), 1), "nobody is there");
+    send(node, with_port(host(0), 1), "nobody is there");
     send_patiently(*friendly, std::vector(20, outgoing(node->data_address(), part)));
     for (const Sleep sleep : {Sleep::on_handle, Sleep::on_words, Sleep::awake}) {
         node->arm(sleep);
@@ -170,6 +172,7 @@ Sequel story(Faulty& system) {
     for (int n = 0; n < 4; ++n) send_patiently(node, std::span(burst).first(1));
     node.take_all();  // the friend is busy: a socket is connected to it
     send_patiently(node, burst);
+    send(node, to, "alone");
     send(*friendly, node->data_address(), "there");
     for (const Sleep sleep : {Sleep::on_handle, Sleep::awake}) {
         node->arm(sleep);
@@ -189,10 +192,10 @@ Sequel story(Faulty& system) {
         node->service(node->next_deadline());
 
     // Whatever failed before works now.
-    Node witness(directory, test_address(), 3);
+    Node witness(directory, host(0), 3);
     node.came.clear();
     send(witness, node->data_address(), "hello");
-    send(witness, test_address(), "question");
+    send(witness, host(0), "question");
     for (int twice = 0; twice < 2; ++twice) send(node, witness->data_address(), "hello");
     sequel.works = node->has_host_port() && node.hear(2) && witness.hear(1) &&
                    node->listen(discriminator("again")) == Status::success &&
@@ -211,7 +214,7 @@ public:
     }
 };
 
-TEST(UdpFaults, WhoCannotHearLooksAgainSoon) {
+TEST(UdpDeaf, WhoCannotHearLooksAgainSoon) {
     Directory directory;
     Deaf system;
     Node node(directory, test_address(), 1, system);
@@ -225,10 +228,21 @@ TEST(UdpFaults, WhoCannotHearLooksAgainSoon) {
     EXPECT_EQ(::poll(&entry, 1, watchdog_ms), 1);
 }
 
-TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {
+/// By sockets alone, or with frames of our own.
+class UdpFaults : public testing::TestWithParam<bool> {
+protected:
+    void SetUp() override {
+        if (GetParam() && !may_send_frames()) GTEST_SKIP() << "needs CAP_NET_RAW, and a ::1";
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(By, UdpFaults, testing::Bool(),
+                         [](const auto& by) { return by.param ? "Frames" : "Sockets"; });
+
+TEST_P(UdpFaults, WithoutAnyTheStoryIsWhole) {
     Faulty system;
     const std::size_t descriptors = count_descriptors();
-    const Sequel sequel = story(system);
+    const Sequel sequel = story(system, GetParam());
     EXPECT_EQ(sequel.error, "");
     EXPECT_TRUE(sequel.works);
     EXPECT_EQ(count_descriptors(), descriptors);
@@ -238,19 +252,21 @@ TEST(UdpFaults, WithoutAnyTheStoryIsWhole) {
     EXPECT_GE(system.counts["connect"], 2U) << "to the friend, and away";
 }
 
-TEST(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
+TEST_P(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
     Faulty whole;
-    story(whole);
+    story(whole, GetParam());
     const std::size_t descriptors = count_descriptors();
+    const std::set<std::string> of_frames{"socket", "setsockopt", "bind",
+                                          "sendto", "sendmmsg",   "recvmsg"};
     for (const auto& [call, count] : whole.counts)
-        for (unsigned at = 1; at <= count; ++at)
+        for (unsigned at = 1; at <= count && (!GetParam() || of_frames.contains(call)); ++at)
             for (const int error : errors_of(call)) {
                 SCOPED_TRACE(call + " #" + std::to_string(at) + " " + strerrorname_np(error));
                 Faulty system;
                 system.failing = call;
                 system.at = at;
                 system.error = error;
-                const Sequel sequel = story(system);
+                const Sequel sequel = story(system, GetParam());
                 ASSERT_EQ(count_descriptors(), descriptors);
                 if (!sequel.error.empty() && error == EMFILE) {
                     EXPECT_NE(sequel.error.find("(ulimit -n)"), std::string::npos) << sequel.error;

@@ -26,8 +26,8 @@ public:
     /// now. What cannot be sent for another reason counts as taken.
     /// `connected`: the socket is, to where all of them go; no route is looked up then.
     std::size_t send(int socket, bool connected, std::span<const datagram::Outgoing> datagrams);
-    /// All as frames like `model`, through a packet socket that is bound to the interface, in order.
-    /// Returns how many were taken; fewer: the next one cannot go so, errno says why.
+    /// All as frames like `model`, through a packet socket that is bound to the interface, in
+    /// order. Returns how many were taken; fewer: the next one cannot go so, errno says why.
     std::size_t send_frames(int socket, const EthernetModel& model,
                             std::span<const datagram::Outgoing> datagrams);
     /// One was too long for our own interface since the last question.

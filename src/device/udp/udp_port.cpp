@@ -44,8 +44,7 @@ std::size_t UdpPort::send_connected(std::span<const datagram::Outgoing> run) {
     std::size_t sent = 0;
     if (ethernet_.is_due() && ethernet_.ask(run.front())) sent = 1;
     if (sent < run.size() && ethernet_.is_ready()) sent += ethernet_.send(run.subspan(sent));
-    if (sent < run.size())
-        sent += sender_.send(connected_.get(), true, run.subspan(sent));
+    if (sent < run.size()) sent += sender_.send(connected_.get(), true, run.subspan(sent));
     return sent;
 }
 
@@ -75,7 +74,7 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
             ++end;
         const auto run = datagrams.subspan(taken, end - taken);
         // Without a socket: what was asked will be asked again.
-        const std::size_t sent = !socket.valid()            ? run.size()
+        const std::size_t sent = !socket.valid()          ? run.size()
                                  : &socket == &connected_ ? send_connected(run)
                                                           : sender_.send(socket.get(), false, run);
         taken += sent;
