@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: libraries with their links, headers, pkg-config files, a CMake
 # package (find_package(OpenVIA)), the command via, its manual pages and shell completion. Debian
-# packages of the same three parts come from `cpack` ('./dev package').
+# packages of the same parts come from `cpack` ('./dev package').
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -40,7 +40,8 @@ install(FILES ${packaging}/man/openvia.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man
         COMPONENT library)
 install(FILES ${packaging}/completion/via
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+# In no package: every Debian has this licence.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT license)
 
 # pkg-config and find_package. Both find the prefix from where they lie, for it is chosen when it is
 # installed: cmake --install build/release --prefix FOLDER.
@@ -61,42 +62,57 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/OpenVIAConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/OpenVIAConfig.cmake ${CMAKE_BINARY_DIR}/OpenVIAConfigVersion.cmake
         DESTINATION ${package_folder} COMPONENT development)
 
-# Debian packages: libopenvia0, libopenvia-dev, openvia-tools, and, where the provider was built,
-# openvia-libfabric: it then lies where the distribution's libfabric looks by itself.
+# Debian packages. Their folders are Debian's own where the prefix is /usr, as preset 'package' has
+# it. What is special to Debian lies in packaging/debian. Where libfabric's provider was built there
+# is one of it, too: in it the provider lies where the distribution's libfabric looks by itself.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME openvia)
 set(CPACK_PACKAGE_CONTACT "The OpenVIA authors <openvia@localhost>")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_SOURCE_DIR}/build/packages)
-set(CPACK_COMPONENTS_ALL library development tools)
-if(TARGET via_libfabric)
-    list(APPEND CPACK_COMPONENTS_ALL libfabric)
-endif()
+set(CPACK_PRE_BUILD_SCRIPTS ${packaging}/debian/parts.cmake)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)  # of what debuggers read: most of their size
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
-set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
-set(CPACK_COMPONENT_TOOLS_DEPENDS library)
-set(CPACK_COMPONENT_LIBFABRIC_DEPENDS library tools)
-set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_NAME openvia-libfabric)
-set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SECTION net)
-set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_RECOMMENDS "openmpi-bin, libfabric-bin")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libopenvia0)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libopenvia-dev)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME openvia-tools)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION net)
-set(summary "Virtual Interface Architecture: messages between processes in user space")
-set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "${summary} (libraries)")
-set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "${summary} (headers)")
-set(CPACK_DEBIAN_TOOLS_DESCRIPTION "${summary} (commands via and via-sim)")
-set(CPACK_DEBIAN_LIBFABRIC_DESCRIPTION "${summary} (provider of libfabric, for MPI programs)")
+
+# via_debian_package(COMPONENT NAME SECTION SUMMARY TEXT [NEEDED-COMPONENT...])
+function(via_debian_package component name section summary text)
+    string(TOUPPER ${component} upper)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
+    set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}
+The Virtual Interface Architecture for Linux: connected endpoints, registered
+memory, descriptors, completion queues, RDMA; as an ordinary user, without
+kernel modules or special hardware.
+
+${text}" PARENT_SCOPE)
+    set(CPACK_COMPONENT_${upper}_DEPENDS ${ARGN} PARENT_SCOPE)
+    set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} ${component} PARENT_SCOPE)
+endfunction()
+
+set(CPACK_COMPONENTS_ALL)
+via_debian_package(library libopenvia0 libs "Virtual Interface Architecture (libraries)"
+"This package has the libraries: libvipl.so.1, VIPL 1.0, and libvia.so.0.")
+via_debian_package(development libopenvia-dev libdevel
+"Virtual Interface Architecture (headers)"
+"This package has what programs are built with: vipl.h for VIPL 1.0, via/via.h
+for C and via/via.hpp for C++23." library)
+via_debian_package(tools openvia-tools net "Virtual Interface Architecture (commands)"
+"This package has the commands via, which shows, measures and runs programs,
+viad, by which hosts find each other, and via-sim, the simulator." library)
+if(TARGET via_libfabric)
+    via_debian_package(libfabric openvia-libfabric net
+"Virtual Interface Architecture (provider of libfabric)"
+"This package has the provider 'via', by which MPI programs use it." library tools)
+    set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_RECOMMENDS "openmpi-bin, libfabric-bin")
+endif()
 include(CPack)
 
 if(VIA_BUILD_TESTS AND NOT VIA_SANITIZE)

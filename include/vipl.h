@@ -477,7 +477,9 @@ VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* Local
 
 /**
  * Accepts a request; the VI becomes connected and ConnHandle is used up. On a refusal VI and handle
- * stay as they were and another VI may be tried; the peer is told nothing (VIPL 4.21).
+ * stay as they were and another VI may be tried; the peer is told nothing (VIPL 4.21). After
+ * VIP_TIMEOUT the handle is for VipConnectReject; who does not reject it may lose it to a later
+ * request, once as many wait as can.
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_STATE: VI not idle;
  *         VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU, VIP_INVALID_QOS: the two VIs do not
  *         agree; VIP_TIMEOUT: the requester has given up

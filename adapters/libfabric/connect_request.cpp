@@ -18,7 +18,7 @@ ConnectRequest::~ConnectRequest() {
 
 VIP_RETURN ConnectRequest::accept(VIP_VI_HANDLE vi, const void* data, VIP_UINT32 length) {
     const VIP_RETURN code = ViaConnectAccept(connection, vi, data, length);
-    if (code == VIP_SUCCESS || code == VIP_TIMEOUT) connection = nullptr;
+    if (code == VIP_SUCCESS) connection = nullptr;
     return code;
 }
 

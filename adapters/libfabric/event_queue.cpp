@@ -137,7 +137,12 @@ ssize_t EventQueue::read(std::uint32_t* kind, void* buffer, std::size_t length,
                          std::uint64_t flags) {
     if (count_.load(std::memory_order_acquire) == 0) return -FI_EAGAIN;
     const std::lock_guard guard(lock_);
-    if (events_.empty()) return -FI_EAGAIN;
+    return events_.empty() ? -FI_EAGAIN : read_first(kind, buffer, length, flags);
+}
+
+/// There is an event; under the lock, so that nobody else has it in between.
+ssize_t EventQueue::read_first(std::uint32_t* kind, void* buffer, std::size_t length,
+                               std::uint64_t flags) {
     Event& event = events_.front();
     if (event.error != 0) return -FI_EAVAIL;
     *kind = event.kind;
@@ -197,14 +202,12 @@ ssize_t EventQueue::write(std::uint32_t kind, const void* buffer, std::size_t le
 ssize_t EventQueue::wait_and_read(std::uint32_t* kind, void* buffer, std::size_t length,
                                   int timeout_ms, std::uint64_t flags) {
     const auto there = [&] { return !events_.empty(); };
-    {
-        std::unique_lock guard(lock_);
-        if (timeout_ms < 0)
-            came_.wait(guard, there);
-        else if (!came_.wait_for(guard, std::chrono::milliseconds(timeout_ms), there))
-            return -FI_EAGAIN;
-    }
-    return read(kind, buffer, length, flags);
+    std::unique_lock guard(lock_);
+    if (timeout_ms < 0)
+        came_.wait(guard, there);
+    else if (!came_.wait_for(guard, std::chrono::milliseconds(timeout_ms), there))
+        return -FI_EAGAIN;
+    return read_first(kind, buffer, length, flags);
 }
 
 int EventQueue::control(int command, void* argument) {

@@ -43,6 +43,7 @@ private:
     friend int close_event_queue(::fid* queue);
 
     ssize_t read(std::uint32_t* kind, void* buffer, std::size_t length, std::uint64_t flags);
+    ssize_t read_first(std::uint32_t* kind, void* buffer, std::size_t length, std::uint64_t flags);
     ssize_t read_error(fi_eq_err_entry* entry, std::uint64_t flags);
     ssize_t write(std::uint32_t kind, const void* buffer, std::size_t length);
     ssize_t wait_and_read(std::uint32_t* kind, void* buffer, std::size_t length, int timeout_ms,

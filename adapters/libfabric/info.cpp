@@ -53,7 +53,7 @@ struct Wish {
 };
 
 bool endpoint_fits(const fi_ep_attr* wanted, const Wish& wish) {
-    if (wanted == nullptr) return !wish.datagrams;
+    if (wanted == nullptr) return true;
     const fi_ep_type type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
     return (wanted->type == FI_EP_UNSPEC || wanted->type == type) &&
            wanted->protocol == FI_PROTO_UNSPEC && wanted->max_msg_size <= message_size_max &&
@@ -110,7 +110,7 @@ int mr_mode_for(const Wish& wish) {
 
 bool read_wish(std::uint32_t version, const fi_info* hints, bool datagrams, Wish& wish) {
     wish = {version, 0, 0, false, !datagrams, datagrams};
-    if (hints == nullptr) return !datagrams;
+    if (hints == nullptr) return true;
     if (!endpoint_fits(hints->ep_attr, wish) || !transmit_fits(hints->tx_attr, wish) ||
         !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr, wish))
         return false;
@@ -390,28 +390,28 @@ private:
 /// libfabric's own layers ask with this flag for what they stand on. It comes through to providers.
 constexpr std::uint64_t asked_by_layer = std::uint64_t{1} << 59;
 
-/// Endpoints for datagrams are there for those who name them.
-bool names_datagrams(const fi_info* hints) {
-    return hints != nullptr && hints->ep_attr != nullptr && hints->ep_attr->type == FI_EP_RDM;
-}
-
 }  // namespace
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** answer) {
     return guarded([&] {
-        Wish wish;
         // Layers come first in libfabric's answer, and programs that choose a provider by the
         // beginning of its name would never see ours behind them.
         if ((flags & asked_by_layer) != 0 && offers_datagrams()) return -FI_ENODATA;
-        const bool datagrams = names_datagrams(hints) && offers_datagrams();
-        if (!read_wish(version, hints, datagrams, wish)) return -FI_ENODATA;
+        // Who names no type of endpoint hears of both; connected ones come first.
+        std::vector<Wish> wishes;
+        for (const bool datagrams : {false, true}) {
+            Wish wish;
+            if ((!datagrams || offers_datagrams()) && read_wish(version, hints, datagrams, wish))
+                wishes.push_back(wish);
+        }
+        if (wishes.empty()) return -FI_ENODATA;
         sockaddr_in source;
         sockaddr_in destination;
         if (const int error = resolve(node, service, flags, hints, source, destination))
             return error;
         Answer found(hints, find_devices(), destination);
-        found.add_here_or_anywhere(wish, source);
+        for (const Wish& wish : wishes) found.add_here_or_anywhere(wish, source);
         *answer = found.release();
         return *answer != nullptr ? 0 : -FI_ENODATA;
     });

@@ -173,13 +173,12 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
         return FrameVerdict::taken;
     };
     if (listener == nullptr) return nobody();
-    auto slot = std::find_if(
-        connections_.begin(), connections_.end(),
-        [](const Connection& connection) { return connection.stage == Connection::Stage::free; });
-    if (slot == connections_.end()) {
-        if (connections_.size() == limits_.connections_waiting_max) return nobody();
+    auto slot = std::ranges::find(connections_, Connection::Stage::free, &Connection::stage);
+    if (slot == connections_.end() && connections_.size() < limits_.connections_waiting_max)
         slot = connections_.emplace(connections_.end());
-    }
+    if (slot == connections_.end())
+        slot = std::ranges::find(connections_, Connection::Stage::told, &Connection::stage);
+    if (slot == connections_.end()) return nobody();
     slot->stage = Connection::Stage::offered;
     ++slot->generation;
     slot->path = path.id;
@@ -208,8 +207,8 @@ FrameVerdict Engine::on_withdraw(Path& path, const wire::Header& header) {
 Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byte> data) {
     Connection* offer = connection_of(connection);
     if (offer == nullptr) return Status::invalid_parameter;
-    if (offer->stage == Connection::Stage::withdrawn) {
-        free_connection(*offer);
+    if (offer->stage != Connection::Stage::offered) {
+        offer->stage = Connection::Stage::told;
         return Status::timeout;
     }
     if (vi.state_now() != ViState::idle) return Status::invalid_state;

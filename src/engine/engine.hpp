@@ -380,7 +380,9 @@ private:
         std::deque<std::uint32_t> lost;
     };
     struct Connection {
-        enum class Stage : std::uint8_t { free, offered, withdrawn } stage = Stage::free;
+        /// told: withdrawn, and the program knows. It should reject it; if it does not, its place
+        /// is taken when there is no other.
+        enum class Stage : std::uint8_t { free, offered, withdrawn, told } stage = Stage::free;
         std::uint32_t generation = 0;
         PathId path = no_path;
         wire::ConnectMessage message{};

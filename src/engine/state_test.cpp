@@ -118,9 +118,34 @@ TEST_F(State, Vipl_4_20_nobody_answers_is_timeout) {
     EXPECT_EQ(client.vi().connect_status, Status::timeout);
     EXPECT_TRUE(pair.a.engine.next_deadline().is_never());
     pair.carry();  // the withdrawal
-    EXPECT_EQ(pair.b.engine.accept(request.listener.connection, server.vi()), Status::timeout);
+    for (int time = 0; time < 2; ++time)
+        EXPECT_EQ(pair.b.engine.accept(request.listener.connection, server.vi()), Status::timeout);
     EXPECT_EQ(server.state(), ViState::idle);
+    EXPECT_EQ(pair.b.engine.reject(request.listener.connection), Status::success);
     EXPECT_FALSE(pair.b.engine.is_connection(request.listener.connection));
+    EXPECT_FALSE(pair.b.emit());  // nobody to tell
+}
+
+TEST_F(State, Vipl_4_21_requests_known_to_be_given_up_keep_out_no_others) {
+    std::uint64_t given_up = 0;
+    for (std::uint32_t n = 0; n < pair.b.limits.connections_waiting_max; ++n) {
+        Request request(pair, client);
+        pair.carry();
+        pair.a.engine.disconnect(client.vi());
+        pair.carry();
+        given_up = request.listener.connection;
+    }
+    {
+        Request early(pair, client);
+        pair.carry();
+        EXPECT_EQ(client.vi().connect_status, Status::no_match);
+    }
+    EXPECT_EQ(pair.b.engine.accept(given_up, server.vi()), Status::timeout);
+    Request request(pair, client);
+    pair.carry();
+    ASSERT_TRUE(request.listener.given.load());
+    EXPECT_EQ(pair.b.engine.reject(given_up), Status::invalid_parameter);
+    EXPECT_EQ(pair.b.engine.accept(request.listener.connection, server.vi()), Status::success);
 }
 
 TEST_F(State, Vipl_4_20_earliest_of_several_deadlines_counts) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -367,6 +368,38 @@ TEST(Connecting, EventQueues) {
     EXPECT_EQ(poll(&waited, 1, 0), 0);
     EXPECT_EQ(fi_eq_read(side.events.get(), &kind, &read, sizeof read, 0), -FI_EAGAIN);
     EXPECT_EQ(fi_eq_sread(side.events.get(), &kind, &read, sizeof read, 1, 0), -FI_EAGAIN);
+}
+
+/// All are woken by an event that one of them takes.
+TEST(Connecting, WhoSleepsOnAnEventQueueSleepsUntilThereIsOneForIt) {
+    constexpr int readers = 4;
+    constexpr int rounds = 2000;
+    Side side;
+    std::atomic<int> taken{0};
+    std::vector<std::thread> threads;
+    for (int n = 0; n < readers; ++n)
+        threads.emplace_back([&] {
+            for (;;) {
+                std::uint32_t kind = ~0U;
+                int last = 0;
+                const ssize_t size =
+                    fi_eq_sread(side.events.get(), &kind, &last, sizeof last, patience_ms, 0);
+                ASSERT_EQ(size, static_cast<ssize_t>(sizeof last));
+                ++taken;
+                if (last != 0) return;
+            }
+        });
+    const auto say = [&](int last) {
+        ASSERT_EQ(fi_eq_write(side.events.get(), FI_NOTIFY, &last, sizeof last, 0),
+                  static_cast<ssize_t>(sizeof last));
+    };
+    for (int round = 1; round <= rounds; ++round) {
+        say(0);
+        while (taken != round && !testing::Test::HasFailure()) std::this_thread::yield();
+    }
+    for (int n = 0; n < readers; ++n) say(1);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(taken, rounds + readers);
 }
 
 }  // namespace

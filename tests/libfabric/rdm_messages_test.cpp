@@ -27,6 +27,28 @@ TEST(DatagramInfo, IsOfferedAsMpiAsks) {
     EXPECT_EQ(info->next, nullptr);
 }
 
+/// Types of endpoints in the provider's answers, in their order.
+std::vector<fi_ep_type> types(const fi_info* hints) {
+    std::vector<fi_ep_type> types;
+    const Info all = find(hints);
+    for (const fi_info* at = all.get(); at != nullptr; at = at->next)
+        if (at->fabric_attr->prov_name == std::string("via")) types.push_back(at->ep_attr->type);
+    return types;
+}
+
+TEST(DatagramInfo, IsOfferedToWhoNamesNoType) {
+    using Types = std::vector<fi_ep_type>;
+    EXPECT_EQ(types(nullptr), (Types{FI_EP_MSG, FI_EP_RDM}));
+    Info wanted = datagram_hints();
+    wanted->ep_attr->type = FI_EP_UNSPEC;
+    EXPECT_EQ(types(wanted.get()), Types{FI_EP_RDM});  // only these match tags
+    wanted = hints(FI_MSG);
+    wanted->ep_attr->type = FI_EP_UNSPEC;
+    EXPECT_EQ(types(wanted.get()), (Types{FI_EP_MSG, FI_EP_RDM}));
+    wanted->caps = FI_RMA;
+    EXPECT_EQ(types(wanted.get()), Types{FI_EP_MSG});
+}
+
 TEST(DatagramInfo, WhatIsNotThereIsNotOffered) {
     for (const std::uint64_t caps : {FI_RMA, FI_ATOMIC, FI_MULTI_RECV, FI_NAMED_RX_CTX}) {
         Info wanted = datagram_hints();

@@ -181,6 +181,7 @@ void expect_withdrawn(Role& role, End& end, VIP_CONN_HANDLE connection, Where wh
         end.disconnect(where);
     } else {
         require(code == VIP_TIMEOUT, std::string("TIMEOUT, not ") + name_of(code), where);
+        must(VipConnectReject(connection), "VipConnectReject", where);
     }
     require(end.state(where) == VIP_STATE_IDLE, "the VI is idle", where);
 }

@@ -145,8 +145,8 @@ VIP_RETURN request(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
                    VIP_VI_ATTRIBUTES* attributes, VIP_ULONG timeout_ms = patience_ms,
                    Where where = Where::current());
 
-/// Accepts a request whose asker has given up. The news of that may still be on its way: then the
-/// connection is lost as soon as it is made.
+/// Accepts a request whose asker has given up, which leaves it to be rejected. The news of that may
+/// still be on its way: then the connection is lost as soon as it is made.
 void expect_withdrawn(Role& role, End& end, VIP_CONN_HANDLE connection,
                       Where where = Where::current());
 
