@@ -73,8 +73,9 @@ public:
     /// has_room() says when. What cannot be sent for another reason counts as taken and lost.
     virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
     /// Several probe timeouts in a row: what goes there may not come. Of several ways the surest is
-    /// next.
-    virtual void doubt(const HostAddress& /*to*/) {}
+    /// next. `arrived`: when the newest of what is known to have come there was given to send(), or
+    /// a bit before.
+    virtual void doubt(const HostAddress& /*to*/, Time /*arrived*/) {}
     /// After send() took less than all: may it take more now? May make a system call.
     virtual bool has_room() = 0;
 

@@ -376,6 +376,7 @@ bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& mom
         if (number != ack.largest) return;
         news.sampled = true;
         news.sample = now - packet.sent;
+        path.newest_arrived = packet.sent;
     });
     if (path.parts != nullptr) end_parts_that_arrived(path);
     if (news.packets == 0) return false;

@@ -350,7 +350,7 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     path.probe_credit = probe_packets;
     if (path.timeouts >= timeouts_to_collapse) {
         path.window.collapse();
-        port_->doubt(path.peer);
+        port_->doubt(path.peer, path.newest_arrived);
     }
     const SentPacket oldest = path.sent.packet(path.sent.oldest_in_flight());
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&

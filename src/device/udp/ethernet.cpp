@@ -97,9 +97,10 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
         model_.learn({shown.bytes.data(), shown.length}, datagram.length, from_, to_) &&
         bind_to(shown.interface)) {
         if (worked) pause_ = {};
+        shown_ = now;
         next_ = now + renewal;
     } else {
-        doubt();
+        pause();
     }
     errno = error;
     return sent;
@@ -116,8 +117,11 @@ std::size_t Ethernet::send(std::span<const datagram::Outgoing> datagrams) {
     return sent;
 }
 
-void Ethernet::doubt() {
-    if (socket_ < 0) return;
+void Ethernet::doubt(Time arrived) {
+    if (model_.valid() && arrived <= shown_) pause();
+}
+
+void Ethernet::pause() {
     model_.forget();
     due_ = false;
     pause_ = std::clamp({pause_.ns * 2}, pause_least, pause_longest);

@@ -36,15 +36,17 @@ public:
     bool ask(const datagram::Outgoing& datagram);
     /// Returns how many were taken; fewer: one did not go, the socket may take it.
     std::size_t send(std::span<const datagram::Outgoing> datagrams);
-    /// What goes there does not seem to come. Not by this way for a while; each time in a row twice
-    /// as long.
-    void doubt();
+    /// What goes there does not seem to come. Unless a frame did that was sent since the kernel
+    /// showed the last one, not by this way for a while, each time in a row twice as long.
+    /// `arrived`: when the newest was sent that did.
+    void doubt(Time arrived);
 
     void service(Time now) { due_ = due_ || now >= next_; }
     /// When service() is due; never() where it is not.
     Time next_deadline() const { return due_ ? Time::never() : next_; }
 
 private:
+    void pause();
     bool bind_to(unsigned interface);
 
     System& system_;
@@ -58,6 +60,7 @@ private:
     EthernetModel model_;
     bool due_ = false;
     bool cuts_ = true;  ///< the kernel cuts frames for us
+    Time shown_{};  ///< when the model was
     Time next_ = Time::never();
     Duration pause_{};
 };

@@ -211,9 +211,11 @@ TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
     for (const int pause : {10, 20, 40}) {
         expect_comes("the kernel's");
         EXPECT_EQ(frames_of("ours"), 1);
-        a->doubt(a->data_address());
+        a->doubt(a->data_address(), {});
         EXPECT_TRUE(a->makes_frames()) << "another peer's";
-        a->doubt(b->data_address());
+        a->doubt(b->data_address(), calls.present + nanoseconds(1));
+        EXPECT_TRUE(a->makes_frames()) << "a frame came";
+        a->doubt(b->data_address(), calls.present);
         EXPECT_EQ(frames_of("the kernel's"), 0);
         EXPECT_FALSE(a->makes_frames());
         pass(milliseconds(pause - 1));
@@ -224,7 +226,7 @@ TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
     expect_comes("the kernel's");
     pass(milliseconds(100));
     expect_comes("the kernel's");
-    a->doubt(b->data_address());
+    a->doubt(b->data_address(), calls.present);
     EXPECT_EQ(a->next_deadline(), calls.present + milliseconds(10)) << "it was good for long";
 }
 

@@ -48,8 +48,8 @@ std::size_t UdpPort::send_connected(std::span<const datagram::Outgoing> run) {
     return sent;
 }
 
-void UdpPort::doubt(const HostAddress& to) {
-    if (connection_ == Connection::up && to == busy_.address()) ethernet_.doubt();
+void UdpPort::doubt(const HostAddress& to, Time arrived) {
+    if (connection_ == Connection::up && to == busy_.address()) ethernet_.doubt(arrived);
 }
 
 std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {

@@ -48,7 +48,7 @@ public:
     Time moment() override { return looked_.is_never() ? now() : looked_; }
 
     std::size_t send(std::span<const datagram::Outgoing> datagrams) override;
-    void doubt(const HostAddress& to) override;
+    void doubt(const HostAddress& to, Time arrived) override;
     bool has_room() override;
     std::size_t receive(std::span<datagram::Incoming> datagrams) override;
     void release() override { receiver_.release(); }
