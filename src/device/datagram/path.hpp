@@ -83,7 +83,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     std::unique_ptr<PartsUnderWay> parts;  ///< of the oldest frame, while it leaves so
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
-    Time newest_arrived{};            ///< when the newest packet that is known to have come was sent
+    Time newest_arrived{};            ///< when the newest of those that came was sent
     Time probe_base{};                ///< the last packet that wants an answer, or the last timeout
     std::uint32_t sent_in_a_row = 0;  ///< packets that want one, but for runs, since one of these
                                       ///< left or one came that does

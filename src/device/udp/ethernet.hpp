@@ -60,7 +60,7 @@ private:
     EthernetModel model_;
     bool due_ = false;
     bool cuts_ = true;  ///< the kernel cuts frames for us
-    Time shown_{};  ///< when the model was
+    Time shown_{};      ///< when the model was
     Time next_ = Time::never();
     Duration pause_{};
 };
