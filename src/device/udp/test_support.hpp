@@ -31,21 +31,21 @@ inline HostAddress test_address(std::uint8_t number = 0) {
     return with_port(address, static_cast<std::uint16_t>(9741 + number));
 }
 
-/// The same of ::1.
+/// The same of ::1, of which there is one: the process number makes the port.
 inline HostAddress ipv6_address(std::uint8_t number = 0) {
-    const HostAddress ipv4 = test_address(number);
     HostAddress address;
     address.length = 18;
     address.bytes[15] = 1;
-    return with_port(address, port_of(ipv4));
+    const int ports = ::getpid() % 2500 * 8;
+    return with_port(address, static_cast<std::uint16_t>(10'000 + ports + number));
 }
 
 /// Past UDP and IP, over the loopback.
 inline bool may_send_frames() {
     System& system = System::real();
-    const SocketAddress here = to_socket(with_port(ipv6_address(), 0), 1);
     const Descriptor packets(system, system.socket(AF_PACKET));
     const Descriptor socket(system, system.socket(AF_INET6));
+    const SocketAddress here = to_socket(with_port(ipv6_address(), 0), 1);
     return packets.valid() && socket.valid() &&
            system.bind(socket.get(), &here.any, here.length) == 0;
 }
