@@ -232,6 +232,8 @@ public:
     /// Does what needs system calls: new peers, departures, handshakes. Called by the progress
     /// thread with the turn whenever wait_handle() is readable, and once before it sleeps.
     virtual void service(Time now) = 0;
+    /// Datagrams that left past UDP and IP since the last call.
+    virtual std::uint64_t take_own_frames() { return 0; }
 
     /// Tells the peers how we sleep from now on (or that we are awake). After arming, the caller
     /// makes a full fence and looks once more with has_work() before it sleeps.

@@ -408,7 +408,10 @@ void Nic::arm(device::Sleep sleep) {
 }
 
 void Nic::service(Time now) {
-    for (auto& device : devices_) device->service(now);
+    for (auto& device : devices_) {
+        device->service(now);
+        counters_.add(Counter::own_frames, device->take_own_frames());
+    }
 }
 
 void Nic::close() {

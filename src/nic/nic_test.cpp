@@ -258,6 +258,20 @@ TEST_F(LateTest, Vipl_4_20_time_is_up_though_more_and_more_comes) {
     EXPECT_EQ(asker.state.load(), ViState::idle);
 }
 
+TEST_F(NicTest, counts_what_devices_sent_as_frames_of_their_own) {
+    struct FrameMaker final : LoopbackDevice {
+        FrameMaker() : LoopbackDevice(host(2)) {}
+        std::uint64_t take_own_frames() override { return 5; }
+    };
+    nic.add_device(std::make_unique<FrameMaker>());
+    for (int twice = 0; twice < 2; ++twice) {
+        nic.take_turn();
+        nic.service(attendant.time);
+        nic.end_turn();
+    }
+    EXPECT_EQ(nic.counters().get(Counter::own_frames), 10U);
+}
+
 TEST_F(NicTest, Vipl_4_13_done_looks_at_the_head_only) {
     void* done = &done;
     EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);

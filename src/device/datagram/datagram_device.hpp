@@ -111,6 +111,7 @@ public:
     bool next_event(PathEvent& event) override;
     Time next_deadline() const override;
     void service(Time now) override;
+    std::uint64_t take_own_frames() override { return port_->take_own_frames(); }
     void arm(Sleep sleep) override;
     void set_waiting_for_room(PathId path) override;
     bool has_work() override;

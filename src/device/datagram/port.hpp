@@ -105,6 +105,7 @@ public:
 
     /// As in device.hpp. service(): takes over the host's port if nobody has it, and the like.
     virtual void service(Time now) = 0;
+    virtual std::uint64_t take_own_frames() { return 0; }
     virtual void arm(Sleep sleep) = 0;
     virtual int wait_handle() const = 0;
     virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {

@@ -109,6 +109,7 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
 std::size_t Ethernet::send(std::span<const datagram::Outgoing> datagrams) {
     if (datagrams.size() > 1 && !cuts_) return 0;
     const std::size_t sent = sender_.send_frames(packets_.get(), model_, datagrams);
+    count_ += sent;
     if (sent == datagrams.size()) return sent;
     // A full one, too: the socket's is the room that others wait for.
     if (errno == EINVAL && datagrams.size() > 1) cuts_ = false;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/address.hpp"
 #include "base/time.hpp"
@@ -41,6 +42,8 @@ public:
     /// `arrived`: when the newest was sent that did.
     void doubt(Time arrived);
 
+    /// Datagrams that left as frames since the last call.
+    std::uint64_t take_count() { return std::exchange(count_, 0); }
     void service(Time now) { due_ = due_ || now >= next_; }
     /// When service() is due; never() where it is not.
     Time next_deadline() const { return due_ ? Time::never() : next_; }
@@ -58,6 +61,7 @@ private:
     int socket_ = -1;
     HostAddress from_, to_;
     EthernetModel model_;
+    std::uint64_t count_ = 0;
     bool due_ = false;
     bool cuts_ = true;  ///< the kernel cuts frames for us
     Time shown_{};      ///< when the model was

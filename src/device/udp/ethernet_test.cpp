@@ -116,6 +116,8 @@ TEST_F(Ethernet, FramesOfOurOwnComeLikeTheKernels) {
     ASSERT_TRUE(a->makes_frames());
     for (const std::size_t length : {1U, 2U, 333U, 1472U, 2048U, 2049U, 9000U, 60000U})
         EXPECT_EQ(frames_of(text(length, length)), 1);
+    EXPECT_EQ(a->take_own_frames(), 8U);
+    EXPECT_EQ(a->take_own_frames(), 0U);
 }
 
 TEST_F(Ethernet, BurstsAreCutBelowUs) {

@@ -64,6 +64,7 @@ public:
                        std::uint64_t& instance) override;
 
     void service(Time now) override;
+    std::uint64_t take_own_frames() override { return ethernet_.take_count(); }
     void arm(Sleep sleep) override;
     int wait_handle() const override { return epoll_.get(); }
     std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override;
