@@ -158,7 +158,7 @@ constexpr Entry entries[] = {
     {"process-vm-readv", "copying large messages once, from process to process",
      "large messages go in two copies", try_one_copy},
     {"packet-socket", "sending Ethernet frames of our own to a busy peer (CAP_NET_RAW)",
-     "small messages between hosts take a fifth longer; own_frames=prefer does nothing",
+     "small messages between hosts take a sixth longer; own_frames=prefer does nothing",
      try_packet_socket},
 };
 
