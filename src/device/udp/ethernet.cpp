@@ -15,7 +15,7 @@ namespace via::device::udp {
 
 namespace {
 
-/// From one frame of the kernel's to the next: what it takes is four calls.
+/// From one frame of the kernel's to the next: what it takes is six calls.
 constexpr Duration renewal = milliseconds(100);
 constexpr Duration pause_least = milliseconds(10);
 constexpr Duration pause_longest = seconds(1);
