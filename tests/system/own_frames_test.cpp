@@ -18,6 +18,7 @@ namespace {
 struct Left {
     std::uint64_t datagrams = 0;  ///< by the kernel's UDP, a burst that is cut below it being one
     std::uint64_t packets = 0;    ///< by via0, likewise
+    std::uint64_t above = 0;      ///< by the bridge that via0 is a port of
 };
 
 class OwnFrames : public testing::TestWithParam<int> {
@@ -53,10 +54,10 @@ protected:
         }
         for (std::ifstream all(net + "dev"); getline(all, line);) {
             std::istringstream each(line);
-            if (!(each >> name) || name != "via0:") continue;
+            if (!(each >> name) || (name != "via0:" && name != "bridge0:")) continue;
             std::uint64_t value = 0;
             for (int at = 0; at < 10; ++at) each >> value;
-            left.packets = value;
+            (name == "via0:" ? left.packets : left.above) = value;
         }
         return left;
     }
@@ -65,7 +66,8 @@ protected:
         const Left before = left(stream.initiator.pid());
         stream.flows(2000);
         const Left after = left(stream.initiator.pid());
-        return {after.datagrams - before.datagrams, after.packets - before.packets};
+        return {after.datagrams - before.datagrams, after.packets - before.packets,
+                after.above - before.above};
     }
 
     Host host;
@@ -109,6 +111,31 @@ TEST_P(OwnFrames, FollowTheKernelToAnotherAddressOfThePeersInterface) {
     networks.ip(1, {"link", "set", "via0", "address", address});
     networks.ip(0, {"neighbour", "replace", wants("").host, "lladdr", address, "dev", "via0"});
     stream.flows(5000);
+    stream.leave();
+}
+
+/// What is set there holds for them, too.
+TEST_P(OwnFrames, LeaveByTheInterfaceThatTheRouteNamesNotByOneBelow) {
+    for (const int at : {0, 1}) {
+        networks.ip(at, {"address", "flush", "dev", "via0"});
+        networks.ip(at, {"link", "add", "bridge0", "type", "bridge"});
+        networks.ip(at, {"link", "set", "via0", "master", "bridge0"});
+        networks.ip(at, {"address", "add", Networks::address(at) + "/24", "dev", "bridge0"});
+        networks.ip(at, {"link", "set", "bridge0", "up"});
+    }
+    for (const int at : {0, 1})
+        networks.ip(
+            at, {"address", "add", Networks::address_ipv6(at) + "/64", "dev", "bridge0", "nodad"});
+    StreamWants through = wants("");
+    through.nic = ipv6() ? "udp:[bridge0]" : "udp:bridge0";
+    Stream stream(networks, through);
+    Left left;
+    for (int tries = 0; tries < 100; ++tries) {
+        left = leaves(stream);
+        if (left.datagrams * 2 < left.packets) break;
+    }
+    EXPECT_LT(left.datagrams * 2, left.packets);
+    EXPECT_GT(left.above * 10, left.packets * 9);
     stream.leave();
 }
 

@@ -15,7 +15,7 @@ namespace via::device::udp {
 
 namespace {
 
-/// From one frame of the kernel's to the next: what it takes is four calls.
+/// From one frame of the kernel's to the next: what it takes is six calls.
 constexpr Duration renewal = milliseconds(100);
 constexpr Duration pause_least = milliseconds(10);
 constexpr Duration pause_longest = seconds(1);
@@ -25,6 +25,14 @@ constexpr int socket_bytes_wanted = 2 << 20;
 bool tell_interface(System& system, int socket, bool ipv6, bool on) {
     return system.setsockopt(socket, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVPKTINFO : IP_PKTINFO,
                              on ? 1 : 0) == 0;
+}
+
+/// And not of one that was asked for before, and waited for a neighbour to answer.
+bool is_of(const Troubles::Shown& shown, const datagram::Outgoing& datagram, bool ipv6) {
+    const std::size_t headers = EthernetModel::headers_length(ipv6);
+    return shown.length >= headers &&
+           std::memcmp(shown.bytes.data() + headers, datagram.bytes,
+                       std::min<std::size_t>(shown.length - headers, datagram.length)) == 0;
 }
 
 }  // namespace
@@ -44,15 +52,13 @@ void Ethernet::begin(int socket, const HostAddress& from, const HostAddress& to)
     socket_ = socket;
     from_ = from;
     to_ = to;
-    due_ = true;
+    next_ = {};
     pause_ = {};
 }
 
 void Ethernet::end() {
     model_.forget();
     socket_ = -1;
-    due_ = false;
-    next_ = Time::never();
 }
 
 bool Ethernet::bind_to(unsigned interface) {
@@ -71,7 +77,6 @@ bool Ethernet::bind_to(unsigned interface) {
 bool Ethernet::ask(const datagram::Outgoing& datagram) {
     const bool ipv6 = is_ipv6(from_);
     const bool worked = model_.valid();
-    due_ = false;
     model_.forget();
     iovec bytes{const_cast<std::byte*>(datagram.bytes), datagram.length};
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint32_t))> control{};
@@ -86,6 +91,7 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
     entry->cmsg_len = CMSG_LEN(sizeof(std::uint32_t));
     const std::uint32_t wanted = SOF_TIMESTAMPING_TX_SCHED;
     std::memcpy(CMSG_DATA(entry), &wanted, sizeof wanted);
+    troubles_.read(socket_);  // what was shown late is none of this one's
     const bool tells = tell_interface(system_, socket_, ipv6, true);
     const bool sent = system_.sendmmsg(socket_, &message, 1) == 1;
     const int error = errno;
@@ -93,7 +99,7 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
     if (sent) troubles_.read(socket_, &shown);
     if (tells) tell_interface(system_, socket_, ipv6, false);
     const Time now = system_.now();
-    if (sent && shown.interface != 0 &&
+    if (sent && shown.interface != 0 && is_of(shown, datagram, ipv6) &&
         model_.learn({shown.bytes.data(), shown.length}, datagram.length, from_, to_) &&
         bind_to(shown.interface)) {
         if (worked) pause_ = {};
@@ -124,7 +130,6 @@ void Ethernet::doubt(Time arrived) {
 
 void Ethernet::pause() {
     model_.forget();
-    due_ = false;
     pause_ = std::clamp({pause_.ns * 2}, pause_least, pause_longest);
     next_ = system_.now() + pause_;
 }

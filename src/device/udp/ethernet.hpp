@@ -28,9 +28,10 @@ public:
     void begin(int socket, const HostAddress& from, const HostAddress& to);
     void end();
 
-    /// The next datagram should leave by ask().
-    bool is_due() const { return due_; }
-    /// Frames may be sent.
+    /// The next datagram should leave by ask(). By the clock, before each of them: a program may
+    /// have stood still for long, and nothing else of it have run since.
+    bool is_due() const { return socket_ >= 0 && system_.recently() >= next_; }
+    /// Frames may be sent, unless it is_due().
     bool is_ready() const { return model_.valid(); }
     /// Sends it through the socket, and has the kernel show how. False: it was not sent, errno says
     /// why.
@@ -44,9 +45,6 @@ public:
 
     /// Datagrams that left as frames since the last call.
     std::uint64_t take_count() { return std::exchange(count_, 0); }
-    void service(Time now) { due_ = due_ || now >= next_; }
-    /// When service() is due; never() where it is not.
-    Time next_deadline() const { return due_ ? Time::never() : next_; }
 
 private:
     void pause();
@@ -62,10 +60,9 @@ private:
     HostAddress from_, to_;
     EthernetModel model_;
     std::uint64_t count_ = 0;
-    bool due_ = false;
     bool cuts_ = true;  ///< the kernel cuts frames for us
     Time shown_{};      ///< when the model was
-    Time next_ = Time::never();
+    Time next_{};
     Duration pause_{};
 };
 

@@ -59,7 +59,7 @@ bool EthernetModel::learn(std::span<const std::byte> frame, std::uint32_t length
     forget();
     const bool ipv6 = from.length == 18;
     const std::size_t ip_length = ipv6 ? ipv6_length : ipv4_length;
-    const std::size_t headers = ethernet_length + ip_length + udp_length;
+    const std::size_t headers = headers_length(ipv6);
     if (frame.size() < headers || from.length != to.length) return false;
     const std::byte* const ip = frame.data() + ethernet_length;
     const std::byte* const udp = ip + ip_length;

@@ -15,6 +15,8 @@ class EthernetModel {
 public:
     /// What a packet socket wants before the frame (virtio_net_hdr), Ethernet, IPv6, UDP.
     static constexpr std::size_t head_max = 10 + 14 + 40 + 8;
+    /// Of a frame, before what the datagram carries.
+    static constexpr std::size_t headers_length(bool ipv6) { return 14 + (ipv6 ? 40 : 20) + 8; }
 
     /// `frame`: as it was given to the interface, with a datagram of `length` bytes. False, and no
     /// model: it is no plain one from here to there, as where its address is translated, it leaves

@@ -115,11 +115,18 @@ int System::renameat(int directory, const char* from, const char* to) {
 }
 
 int System::kill(pid_t pid, int signal) { return ::kill(pid, signal); }
-Time System::now() {
+namespace {
+
+Time read_clock(clockid_t clock) {
     timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    ::clock_gettime(clock, &now);
     return {now.tv_sec * 1'000'000'000 + now.tv_nsec};
 }
+
+}  // namespace
+
+Time System::now() { return read_clock(CLOCK_MONOTONIC); }
+Time System::recently() { return read_clock(CLOCK_MONOTONIC_COARSE); }
 void System::yield() { ::sched_yield(); }
 pid_t System::getpid() { return ::getpid(); }
 

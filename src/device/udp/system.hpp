@@ -68,6 +68,9 @@ public:
 
     virtual int kill(pid_t pid, int signal);
     virtual Time now();  ///< CLOCK_MONOTONIC
+    /// now() of the last tick of the kernel's, some milliseconds ago at most; costs next to
+    /// nothing.
+    virtual Time recently();
     virtual void yield();
     virtual pid_t getpid();
 

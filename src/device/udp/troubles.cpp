@@ -45,7 +45,8 @@ void Troubles::read(int socket, Shown* shown) {
         if (length < 0) {
             if (errno != EINTR) return;
         } else if (is_shown(message, interface)) {
-            if (shown != nullptr) *shown = {begin, static_cast<std::size_t>(length), interface};
+            if (shown != nullptr && shown->interface == 0)
+                *shown = {begin, static_cast<std::size_t>(length), interface};
         } else {
             understand(message);
         }

@@ -23,8 +23,9 @@ public:
         std::size_t length = 0;
         unsigned interface = 0;  ///< index of the one it left by; 0: nothing was shown
     };
-    /// Empties the socket's error queue, or a good part of it. `shown` becomes the last frame that
-    /// is in it.
+    /// Empties the socket's error queue, or a good part of it. `shown` becomes the first frame that
+    /// is in it: as it was given to the interface that the route names. Others may follow, of those
+    /// below it (of a bridge, a bond, a VLAN), where what these add is not seen.
     void read(int socket, Shown* shown = nullptr);
     /// Hints are not hoarded: more than a few are forgotten.
     void add(const datagram::Trouble& trouble);

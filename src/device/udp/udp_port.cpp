@@ -33,9 +33,8 @@ bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
     if (connection_ != Connection::up || datagram.from_host_port ||
         !(datagram.to == busy_.address()))
         return false;
-    if (ethernet_.is_ready() && !ethernet_.is_due() && ethernet_.send({&datagram, 1}) == 1)
-        return true;
     if (ethernet_.is_due()) return ethernet_.ask(datagram);
+    if (ethernet_.is_ready() && ethernet_.send({&datagram, 1}) == 1) return true;
     return system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
 }
 

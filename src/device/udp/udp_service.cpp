@@ -193,12 +193,11 @@ void UdpPort::service(Time now) {
     hear_of_holder(now);
     if (now >= host_try_) try_host_port(now);
     if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
-    ethernet_.service(now);
 }
 
 Time UdpPort::next_deadline() const {
     // Who sends nothing need not know how long a datagram may be.
-    const Time soon = earlier(earlier(host_try_, hear_again_), ethernet_.next_deadline());
+    const Time soon = earlier(host_try_, hear_again_);
     return sent_since_ ? earlier(soon, mtu_looked_ + mtu_interval) : soon;
 }
 
