@@ -24,8 +24,9 @@ constexpr std::size_t ipv4_length = 20;
 constexpr std::size_t ipv6_length = 40;
 constexpr std::size_t udp_length = 8;
 constexpr std::uint8_t cut_udp = 5;  ///< VIRTIO_NET_HDR_GSO_UDP_L4, of Linux 6.2
-/// So much the kernel puts behind the head in one piece; what is longer is in pages of its own.
-constexpr std::size_t linear_max = 2048;
+/// Frames of so many bytes are one piece of the kernel's memory, of which it has some in stock; of
+/// longer ones only the head is, and the rest in pages.
+constexpr std::size_t linear_max = 7500;
 
 std::uint32_t word(const std::byte* at) {
     return (std::to_integer<std::uint32_t>(at[0]) << 8) | std::to_integer<std::uint32_t>(at[1]);
@@ -99,8 +100,8 @@ std::size_t EthernetModel::write(std::byte* at, std::uint32_t length, std::uint3
     virtio.flags = needs_sum;
     virtio.sum_start = static_cast<std::uint16_t>(headers - udp_length);
     virtio.sum_at = 6;
-    virtio.head = static_cast<std::uint16_t>(
-        segment == 0 && headers + length <= linear_max ? headers + length : headers);
+    virtio.head =
+        static_cast<std::uint16_t>(headers + length <= linear_max ? headers + length : headers);
     if (segment != 0) {
         virtio.cut = cut_udp;
         virtio.segment = static_cast<std::uint16_t>(segment);
