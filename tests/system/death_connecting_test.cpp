@@ -104,10 +104,12 @@ TEST(DeathWhileConnecting, RequesterDiesAndTheListenerLearnsItFirst) {
     // Our NIC heard of both deaths, or will in a moment: only TIMEOUT and a lost connection are
     // right, and TIMEOUT it must be in the end.
     VIP_RETURN code = VipConnectAccept(connection, end.vi());
-    if (code == VIP_SUCCESS)
+    if (code == VIP_SUCCESS) {
         expect_lost(end);
-    else
+    } else {
         EXPECT_STREQ(name_of(code), "TIMEOUT");
+        EXPECT_STREQ(name_of(VipConnectReject(connection)), "SUCCESS") << "the handle stayed";
+    }
     EXPECT_STREQ(name_of(VipConnectAccept(connection, end.vi())), "INVALID_PARAMETER")
         << "the connection handle is used up";
     expect_usable(nic);
