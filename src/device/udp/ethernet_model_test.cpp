@@ -69,8 +69,8 @@ TEST(EthernetModel, OnlyAPlainOneFromHereToThereIsOne) {
         EXPECT_FALSE(model.learn(std::span(shown).first(length), 26, from, to)) << length;
     EXPECT_FALSE(model.learn(shown, 25, from, to)) << "another datagram";
     EXPECT_FALSE(model.learn(shown, 26, to, from));
-    for (std::size_t at :
-         {12, 13, 14, 16, 17, 20, 21, 23, 26, 29, 30, 33, 34, 35, 36, 37, 38, 39}) {
+    for (const std::size_t at : {12U, 13U, 14U, 16U, 17U, 20U, 21U, 23U, 26U, 29U, 30U, 33U, 34U,
+                                 35U, 36U, 37U, 38U, 39U}) {
         auto other = shown;
         other[at] ^= std::byte{1};
         EXPECT_TRUE(model.learn(shown, 26, from, to));
