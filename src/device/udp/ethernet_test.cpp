@@ -61,7 +61,8 @@ public:
     int packets = -2;
     int frames = 0;  ///< that were sent, each cut or not
     int shown = 0;   ///< by the kernel
-    int error = 0;   ///< of all that is sent by the packet socket
+    int kernels_error = 0;
+    int error = 0;  ///< of all that is sent by the packet socket
     bool refuses = false;
     std::function<void(std::byte*)> changes;  ///< what the kernel shows
     /// The kernel shows each once more, so changed, as it does for an interface below the first.
@@ -76,6 +77,7 @@ private:
     }
     ssize_t sent(ssize_t result, unsigned count) {
         if (result > 0) frames += static_cast<int>(count);
+        if (result < 0) kernels_error = errno;
         return result;
     }
 };
@@ -140,6 +142,7 @@ TEST_F(Ethernet, FramesOfOurOwnComeLikeTheKernels) {
 TEST_F(Ethernet, BurstsAreCutBelowUs) {
     connect();
     expect_burst_comes(40);
+    if (calls.kernels_error == EINVAL) GTEST_SKIP() << "Linux before 6.2 cuts no frames";
     EXPECT_EQ(calls.frames, 1) << "behind the one that the kernel showed";
     expect_burst_comes(64);
     EXPECT_EQ(calls.frames, 3) << "of 65000 bytes at most";
