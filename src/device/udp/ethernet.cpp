@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/udp/control.hpp"
 #include "device/udp/socket_address.hpp"
 
 namespace via::device::udp {
@@ -19,7 +20,6 @@ namespace {
 constexpr Duration renewal = milliseconds(100);
 constexpr Duration pause_least = milliseconds(10);
 constexpr Duration pause_longest = seconds(1);
-constexpr int socket_bytes_wanted = 2 << 20;
 
 /// The kernel tells with what it shows by which interface it left.
 bool tell_interface(System& system, int socket, bool ipv6, bool on) {
@@ -83,14 +83,8 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
     mmsghdr message{};
     message.msg_hdr.msg_iov = &bytes;
     message.msg_hdr.msg_iovlen = 1;
-    message.msg_hdr.msg_control = control.data();
-    message.msg_hdr.msg_controllen = control.size();
-    cmsghdr* const entry = CMSG_FIRSTHDR(&message.msg_hdr);
-    entry->cmsg_level = SOL_SOCKET;
-    entry->cmsg_type = SO_TIMESTAMPING;
-    entry->cmsg_len = CMSG_LEN(sizeof(std::uint32_t));
-    const std::uint32_t wanted = SOF_TIMESTAMPING_TX_SCHED;
-    std::memcpy(CMSG_DATA(entry), &wanted, sizeof wanted);
+    set_control(message.msg_hdr, control, SOL_SOCKET, SO_TIMESTAMPING,
+                std::uint32_t{SOF_TIMESTAMPING_TX_SCHED});
     troubles_.read(socket_);  // what was shown late is none of this one's
     const bool tells = tell_interface(system_, socket_, ipv6, true);
     const bool sent = system_.sendmmsg(socket_, &message, 1) == 1;

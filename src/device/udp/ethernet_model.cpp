@@ -48,9 +48,8 @@ std::uint32_t fold(std::uint32_t total) {
 
 /// Of a NIC address: the host, and behind it the port.
 bool is_at(const std::byte* ip, const std::byte* port, const HostAddress& address) {
-    const std::size_t host = address.length - 2;
-    return std::memcmp(ip, address.bytes.data(), host) == 0 &&
-           std::memcmp(port, address.bytes.data() + host, 2) == 0;
+    return std::memcmp(ip, address.bytes.data(), address.length - 2U) == 0 &&
+           word(port) == port_of(address);
 }
 
 }  // namespace
@@ -58,7 +57,7 @@ bool is_at(const std::byte* ip, const std::byte* port, const HostAddress& addres
 bool EthernetModel::learn(std::span<const std::byte> frame, std::uint32_t length,
                           const HostAddress& from, const HostAddress& to) {
     forget();
-    const bool ipv6 = from.length == 18;
+    const bool ipv6 = is_ipv6(from);
     const std::size_t ip_length = ipv6 ? ipv6_length : ipv4_length;
     const std::size_t headers = headers_length(ipv6);
     if (frame.size() < headers || from.length != to.length) return false;

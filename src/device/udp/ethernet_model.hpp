@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/address.hpp"
+#include "device/udp/socket_address.hpp"
 
 namespace via::device::udp {
 
@@ -16,7 +17,9 @@ public:
     /// What a packet socket wants before the frame (virtio_net_hdr), Ethernet, IPv6, UDP.
     static constexpr std::size_t head_max = 10 + 14 + 40 + 8;
     /// Of a frame, before what the datagram carries.
-    static constexpr std::size_t headers_length(bool ipv6) { return 14 + (ipv6 ? 40 : 20) + 8; }
+    static constexpr std::size_t headers_length(bool ipv6) {
+        return 14 + udp::headers_length(ipv6);
+    }
 
     /// `frame`: as it was given to the interface, with a datagram of `length` bytes. False, and no
     /// model: it is no plain one from here to there, as where its address is translated, it leaves

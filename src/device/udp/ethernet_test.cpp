@@ -116,6 +116,11 @@ protected:
     }
     /// In which nothing of the program runs, nor of the NIC's.
     void pass(Duration time) { calls.present = calls.present + time; }
+    /// The kernel is asked again.
+    void renew() {
+        pass(milliseconds(100));
+        expect_comes("the kernel's");
+    }
     /// Frames that a datagram takes.
     int frames_of(const std::string& bytes) {
         const int before = calls.frames;
@@ -223,13 +228,11 @@ TEST_F(Ethernet, AFrameThatCannotBeSentIsTheSockets) {
         EXPECT_EQ(frames_of("refused"), 0);
         EXPECT_FALSE(a->makes_frames()) << "until the kernel shows another one";
         calls.error = 0;
-        pass(milliseconds(100));
-        expect_comes("the kernel's");
+        renew();
         calls.error = error;
         expect_burst_comes(40);
         calls.error = 0;
-        pass(milliseconds(100));
-        expect_comes("the kernel's");
+        renew();
     }
     EXPECT_EQ(frames_of("ours"), 1);
 }
@@ -240,8 +243,7 @@ TEST_F(Ethernet, AKernelThatCutsNoFramesGetsLoneOnes) {
     calls.error = EINVAL;
     expect_burst_comes(40);
     calls.error = 0;
-    pass(milliseconds(100));
-    expect_comes("the kernel's");
+    renew();
     const int before = calls.frames;
     expect_burst_comes(40);
     EXPECT_EQ(calls.frames, before);
@@ -266,8 +268,7 @@ TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
         pass(milliseconds(1));
     }
     expect_comes("the kernel's");
-    pass(milliseconds(100));
-    expect_comes("the kernel's");
+    renew();
     a->doubt(b->data_address(), calls.present);
     pass(milliseconds(10));
     EXPECT_EQ(frames_of("the kernel's"), 0);

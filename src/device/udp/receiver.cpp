@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "device/udp/control.hpp"
+
 namespace via::device::udp {
 
 namespace {
@@ -15,8 +17,7 @@ std::uint32_t segment_of(msghdr& message) {
     for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
          entry = CMSG_NXTHDR(&message, entry)) {
         if (entry->cmsg_level != SOL_UDP || entry->cmsg_type != UDP_GRO) continue;
-        int segment = 0;
-        std::memcpy(&segment, CMSG_DATA(entry), sizeof segment);
+        const int segment = value_of<int>(entry);
         return segment > 0 ? static_cast<std::uint32_t>(segment) : 0;
     }
     return 0;

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/udp/control.hpp"
+
 namespace via::device::udp {
 
 namespace {
@@ -57,27 +59,26 @@ std::size_t Sender::run_length(std::span<const datagram::Outgoing> datagrams) co
     return count;
 }
 
-void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
-    Message& message = messages_[index];
-    message.datagrams = run.size();
+msghdr& Sender::begin_message(std::size_t index, std::size_t datagrams) {
+    messages_[index].datagrams = datagrams;
     msghdr& header = headers_[index].msg_hdr;
     header = {};
+    header.msg_iov = &pieces_[piece_count_];
+    return header;
+}
+
+void Sender::fill(std::size_t index, std::span<const datagram::Outgoing> run) {
+    Message& message = messages_[index];
+    msghdr& header = begin_message(index, run.size());
     if (names_) {
         message.to = to_socket(run.front().to, scope_);
         header.msg_name = &message.to.any;
         header.msg_namelen = message.to.length;
     }
-    header.msg_iov = &pieces_[piece_count_];
     add_pieces(run, header);
     if (run.size() == 1) return;
-    header.msg_control = message.control.data();
-    header.msg_controllen = message.control.size();
-    cmsghdr* entry = CMSG_FIRSTHDR(&header);
-    entry->cmsg_level = SOL_UDP;
-    entry->cmsg_type = UDP_SEGMENT;
-    entry->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-    const auto segment = static_cast<std::uint16_t>(run.front().length);
-    std::memcpy(CMSG_DATA(entry), &segment, sizeof segment);
+    set_control(header, message.control, SOL_UDP, UDP_SEGMENT,
+                static_cast<std::uint16_t>(run.front().length));
 }
 
 void Sender::add_pieces(std::span<const datagram::Outgoing> run, msghdr& header) {
@@ -88,10 +89,7 @@ void Sender::add_pieces(std::span<const datagram::Outgoing> run, msghdr& header)
 void Sender::fill_frame(std::size_t index, const EthernetModel& model,
                         std::span<const datagram::Outgoing> run) {
     Message& message = messages_[index];
-    message.datagrams = run.size();
-    msghdr& header = headers_[index].msg_hdr;
-    header = {};
-    header.msg_iov = &pieces_[piece_count_];
+    msghdr& header = begin_message(index, run.size());
     std::size_t length = 0;
     for (const datagram::Outgoing& datagram : run) length += datagram.length;
     header.msg_iov[0] = {message.head.data(),
@@ -137,6 +135,14 @@ std::size_t Sender::send(int socket, bool connected,
     return taken;
 }
 
+/// Behind the messages from `done` on that the kernel took; returns how many datagrams those were.
+std::size_t Sender::pass(std::size_t& done, int count) const {
+    std::size_t datagrams = 0;
+    for (const std::size_t end = done + static_cast<std::size_t>(count); done < end; ++done)
+        datagrams += messages_[done].datagrams;
+    return datagrams;
+}
+
 std::size_t Sender::send_frames(int socket, const EthernetModel& model,
                                 std::span<const datagram::Outgoing> datagrams) {
     const datagram::Outgoing& first = datagrams.front();
@@ -154,8 +160,7 @@ std::size_t Sender::send_frames(int socket, const EthernetModel& model,
             const int count =
                 system_.sendmmsg(socket, &headers_[done], static_cast<unsigned>(gathered_ - done));
             if (count <= 0) return taken;
-            for (const std::size_t end = done + static_cast<std::size_t>(count); done < end; ++done)
-                taken += messages_[done].datagrams;
+            taken += pass(done, count);
         }
     }
     return taken;
@@ -169,8 +174,7 @@ std::size_t Sender::send_gathered(int socket, std::span<const datagram::Outgoing
         const int count =
             system_.sendmmsg(socket, &headers_[done], static_cast<unsigned>(gathered_ - done));
         if (count > 0) {
-            for (const std::size_t end = done + static_cast<std::size_t>(count); done < end; ++done)
-                taken += messages_[done].datagrams;
+            taken += pass(done, count);
             continue;
         }
         if (count < 0 && errno == EINTR) continue;

@@ -47,6 +47,8 @@ private:
     std::size_t gather(std::span<const datagram::Outgoing> datagrams,
                        const EthernetModel* model = nullptr);
     std::size_t run_length(std::span<const datagram::Outgoing> datagrams) const;
+    msghdr& begin_message(std::size_t index, std::size_t datagrams);
+    std::size_t pass(std::size_t& done, int count) const;
     void fill(std::size_t message, std::span<const datagram::Outgoing> run);
     void fill_frame(std::size_t message, const EthernetModel& model,
                     std::span<const datagram::Outgoing> run);

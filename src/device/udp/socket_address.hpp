@@ -25,6 +25,9 @@ inline bool is_link_local(const HostAddress& address) {
     return is_ipv6(address) && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
 }
 
+/// Of IPv4 or IPv6, and UDP.
+constexpr std::uint32_t headers_length(bool ipv6) { return ipv6 ? 48 : 28; }
+
 std::uint16_t port_of(const HostAddress& address);
 /// The same host at another port.
 HostAddress with_port(HostAddress address, std::uint16_t port);

@@ -16,6 +16,9 @@
 
 namespace via::device::udp {
 
+/// Buffers of a socket, asked for; what we get is at most net.core.rmem_max or wmem_max, twice.
+constexpr int socket_bytes_wanted = 2 << 20;
+
 class System {
 public:
     virtual ~System() = default;

@@ -1,9 +1,9 @@
 #include "device/udp/troubles.hpp"
 
-#include <linux/errqueue.h>
 #include <cerrno>
 #include <cstring>
 
+#include "device/udp/control.hpp"
 #include "device/udp/socket_address.hpp"
 
 namespace via::device::udp {
@@ -41,74 +41,60 @@ void Troubles::read(int socket, Shown* shown) {
         message.msg_control = control;
         message.msg_controllen = sizeof control;
         const ssize_t length = system_.recvmsg(socket, &message, MSG_ERRQUEUE);
-        unsigned interface = 0;
         if (length < 0) {
             if (errno != EINTR) return;
-        } else if (is_shown(message, interface)) {
-            if (shown != nullptr && shown->interface == 0)
-                *shown = {begin, static_cast<std::size_t>(length), interface};
-        } else {
-            understand(message);
+            continue;
         }
+        const Entry found = entry_of(message);
+        if (found.error.ee_origin != SO_EE_ORIGIN_TIMESTAMPING)
+            understand(found, from_socket(to.any));
+        else if (shown != nullptr && shown->interface == 0)
+            *shown = {begin, static_cast<std::size_t>(length), found.interface};
     }
 }
 
-/// `interface`: by which it left, where that is told.
-bool Troubles::is_shown(msghdr& message, unsigned& interface) {
-    bool shown = false;
+Troubles::Entry Troubles::entry_of(msghdr& message) {
+    Entry found;
     for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
          entry = CMSG_NXTHDR(&message, entry)) {
         const auto is = [&](int level, int type) {
             return entry->cmsg_level == level && entry->cmsg_type == type;
         };
         if (is(SOL_IP, IP_PKTINFO)) {
-            in_pktinfo info;
-            std::memcpy(&info, CMSG_DATA(entry), sizeof info);
-            interface = static_cast<unsigned>(info.ipi_ifindex);
+            found.interface = static_cast<unsigned>(value_of<in_pktinfo>(entry).ipi_ifindex);
         } else if (is(SOL_IPV6, IPV6_PKTINFO)) {
-            in6_pktinfo info;
-            std::memcpy(&info, CMSG_DATA(entry), sizeof info);
-            interface = info.ipi6_ifindex;
+            found.interface = value_of<in6_pktinfo>(entry).ipi6_ifindex;
         } else if (is(SOL_IP, IP_RECVERR) || is(SOL_IPV6, IPV6_RECVERR)) {
-            sock_extended_err error;
-            std::memcpy(&error, CMSG_DATA(entry), sizeof error);
-            shown = error.ee_origin == SO_EE_ORIGIN_TIMESTAMPING;
+            found.error = value_of<sock_extended_err>(entry);
+            found.ipv6 = entry->cmsg_level == SOL_IPV6;
         }
     }
-    return shown;
+    return found;
 }
 
-void Troubles::understand(msghdr& message) {
-    for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
-         entry = CMSG_NXTHDR(&message, entry)) {
-        const bool ipv4 = entry->cmsg_level == SOL_IP && entry->cmsg_type == IP_RECVERR;
-        const bool ipv6 = entry->cmsg_level == SOL_IPV6 && entry->cmsg_type == IPV6_RECVERR;
-        if (!ipv4 && !ipv6) continue;
-        sock_extended_err error;
-        std::memcpy(&error, CMSG_DATA(entry), sizeof error);
-        datagram::Trouble trouble;
-        trouble.to = from_socket(*static_cast<const sockaddr*>(message.msg_name));
-        switch (error.ee_errno) {
-            case ECONNREFUSED:
-                trouble.kind = datagram::TroubleKind::port_unreachable;
-                break;
-            case EMSGSIZE:
-                trouble.kind = datagram::TroubleKind::too_long;
-                if (error.ee_info <= headers_length(ipv6)) continue;
-                trouble.length = error.ee_info - headers_length(ipv6);
-                break;
-            case EHOSTUNREACH:
-            case ENETUNREACH:
-            case EHOSTDOWN:
-            case ENONET:
-            case EACCES:
-                trouble.kind = datagram::TroubleKind::host_unreachable;
-                break;
-            default:
-                continue;
-        }
-        add(trouble);
+void Troubles::understand(const Entry& entry, const HostAddress& to) {
+    datagram::Trouble trouble;
+    trouble.to = to;
+    switch (entry.error.ee_errno) {
+        case ECONNREFUSED:
+            trouble.kind = datagram::TroubleKind::port_unreachable;
+            break;
+        case EMSGSIZE:
+            trouble.kind = datagram::TroubleKind::too_long;
+            if (entry.error.ee_info <= headers_length(entry.ipv6)) return;
+            trouble.length = entry.error.ee_info - headers_length(entry.ipv6);
+            break;
+        case EHOSTUNREACH:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case ENONET:
+        case EACCES:
+            trouble.kind = datagram::TroubleKind::host_unreachable;
+            break;
+        default:
+            return;
     }
+    add(trouble);
 }
 
 }  // namespace via::device::udp

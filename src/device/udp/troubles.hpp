@@ -1,6 +1,10 @@
 // What the network told of datagrams that we sent: the error queues of sockets.
 #pragma once
 
+#include <time.h>  // before the next one, which needs it
+
+#include <linux/errqueue.h>
+
 #include <array>
 #include <cstddef>
 #include <deque>
@@ -9,9 +13,6 @@
 #include "device/udp/system.hpp"
 
 namespace via::device::udp {
-
-/// Of IPv4 or IPv6, and UDP.
-constexpr std::uint32_t headers_length(bool ipv6) { return ipv6 ? 48 : 28; }
 
 class Troubles {
 public:
@@ -33,8 +34,14 @@ public:
     bool next(datagram::Trouble& trouble);
 
 private:
-    void understand(msghdr& message);
-    static bool is_shown(msghdr& message, unsigned& interface);
+    /// What an entry of the queue says.
+    struct Entry {
+        sock_extended_err error{};
+        bool ipv6 = false;
+        unsigned interface = 0;  ///< by which it left, where that is told
+    };
+    static Entry entry_of(msghdr& message);
+    void understand(const Entry& entry, const HostAddress& to);
 
     System& system_;
     std::deque<datagram::Trouble> waiting_;

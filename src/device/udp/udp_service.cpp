@@ -14,8 +14,6 @@ namespace via::device::udp {
 
 namespace {
 
-/// Asked for; what we get is at most net.core.rmem_max, twice.
-constexpr int socket_bytes_wanted = 2 << 20;
 /// The kernel counts whole buffers: 1500 bytes on the wire cost 2304, 8 bytes 768.
 constexpr int room_divisor = 3;
 constexpr std::uint32_t datagram_longest = 65507;
