@@ -163,7 +163,7 @@ Sequel story(Faulty& system, bool own_frames) {
         node->has_work();
         node.take_all();
     }
-    for (int n = 0; n < 10; ++n) {  // so long that joining is switched off
+    for (int n = 0; n < 20; ++n) {  // so long that joining is switched off
         send(*friendly, node->data_address(), "alone");
         node.take_all();
     }

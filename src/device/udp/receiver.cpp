@@ -145,13 +145,15 @@ void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint
         habit.several = 0;
         if (!empty) return;
         habit.was_emptied = habit.only_from != nullptr;
-        if (habit.joining == Joining::ending) habit.joining = Joining::off;
+        if (habit.joining == Joining::ending && habit.lone >= lone_looks + ending_looks) {
+            habit.joining = Joining::off;
+            habit.lone = 0;
+        }
         return;
     }
     if (!came_before && count == 1 && length <= lone_bytes) {
         habit.several = 0;
         if (habit.joining != Joining::on || ++habit.lone < lone_looks) return;
-        habit.lone = 0;
         if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 0) == 0) habit.joining = Joining::ending;
         return;
     }
@@ -161,8 +163,26 @@ void Receiver::judge_joining(int socket, Habit& habit, unsigned count, std::uint
     if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) == 0) habit.joining = Joining::on;
 }
 
+/// Joining was just switched off, and one that was joined before, or on its way through the kernel
+/// then, would be told of as one: what there is is read with joining on. 0: read it; else as
+/// read() of nothing.
+int Receiver::look_while_ending(int socket, Habit& habit) {
+    msghdr nothing{};
+    if (system_.recvmsg(socket, &nothing, MSG_PEEK) < 0) {
+        const int error = errno;
+        judge_joining(socket, habit, 0, 0, error == EAGAIN || error == EWOULDBLOCK);
+        return error;
+    }
+    if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) != 0) return errno;
+    habit.joining = Joining::on;
+    return 0;
+}
+
 int Receiver::read(int socket, Habit* habit) {
     if (habit != nullptr && habit->joining == Joining::off) return read_lone(socket, *habit);
+    if (habit != nullptr && habit->joining == Joining::ending)
+        if (const int error = look_while_ending(socket, *habit); error != 0)
+            return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ? 0 : error;
     // Behind one there may be more.
     const HostAddress* const from = habit != nullptr ? habit->sender() : nullptr;
     const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1);

@@ -22,7 +22,7 @@ public:
 
     enum class Joining : std::uint8_t {
         on,
-        ending,  ///< off; what is joined may still wait in the socket
+        ending,  ///< off; what was joined before may still come
         off,
     };
     /// How datagrams came to a socket so far, and so how it is read.
@@ -58,6 +58,8 @@ private:
 
     /// Looks in a row that found one small datagram, until the kernel is told not to join.
     static constexpr unsigned lone_looks = 8;
+    /// More of them, until nothing that was joined before can be on its way any more.
+    static constexpr unsigned ending_looks = 8;
     /// Looks in a row that found more, until it is told to join again: where two come at once now
     /// and then, a change costs more than it brings.
     static constexpr unsigned several_looks = 2;
@@ -82,6 +84,7 @@ private:
     unsigned prepare(unsigned count);
     void renew(unsigned index);
     int read_lone(int socket, Habit& habit);
+    int look_while_ending(int socket, Habit& habit);
     unsigned read_messages(int socket, unsigned wanted, bool asks);
     void judge_joining(int socket, Habit& habit, unsigned count, std::uint32_t length, bool empty);
     void accept(unsigned index, std::uint32_t length, bool is_host_port, const HostAddress* from);

@@ -3,6 +3,7 @@
 
 #include <netinet/udp.h>
 #include <sys/wait.h>
+#include <functional>
 
 #include "device/udp/test_support.hpp"
 
@@ -168,6 +169,42 @@ TEST(UdpPort, WhereSmallOnesComeAloneTheyTakeTheShortestWayUntilABurstComes) {
         for (std::size_t n = 0; n < 20; ++n) EXPECT_EQ(b.came[n].bytes, texts[n]) << n;
     }
     EXPECT_EQ(calls.plain_receives, 0) << "the second burst comes joined";
+}
+
+/// Each time before the kernel is told not to join any more, something is sent.
+class Hurried : public System {
+public:
+    int setsockopt(int fd, int level, int option, int value) override {
+        if (level == SOL_UDP && option == UDP_GRO && value == 0 && send_more) {
+            ++ends;
+            send_more();
+        }
+        return System::setsockopt(fd, level, option, value);
+    }
+    std::function<void()> send_more;
+    int ends = 0;
+};
+
+TEST(UdpPort, WhatWasJoinedBeforeThatEndedComesSplitAllTheSame) {
+    Directory directory, other;
+    Hurried calls;
+    Node a(directory, test_address(), 1), b(other, test_address(1), 2, calls);
+    std::vector<std::string> sent;
+    const std::string first = text(700, 1), second = text(700, 2);
+    calls.send_more = [&] {
+        const std::vector<datagram::Outgoing> two{outgoing(b->data_address(), first),
+                                                  outgoing(b->data_address(), second)};
+        EXPECT_EQ(a->send(two), 2U);
+        sent.insert(sent.end(), {first, second});
+    };
+    for (std::size_t n = 0; n < 60; ++n) {
+        sent.push_back(text(50, n));
+        EXPECT_EQ(send(a, b->data_address(), sent.back()), 1U);
+        ASSERT_TRUE(b.hear(sent.size())) << n;
+    }
+    EXPECT_GE(calls.ends, 2);
+    ASSERT_EQ(b.came.size(), sent.size());
+    for (std::size_t n = 0; n < sent.size(); ++n) EXPECT_EQ(b.came[n].bytes, sent[n]) << n;
 }
 
 TEST(UdpPort, DatagramsOfAllLengthsAndAddressesKeepTheirOrder) {
