@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "harness/end.hpp"
+#include "harness/one_processor.hpp"
 #include "harness/random.hpp"
 
 namespace conformance::delivery_test {
@@ -98,6 +99,7 @@ VIPL_TEST(Vipl_4_23_messages_of_all_sizes_in_random_segments_arrive_whole, nothi
         }
     });
     test.role("client", [](Role& me) {
+        const OneProcessor here;
         for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(2);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
@@ -141,6 +143,7 @@ VIPL_TEST(Vipl_4_23_rdma_writes_of_all_sizes_arrive_whole_and_nothing_beyond, no
         }
     });
     test.role("client", [](Role& me) {
+        const OneProcessor here;
         for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(4);
             End end(me, {.level = level, .transfer_max = megabyte, .memory = end_bytes});
@@ -255,6 +258,7 @@ VIPL_TEST(Vipl_4_25_a_long_stream_arrives_exactly_once_in_order_on_every_level, 
         }
     });
     test.role("client", [](Role& me) {
+        const OneProcessor here;
         for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             End end(me, {.level = level});
             end.connect("server");
@@ -330,6 +334,7 @@ VIPL_TEST(Vipl_4_23_an_rdma_write_is_in_place_when_the_receive_behind_it_complet
         }
     });
     test.role("client", [](Role& me) {
+        const OneProcessor here;
         for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
             Random random(8);
             End end(me, {.level = level});
