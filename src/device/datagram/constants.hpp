@@ -12,7 +12,8 @@ namespace via::device::datagram {
 constexpr Duration try_first = milliseconds(20);
 /// Short, so that a patience of some seconds outlasts several bursts of loss.
 constexpr Duration try_longest = milliseconds(250);
-/// Queries in a row for which the host says that nobody is at its port, until that is believed.
+/// Queries in a row for which the host says that nobody is at its port, or ours that there is no
+/// way, until that is believed.
 constexpr int refusals_max = 4;
 constexpr Duration cookie_life = seconds(10);
 /// Instances whose last attempt is remembered after their path has ended.

@@ -269,7 +269,7 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
-        if (trouble.kind == TroubleKind::port_unreachable)
+        if (trouble.kind == TroubleKind::port_unreachable || trouble.kind == TroubleKind::no_way)
             end_searches(
                 [&](Search& search) {
                     if (search.path != Search::no_path || search.refused ||

@@ -87,21 +87,35 @@ TEST_F(Meeting, who_stood_still_says_hello_again) {
     EXPECT_EQ(count(a, PathEventKind::unresolved), 0U);
 }
 
-TEST_F(Meeting, port_unreachable_to_a_few_queries_in_a_row_ends_a_question) {
+class Refused : public Meeting, public testing::WithParamInterface<TroubleKind> {};
+INSTANTIATE_TEST_SUITE_P(By, Refused,
+                         testing::Values(TroubleKind::port_unreachable, TroubleKind::no_way));
+
+TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(3, host_port), 0});
+    a.port().troubles.push_back({GetParam(), address(3, host_port), 0});
     a.turn();
     EXPECT_TRUE(a.events.empty()) << "we did not ask there";
     for (int query = 0; query < refusals_max; ++query) {
         EXPECT_TRUE(a.events.empty()) << "another may take the port over";
         if (query != 0) run(Duration{try_first.ns << (query - 1)});
         for (int twice = 0; twice < 2; ++twice)
-            a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, host_port), 0});
+            a.port().troubles.push_back({GetParam(), address(2, host_port), 0});
         a.turn();
     }
     ASSERT_EQ(a.events.size(), 1U);
     EXPECT_EQ(a.events[0].status, Status::not_reachable);
+}
+
+TEST_F(Meeting, what_a_router_says_ends_no_question) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    for (int query = 0; query < 2 * refusals_max; ++query) {
+        a.port().troubles.push_back({TroubleKind::host_unreachable, address(2, host_port), 0});
+        run(try_longest);
+    }
+    EXPECT_TRUE(a.events.empty());
 }
 
 /// Each of the six packets lost, doubled, or so late that it was sent again before.

@@ -42,10 +42,12 @@ struct Incoming {
 enum class TroubleKind : std::uint8_t {
     port_unreachable,  ///< the host says that nobody takes datagrams there
     host_unreachable,  ///< the network knows no way; it may come back
+    no_way,            ///< nor does this host itself, which is not forged; it may come back
     too_long,          ///< datagrams longer than `length` do not go through in one piece
 };
 
-/// What the network told of datagrams that we sent. It may be forged: a hint, never a proof.
+/// What the network told of datagrams that we sent. It may be forged, but for no_way: a hint, never
+/// a proof.
 struct Trouble {
     TroubleKind kind{};
     HostAddress to;

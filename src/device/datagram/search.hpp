@@ -21,8 +21,9 @@ struct DatagramDevice::Search {
     Time next_try{};
     Time give_up{};
     Duration interval = try_first;
-    /// Queries that met a port where nobody is. The one that answers for the host may just have
-    /// ended, and another take its place: a few in a row mean that nobody does.
+    /// Queries that met a port where nobody is, or found no way there. The one that answers for the
+    /// host may just have ended, and another take its place, or a way may just be changed: a few in
+    /// a row mean that nobody does.
     int refusals = 0;
     bool refused = false;  ///< the last one
 };

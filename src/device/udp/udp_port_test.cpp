@@ -391,14 +391,14 @@ TEST(UdpPort, WhatIsSentBehindAnErrorArrives) {
     EXPECT_TRUE(a->next_trouble(trouble));
 }
 
-TEST(UdpPort, WhereNoWayLeadsTheHostIsUnreachable) {
+TEST(UdpPort, WhereNoWayLeadsThatIsTold) {
     Directory directory;
     Node node(directory);
     const HostAddress elsewhere = {{203, 0, 113, 1, 1, 1}, 6};
     EXPECT_EQ(send(node, elsewhere, "x"), 1U) << "from a loopback address";
     datagram::Trouble trouble;
     ASSERT_TRUE(node->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, datagram::TroubleKind::host_unreachable);
+    EXPECT_EQ(trouble.kind, datagram::TroubleKind::no_way);
     EXPECT_EQ(trouble.to, elsewhere);
 }
 
