@@ -189,8 +189,12 @@ public:
                               Time deadline, bool asks, std::span<const std::byte> data = {});
     /// Does a VI of this NIC wait to be found by `local`, at `remote`?
     bool is_awaited(const NetAddress& local, const NetAddress& remote);
-    /// The devices let others find the VI; next_forgotten() tells when no more.
-    void set_listening(Vi& vi) { vi.listening = true; }
+    /// The devices let others find the VI, which waits from now on; next_forgotten() tells when no
+    /// more.
+    void set_listening(Vi& vi) {
+        vi.listening = true;
+        vi.asks = false;
+    }
     /// A discriminator that needs no listening any more. False: none.
     bool next_forgotten(Discriminator& discriminator);
     /// Anything for next_search() or next_forgotten()?

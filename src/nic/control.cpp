@@ -42,11 +42,19 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
 }
 
 void Nic::look_for_peers(Time now) {
-    while (const engine::Vi* vi = engine_.next_search(now))
-        devices_.front()->resolve(vi->remote_address, vi->number());
     Discriminator discriminator;
     while (engine_.next_forgotten(discriminator))
         for (auto& device : devices_) device->unlisten(discriminator);
+    while (engine::Vi* vi = engine_.next_search(now)) {
+        // Of several with equal addresses one waits and the others ask; the one may have met
+        // another, or given up, and nobody waits any more.
+        if (vi->peer && vi->local_address == vi->remote_address &&
+            !engine_.is_awaited(vi->local_address, vi->remote_address) &&
+            listen(vi->local_address.discriminator) == Status::success)
+            engine_.set_listening(*vi);
+        else
+            devices_.front()->resolve(vi->remote_address, vi->number());
+    }
 }
 
 Status Nic::listen(const Discriminator& discriminator) {

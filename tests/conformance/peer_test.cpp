@@ -59,6 +59,18 @@ VIPL_TEST(Vipl_4_22_equal_discriminators_the_other_way_round, nothing) {
     plan_meeting<false, true>(test);
 }
 
+VIPL_TEST(Vipl_4_22_several_with_equal_addresses_meet_two_by_two, nothing) {
+    test.role("only", [](Role& me) {
+        const Address all = me.nic().address(me.discriminator("same"));
+        std::vector<std::unique_ptr<End>> ends;
+        for (int n = 0; n < 6; ++n) {
+            ends.push_back(std::make_unique<End>(me));
+            OK(ask(*ends.back(), all, all));
+        }
+        for (auto& end : ends) wait_connected(*end);
+    });
+}
+
 VIPL_TEST(Vipl_4_22_both_at_once_many_times, nothing) {
     constexpr int rounds = 20;
     const auto act = [](Role& me, const char* other, const char* word, bool speaks) {
