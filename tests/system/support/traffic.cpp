@@ -20,6 +20,7 @@ const char* name_of(Operation operation) {
 void Initiator::step(Where where) {
     start_all(where);
     while (const auto outcome = end_.sent(where)) take(*outcome, where);
+    broken_ = all_back() && end_.state(where) == VIP_STATE_ERROR;
 }
 
 bool Initiator::wait(VIP_ULONG timeout_ms, Where where) {

@@ -34,8 +34,9 @@ public:
     void step(Where where = Where::current());
     /// As step(), but sleeps at most that long until something is back. False: nothing is.
     bool wait(VIP_ULONG timeout_ms, Where where = Where::current());
-    /// A descriptor came back with an error: the connection is over.
-    bool over() const { return failed_ != 0; }
+    /// The connection is over: a descriptor came back with an error, or none was under way and there
+    /// are no credits to learn it by another one.
+    bool over() const { return failed_ != 0 || broken_; }
     std::uint64_t done() const { return done_; }
     std::uint64_t failed() const { return failed_; }
     bool all_back() const { return started_ == done_ + failed_; }
@@ -51,6 +52,7 @@ private:
     std::uint64_t started_ = 0;
     std::uint64_t done_ = 0;
     std::uint64_t failed_ = 0;
+    bool broken_ = false;
 };
 
 /// Takes messages, checks every byte, and gives credits.
