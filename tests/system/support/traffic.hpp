@@ -34,8 +34,7 @@ public:
     void step(Where where = Where::current());
     /// As step(), but sleeps at most that long until something is back. False: nothing is.
     bool wait(VIP_ULONG timeout_ms, Where where = Where::current());
-    /// The connection is over: a descriptor came back with an error, or none was under way and there
-    /// are no credits to learn it by another one.
+    /// The connection is over: a descriptor came back with an error, or none was under way to tell.
     bool over() const { return failed_ != 0 || broken_; }
     std::uint64_t done() const { return done_; }
     std::uint64_t failed() const { return failed_; }
