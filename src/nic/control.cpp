@@ -21,22 +21,21 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
     });
 }
 
-/// Of the two VIs the one with the later address asks. Of two with the same address it is the one
-/// that finds the other listening.
+/// Of the two VIs the one with the later address asks. Those with the same address ask, too, and
+/// look_for_peers() has one of them wait.
 Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
                          Time deadline, std::span<const std::byte> data) {
     return with_turn([&] {
         if (vi.state_now() != engine::ViState::idle) return Status::invalid_state;
         if (devices_.empty()) return Status::not_reachable;
         const NetAddress own{devices_.front()->address(), local.discriminator};
-        bool listening = false;
-        if (!is_before(remote, own) && !(own == remote && engine_.is_awaited(own, remote))) {
+        const bool asks = !is_before(own, remote);
+        if (!asks) {
             const Status status = listen(own.discriminator);
-            listening = status == Status::success;
-            if (!listening && !(own == remote)) return status;
+            if (status != Status::success) return status;
         }
-        engine_.begin_peer_connect(vi, own, remote, deadline, !listening, data);
-        if (listening) engine_.set_listening(vi);
+        engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+        if (!asks) engine_.set_listening(vi);
         return Status::success;
     });
 }
@@ -46,8 +45,8 @@ void Nic::look_for_peers(Time now) {
     while (engine_.next_forgotten(discriminator))
         for (auto& device : devices_) device->unlisten(discriminator);
     while (engine::Vi* vi = engine_.next_search(now)) {
-        // Of several with equal addresses one waits and the others ask; the one may have met
-        // another, or given up, and nobody waits any more.
+        // Of those with equal addresses one waits, who finds the name free, and the others ask.
+        // Looked at each time: that one meets another, or gives up, and then nobody waits.
         if (vi->peer && vi->local_address == vi->remote_address &&
             !engine_.is_awaited(vi->local_address, vi->remote_address) &&
             listen(vi->local_address.discriminator) == Status::success)

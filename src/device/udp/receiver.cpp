@@ -23,6 +23,11 @@ std::uint32_t segment_of(msghdr& message) {
     return 0;
 }
 
+bool is_empty(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+/// What read() says of it.
+int fault_of(int error) { return is_empty(error) || error == EINTR ? 0 : error; }
+
 }  // namespace
 
 Receiver::Receiver(System& system) : system_(system) { in_hand_.reserve(Buffers::count); }
@@ -102,10 +107,9 @@ int Receiver::read_lone(int socket, Habit& habit) {
                          asks ? &slot.from.any : nullptr, asks ? &address_length : nullptr);
     if (length < 0) {
         const int error = errno;
-        const bool empty = error == EAGAIN || error == EWOULDBLOCK;
         habit.more_expected = false;
-        judge_joining(socket, habit, 0, 0, empty);
-        return empty || error == EINTR ? 0 : error;
+        judge_joining(socket, habit, 0, 0, is_empty(error));
+        return fault_of(error);
     }
     Message& message = messages_[index];
     message.buffer = prepared_[index];
@@ -170,7 +174,7 @@ int Receiver::look_while_ending(int socket, Habit& habit) {
     msghdr nothing{};
     if (system_.recvmsg(socket, &nothing, MSG_PEEK) < 0) {
         const int error = errno;
-        judge_joining(socket, habit, 0, 0, error == EAGAIN || error == EWOULDBLOCK);
+        judge_joining(socket, habit, 0, 0, is_empty(error));
         return error;
     }
     if (system_.setsockopt(socket, SOL_UDP, UDP_GRO, 1) != 0) return errno;
@@ -181,21 +185,19 @@ int Receiver::look_while_ending(int socket, Habit& habit) {
 int Receiver::read(int socket, Habit* habit) {
     if (habit != nullptr && habit->joining == Joining::off) return read_lone(socket, *habit);
     if (habit != nullptr && habit->joining == Joining::ending)
-        if (const int error = look_while_ending(socket, *habit); error != 0)
-            return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ? 0 : error;
+        if (const int error = look_while_ending(socket, *habit); error != 0) return fault_of(error);
     // Behind one there may be more.
     const HostAddress* const from = habit != nullptr ? habit->sender() : nullptr;
     const unsigned wanted = prepare(habit != nullptr && habit->more_expected ? burst_max : 1);
     if (wanted == 0) return 0;
     const unsigned count = read_messages(socket, wanted, from == nullptr);
     const int error = count == 0 ? errno : 0;
-    const bool empty = error == EAGAIN || error == EWOULDBLOCK;
     if (habit != nullptr) {
         // Large ones are taken one by one: the cache still has a buffer that is used again at once.
         habit->more_expected = count == wanted && headers_[0].msg_len <= small_bytes;
-        judge_joining(socket, *habit, count, headers_[0].msg_len, empty);
+        judge_joining(socket, *habit, count, headers_[0].msg_len, is_empty(error));
     }
-    if (count == 0) return empty || error == EINTR ? 0 : error;
+    if (count == 0) return fault_of(error);
     first_ = last_ = 0;
     for (unsigned n = 0; n < count; ++n) accept(n, headers_[n].msg_len, habit == nullptr, from);
     last_ = count;
