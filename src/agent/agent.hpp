@@ -94,8 +94,10 @@ public:
     virtual void close() = 0;
     /// The process ends: the peers know and nothing is left behind, but no call that waits returns
     /// before its time, and no descriptor completes any more. The program's threads, and what it
-    /// does last, see nothing of the NIC's end.
-    virtual void leave() = 0;
+    /// does last, see nothing of the NIC's end. False: a signal ends the process in the midst of
+    /// a call, or one of another thread does not end; all is as if the process were killed, and
+    /// calls may wait for ever.
+    virtual bool leave() = 0;
     /// After close(): no thread of the agent's own is left, it may be destroyed.
     virtual bool is_over() const { return true; }
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "agent/event.hpp"
@@ -38,6 +39,9 @@ void offer_fence_of_all() {
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages
 /// should not pay for a wake-up each.
 constexpr int idle_turns_before_sleep = 200;
+
+/// A process that ends waits so long at most for what other threads do at the moment.
+constexpr std::chrono::seconds leave_time{1};
 
 /// The progress thread's own turns need nobody to be woken for.
 thread_local bool is_progress_thread = false;
@@ -113,7 +117,10 @@ OpenResult HostAgent::open(HostAgentOptions options,
                               agent->watch(device->wait_handle(), !words(device)));
     if (!watched) return failed("cannot watch the NIC's descriptors (epoll_ctl)");
     try {
-        agent->progress_ = start_thread([raw = agent.get()] { raw->run(); });
+        agent->progress_ = start_thread([raw = agent.get()] {
+            raw->run();
+            raw->progress_over_.release();
+        });
         agent->handlers_ = start_thread([raw = agent.get()] {
             raw->run_handlers();
             raw->handlers_over_.store(true);
@@ -365,15 +372,39 @@ std::vector<HostAddress> HostAgent::discover() {
     return names->discover();
 }
 
-void HostAgent::leave() {
+/// The handler of a signal may call exit(), whatever its thread was doing: that does not end then,
+/// nor does who waits for it.
+bool HostAgent::leave() {
     leaving_.store(true);
-    if (closing_.exchange(true)) return;
+    if (nic_.interrupts_turn()) return false;
+    if (closing_.exchange(true)) return true;
+    const bool left = leave_in_time();
+    if (left) {
+        statistics_->retire();
+    } else {
+        closing_.store(false);
+    }
+    return left;
+}
+
+bool HostAgent::leave_in_time() {
+    const auto deadline = std::chrono::steady_clock::now() + leave_time;
+    const auto until_it = [deadline](auto holds) {
+        while (!holds()) {
+            if (std::chrono::steady_clock::now() >= deadline) return false;
+            sched_yield();
+        }
+        return true;
+    };
     if (progress_.joinable()) {
+        if (!until_it(
+                [this] { return std::unique_lock(kicks_mutex_, std::try_to_lock).owns_lock(); }))
+            return false;
         kick();
+        if (!progress_over_.try_acquire_until(deadline)) return false;
         progress_.join();
     }
-    nic_.leave();
-    statistics_->retire();
+    return until_it([this] { return nic_.leave(); });
 }
 
 void HostAgent::close() {

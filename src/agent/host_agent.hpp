@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,7 +69,7 @@ public:
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
     void close() override;
-    void leave() override;
+    bool leave() override;
     bool is_over() const override { return !leaving_.load() && handlers_over_.load(); }
 
 private:
@@ -105,6 +106,7 @@ private:
     void queue_goes(const queue::CompletionQueue& queue) override;
 
     // host_agent.cpp: the progress thread
+    bool leave_in_time();
     void run();
     bool watch(int descriptor, bool parked);
     void kick();
@@ -184,6 +186,7 @@ private:
     Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told
     bool leader_sleeps_ = false;       ///< on what it armed; the turn guards it
     std::thread progress_;
+    std::binary_semaphore progress_over_{0};  ///< it only has to be joined
 
     std::mutex waiters_mutex_;
     List<Waiter> waiters_;

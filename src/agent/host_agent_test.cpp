@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -238,6 +239,26 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
         end = true;
         beating.join();
     }
+}
+
+TEST_F(HostAgentTest, a_process_that_ends_in_its_own_turn_waits_for_nothing) {
+    agent->nic().take_turn();
+    EXPECT_FALSE(agent->leave());
+    agent->nic().end_turn();
+}
+
+TEST_F(HostAgentTest, a_process_that_ends_beside_a_turn_without_end_waits_for_a_while_only) {
+    std::binary_semaphore taken{0}, over{0};
+    std::thread holder([&] {
+        agent->nic().take_turn();
+        taken.release();
+        over.acquire();
+        agent->nic().end_turn();
+    });
+    taken.acquire();
+    EXPECT_FALSE(agent->leave());
+    over.release();
+    holder.join();
 }
 
 TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {

@@ -108,6 +108,11 @@ bool remember_process() {
     return true;
 }
 
+void give_up_process() {
+    if (volatile char* page = process_page.load(std::memory_order_acquire))
+        __atomic_store_n(page, 0, __ATOMIC_RELAXED);
+}
+
 void log(int level, const char* format, ...) {
     static const Log log;
     if (level > log.level) return;

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
-#include <vector>
 
 #include "agent/process.hpp"
 
@@ -60,16 +59,15 @@ bool close_slot(std::uint32_t index, std::uint64_t generation) {
 }
 
 /// At exit the peers hear of it, and the directory is left clean. Not in a forked child. Handles
-/// stay as they are: other threads may be in the midst of a call.
+/// stay as they are: other threads may be in the midst of a call. So may we, where the handler of a
+/// signal exits: what cannot be left in order is left as by who is killed.
 void leave_all() {
     if (agent::forked()) return;
-    std::vector<agent::Agent*> agents;
-    {
-        std::lock_guard guard(table().lock);
-        for (const std::unique_ptr<Owned>& owned : table().owned)
-            if (owned) agents.push_back(owned->agent.get());
-    }
-    for (agent::Agent* agent : agents) agent->leave();
+    bool in_order = true;
+    for (Atomic<OpenNic*>& slot : open_nics)
+        if (OpenNic* open = slot.load(std::memory_order_acquire))
+            in_order = open->agent->leave() && in_order;
+    if (!in_order) agent::give_up_process();
 }
 
 }  // namespace

@@ -429,12 +429,13 @@ void Nic::close() {
     lock_.release();
 }
 
-void Nic::leave() {
-    lock_.take();
+bool Nic::leave() {
+    if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
         if (path.device != nullptr) path.device = &absent_;
     devices_.clear();
     lock_.release();
+    return true;
 }
 
 }  // namespace via::nic

@@ -22,7 +22,8 @@ public:
     TurnLock() = default;
     /// `owner`, as this_thread() says it of that thread, owns it from the beginning (0: nobody),
     /// and others after so many takes. Only where has_fence_all().
-    TurnLock(std::uintptr_t owner, std::uint32_t takes) : owner_(owner), needed_(takes) {}
+    TurnLock(std::uintptr_t owner, std::uint32_t takes)
+        : owner_(owner), latest_owner_(owner), needed_(takes) {}
 
     /// The data path's.
     [[gnu::always_inline]] bool try_take() {
@@ -63,6 +64,7 @@ public:
         }
         if (streak_ >= needed_) [[unlikely]]
             own();
+        holder_.store(0, std::memory_order_relaxed);
         held_.exchange(0, std::memory_order_seq_cst);
         atomic_fence_after_rmw();
     }
@@ -71,6 +73,15 @@ public:
     bool is_anothers() const {
         const std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
         return owner != 0 && owner != this_thread();
+    }
+
+    /// The calling thread has it: this is the handler of a signal that came meanwhile. False as
+    /// well while it only just takes it or lets it go.
+    bool is_callers() const {
+        const std::uintptr_t self = this_thread();
+        return holder_.load(std::memory_order_relaxed) == self ||
+               (inside_.load(std::memory_order_relaxed) != 0 &&
+                latest_owner_.load(std::memory_order_relaxed) == self);
     }
 
 private:
@@ -88,6 +99,7 @@ private:
             atomic_fence_after_rmw();
             if (inside_.load(std::memory_order_relaxed) != 0) return false;
         }
+        holder_.store(self, std::memory_order_relaxed);
         if (counts) {
             streak_ = last_ == self ? streak_ + 1 : 1;
             last_ = self;
@@ -106,16 +118,20 @@ private:
     /// held_ is ours, and nobody owns it.
     [[gnu::noinline]] void own() {
         streak_ = 0;
-        if (has_fence_all()) owner_.store(last_, std::memory_order_relaxed);
+        if (!has_fence_all()) return;
+        latest_owner_.store(last_, std::memory_order_relaxed);
+        owner_.store(last_, std::memory_order_relaxed);
     }
 
     static constexpr std::uint32_t takes_more = 16;
 
-    Atomic<std::uintptr_t> owner_{0};  ///< changed by who has held_
-    Atomic<std::uint32_t> inside_{0};  ///< its owner is, or wants to be
-    Atomic<std::uint32_t> held_{0};    ///< by one who does not own it
-    bool owned_ = false;               ///< the holder's: it is inside
-    std::uint32_t streak_ = 0;         ///< held_'s: takes in a row by last_
+    Atomic<std::uintptr_t> owner_{0};         ///< changed by who has held_
+    Atomic<std::uint32_t> inside_{0};         ///< its owner is, or wants to be
+    Atomic<std::uint32_t> held_{0};           ///< by one who does not own it
+    Atomic<std::uintptr_t> holder_{0};        ///< who that is, while it is certain
+    Atomic<std::uintptr_t> latest_owner_{0};  ///< who is inside, if anybody is
+    bool owned_ = false;                      ///< the holder's: it is inside
+    std::uint32_t streak_ = 0;                ///< held_'s: takes in a row by last_
     std::uint32_t needed_ = takes_to_own;
     std::uintptr_t last_ = 0;
 };

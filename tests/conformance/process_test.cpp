@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "harness/end.hpp"
 
@@ -295,6 +299,56 @@ VIPL_TEST(Vipl_4_2_the_last_clean_up_of_a_process_may_call_us, processes) {
         me.hear<char>("exits");
         end.wait_broken();
         end.disconnect();
+    });
+}
+
+// Exit in a signal's handler ----------------------------------------------------------------------
+
+volatile VIP_VI_HANDLE interrupted = nullptr;
+
+/// As the destructor of a global object. The program may have been in the midst of anything.
+const int registered_for_signals = std::atexit([] {
+    if (interrupted == nullptr) return;
+    const VIP_RETURN answer = VipDisconnect(interrupted);
+    _exit(answer == VIP_SUCCESS || answer == VIP_INVALID_STATE ? 3 : 4);
+});
+
+/// One process in two is met while it has the turn: of these at least one, as good as surely.
+constexpr int met_by_signals = 8;
+
+VIPL_TEST(Vipl_4_2_the_handler_of_a_signal_may_exit_whatever_it_met, processes) {
+    for (int number = 0; number < met_by_signals; ++number) {
+        const std::string name = "polls" + std::to_string(number);
+        test.role(
+            name,
+            [name](Role& me) {
+                EXPECT_EQ(0, registered_for_signals);
+                End& end = keep(new End(me));
+                end.receive(end.take(8));
+                end.connect("other");
+                me.tell("other", 'g');
+                interrupted = end.vi();
+                signal(SIGALRM, [](int) { std::exit(9); });
+                const itimerval soon{{0, 0}, {0, 2000}};
+                EXPECT_EQ(0, setitimer(ITIMER_REAL, &soon, nullptr));
+                VIP_DESCRIPTOR* done = nullptr;
+                while (VipRecvDone(end.vi(), &done) == VIP_NOT_DONE) continue;
+                _exit(5);  // the signal did not come
+            },
+            exits_with(3));
+    }
+    test.role("other", [](Role& me) {
+        std::vector<std::unique_ptr<End>> ends;
+        for (int number = 0; number < met_by_signals; ++number) {
+            const std::string name = "polls" + std::to_string(number);
+            ends.push_back(std::make_unique<End>(me));
+            ends.back()->accept(name);
+            me.hear<char>(name);
+        }
+        for (auto& end : ends) {
+            end->wait_broken();
+            end->disconnect();
+        }
     });
 }
 

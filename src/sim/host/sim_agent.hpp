@@ -66,7 +66,10 @@ public:
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
     void close() override;
-    void leave() override { close(); }
+    bool leave() override {
+        close();
+        return true;
+    }
 
     // The world's, with the baton
     /// One turn if one is due.
