@@ -22,14 +22,13 @@ public:
     TurnLock() = default;
     /// `owner`, as this_thread() says it of that thread, owns it from the beginning (0: nobody),
     /// and others after so many takes. Only where has_fence_all().
-    TurnLock(std::uintptr_t owner, std::uint32_t takes)
-        : owner_(owner), latest_owner_(owner), needed_(takes) {}
+    TurnLock(std::uintptr_t owner, std::uint32_t takes) : owner_(owner), needed_(takes) {}
 
     /// The data path's.
     [[gnu::always_inline]] bool try_take() {
         const std::uintptr_t self = this_thread();
         if (owner_.load(std::memory_order_relaxed) == self) [[likely]] {
-            inside_.store(1, std::memory_order_relaxed);
+            inside_.store(self, std::memory_order_relaxed);
             atomic_fence_left_to_others();
             if (owner_.load(std::memory_order_acquire) == self) [[likely]] {
                 if (owned_) return false;
@@ -80,8 +79,7 @@ public:
     bool is_callers() const {
         const std::uintptr_t self = this_thread();
         return holder_.load(std::memory_order_relaxed) == self ||
-               (inside_.load(std::memory_order_relaxed) != 0 &&
-                latest_owner_.load(std::memory_order_relaxed) == self);
+               inside_.load(std::memory_order_relaxed) == self;
     }
 
 private:
@@ -118,20 +116,17 @@ private:
     /// held_ is ours, and nobody owns it.
     [[gnu::noinline]] void own() {
         streak_ = 0;
-        if (!has_fence_all()) return;
-        latest_owner_.store(last_, std::memory_order_relaxed);
-        owner_.store(last_, std::memory_order_relaxed);
+        if (has_fence_all()) owner_.store(last_, std::memory_order_relaxed);
     }
 
     static constexpr std::uint32_t takes_more = 16;
 
-    Atomic<std::uintptr_t> owner_{0};         ///< changed by who has held_
-    Atomic<std::uint32_t> inside_{0};         ///< its owner is, or wants to be
-    Atomic<std::uint32_t> held_{0};           ///< by one who does not own it
-    Atomic<std::uintptr_t> holder_{0};        ///< who that is, while it is certain
-    Atomic<std::uintptr_t> latest_owner_{0};  ///< who is inside, if anybody is
-    bool owned_ = false;                      ///< the holder's: it is inside
-    std::uint32_t streak_ = 0;                ///< held_'s: takes in a row by last_
+    Atomic<std::uintptr_t> owner_{0};   ///< changed by who has held_
+    Atomic<std::uintptr_t> inside_{0};  ///< its owner is, or wants to be
+    Atomic<std::uint32_t> held_{0};     ///< by one who does not own it
+    Atomic<std::uintptr_t> holder_{0};  ///< who that is, while it is certain
+    bool owned_ = false;                ///< the holder's: it is inside
+    std::uint32_t streak_ = 0;          ///< held_'s: takes in a row by last_
     std::uint32_t needed_ = takes_to_own;
     std::uintptr_t last_ = 0;
 };
