@@ -118,6 +118,40 @@ TEST(Turn, no_post_is_stranded_where_one_poster_comes_to_own_it) {
     EXPECT_TRUE(result.passed()) << result.report();
 }
 
+// Both come to own the turn, one after the other: what who owned it before still does, when it
+// finds that it lost it, does not touch who is inside now.
+struct Succeeding {
+    nic::TurnLock turn{model::thread_mark(0), 1};
+    model::Plain<int> turns{0};  // the turn guards it
+
+    void try_turn() {
+        if (turn.try_take()) end_turn();
+    }
+    void try_turn_rarely() {
+        if (turn.try_take_rarely()) end_turn();
+    }
+    void end_turn() {
+        turns.set(turns.get() + 1);
+        turn.release();
+    }
+};
+
+TEST(Turn, one_is_inside_where_its_owner_was_late_and_another_came_to_own_it) {
+    const Program<Succeeding> program{"two turns of an owner against its successor's",
+                                      {[](Succeeding& s) {
+                                           s.try_turn();
+                                           s.try_turn();
+                                       },
+                                       [](Succeeding& s) {
+                                           s.try_turn_rarely();  // takes it away
+                                           s.try_turn();         // comes to own it
+                                           s.try_turn();
+                                       }},
+                                      [](Succeeding&) {}};
+    const auto result = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
 // A connection breaks while the program posts: what is posted is flushed, by the breaker or by the
 // poster itself (Nic::post, Engine::leave).
 struct Breaking {
@@ -214,6 +248,43 @@ TEST(Turn, progress_of_its_owner_wakes_who_waits_for_it) {
     const auto some = explore(
         program, {.memory = model::Memory::weak, .fences_all = true, .preemption_bound = 2});
     EXPECT_TRUE(some.failure.empty()) << some.report();
+}
+
+// A third takes the turn from its owner meanwhile. Once each, so that all of it can be looked at.
+struct WaitingOnce {
+    nic::TurnLock turn{model::thread_mark(0), 64};
+    Atomic<std::uint32_t> attention{0};
+    Atomic<int> completed{0};
+    Atomic<int> slept{0};
+    Atomic<int> woken{0};
+
+    void complete() {
+        if (!turn.try_take()) return;
+        completed.store(1, memory_order_release);
+        turn.release();
+        woken.store(static_cast<int>(attention.load(memory_order_relaxed)));
+    }
+    void take_away() {
+        if (turn.try_take_rarely()) turn.release();
+    }
+    void wait() {
+        attention.exchange(1);
+        atomic_fence_after_rmw();
+        if (turn.is_anothers()) return;  // it would take the turn, as above
+        slept.store(1 - completed.load(memory_order_acquire));
+    }
+};
+
+TEST(Turn, progress_of_its_owner_wakes_who_waits_while_another_takes_it_away) {
+    const Program<WaitingOnce> program{
+        "wait against an owner's completion and another's call",
+        {[](WaitingOnce& w) { w.complete(); }, [](WaitingOnce& w) { w.take_away(); },
+         [](WaitingOnce& w) { w.wait(); }},
+        [](WaitingOnce& w) {
+            VIA_MODEL_CHECK(w.completed.load() == 0 || w.slept.load() == 0 || w.woken.load() == 1);
+        }};
+    const auto result = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    EXPECT_TRUE(result.passed()) << result.report();
 }
 
 TEST(Turn, progress_wakes_who_waits_for_it) {
