@@ -90,12 +90,23 @@ bool has_default_port(const HostAddress& address) {
 NameService::Resolver NameService::system_resolver() { return {ask_for_addresses, ask_for_name}; }
 
 NameService::NameService(const HostAddress& own, std::vector<std::string> own_names,
-                         HostTable hosts, Neighbours neighbours, Resolver resolver)
+                         HostTable hosts, Neighbours neighbours, Link link, Resolver resolver)
     : own_(own),
       own_names_(std::move(own_names)),
       hosts_(std::move(hosts)),
       neighbours_(std::move(neighbours)),
+      link_(std::move(link)),
       resolver_(std::move(resolver)) {}
+
+/// Without what stands behind a %, which may only be our own link: the NIC reaches no other.
+std::optional<std::string> NameService::on_own_link(std::string_view name) const {
+    const std::size_t begin = name.find('%');
+    if (begin == name.npos) return std::string(name);
+    const std::size_t end = std::min(name.find(']', begin), name.size());
+    const std::string_view link = name.substr(begin + 1, end - begin - 1);
+    if (link_.index == 0 || (link != link_.name && link != std::to_string(link_.index))) return {};
+    return std::string(name.substr(0, begin)).append(name.substr(end));
+}
 
 std::vector<HostAddress> NameService::all_of(std::string_view name) const {
     if (name.empty() || name.size() > dns_name_max) return {};
@@ -107,10 +118,12 @@ std::vector<HostAddress> NameService::all_of(std::string_view name) const {
     if (neighbours_.find) {
         if (const auto neighbour = neighbours_.find(name)) return {*neighbour};
     }
-    if (const auto written = parse_address(name); written && written->length == own_.length)
+    const auto here = on_own_link(name);
+    if (!here) return {};
+    if (const auto written = parse_address(*here); written && written->length == own_.length)
         return {*written};
     if (is_invalid(name)) return {};
-    return resolver_.find(std::string(name), own_.length);
+    return resolver_.find(*here, own_.length);
 }
 
 Status NameService::resolve(std::string_view name, std::uint32_t index,

@@ -22,6 +22,12 @@ struct Neighbours {
     std::function<std::vector<HostAddress>()> list;
 };
 
+/// The interface of a NIC between hosts: behind the % of an IPv6 address stands its name or number.
+struct Link {
+    std::string name;
+    std::uint32_t index = 0;
+};
+
 /// Constant after it was made; any thread, no lock.
 class NameService {
 public:
@@ -34,7 +40,7 @@ public:
     static Resolver system_resolver();
 
     NameService(const HostAddress& own, std::vector<std::string> own_names, HostTable hosts,
-                Neighbours neighbours, Resolver resolver = system_resolver());
+                Neighbours neighbours, Link link = {}, Resolver resolver = system_resolver());
 
     /// Address number `index` of host `name`; only addresses as long as the own one, since the
     /// caller has room for no other. error_name_service: no such name or index. May block.
@@ -46,11 +52,13 @@ public:
 
 private:
     std::vector<HostAddress> all_of(std::string_view name) const;
+    std::optional<std::string> on_own_link(std::string_view name) const;
 
     HostAddress own_;
     std::vector<std::string> own_names_;
     HostTable hosts_;
     Neighbours neighbours_;
+    Link link_;
     Resolver resolver_;
 };
 

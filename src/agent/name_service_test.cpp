@@ -50,7 +50,7 @@ protected:
 
     int asked = 0;
     const HostAddress own = address_of_name("own");
-    NameService service{own, {"own", "machine"}, table(), neighbours(), resolver(asked)};
+    NameService service{own, {"own", "machine"}, table(), neighbours(), {}, resolver(asked)};
 };
 
 TEST_F(NameServiceTest, TheHostsFileComesFirst) {
@@ -103,10 +103,30 @@ TEST_F(NameServiceTest, AddressesLeadBack) {
 
 TEST_F(NameServiceTest, DiscoveryFindsTheOwnOneToo) {
     EXPECT_EQ(service.discover(), (std::vector{own, address_of_name("left")}));
-    const NameService alone(own, {}, {}, {}, resolver(asked));
+    const NameService alone(own, {}, {}, {}, {}, resolver(asked));
     EXPECT_EQ(alone.discover(), std::vector{own});
-    const NameService listed(address_of_name("left"), {}, {}, neighbours(), resolver(asked));
+    const NameService listed(address_of_name("left"), {}, {}, neighbours(), {}, resolver(asked));
     EXPECT_EQ(listed.discover(), std::vector{address_of_name("left")}) << "each once";
+}
+
+// As `ip` and `ping` write it: two interfaces may have one link-local address.
+TEST(NameServiceLink, IsOursOrTheNameNobodys) {
+    const HostAddress own = *parse_address("[fe80::1]");
+    const NameService service(own, {}, {}, {}, {"eth0", 7});
+    const auto find = [&](std::string_view name) {
+        HostAddress address;
+        const Status status = service.resolve(name, 0, address);
+        return status == Status::success ? to_text(address) : to_string(status);
+    };
+    EXPECT_EQ(find("[fe80::2%eth0]"), "[fe80::2]:9741");
+    EXPECT_EQ(find("[fe80::2%7]:80"), "[fe80::2]:80");
+    EXPECT_EQ(find("fe80::2%eth0"), "[fe80::2]:9741") << "without brackets by the resolver";
+    for (const char* other : {"[fe80::2%eth1]", "[fe80::2%]", "[fe80::2%eth0", "fe80::2%lo",
+                              "fe80::2%8", "[fe80::2%eth0%eth0]", "%eth0", "%"})
+        EXPECT_EQ(find(other), "error name service") << other;
+    const NameService nowhere(own, {}, {}, {});
+    HostAddress address;
+    EXPECT_EQ(nowhere.resolve("[fe80::2%0]", 0, address), Status::error_name_service);
 }
 
 TEST(NameServiceResolver, KnowsWhatEverySystemKnows) {

@@ -166,7 +166,8 @@ struct Opening {
 
 agent::OpenResult open_host(const Opening& opening,
                             std::vector<std::unique_ptr<device::Device>> devices,
-                            const std::string& directory, agent::Neighbours neighbours) {
+                            const std::string& directory, agent::Neighbours neighbours,
+                            agent::Link link = {}) {
     auto statistics = agent::Statistics::open(directory, opening.full_name);
     if (!statistics) return std::unexpected(no_resource(statistics.error()));
     agent::HostAgentOptions options;
@@ -174,7 +175,7 @@ agent::OpenResult open_host(const Opening& opening,
     const auto hosts = agent::read_sources("OPENVIA_HOSTS", "hosts", complain);
     options.names = std::make_shared<const agent::NameService>(
         devices.front()->address(), host_names(opening.host), agent::HostTable(hosts, complain),
-        std::move(neighbours));
+        std::move(neighbours), std::move(link));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
     if (!fill_random(options.secret))
@@ -284,7 +285,8 @@ agent::OpenResult open_udp(const Opening& opening) {
     plain.host = {};  // a place, not a name of the host
     Devices devices;
     devices.push_back(std::move(*device));
-    return open_host(plain, std::move(devices), *host, udp_neighbours(*host));
+    return open_host(plain, std::move(devices), *host, udp_neighbours(*host),
+                     {place->interface, place->index});
 }
 
 /// One NIC over both: processes of this host that opened it too are reached by shared memory,
