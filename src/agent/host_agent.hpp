@@ -23,6 +23,7 @@
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
 #include "agent/poll_watch.hpp"
+#include "agent/rest_watch.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
 #include "nic/nic.hpp"
@@ -99,6 +100,7 @@ private:
     // nic::Attendant
     void attend() override;
     void work_is_left() override;
+    void rest() override;
     void refused(const char* why) override;
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
@@ -119,6 +121,7 @@ private:
     bool somebody_polled(PollWatch& watch) {
         return watch.look(nic_.polls(), waiting_polls_.load(), now());
     }
+    void look_at_rests();
     void serve_deadlines();
     void serve(bool devices_ready);
 
@@ -181,6 +184,9 @@ private:
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     PollWatch poll_watch_{options_.period};
+    RestWatch rest_watch_;  ///< the progress thread's
+    Atomic<std::uint64_t> rests_{0};
+    Atomic<std::uint64_t> rest_switches_{0};
     bool busy_ = false;                ///< the progress thread just had work; its own
     bool left_behind_ = false;         ///< our own last turn left work; the progress thread's
     Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told

@@ -373,12 +373,12 @@ bool Nic::sleeper_is_late() {
 }
 
 [[gnu::hot]] Nic::Polled Nic::try_poll() {
-    if (!lock_.try_take()) return Polled::not_at_all;
+    if (!lock_.try_take()) return moved_nothing(Polled::not_at_all);
     counters_.add(Counter::polls);
     Turn turn;
     run_turn(now_if_needed(), turn);
     end_turn(true);
-    return turn.progress ? Polled::with_progress : Polled::in_vain;
+    return turn.progress ? Polled::with_progress : moved_nothing(Polled::in_vain);
 }
 
 bool Nic::poll() { return try_poll() == Polled::with_progress; }

@@ -32,6 +32,8 @@ public:
     /// Posted work is left that no poll of the program may come to continue. Called without the
     /// turn.
     virtual void work_is_left() {}
+    /// A poll moved nothing, and polls_rest says that it shall end so. Called without the turn.
+    virtual void rest() {}
     /// A peer's message broke a rule and its connection ended. Called under the turn.
     virtual void refused(const char* /*why*/) {}
     /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
@@ -147,6 +149,7 @@ public:
     static constexpr std::uint32_t somebody_listens = 4;  ///< waits for anything but these
     static constexpr std::uint32_t anybody_waits = somebody_waits | somebody_listens;
     static constexpr std::uint32_t agent_sleeps = 2;
+    static constexpr std::uint32_t polls_rest = 8;  ///< each that moves nothing
     Atomic<std::uint32_t>& attention() { return attention_; }
     /// Counts polls of the program; stands still when the program does.
     std::uint64_t polls() const { return counters_.get(Counter::polls); }
@@ -292,6 +295,11 @@ private:
     Status end_region(memory::MemoryHandle handle, std::uint64_t address);
     enum class Polled : std::uint8_t { not_at_all, in_vain, with_progress };
     Polled try_poll();
+    Polled moved_nothing(Polled how) {
+        if ((attention_.load(std::memory_order_relaxed) & polls_rest) != 0) [[unlikely]]
+            attendant_.rest();
+        return how;
+    }
     void report_events();
     bool sleeper_is_late();
     void look_for_peers(Time now);

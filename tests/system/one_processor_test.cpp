@@ -1,0 +1,78 @@
+// Two processes that poll share one processor, and each is what the other polls for. Who polls on
+// until the system takes the processor away makes each message last a time slice, milliseconds.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <string>
+
+#include "support/child.hpp"
+#include "support/host.hpp"
+#include "support/traffic.hpp"
+
+namespace system_test::one_processor_test {
+
+namespace {
+
+constexpr const char* door = "door";
+/// By time slices they would take longer than the watchdog's time, by far.
+constexpr std::uint64_t round_trips = 20'000;
+
+/// The first processor that we may run on.
+void stay_on_one_processor() {
+    cpu_set_t all;
+    require_call(sched_getaffinity(0, sizeof all, &all) == 0, "sched_getaffinity");
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    require_call(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+}
+
+/// Arguments: "accept" or "request", the NIC. Polls for all that it waits for.
+void be_poller(Parent& parent) {
+    stay_on_one_processor();
+    auto& page = parent.shared<TrafficPage>();
+    const bool begins = parent.argument(0) == "request";
+    Nic nic(parent.argument(1).c_str());
+    End end(nic);
+    if (begins)
+        end.connect(door);
+    else
+        end.accept(door);
+    const auto send = [&] {
+        end.post_send(0, 8);
+        while (!end.sent()) {
+        }
+    };
+    for (std::uint64_t n = 0; n < round_trips; ++n) {
+        if (begins) send();
+        auto outcome = end.received();
+        while (!outcome) outcome = end.received();
+        require(outcome->ok(), "the message is received");
+        end.post_receive(outcome->slot);
+        if (!begins) send();
+        page.done.store(n + 1, std::memory_order_relaxed);
+    }
+    parent.say("done");
+    parent.expect("leave");
+}
+const Role poller_role("poller", be_poller);
+
+class OneProcessor : public testing::TestWithParam<const char*> {};
+
+TEST_P(OneProcessor, IsGivenToWhoHasSomethingToDo) {
+    Host host;
+    Child answering("poller", {.arguments = {"accept", GetParam()}});
+    Child beginning("poller", {.arguments = {"request", GetParam()}});
+    beginning.expect("done");
+    answering.expect("done");
+    answering.say("leave");
+    beginning.say("leave");
+}
+
+INSTANTIATE_TEST_SUITE_P(On, OneProcessor, testing::Values("shm", "udp:127.0.0.1"),
+                         [](const auto& about) { return std::string(about.param).substr(0, 3); });
+
+}  // namespace
+}  // namespace system_test::one_processor_test
