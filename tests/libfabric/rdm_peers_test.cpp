@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <via/via.h>
 
+#include <atomic>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -117,6 +118,63 @@ TEST(Peers, NobodyThereIsAnError) {
     EXPECT_EQ(fi_tinject(a.endpoint.get(), &value, sizeof value, 99, 1), -FI_EINVAL);
 }
 
+/// The last answer of `send`, called until it answers what is `wanted`; nothing is read meanwhile.
+template <class Send, class Wanted>
+ssize_t send_until(Send send, Wanted wanted) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    ssize_t answer = send();
+    while (!wanted(answer) && std::chrono::steady_clock::now() < end) answer = send();
+    return answer;
+}
+
+TEST(Peers, WhoOnlySendsIsConnectedAndHearsOfTheEnd) {
+    for (const std::size_t length : {8UL, 2000UL, 100000UL}) {
+        Party a;
+        auto b = std::make_unique<Party>();
+        const fi_addr_t to_b = a.knows(*b);
+        const auto bytes = pattern(length, 1);
+        const auto send = [&] {
+            return fi_tsend(a.endpoint.get(), bytes.data(), length, nullptr, to_b, 1, word(1));
+        };
+        std::atomic<bool> done{false};
+        std::thread reader([&] {
+            while (!done) b->read();
+        });
+        EXPECT_EQ(send_until(send, [](ssize_t answer) { return answer != -FI_EAGAIN; }), 0);
+        done = true;
+        reader.join();
+        b.reset();
+        const auto failed = [](ssize_t answer) { return answer != 0 && answer != -FI_EAGAIN; };
+        EXPECT_EQ(send_until(send, failed), -FI_ECONNRESET) << length;
+    }
+}
+
+TEST(Peers, TwoThatOnlySendDoNotStopEachOther) {
+    Couple couple;
+    constexpr std::uint64_t many = 3000;  // more than a connection has receives and sends
+    std::atomic<int> playing{2};
+    const auto play = [&](Party& own, fi_addr_t to) {
+        const auto taken = [](ssize_t answer) { return answer != -FI_EAGAIN; };
+        for (std::uint64_t number = 0; number < many; ++number) {
+            const auto send = [&] {
+                return fi_tinject(own.endpoint.get(), &number, sizeof number, to, number);
+            };
+            const ssize_t answer = send_until(send, taken);
+            EXPECT_EQ(answer, 0) << number;
+            if (answer != 0) break;
+        }
+        --playing;
+        while (playing != 0) own.read();
+    };
+    std::thread left([&] { play(couple.a, couple.to_b); });
+    play(couple.b, couple.to_a);
+    left.join();
+    std::uint64_t last = 0;
+    couple.b.post(&last, sizeof last, many - 1, 1);
+    couple.b.completion(&couple.a);
+    EXPECT_EQ(last, many - 1);
+}
+
 TEST(Peers, AForkedChildClosesNothingAndDoesNotHang) {
     Couple couple;
     couple.a.inject(couple.to_b, "x", 1, 1, 0, &couple.b);
@@ -193,6 +251,34 @@ Info hints_for(const sockaddr_in& address) {
     wanted->src_addrlen = sizeof address;
     std::memcpy(wanted->src_addr, &address, sizeof address);
     return wanted;
+}
+
+/// No message of theirs was lost.
+TEST(Peers, WhoWasNotThereIsAskedAgain) {
+    Party a;
+    auto b = std::make_unique<Party>();
+    const sockaddr_in same = b->name;
+    const fi_addr_t to_b = a.knows(*b);
+    b.reset();
+    const int sent = 7;
+    const auto inject = [&] {
+        a.read();
+        return fi_tinject(a.endpoint.get(), &sent, sizeof sent, to_b, 1);
+    };
+    for (int time = 0; time < 2; ++time)
+        EXPECT_EQ(send_until(inject, [](ssize_t answer) { return answer != -FI_EAGAIN; }),
+                  -FI_ECONNREFUSED);
+    int got[2] = {};
+    a.post(&got[1], sizeof(int), 2, 2, to_b);
+    b = std::make_unique<Party>(hints_for(same).get());
+    const fi_addr_t to_a = b->knows(a);
+    b->post(&got[0], sizeof(int), 1, 1);
+    a.inject(to_b, &sent, sizeof sent, 1, 0, b.get());
+    b->completion(&a);
+    EXPECT_EQ(got[0], sent);
+    b->inject(to_a, &sent, sizeof sent, 2, 0, &a);
+    EXPECT_EQ(a.completion(b.get()).op_context, word(2));
+    EXPECT_EQ(got[1], sent);
 }
 
 TEST(Peers, ManyComeAndGoAtOneAddress) {

@@ -72,8 +72,14 @@ void Endpoint::forget(fi_addr_t number) {
 
 // Asking ----------------------------------------------------------------------------------------
 
+/// Nobody need read a completion queue meanwhile.
 ssize_t Endpoint::not_connected(Peer& peer) {
+    progress();
     if (peer.state == Peer::State::ended) return -peer.error;
+    if (peer.state == Peer::State::refused) {
+        peer.state = Peer::State::unknown;
+        return -peer.error;
+    }
     if (peer.state == Peer::State::unknown)
         if (const int error = ask(peer)) return error;
     return -FI_EAGAIN;
@@ -164,7 +170,7 @@ void Endpoint::answered(Attempt& attempt) {
     give_back_receives(connection->queue());
     if (peer.attempt != &attempt) return;  // the other way was faster
     peer.attempt = nullptr;
-    peer.state = Peer::State::ended;
+    peer.state = Peer::State::refused;
     peer.error = owned->code == VIP_SUCCESS ? FI_ECONNREFUSED : error_of(owned->code);
     FI_INFO(&provider, FI_LOG_EP_CTRL, "no connection: %s\n", ViaReturnText(owned->code));
     fail_receives(tagged_, peer, peer.error);
@@ -210,6 +216,7 @@ void Endpoint::answer(Mailbox::Request& request) {
             if (is_same) return reject(request, true);
             end(*peer.connection, FI_ECONNRESET);
             return answer(request);  // it may be known by a number of its own
+        case Peer::State::refused:
         case Peer::State::ended:
         case Peer::State::unknown:
             if (is_same) return reject(request, false);

@@ -196,7 +196,8 @@ private:
             look_at_queues();
         else
             reap(connection);
-        return connection.take();
+        // What is posted to one that has failed is flushed, and so looks done.
+        return connection.has_failed ? nullptr : connection.take();
     }
     [[gnu::noinline]] ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
     void watch(Connection& connection);

@@ -23,7 +23,8 @@ struct Peer {
         unknown,  ///< nobody has asked yet
         asking,   ///< `attempt` does
         connected,
-        ended,  ///< messages may have been lost, so there are no more
+        refused,  ///< nobody was there: `error`, for who sends next; whoever sends then asks again
+        ended,    ///< messages may have been lost, so there are no more
     };
     Name name = 0;
     sockaddr_in address{};

@@ -22,11 +22,14 @@ ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
     return send_offer(*connection, sending);
 }
 
-/// The descriptor was not posted: there is no room, or no connection any more, which progress will
-/// find out.
+/// The descriptor was not posted: there is no room, or no connection any more. Who only sends again
+/// and again, and reads nothing meanwhile, makes progress here: the peer may wait for us as well,
+/// or be gone. The connection may have ended when this returns.
 ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
+    Peer& peer = connection.peer();
     if (code != VIP_ERROR_RESOURCE) fail(connection);
-    return -FI_EAGAIN;
+    progress();
+    return peer.state == Peer::State::ended ? -peer.error : -FI_EAGAIN;
 }
 
 ssize_t Endpoint::send_lent(Connection& connection, const Sending& sending) {
