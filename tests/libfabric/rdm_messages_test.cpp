@@ -334,9 +334,16 @@ TEST(Datagrams, ToOneselfOfEveryLength) {
             std::vector<std::byte> got(length);
             if (expected) party.post(got.data(), length, 2, 1, self);
             party.send(self, sent.data(), length, 2, 2);
+            // What another endpoint would have by now is done, for who waits before it receives.
+            const bool is_copied = !expected && length <= 5000;
+            if (is_copied) {
+                EXPECT_EQ(party.completion().op_context, word(2));
+            }
             if (!expected) party.post(got.data(), length, 2, 1, self);
             EXPECT_EQ(party.completion().op_context, word(1));
-            EXPECT_EQ(party.completion().op_context, word(2));
+            if (!is_copied) {
+                EXPECT_EQ(party.completion().op_context, word(2));
+            }
             EXPECT_EQ(got, sent);
         }
     }

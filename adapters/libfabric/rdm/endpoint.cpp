@@ -91,6 +91,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       receive_flags_(info.rx_attr->op_flags),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       copied_max_(unexpected_size_max()),
+      eager_size_to_self_(std::min(
+          eager_max, eager_size(domain.nic().has_shared_memory_to(domain.nic().address(0))))),
       wanted_port_(port_in(info)),
       listener_(std::make_unique<Listener>(domain.shared_nic())) {
     domain_.users.add();

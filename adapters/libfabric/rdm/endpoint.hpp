@@ -182,7 +182,7 @@ private:
     ssize_t send_copy(Connection& connection, const Sending& sending);
     ssize_t send_lent(Connection& connection, const Sending& sending);
     ssize_t send_offer(Connection& connection, const Sending& sending);
-    Message* message_to_self(Peer& peer, const Sending& sending);
+    Message* message_to_self(Peer& peer, const Sending& sending, bool copies);
     ssize_t send_to_self(Peer& peer, const Sending& sending);
     Outgoing* take_outgoing(const Sending& sending);
     void put_back(Outgoing& outgoing);
@@ -238,6 +238,7 @@ private:
     const std::uint64_t receive_flags_;
     const bool directed_;
     const std::size_t copied_max_;  ///< of one peer's messages, in memory of their own
+    const std::size_t eager_size_to_self_;
     const std::uint16_t wanted_port_;
     bool selective_sends_ = false;
     bool selective_receives_ = false;

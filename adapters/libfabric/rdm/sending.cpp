@@ -136,9 +136,9 @@ void Endpoint::finish_named(Connection& connection, std::uint64_t cookie) {
 
 // To ourselves ----------------------------------------------------------------------------------
 
-/// An unexpected message: a copy of what was injected, else the program's memory until it is met.
-Message* Endpoint::message_to_self(Peer& peer, const Sending& sending) {
-    const std::size_t copied = sending.must_copy ? sending.length : 0;
+/// An unexpected message: a copy, or the program's memory until it is met.
+Message* Endpoint::message_to_self(Peer& peer, const Sending& sending, bool copies) {
+    const std::size_t copied = copies ? sending.length : 0;
     void* const memory = std::malloc(sizeof(Message) + copied);
     if (memory == nullptr) return nullptr;
     Message& message = *new (memory) Message;
@@ -146,7 +146,7 @@ Message* Endpoint::message_to_self(Peer& peer, const Sending& sending) {
     message.header = header_of(Kind::eager, sending);
     message.length = sending.length;
     message.bytes = static_cast<const std::byte*>(sending.bytes);
-    if (!sending.must_copy) {
+    if (!copies) {
         message.sender = take_outgoing(sending);
         if (message.sender != nullptr) return &message;
         std::free(memory);
@@ -158,20 +158,22 @@ Message* Endpoint::message_to_self(Peer& peer, const Sending& sending) {
 }
 
 ssize_t Endpoint::send_to_self(Peer& peer, const Sending& sending) {
-    const bool reserved = sending.told || !sending.must_copy;
+    // Done without its receive where one to another endpoint would be.
+    const bool copies = sending.length <= std::max(inject_max, eager_size_to_self_);
+    const bool reserved = sending.told || !copies;
     if (reserved && !reserve_send()) return -FI_EAGAIN;
     Matching& among = matching((sending.flags & flag::tagged) != 0);
     if (Receive* const receive = among.take_receive(&peer, sending.tag)) {
         deliver(*receive, peer, header_of(Kind::eager, sending),
                 static_cast<const std::byte*>(sending.bytes), sending.length);
     } else {
-        Message* const message = message_to_self(peer, sending);
+        Message* const message = message_to_self(peer, sending, copies);
         if (message == nullptr) {
             if (reserved) give_back_send();
             return -FI_EAGAIN;
         }
         among.unexpected.push(*message);
-        if (!sending.must_copy) return 0;
+        if (!copies) return 0;
     }
     count_send(false);
     if (sending.told)
