@@ -106,7 +106,7 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "FI_EP_RDM: bytes of the longest message that is copied at its receiver, to "
                     "65536 (default: 16384 in shared memory, 65536 between hosts)");
     fi_param_define(&provider, "max_unexpected_size", FI_PARAM_SIZE_T,
-                    "FI_EP_RDM: bytes of messages before their receives that are kept of a peer "
+                    "FI_EP_RDM: bytes that messages of a peer take before their receives "
                     "until it has to wait with all that it sends (default: no limit)");
     fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
                     "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "

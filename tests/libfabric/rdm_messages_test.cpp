@@ -264,6 +264,33 @@ TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
     sender.join();
 }
 
+/// They take memory as well.
+TEST(Datagrams, AFloodOfEmptyOnesWaitsToo) {
+    using Clock = std::chrono::steady_clock;
+    setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "1048576", 1);
+    Couple couple;
+    unsetenv("FI_VIA_MAX_UNEXPECTED_SIZE");
+    constexpr std::uint64_t many = 30000;  // of a bound that holds less than ten thousand
+    std::atomic<std::uint64_t> sent{0};
+    std::thread sender([&] {
+        for (; sent < many; ++sent) couple.a.inject(couple.to_b, nullptr, 0, sent, 0);
+    });
+    const auto given_up = Clock::now() + std::chrono::minutes(1);
+    std::uint64_t before = 0;
+    for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
+        couple.b.read();
+        const bool goes_on = std::exchange(before, sent.load()) != sent || sent < 1000;
+        if (goes_on && Clock::now() < given_up) since = Clock::now();
+        if (sent == many) break;
+    }
+    EXPECT_LT(sent, many);
+    for (std::uint64_t tag = 0; tag < many; ++tag) {
+        couple.b.post(nullptr, 0, tag, 2);
+        ASSERT_EQ(couple.b.completion().tag, tag);
+    }
+    sender.join();
+}
+
 TEST(Datagrams, DirectedReceivesTakeThatPeersAlone) {
     Party middle;
     Party left;

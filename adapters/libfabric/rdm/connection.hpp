@@ -127,7 +127,7 @@ public:
     bool has_ended = false;
     std::uint32_t waited_for = 0;  ///< sends that are not copied
     std::uint32_t held = 0;        ///< messages and fetches that name it
-    std::size_t copied = 0;        ///< bytes of messages in memory of their own
+    std::size_t copied = 0;        ///< memory of messages that have some of their own
     Line<Receive> waiting;         ///< to be fetched, or to be told that they were
 
 private:

@@ -48,6 +48,9 @@ struct Message {
     Outgoing* sender = nullptr;  ///< from ourselves, and not copied: who waits for its end
 };
 
+/// What a message takes that has memory of its own: one without bytes takes some, too.
+inline std::size_t message_memory(std::size_t length) { return sizeof(Message) + length; }
+
 /// A list in the order in which things came.
 template <class Element>
 class Line {

@@ -149,8 +149,8 @@ Message& Endpoint::keep(Slot& slot, std::size_t length) {
     Message* message = &slot.message;
     if (connection.posted() < receives_max / 2) {
         void* memory = nullptr;
-        if (connection.copied + length <= copied_max_)
-            memory = std::malloc(sizeof(Message) + length);
+        if (connection.copied + message_memory(length) <= copied_max_)
+            memory = std::malloc(message_memory(length));
         if (memory != nullptr) {
             message = static_cast<Message*>(memory);
             std::memcpy(message + 1, bytes, length);
@@ -170,7 +170,7 @@ Message& Endpoint::keep(Slot& slot, std::size_t length) {
         message->bytes = bytes;
     } else {
         message->bytes = reinterpret_cast<const std::byte*>(message + 1);
-        connection.copied += length;
+        connection.copied += message_memory(length);
         connection.release(slot);
     }
     return *message;

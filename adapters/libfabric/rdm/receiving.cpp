@@ -80,7 +80,7 @@ void Endpoint::release(Message& message) {
     if (message.slot != nullptr) {
         connection->release(*message.slot);
     } else {
-        if (connection != nullptr) connection->copied -= message.length;
+        if (connection != nullptr) connection->copied -= message_memory(message.length);
         std::free(&message);
     }
     if (connection != nullptr && --connection->held == 0 && connection->has_ended)
