@@ -473,6 +473,17 @@ TEST_F(Carrying, more_frames_than_one_receive_takes) {
     EXPECT_EQ(b.received[19], std::string(40, 't'));
 }
 
+TEST_F(Carrying, who_only_receives_remembers_none_of_its_acknowledgements) {
+    for (int n = 0; n < 1000; ++n) {
+        a.send("one way");
+        run(microseconds(50));
+    }
+    EXPECT_EQ(b.received.size(), 1000U);
+    EXPECT_GT(b.device->statistics(b.path).acks_alone, 500U);
+    EXPECT_EQ(b.device->statistics(b.path).packets_remembered, 0U);
+    EXPECT_EQ(a.device->statistics(a.path).packets_remembered, 0U);
+}
+
 TEST_F(Carrying, a_port_that_takes_little) {
     a.port().send_max = 3;
     std::vector<std::string> sent;

@@ -52,6 +52,9 @@ constexpr Duration believed_delay_max = seconds(1);
 constexpr std::uint32_t probe_packets = 2;  ///< that may pass the window after a timeout
 /// How far behind the largest acknowledged number a lost packet may still turn out to have come.
 constexpr std::uint64_t spurious_distance_max = 256;
+/// Packets remembered besides those in flight. Honest peers leave some thousands: what they do not
+/// acknowledge is lost by what they do.
+constexpr std::uint32_t packets_remembered_max = 32768;
 
 // Frames
 /// Under way at once, and so how far ahead of one that was lost another may come: with packets of

@@ -37,6 +37,7 @@ struct DatagramOptions {
 };
 
 struct Path;
+struct SentPacket;
 struct AckLink;
 struct WaitLink;
 struct PartsLink;
@@ -58,9 +59,10 @@ struct PathStatistics {
     std::uint64_t window = 0;     ///< congestion window, bytes
     std::uint64_t in_flight = 0;  ///< bytes
     std::uint32_t datagram_max = 0;
-    std::uint32_t frames_under_way = 0;  ///< that must arrive, not acknowledged
-    std::uint32_t frames_held = 0;       ///< arrived before one that is missing
-    std::uint32_t reordering = 0;        ///< packets by which a later one may overtake
+    std::uint32_t packets_remembered = 0;  ///< of those sent
+    std::uint32_t frames_under_way = 0;    ///< that must arrive, not acknowledged
+    std::uint32_t frames_held = 0;         ///< arrived before one that is missing
+    std::uint32_t reordering = 0;          ///< packets by which a later one may overtake
 };
 
 class DatagramDevice final : public Device {
@@ -233,6 +235,7 @@ private:
     void conclude(Path& path, const News& news, const AckMoment& moment);
     void note_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
+    void on_lost(Path& path, std::uint64_t number, const SentPacket& packet);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);

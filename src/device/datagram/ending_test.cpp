@@ -153,6 +153,33 @@ TEST_F(Carrying, who_acknowledges_what_was_not_sent_is_condemned) {
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
 }
 
+TEST_F(Carrying, who_acknowledges_nothing_makes_us_remember_no_more_than_some) {
+    std::uint64_t connection = 0;
+    network.weather = [&](const Datagram& sent) {
+        network.log.clear();
+        if (sent.from.bytes[3] == 1) std::memcpy(&connection, sent.bytes.data() + 8, 8);
+        return sent.from.bytes[3] == 1 ? Fate{microseconds(10)} : Fate{};  // b's never arrive
+    };
+    a.send("to learn the identifier");
+    run(microseconds(50));
+    b.send("not acknowledged");
+    // Each shows a gap, and so is acknowledged at once.
+    Datagram ping{address(1, 40000), address(2, 40000),
+                  std::vector<std::byte>(wire::data_header_length + wire::chunk_prefix_length)};
+    wire::emit_ping_chunk(ping.bytes.data() + wire::data_header_length);
+    for (std::uint32_t n = 1; n <= 3 * packets_remembered_max; ++n) {
+        wire::seal_data(ping.bytes, connection, std::uint64_t{10} + 2 * n);
+        network.deliver(network.now, ping);
+        b.turn();
+        network.now = network.now + microseconds(1);
+    }
+    const PathStatistics known = b.device->statistics(b.path);
+    EXPECT_TRUE(b.is_up);
+    EXPECT_GT(known.acks_alone, 2 * packets_remembered_max);
+    EXPECT_LE(known.packets_remembered, packets_remembered_max + 16);
+    EXPECT_FALSE(b.lost.empty()) << "it is sent again, as what is lost";
+}
+
 TEST_F(Carrying, spoofed_packets_are_dropped) {
     Datagram datagram;
     network.weather = [&](const Datagram& sent) {

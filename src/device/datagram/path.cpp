@@ -62,6 +62,7 @@ PathStatistics Path::statistics() const {
     all.window = window.bytes();
     all.in_flight = sent.in_flight();
     all.datagram_max = datagram_max();
+    all.packets_remembered = sent.remembered();
     all.frames_under_way = frames.count();
     all.frames_held = order.held();
     all.reordering = reordering;

@@ -426,14 +426,11 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
     path.loss_time = path.sent.detect_lost(
         now, path.loss_delay(), path.reordering,
         [&](std::uint64_t number, const SentPacket& packet) {
-            if (packet.length_probe) return path.length.lost();
+            on_lost(path, number, packet);
+            if (packet.length_probe) return;
             ++lost;
             long_lost =
                 long_lost || (packet.length > wire::packet_length_min && number >= path.long_mark);
-            for (std::uint32_t n = 0; n < packet.frames; ++n)
-                if (path.frames.lost(path.sent.frame(packet, n), number))
-                    report(path, path.sent.frame(packet, n), true);
-            if (packet.frames == 0 && path.parts != nullptr) path.parts->lost(number);
         });
     if (lost == 0) return;
     path.counts.packets_lost += lost;
@@ -441,6 +438,15 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
     if (!long_lost) return;
     path.long_mark = path.sent.next_number();  // once in a round trip
     if (++path.long_timeouts >= long_timeouts_max) fall_back(path, 0);
+}
+
+/// What it carried is to be sent again.
+void DatagramDevice::on_lost(Path& path, std::uint64_t number, const SentPacket& packet) {
+    if (packet.length_probe) return path.length.lost();
+    for (std::uint32_t n = 0; n < packet.frames; ++n)
+        if (path.frames.lost(path.sent.frame(packet, n), number))
+            report(path, path.sent.frame(packet, n), true);
+    if (packet.frames == 0 && path.parts != nullptr) path.parts->lost(number);
 }
 
 void DatagramDevice::length_changed(Path& path) {

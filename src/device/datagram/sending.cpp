@@ -426,6 +426,11 @@ void DatagramDevice::record_one(Path& path, const StagedPacket& packet, std::uin
     if (packet.part != StagedPacket::no_part) path.parts->sent(packet.part, number);
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
+    while (!packet.wants_ack && path.sent.is_crowded() && path.sent.packets_in_flight() != 0)
+        path.sent.give_up_oldest([&](std::uint64_t lost, const SentPacket& what) {
+            ++path.counts.packets_lost;
+            on_lost(path, lost, what);
+        });
 }
 
 /// Fills burst_ with what is staged before `end`, sealed. `n`: behind the last that was looked at;

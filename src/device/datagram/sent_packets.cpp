@@ -19,7 +19,7 @@ void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint
     packet.state = wants_ack ? SentState::in_flight : SentState::over;
     packet.length_probe = length_probe;
     packet.asks_only = asks_only;
-    if (!wants_ack) return;
+    if (!wants_ack) return retire();  // nobody else does where nothing is sent but such
     in_flight_ += length;
     room_taken_ += room_of(length);
     ++packets_in_flight_;
@@ -43,11 +43,16 @@ void SentPackets::retire() {
     while (!packets_.empty()) {
         const SentPacket& packet = packets_.front();
         if (packet.state == SentState::in_flight) return;
-        if (packet.state == SentState::lost && largest_ < packets_.begin() + spurious_distance_max)
+        if (packet.state == SentState::lost &&
+            largest_ < packets_.begin() + spurious_distance_max && !is_crowded())
             return;
-        for (std::uint32_t n = packet.frames; n != 0; --n) frames_.pop_front();
-        packets_.pop_front();
+        forget_oldest();
     }
+}
+
+void SentPackets::forget_oldest() {
+    for (std::uint32_t n = packets_.front().frames; n != 0; --n) frames_.pop_front();
+    packets_.pop_front();
 }
 
 }  // namespace via::device::datagram

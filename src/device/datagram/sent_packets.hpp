@@ -33,6 +33,7 @@ public:
     std::uint64_t in_flight() const { return in_flight_; }    ///< bytes
     std::uint64_t room_taken() const { return room_taken_; }  ///< of the peer's
     std::uint32_t packets_in_flight() const { return packets_in_flight_; }
+    std::uint32_t remembered() const { return static_cast<std::uint32_t>(packets_.size()); }
     bool any_acknowledged() const { return any_acknowledged_; }
     std::uint64_t largest_acknowledged() const { return largest_; }
 
@@ -60,9 +61,17 @@ public:
     Time detect_lost(Time now, Duration delay, std::uint32_t reordering, Lost lost);
     /// Forgets what nothing can be learned of any more.
     void retire();
+    /// Too many behind the oldest in flight: the peer has us acknowledge, and does not itself.
+    bool is_crowded() const {
+        return packets_.size() - packets_in_flight_ > packets_remembered_max;
+    }
+    /// Holds the oldest in flight for lost, as detect_lost() does, and forgets it.
+    template <class Lost>
+    void give_up_oldest(Lost lost);
 
 private:
     void leave_flight(const SentPacket& packet);
+    void forget_oldest();
 
     NumberedQueue<SentPacket> packets_;
     NumberedQueue<std::uint32_t> frames_;
@@ -112,6 +121,17 @@ Time SentPackets::detect_lost(Time now, Duration delay, std::uint32_t reordering
         lost(n, packet);
     }
     return next;
+}
+
+template <class Lost>
+void SentPackets::give_up_oldest(Lost lost) {
+    const std::uint64_t number = oldest_in_flight();
+    if (number == packets_.end()) return;
+    SentPacket& packet = packets_[number];
+    leave_flight(packet);
+    packet.state = SentState::lost;
+    lost(number, packet);
+    retire();
 }
 
 }  // namespace via::device::datagram

@@ -91,16 +91,41 @@ TEST(SentPackets, spurious) {
 
 TEST(SentPackets, what_nobody_answers_takes_no_room) {
     Sender sender;
-    for (int n = 0; n < 1000; ++n) {
-        sender.push(n, {}, false);
-        sender.sent.retire();
-    }
+    for (int n = 0; n < 1000; ++n) sender.push(n, {}, false);
+    EXPECT_EQ(sender.sent.remembered(), 0U);
     EXPECT_EQ(sender.sent.in_flight(), 0U);
     EXPECT_EQ(sender.sent.oldest_in_flight(), 1000U);
     sender.push(1000, {7, 8});
     EXPECT_EQ(sender.sent.oldest_in_flight(), 1000U);
     EXPECT_EQ(sender.sent.frame(sender.sent.packet(1000), 0), 7U);
     EXPECT_EQ(sender.sent.frame(sender.sent.packet(1000), 1), 8U);
+}
+
+TEST(SentPackets, what_is_behind_a_lost_one_takes_bounded_room) {
+    Sender sender;
+    for (int n = 0; n < 4; ++n) sender.push(n);
+    sender.acknowledge(3, {{0, 3}});
+    EXPECT_EQ(sender.lose(10, 1000), Numbers{0});
+    for (std::uint32_t n = 0; n < 2 * packets_remembered_max; ++n) sender.push(20, {}, false);
+    EXPECT_LE(sender.sent.remembered(), packets_remembered_max);
+}
+
+TEST(SentPackets, the_oldest_is_given_up_where_too_many_are_behind_it) {
+    Sender sender;
+    sender.push(0, {7});
+    sender.push(1, {8});
+    for (std::uint32_t n = 0; n <= packets_remembered_max; ++n) sender.push(2, {}, false);
+    ASSERT_TRUE(sender.sent.is_crowded());
+    Numbers given_up;
+    const auto note = [&](std::uint64_t number, const SentPacket& packet) {
+        given_up.push_back(number);
+        given_up.push_back(sender.sent.frame(packet, 0));
+    };
+    sender.sent.give_up_oldest(note);
+    sender.sent.give_up_oldest(note);
+    EXPECT_EQ(given_up, (Numbers{0, 7, 1, 8}));
+    EXPECT_EQ(sender.sent.in_flight(), 0U);
+    EXPECT_EQ(sender.sent.remembered(), 0U);
 }
 
 TEST(FramesUnderWay, each_is_reported_once) {
