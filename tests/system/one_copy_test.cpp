@@ -92,12 +92,14 @@ const Role receiver_role("one-copy-receiver", be_receiver);
 
 /// How many of the messages the receiver fetched by itself.
 std::uint64_t fetched(const std::string& sender_does, const std::string& receiver_does,
-                      const std::string& one_copy = "always") {
+                      const std::string& sender_wants = "always",
+                      const std::string& receiver_wants = "always") {
     Child::Options options;
-    options.environment = {"OPENVIA_OPTIONS=one_copy=" + one_copy};
+    options.environment = {"OPENVIA_OPTIONS=one_copy=" + receiver_wants};
     options.arguments = {receiver_does};
     Child receiver("one-copy-receiver", options);
     receiver.expect("ready");
+    options.environment = {"OPENVIA_OPTIONS=one_copy=" + sender_wants};
     options.arguments = {sender_does};
     Child sender("one-copy-sender", options);
     const std::string count = receiver.hear();
@@ -119,6 +121,7 @@ TEST(OneCopy, WhereTheSystemLetsUs) {
 TEST(OneCopy, NotWhereTheOptionForbidsIt) {
     Host host;
     EXPECT_EQ(0U, fetched("", "", "never"));
+    EXPECT_EQ(0U, fetched("", "", "always", "never")) << "nor where the receiver's does";
 }
 
 TEST(OneCopy, AFilterOfSystemCallsLeavesTwoCopies) {

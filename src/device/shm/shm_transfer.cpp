@@ -38,9 +38,10 @@ void ShmDevice::transferred(PathId path, bool fetched) {
     Channel& channel = *table_[path];
     channel.copies.ended(fetched, [this] { return system_.now(); });
     if (!fetched) {
-        report("shm: " + describe(channel) +
-               " cannot fetch large messages from our memory (process_vm_readv); they go in two "
-               "copies");
+        report(
+            "shm: " + describe(channel) +
+            " does not fetch large messages from our memory: its system (process_vm_readv) or its "
+            "option one_copy forbids it; they go in two copies");
     }
 }
 
@@ -48,6 +49,8 @@ void ShmDevice::transferred(PathId path, bool fetched) {
 /// under a filter of system calls, or where only parents may trace.
 Status ShmDevice::transfer(PathId path, std::span<const Extent> remote,
                            std::span<const Extent> local) {
+    // Whose pages come late keeps the kernel waiting, and us: who wants none of it must be able to.
+    if (config_.one_copy == OneCopy::never) return Status::error_not_supported;
     const std::int32_t pid = table_[path]->peer_info.pid;
     if (pid <= 0) return Status::error_not_supported;  // of another pid namespace
     std::array<iovec, pieces_max> from;
