@@ -35,6 +35,11 @@ set_target_properties(vipl PROPERTIES VERSION 1.0 SOVERSION 1)
 target_include_directories(vipl PRIVATE ${VIA_ROOM_ROOT}/api)
 target_link_libraries(vipl PUBLIC via_headers PRIVATE via)
 via_shared_library(vipl ${api}/vipl.map)
+# A program's own search path is not asked for what a library needs, so libvipl finds libvia beside
+# itself, wherever the two are installed. Below /usr the system looks anyway.
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set_target_properties(vipl PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
 # Old programs load it as vipl.so.
 add_custom_command(TARGET vipl POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_SONAME_FILE_NAME:vipl> vipl.so
