@@ -469,7 +469,8 @@ VIP_RETURN VipQueryVi(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_STATE* State,
  *                         room for both (NicAddressLen and MaxDiscriminatorLen at most)
  * @param RemoteViAttribs  out: attributes of the requesting VI
  * @param ConnHandle       out: the program's until accepted or rejected
- * @return VIP_SUCCESS; VIP_TIMEOUT; VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE
+ * @return VIP_SUCCESS; VIP_TIMEOUT; VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE: another NIC of this
+ *         host listens to the discriminator, or too many listen
  */
 VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                           IN VIP_ULONG Timeout, OUT VIP_NET_ADDRESS* RemoteAddr,

@@ -119,7 +119,9 @@ public:
         if (!why_.empty()) return text += why_;
         if (status_ != 0) return text += status_text(status_);
         if (code_ == VIP_DESCRIPTOR_ERROR) return text += "nothing is posted. Post first";
-        text += ViaReturnText(code_);
+        // The words of that code are about connecting.
+        text += code_ == VIP_REJECT && text.starts_with("ViaImportSegment") ? "the peer refused"
+                                                                            : ViaReturnText(code_);
         if (const std::string_view remedy = advice(); !remedy.empty()) (text += ". ") += remedy;
         return text;
     }
@@ -149,6 +151,9 @@ private:
                 if (post) return "Take completed descriptors off the queue first";
                 if (call == "VipDeregisterMem")
                     return "A posted descriptor uses the region: disconnect its VI first";
+                if (call == "VipConnectWait")
+                    return "Another process listens to that discriminator: choose another one or "
+                           "end that process; or there are too many listeners";
                 if (call.ends_with("Wait"))
                     return "This queue completes on a completion queue: wait there";
                 if (call.starts_with("VipDestroy")) return "Destroy first what uses it";
@@ -168,6 +173,9 @@ private:
             case VIP_INVALID_RELIABILITY_LEVEL:
             case VIP_INVALID_MTU:
             case VIP_INVALID_QOS:
+                if (call == "ViaSetCredits") return "Credits need a reliable VI";
+                if (call == "VipCreateVi")  // no peer yet: it is the options alone
+                    return "'via info' shows MaxTransferSize and the levels there are";
                 return "Give both VIs the same attributes";
             case VIP_INVALID_STATE:
                 if (call.starts_with("VipConnectPeer"))

@@ -128,9 +128,12 @@ public:
             VipNSGetHostByName(handle_, const_cast<char*>(name.c_str()), address.raw(), index);
         if (code == VIP_SUCCESS) return address;
         if (code != VIP_ERROR_NAMESERVICE) return detail::failure(code, "VipNSGetHostByName");
-        return std::unexpected(Error(
-            code, "VipNSGetHostByName",
-            '"' + name + "\": " + ViaReturnText(code) + ". Check the spelling and the hosts file"));
+        std::string why = '"' + name + '"';
+        if (index == 0)
+            ((why += ": ") += ViaReturnText(code)) += ". Check the spelling and the hosts file";
+        else
+            why += " has no address number " + std::to_string(index) + ", counted from 0";
+        return std::unexpected(Error(code, "VipNSGetHostByName", std::move(why)));
     }
 
     /**

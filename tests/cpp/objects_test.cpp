@@ -183,6 +183,7 @@ TEST_P(Objects, WhatIsOutOfRangeIsNotSaidToBeMovedFromAlone) {
     EXPECT_TRUE(says(vi.peer_done(), "connect_peer()"));
     EXPECT_TRUE(says(Listener(near(), std::string(65, 'x')).wait(0ms), "64 bytes"));
     EXPECT_TRUE(says(near().counter("nonsense"), "ViaCounterName"));
+    EXPECT_TRUE(says(near().find_host("localhost", 9), "no address number 9"));
     Nic gone = std::move(near());
     EXPECT_TRUE(says(near().find_host("localhost"), "moved from"));
 }

@@ -64,6 +64,21 @@ TEST(Error, SaysWhatFailedWhyAndWhatToDo) {
     EXPECT_NE(std::string::npos, text.find(". Start the listener first"));
 }
 
+TEST(Error, AdviceFitsTheCall) {
+    const auto says = [](VIP_RETURN code, const char* call, std::string_view word) {
+        return Error(code, call).message().find(word) != std::string::npos;
+    };
+    EXPECT_TRUE(says(VIP_ERROR_RESOURCE, "VipConnectWait", "Another process listens"));
+    EXPECT_FALSE(says(VIP_ERROR_RESOURCE, "VipConnectWait", "completion queue"));
+    EXPECT_TRUE(says(VIP_ERROR_RESOURCE, "VipRecvWait", "completion queue"));
+    EXPECT_TRUE(says(VIP_INVALID_MTU, "VipCreateVi", "MaxTransferSize and the levels"));
+    EXPECT_FALSE(says(VIP_INVALID_MTU, "VipCreateVi", "both VIs the same"));
+    EXPECT_TRUE(says(VIP_INVALID_MTU, "VipConnectAccept", "both VIs the same"));
+    EXPECT_TRUE(says(VIP_INVALID_RELIABILITY_LEVEL, "ViaSetCredits", "need a reliable VI"));
+    EXPECT_FALSE(says(VIP_REJECT, "ViaImportSegment", "the connection"));
+    EXPECT_TRUE(says(VIP_REJECT, "ViaImportSegment", "must allow RDMA read"));
+}
+
 TEST(Error, EveryCodeAndEveryStatusHasWords) {
     for (int code = VIP_NOT_DONE; code <= VIP_ERROR_NOT_SUPPORTED; ++code)
         EXPECT_GT(Error(static_cast<VIP_RETURN>(code), "call").message().size(), 8U) << code;
