@@ -40,8 +40,9 @@ void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
 agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
             why +
-                "; a NIC's own name is shm, shm:NAME, udp:INTERFACE, udp:ADDRESS, auto, loopback, "
-                "loopback:NAME or sim:HOST, and options may follow: shm,option=value"};
+                "; a NIC's own name is shm, shm:NAME, udp:INTERFACE, udp:ADDRESS, auto, "
+                "auto:INTERFACE, auto:ADDRESS, loopback, loopback:NAME or sim:HOST, and options "
+                "may follow: shm,option=value"};
 }
 
 agent::OpenError no_resource(std::string text) { return {Status::error_resource, std::move(text)}; }
