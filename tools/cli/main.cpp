@@ -1,6 +1,7 @@
 // The command `via`: reads the command line and calls the subcommand.
 #include <CLI/CLI.hpp>
 
+#include <limits>
 #include <string_view>
 
 #include "commands.hpp"
@@ -15,13 +16,19 @@ void add_info(CLI::App& app, InfoOptions& options) {
     auto* info = app.add_subcommand("info", "Show devices, their limits, and why one is absent");
     info->add_option("device", options.device, "Only this device, for instance shm");
     info->add_option("--peer", options.peer,
-                     "Only which way the device (auto) would take to that host, and why");
+                     "Only which way the device (auto) would take to that host, and why")
+        ->check(CLI::Validator(
+            [](const std::string& host) {
+                return host.empty() ? std::string("want a host's name or address") : std::string();
+            },
+            ""));
     info->add_flag("--json", options.json, "One JSON object a line");
 }
 
 void add_stat(CLI::App& app, StatOptions& options) {
     auto* stat = app.add_subcommand("stat", "Show live counters of your running processes");
-    stat->add_option("pid", options.pid, "Only this process")->check(CLI::PositiveNumber);
+    stat->add_option("pid", options.pid, "Only this process")
+        ->check(CLI::Range(1, std::numeric_limits<int>::max()));
     stat->add_option("--interval", options.interval_s, "Again every so many seconds")
         ->check(via::console::real_range(0.1, 86400.0));
     stat->add_flag("--all", options.all, "Also counters that are zero");

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "bench/clock.hpp"
 
@@ -22,6 +23,14 @@ Result<VIP_NIC_HANDLE> open_nic(const std::string& device, const Places& places,
     VIP_NIC_ATTRIBUTES attributes{};
     if (const VIP_RETURN code = VipQueryNic(nic, &attributes); code != VIP_SUCCESS) {
         return fail_call("VipQueryNic", code);
+    }
+    // Nobody would answer, and that only after a long time.
+    const std::string_view own_name(attributes.Name);
+    if (own_name.starts_with("loopback") || own_name.starts_with("sim:")) {
+        return fail(
+            "NIC {} reaches its own process alone, and this is between two: take shm, udp "
+            "or auto",
+            own_name);
     }
     Published& mine = link.mine();
     if (attributes.NicAddressLen > mine.host.size()) return fail("NIC address too long");
