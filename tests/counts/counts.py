@@ -153,8 +153,8 @@ def main():
         return
     faults = compare(table[arguments.compiler], found)
     if faults:
-        sys.exit(f"{faults} counts differ by more than {TOLERANCE:.0%}. If that is meant, "
-                 "'./dev counts --update' writes the table anew")
+        sys.exit(f"{faults} counts differ by more than {TOLERANCE:.1%}. If that is meant, the "
+                 "target update_counts writes the table anew (README.md)")
 
 
 if __name__ == "__main__":
