@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,8 +39,6 @@ void offer_fence_of_all() {
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages
 /// should not pay for a wake-up each.
 constexpr int idle_turns_before_sleep = 200;
-/// The system is asked how often other threads ran once in so many rests of a thread.
-constexpr std::uint32_t rests_counted_together = 16;
 
 /// A process that ends waits so long at most for what other threads do at the moment.
 constexpr std::chrono::seconds leave_time{1};
@@ -196,29 +193,13 @@ void HostAgent::work_is_left() {
 }
 
 /// Any thread of the program that polls.
-void HostAgent::rest() {
-    struct Own {
-        std::uint32_t rests = 0;
-        long switches = -1;  ///< as the system counted them last; -1: not asked yet
-    };
-    static thread_local Own own;
-    sched_yield();
-    rests_.fetch_add(1);
-    if (own.rests++ % rests_counted_together != 0) return;
-    rusage use{};
-    if (getrusage(RUSAGE_THREAD, &use) != 0) return;  // nobody is seen, so it ends soon
-    if (own.switches >= 0)
-        rest_switches_.fetch_add(static_cast<std::uint64_t>(use.ru_nivcsw - own.switches));
-    own.switches = use.ru_nivcsw;
-}
+void HostAgent::rest() { sched_yield(); }
 
 /// The program polls; in vain perhaps, for what comes from somebody who waits for its processor.
 void HostAgent::look_at_rests() {
     constexpr std::uint32_t rests = nic::Nic::polls_rest;
     const bool shall =
-        rest_watch_.look({nic_.polls(), nic_.counters().get(Counter::frames_received),
-                          rests_.load(), rest_switches_.load()},
-                         now());
+        rest_watch_.look(nic_.polls(), nic_.counters().get(Counter::frames_received), now());
     const bool does = (nic_.attention().load(std::memory_order_relaxed) & rests) != 0;
     if (shall == does) return;
     if (shall)
