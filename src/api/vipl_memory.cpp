@@ -69,7 +69,12 @@ VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDL
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
     memory::MemoryAttributes found;
-    const Status status = open->nic->memory().query(memory_handle, bits_of(address), found);
+    const auto query = [&] {
+        return open->nic->memory().query(memory_handle, bits_of(address), found);
+    };
+    Status status = query();
+    // Perhaps another thread just changes it: who holds the turn sees what is.
+    if (status != Status::success) status = open->nic->holding_turn(query);
     if (status != Status::success) return answer(status);
     attributes->Ptag = handle_of_tag(*open, found.tag);
     attributes->EnableRdmaWrite = found.rdma_write ? VIP_TRUE : VIP_FALSE;

@@ -50,12 +50,13 @@ template <bool receive, std::size_t count>
 }
 
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
-/// complete it at once, for its fault or the VI's state. Else why it was not posted. `region` holds
-/// the descriptor as far as all have it, and `control` is what was read of it.
+/// complete it at once, for its fault or the VI's state. Else why it was not posted;
+/// invalid_parameter for a fault, too, unless regions are settled. `region` holds the descriptor as
+/// far as all have it, and `control` is what was read of it.
 template <bool receive>
 [[gnu::noinline]] Status Nic::post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
-                                       const memory::Region& region,
-                                       queue::ControlSegment control) {
+                                       const memory::Region& region, queue::ControlSegment control,
+                                       bool settled) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::ProtectionTag tag = vi.attributes.tag;
@@ -88,6 +89,8 @@ template <bool receive>
     if (segments != nullptr)
         fault = receive ? engine::check_receive(context, control, segments, control.length)
                         : engine::check_send(context, control, segments);
+    if (fault != 0 && !settled) [[unlikely]]
+        return Status::invalid_parameter;
     if (receive && fault != 0) [[unlikely]]
         vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
@@ -102,7 +105,7 @@ template <bool receive>
 /// The same, at once where it is a common descriptor.
 template <bool receive>
 [[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
-                                                      memory::MemoryHandle handle) {
+                                                      memory::MemoryHandle handle, bool settled) {
     const auto at = reinterpret_cast<std::uint64_t>(address);
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::Region region = memory_.look(handle);
@@ -122,14 +125,29 @@ template <bool receive>
         if (post_plain<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
             return posted<receive>(vi);
     }
-    return post_any<receive>(vi, address, handle, region, control);
+    return post_any<receive>(vi, address, handle, region, control, settled);
+}
+
+/// As post_locked(), by the holder of the turn, which nobody changes or ends regions without.
+template <bool receive>
+[[gnu::noinline]] Status Nic::post_settled(engine::Vi& vi, void* address,
+                                           memory::MemoryHandle handle) {
+    return holding_turn([&] {
+        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        return post_locked<receive>(vi, address, handle, true);
+    });
 }
 
 template <bool receive>
 [[gnu::always_inline]] inline Status Nic::post(engine::Vi& vi, void* address,
                                                memory::MemoryHandle handle) {
-    std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
-    return post_locked<receive>(vi, address, handle);
+    Status status;
+    {
+        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        status = post_locked<receive>(vi, address, handle, false);
+    }
+    return status == Status::invalid_parameter ? post_settled<receive>(vi, address, handle)
+                                               : status;
 }
 
 /// The common message of some words, where the device takes it in one call. False: send_plain().
@@ -270,17 +288,27 @@ Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
                      const memory::MemoryHandle* handles, std::uint32_t& posted) {
     Status result = Status::success;
     for (posted = 0; posted < descriptors.size();) {
-        // Who changes a region or a state waits for the lock: not for long.
-        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
-        const std::size_t end = std::min(descriptors.size(), posted + posts_locked_max);
-        for (; posted < end; ++posted) {
-            const Status status = post_locked<receive>(vi, descriptors[posted], handles[posted]);
-            if (status == Status::not_done) {
-                result = status;
-            } else if (status != Status::success) {
-                return status;
+        Status status = Status::success;
+        {
+            // Who changes a region or a state waits for the lock: not for long.
+            std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+            const std::size_t end = std::min(descriptors.size(), posted + posts_locked_max);
+            for (; posted < end; ++posted) {
+                status = post_locked<receive>(vi, descriptors[posted], handles[posted], false);
+                if (status == Status::not_done)
+                    result = status;
+                else if (status != Status::success)
+                    break;
             }
+            if (posted == end) continue;
         }
+        if (status == Status::invalid_parameter)
+            status = post_settled<receive>(vi, descriptors[posted], handles[posted]);
+        if (status == Status::not_done)
+            result = status;
+        else if (status != Status::success)
+            return status;
+        ++posted;
     }
     return result;
 }

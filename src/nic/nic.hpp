@@ -352,9 +352,11 @@ private:
                     const memory::Region& region);
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
-                    const memory::Region& region, queue::ControlSegment control);
+                    const memory::Region& region, queue::ControlSegment control, bool settled);
     template <bool receive>
-    Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle, bool settled);
+    template <bool receive>
+    Status post_settled(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>
     Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>

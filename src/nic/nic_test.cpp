@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "device/loopback/loopback_device.hpp"
@@ -374,6 +377,66 @@ TEST_F(NicTest, Vipl_4_8_region_of_posted_work_cannot_go) {
     EXPECT_EQ(nic.deregister(handle, address(0)), Status::success);
     EXPECT_EQ(nic.deregister(handle, address(0)), Status::invalid_parameter);
     EXPECT_EQ(counters.get(Counter::regions_open), 1U);
+}
+
+/// Calls it in another thread while the region is suspended, as by a change of its attributes that
+/// lasts until the call ended, or had long enough to.
+template <class Call>
+Status while_suspended(Nic& nic, memory::MemoryHandle region, Call call) {
+    std::atomic<bool> begun{false};
+    std::atomic<bool> ended{false};
+    nic.take_turn();
+    nic.memory().suspend(region);
+    auto answer = std::async(std::launch::async, [&] {
+        begun = true;
+        const auto result = call();
+        ended = true;
+        return result;
+    });
+    while (!begun) std::this_thread::yield();
+    for (int looks = 0; looks < 1000 && !ended; ++looks) std::this_thread::yield();
+    nic.memory().resume(region);
+    nic.end_turn();
+    return answer.get();
+}
+
+TEST_F(NicTest, Vipl_4_26_a_post_does_not_meet_a_region_that_only_just_changes) {
+    connect(client, server);
+    // Its descriptor's region, then its buffer's.
+    for (const memory::MemoryHandle region : {descriptor_handle, handle}) {
+        queue::Descriptor& one = make(0, 100);
+        EXPECT_EQ(
+            while_suspended(nic, region,
+                            [&] { return nic.post_receive(server, &one, descriptor_handle); }),
+            Status::success);
+        queue::Descriptor& other = make(200, 100);
+        void* const posts[] = {&other};
+        const memory::MemoryHandle handles[] = {descriptor_handle};
+        std::uint32_t posted = 0;
+        EXPECT_EQ(
+            while_suspended(nic, region,
+                            [&] { return nic.post_many(server, true, posts, handles, posted); }),
+            Status::success);
+        EXPECT_EQ(posted, 1U);
+        EXPECT_EQ(one.control.status, 0U) << "no fault";
+        EXPECT_EQ(other.control.status, 0U) << "no fault";
+        queue::Descriptor& sent = make(400, 50);
+        EXPECT_EQ(while_suspended(nic, region,
+                                  [&] { return nic.post_send(client, &sent, descriptor_handle); }),
+                  Status::success);
+        send(client, 400, 60);
+        poll();
+        EXPECT_EQ(one.control.length, 50U);
+        EXPECT_EQ(other.control.length, 60U);
+    }
+    EXPECT_EQ(server.state.load(), ViState::connected);
+    queue::Descriptor& wrong = make(0, 100);
+    EXPECT_EQ(nic.post_receive(server, &wrong, descriptor_handle + 1), Status::invalid_parameter);
+    std::uint32_t posted = 0;
+    void* const both[] = {&make(0, 10), &wrong};
+    const memory::MemoryHandle handles[] = {descriptor_handle, descriptor_handle + 1};
+    EXPECT_EQ(nic.post_many(server, true, both, handles, posted), Status::invalid_parameter);
+    EXPECT_EQ(posted, 1U);
 }
 
 TEST_F(NicTest, Vipl_4_2_close_tells_the_peers_and_later_calls_find_no_device) {
