@@ -18,8 +18,12 @@ constexpr std::uint32_t handle_index(MemoryHandle handle) {
     return handle & ((1U << handle_index_bits) - 1);
 }
 
-/// Handle of a protection tag; 0 is "no tag".
+/// Handle of a protection tag; 0 is "no tag". 20 bits of index, 28 of generation: what is left for
+/// it in a handle of the C API.
 using ProtectionTag = std::uint64_t;
 constexpr ProtectionTag no_tag = 0;
+
+constexpr std::uint32_t tag_index_bits = 20;
+constexpr std::uint64_t tag_generation_max = (1U << 28) - 1;
 
 }  // namespace via::memory

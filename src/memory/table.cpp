@@ -6,17 +6,17 @@ namespace via::memory {
 
 namespace {
 
-constexpr std::uint32_t tag_index_bits = 20;
-
 std::uint32_t tag_index(ProtectionTag tag) {
     return static_cast<std::uint32_t>(tag & ((1U << tag_index_bits) - 1));
 }
 
 }  // namespace
 
-MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max)
+MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
+                         std::uint64_t tag_uses_max)
     : regions_max_(regions_max),
       tags_max_(tags_max),
+      tag_uses_max_(tag_uses_max),
       chunks_(std::make_unique<Atomic<Slot*>[]>((regions_max + chunk_slots - 1) / chunk_slots)) {
     VIA_ASSERT(regions_max > 0 && regions_max <= 1U << handle_index_bits);
     VIA_ASSERT(tags_max < 1U << tag_index_bits);
@@ -162,7 +162,8 @@ Status MemoryTable::destroy_tag(ProtectionTag tag, std::uint32_t vis_with_tag) {
     Tag& slot = tags_[tag_index(tag)];
     if (slot.regions != 0 || vis_with_tag != 0) return Status::error_resource;
     slot.used = false;
-    free_tags_.push_back(tag_index(tag));
+    if (slot.generation < tag_uses_max_)  // else retired: no handle ever repeats
+        free_tags_.push_back(tag_index(tag));
     return Status::success;
 }
 

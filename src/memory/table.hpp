@@ -55,7 +55,9 @@ struct Region {
 
 class MemoryTable {
 public:
-    explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max);
+    /// `tag_uses_max`: of one index.
+    explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
+                         std::uint64_t tag_uses_max = tag_generation_max);
 
     /// Registers [address, address + length). length > 0 and no wrap, else invalid_parameter;
     /// an unknown tag: invalid_ptag; table full: error_resource.
@@ -147,6 +149,7 @@ private:
 
     std::uint32_t regions_max_;
     std::uint32_t tags_max_;
+    std::uint64_t tag_uses_max_;
     std::uint32_t regions_ = 0;
     std::uint32_t slots_made_ = 0;
     std::uint32_t free_first_ = none;  ///< slots are reused in order of release

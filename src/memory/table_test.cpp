@@ -186,6 +186,17 @@ TEST(MemoryTable, ATagInUseCannotGo) {
     EXPECT_EQ(table.add(1000, 50, with_tag(tag)).error(), Status::invalid_ptag);
 }
 
+TEST(MemoryTable, TagsOfAnIndexRunOutBeforeTheirHandlesRepeat) {
+    MemoryTable table(16, 2, 3);
+    std::set<ProtectionTag> all;
+    for (auto tag = table.create_tag(); tag && all.size() < 100; tag = table.create_tag()) {
+        EXPECT_TRUE(all.insert(*tag).second);
+        EXPECT_EQ(table.destroy_tag(*tag, 0), Status::success);
+    }
+    EXPECT_EQ(all.size(), 6U) << "three of each of two";
+    EXPECT_EQ(table.create_tag().error(), Status::error_resource);
+}
+
 TEST(MemoryTable, TagsRunOutAndNeverComeBack) {
     MemoryTable table(16, 2);
     std::set<ProtectionTag> former;
