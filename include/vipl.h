@@ -444,7 +444,8 @@ VIP_RETURN VipDestroyVi(IN VIP_VI_HANDLE ViHandle);
  * Replaces the attributes of an idle VI (VIPL 3).
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_STATE: not idle;
  *         VIP_INVALID_RELIABILITY_LEVEL; VIP_INVALID_MTU; VIP_INVALID_QOS; VIP_INVALID_PTAG;
- *         VIP_INVALID_RDMAREAD
+ *         VIP_INVALID_RDMAREAD; VIP_ERROR_RESOURCE: a posted receive uses memory that the new Ptag
+ *         does not allow (VIPL 4.7)
  */
 VIP_RETURN VipSetViAttributes(IN VIP_VI_HANDLE ViHandle, IN VIP_VI_ATTRIBUTES* ViAttribs);
 

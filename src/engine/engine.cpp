@@ -89,9 +89,33 @@ Status Engine::destroy_vi(Vi& vi) {
     return Status::success;
 }
 
+namespace {
+
+/// May a VI with that tag use what the posted receives name (VIPL 4.7)?
+bool may_use_posted(const memory::MemoryTable& memory, memory::ProtectionTag tag,
+                    queue::WorkQueue& work) {
+    if (tag == memory::no_tag) return true;
+    for (queue::Cursor at = work.oldest(); at.position() != work.posted(); at.pass()) {
+        const queue::WorkEntry& entry = at.cell();
+        if ((entry.status & queue::status::error_mask) != 0) continue;  // uses nothing
+        if (memory.look(entry.handle).tag != tag) return false;
+        for (queue::SegmentWalk walk(at); !walk.done();) {
+            const queue::Segment& segment = walk.next();
+            if (segment.length != 0 && memory.look(segment.handle).tag != tag) return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
 Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     std::scoped_lock posters(vi.send.work.post_lock(), vi.receive.work.post_lock());
+    // What is posted was checked against the old tag. Sends of an idle VI touch nothing any more.
+    if (attributes.tag != vi.attributes.tag &&
+        !may_use_posted(memory_, attributes.tag, vi.receive.work))
+        return Status::error_resource;
     vi.attributes = attributes;
     return Status::success;
 }

@@ -451,5 +451,48 @@ VIPL_TEST(Vipl_4_7_a_tag_that_changes_shuts_the_vis_own_descriptors_out, nothing
     });
 }
 
+VIPL_TEST(Vipl_4_7_a_vis_own_tag_changes_only_where_its_posted_receives_allow, nothing) {
+    test.role("only", [](Role& me) {
+        const Tag mine(me.nic());
+        const Tag foreign(me.nic());
+        const Wants wants{.tag = mine.handle()};
+        End end(me, wants);
+        Memory region(me.nic(), 4096, rights(false, false, foreign.handle()));
+        const auto take = [&](VIP_PROTECTION_HANDLE tag) {
+            VIP_VI_ATTRIBUTES attributes = wants.attributes();
+            attributes.Ptag = tag;
+            return VipSetViAttributes(end.vi(), &attributes);
+        };
+        const auto own_tag = [&] {
+            VIP_VI_STATE state;
+            VIP_BOOLEAN flag;
+            VIP_VI_ATTRIBUTES told;
+            OK(VipQueryVi(end.vi(), &state, &told, &flag, &flag));
+            return told.Ptag;
+        };
+        VIP_DESCRIPTOR* posted = end.receive(end.take(64));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, take(foreign.handle()));
+        EXPECT_EQ(mine.handle(), own_tag()) << "a refusal changes nothing";
+        EXPECT_EQ(VIP_SUCCESS, take(nullptr));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, take(foreign.handle()));
+        EXPECT_EQ(VIP_SUCCESS, take(mine.handle()));
+
+        // The descriptor's memory and its data's both count; data of no bytes does not.
+        EXPECT_EQ(VIP_SUCCESS, take(nullptr));
+        end.receive(region.take(64).with_length(0));
+        EXPECT_EQ(VIP_SUCCESS, take(mine.handle()));
+        EXPECT_EQ(VIP_SUCCESS, take(nullptr));
+        VIP_DESCRIPTOR* mixed = end.receive(region.take(64));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, take(mine.handle()));
+        EXPECT_EQ(VIP_ERROR_RESOURCE, take(foreign.handle()));
+
+        end.disconnect();
+        EXPECT_EQ(posted, end.received(VIP_DESCRIPTOR_ERROR));
+        end.received(VIP_DESCRIPTOR_ERROR);
+        EXPECT_EQ(mixed, end.received(VIP_DESCRIPTOR_ERROR));
+        EXPECT_EQ(VIP_SUCCESS, take(foreign.handle())) << "nothing is posted any more";
+    });
+}
+
 }  // namespace
 }  // namespace conformance::protection_test
