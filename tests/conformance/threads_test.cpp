@@ -369,5 +369,61 @@ VIPL_TEST(Vipl_4_14_a_call_that_waits_is_no_cancellation_point, real_threads) {
     });
 }
 
+/// A thread changes a region's rights, and its tag if VIs of any may use it; this one asks and
+/// posts.
+void use_while_it_changes(Role& me, VIP_PROTECTION_HANDLE vi_tag) {
+    static constexpr int times = 10000;
+    const VIP_NIC_HANDLE nic = me.nic().handle();
+    const Tag other(me.nic());
+    End end(me, {.tag = vi_tag});
+    Memory region(me.nic(), 4096, rights(false, false, vi_tag));
+    const Piece data = region.take(64);
+    VIP_DESCRIPTOR* sent = region.descriptor();
+    std::atomic<bool> over{false};
+    std::atomic<int> changes{0};
+    Thread changer(me, [&] {
+        for (unsigned turn = 0; !over; ++turn) {
+            const bool is_others = vi_tag == nullptr && (turn & 4) != 0;
+            VIP_MEM_ATTRIBUTES wanted =
+                rights((turn & 1) != 0, (turn & 2) != 0, is_others ? other.handle() : vi_tag);
+            const VIP_RETURN code =
+                VipSetMemAttributes(nic, region.base(), region.handle(), &wanted);
+            require(code == VIP_SUCCESS || code == VIP_ERROR_RESOURCE, name_of(code));
+            if (code == VIP_SUCCESS) ++changes;
+        }
+    });
+    VIP_RETURN queried = VIP_SUCCESS;
+    VIP_RETURN posted = VIP_SUCCESS;
+    bool whole = true;
+    const auto all_is_well = [&] {
+        return queried == VIP_SUCCESS && posted == VIP_SUCCESS && whole;
+    };
+    for (int n = 0; (n < times || changes < times) && !changer.ended() && all_is_well(); ++n) {
+        VIP_MEM_ATTRIBUTES told;
+        for (int k = 0; k < 4 && queried == VIP_SUCCESS; ++k)
+            queried = VipQueryMem(nic, region.base(), region.handle(), &told);
+        make_send(sent, {&data, 1});
+        posted = VipPostSend(end.vi(), sent, region.handle());
+        if (posted != VIP_SUCCESS) break;
+        VIP_DESCRIPTOR* taken = nullptr;
+        while (VipSendDone(end.vi(), &taken) == VIP_NOT_DONE) {
+        }
+        whole = taken == sent && flushed(sent);  // it is idle
+    }
+    over = true;
+    changer.join();
+    EXPECT_EQ(VIP_SUCCESS, queried);
+    EXPECT_EQ(VIP_SUCCESS, posted);
+    EXPECT_TRUE(whole) << status_text(sent->CS.Status);
+}
+
+VIPL_TEST(Vipl_4_26_a_region_is_there_for_other_threads_while_its_attributes_change, real_threads) {
+    test.role("only", [](Role& me) {
+        const Tag tag(me.nic());
+        for (const VIP_PROTECTION_HANDLE vi_tag : {VIP_PROTECTION_HANDLE{nullptr}, tag.handle()})
+            use_while_it_changes(me, vi_tag);
+    });
+}
+
 }  // namespace
 }  // namespace conformance::threads_test
