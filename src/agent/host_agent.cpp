@@ -192,14 +192,11 @@ void HostAgent::work_is_left() {
     rouse();  // while it ticks it sees within a period that the program stands still
 }
 
-/// Any thread of the program that polls.
-void HostAgent::rest() { sched_yield(); }
-
 /// The program polls; in vain perhaps, for what comes from somebody who waits for its processor.
 void HostAgent::look_at_rests() {
     constexpr std::uint32_t rests = nic::Nic::polls_rest;
     const bool shall =
-        rest_watch_.look(nic_.polls(), nic_.counters().get(Counter::frames_received), now());
+        rest_watch_.look(program_polls(), nic_.counters().get(Counter::frames_received), now());
     const bool does = (nic_.attention().load(std::memory_order_relaxed) & rests) != 0;
     if (shall == does) return;
     if (shall)

@@ -25,14 +25,14 @@ public:
     /// Then it is seen what comes without.
     static constexpr Duration rests_longest = seconds(4);
 
-    /// While the program polls, now and then. `polls` and `frames` (that came) so far. True: a poll
-    /// in vain ends with a rest from now on.
+    /// While the program polls, now and then. `polls` (but those of calls that wait; not exact) and
+    /// `frames` (that came) so far. True: a poll in vain ends with a rest from now on.
     bool look(std::uint64_t polls, std::uint64_t frames, Time now) {
         const Duration time = now - begin_;
         if (time >= window) {
             // Where the program stood still meanwhile it is nobody's window.
             if (time <= window * 4)
-                judge(polls - polls_, frames - frames_, time, now);
+                judge(polls > polls_ ? polls - polls_ : 0, frames - frames_, time, now);
             else
                 in_vain_ = rests_ = false;
             start_window(polls, frames, now);

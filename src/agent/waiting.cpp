@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,6 +22,15 @@
 namespace via::agent {
 
 namespace {
+
+thread_local bool polls_for_wait = false;
+
+struct PollsForWait {
+    PollsForWait() { polls_for_wait = true; }
+    ~PollsForWait() { polls_for_wait = false; }
+    PollsForWait(const PollsForWait&) = delete;
+    PollsForWait& operator=(const PollsForWait&) = delete;
+};
 
 /// Polls in vain before a call is listed, and again before it goes to sleep: an answer that is on
 /// its way costs no wake-up, nor do the parts of a long one.
@@ -325,7 +335,14 @@ void HostAgent::sleep_on_descriptors(Bed& bed, Time deadline) {
 
 void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }
 
+/// Any thread of the program that polls. A call that waits polls for a moment only, and then
+/// sleeps.
+void HostAgent::rest() {
+    if (!polls_for_wait) sched_yield();
+}
+
 bool HostAgent::poll_for(const Condition& condition) {
+    const PollsForWait polls_for_wait_here;
     const std::uint64_t before = nic_.polls();
     int vain = 0;
     for (int polls = 0; polls < polls_max && vain < polls_before_sleep; ++polls) {
