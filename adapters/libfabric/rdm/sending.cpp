@@ -139,7 +139,7 @@ void Endpoint::finish_named(Connection& connection, std::uint64_t cookie) {
 /// An unexpected message: a copy, or the program's memory until it is met.
 Message* Endpoint::message_to_self(Peer& peer, const Sending& sending, bool copies) {
     const std::size_t copied = copies ? sending.length : 0;
-    void* const memory = std::malloc(sizeof(Message) + copied);
+    void* const memory = std::malloc(message_memory(copied));
     if (memory == nullptr) return nullptr;
     Message& message = *new (memory) Message;
     message.peer = &peer;
