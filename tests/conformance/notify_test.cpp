@@ -275,8 +275,8 @@ void take_a_while(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPT
 VIPL_TEST(Vipl_4_4_who_sets_the_handler_waits_for_no_more_than_the_one_that_runs, real_threads) {
     static constexpr int all = 500;
     test.role("only", [](Role& me) {
+        std::atomic<int> ran{0};  // outlives the VI, whose handlers still run
         End end(me);
-        std::atomic<int> ran{0};
         for (int n = 0; n < all; ++n) OK(VipSendNotify(end.vi(), &ran, take_a_while));
         for (int n = 0; n < all; ++n) end.send(end.take(8));  // not connected: flushed at once
         me.until([&] { return ran > 0; }, "the first handler runs");
