@@ -328,12 +328,15 @@ std::size_t parameter(const char* name, std::size_t otherwise) {
     return fi_param_get_size_t(&provider, name, &wanted) == 0 ? wanted : otherwise;
 }
 
+bool is_set(const char* name, bool otherwise) {
+    int wanted = 0;
+    return fi_param_get_bool(&provider, name, &wanted) == 0 ? wanted != 0 : otherwise;
+}
+
 }  // namespace
 
-bool offers_datagrams() {
-    int wanted = 0;
-    return fi_param_get_bool(&provider, "rdm", &wanted) == 0 && wanted != 0;
-}
+bool offers_datagrams() { return is_set("rdm", false); }
+bool stores_are_wanted() { return is_set("stores", true); }
 
 std::size_t transfer_size() {
     return std::clamp(parameter("max_transfer_size", transfer_size_max), std::size_t{4096},

@@ -31,4 +31,7 @@ std::size_t unexpected_size_max();
 /// Parameter `rdm`: endpoints for datagrams (rdm/) are offered to those who ask for FI_EP_RDM.
 bool offers_datagrams();
 
+/// Parameter `stores`: endpoints for datagrams of one host may send short messages by stores.
+bool stores_are_wanted();
+
 }  // namespace via::fabric

@@ -2,6 +2,7 @@
 // Endpoints for datagrams: peers, and connections to them when they are first needed.
 #include <algorithm>
 
+#include "info.hpp"
 #include "rdm/endpoint.hpp"
 
 namespace via::fabric::rdm {
@@ -93,6 +94,11 @@ Hello Endpoint::hello() const {
     return hello;
 }
 
+bool Endpoint::wants_line(const Peer& peer) const {
+    return !waits() && stores_are_wanted() && lined_.size() < lines_max &&
+           domain_.nic().has_shared_memory_to(peer.address);
+}
+
 int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
                               std::unique_ptr<Connection>& connection) {
     return guarded([&] {
@@ -102,6 +108,7 @@ int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
         failed_.reserve(all);
         connections_.reserve(all);
         direct_.reserve(all);
+        lined_.reserve(all);
         VIP_CQ_HANDLE queue = nullptr;
         if (!reserve_receives(queue)) return -FI_ENOMEM;
         const int error =
@@ -117,9 +124,11 @@ int Endpoint::ask(Peer& peer) {
         if (const int error = make_connection(peer, nullptr, connection)) return error;
         connection->is_asking = true;
         const VIP_CQ_HANDLE queue = connection->queue();
+        Hello asks = hello();
+        asks.wants_line = wants_line(peer) ? 1 : 0;
         try {
-            attempts_.push_back(std::make_unique<Attempt>(
-                domain_.nic(), peer, std::move(connection), hello(), mailbox_));
+            attempts_.push_back(std::make_unique<Attempt>(domain_.nic(), peer,
+                                                          std::move(connection), asks, mailbox_));
         } catch (...) {
             give_back_receives(queue);
             throw;
@@ -144,6 +153,7 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     peer.attempt = nullptr;
     peer.incarnation = incarnation;
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
+    if (connection->line.is_open()) lined_.push_back(connection.get());
     connections_.push_back(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u\n",
             static_cast<unsigned>(port_of(peer.address)));
@@ -229,7 +239,9 @@ void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
     std::unique_ptr<Connection> connection;
     if (make_connection(peer, &request.request->attributes, connection) != 0)
         return reject(request, false);
-    const Hello reply = hello();
+    Hello reply = hello();
+    if (request.hello.wants_line == 1 && wants_line(peer))
+        connection->line.create(domain_.nic(), reply);
     const VIP_RETURN code = request.request->accept(connection->vi(), &reply, sizeof reply);
     if (code != VIP_SUCCESS) {  // it has given up
         FI_INFO(&provider, FI_LOG_EP_CTRL, "accepting: %s\n", ViaReturnText(code));

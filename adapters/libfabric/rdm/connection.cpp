@@ -74,6 +74,7 @@ void Connection::close() {
     empty(VipRecvDone);
     if (const VIP_RETURN code = VipDestroyVi(std::exchange(vi_, nullptr)); code != VIP_SUCCESS)
         FI_WARN(&provider, FI_LOG_EP_CTRL, "closing: %s\n", ViaReturnText(code));
+    line.close();
 }
 
 VIP_RETURN Connection::post_lent(Send& send, const void* bytes, std::size_t length) {
@@ -82,7 +83,7 @@ VIP_RETURN Connection::post_lent(Send& send, const void* bytes, std::size_t leng
     send.descriptor.DS[1].Local = {
         {.Address = const_cast<void*>(bytes)}, memory_, length32(length)};
     send.descriptor.CS.Length = length32(sizeof(Header) + length);
-    return post(send);
+    return post_message(send);
 }
 
 VIP_RETURN Connection::post_fetch(Send& send, std::byte* to, std::uint64_t address,

@@ -6,6 +6,7 @@
 
 #include "domain.hpp"
 #include "rdm/matching.hpp"
+#include "rdm/shared_line.hpp"
 #include "rdm/wire.hpp"
 
 namespace via::fabric::rdm {
@@ -72,7 +73,7 @@ public:
         set(send, VIP_CONTROL_OP_SENDRECV, 1);
         send.descriptor.DS[0].Local = {{.Address = &send.header}, memory_, length32(length)};
         send.descriptor.CS.Length = length32(length);
-        return post(send);
+        return post_message(send);
     }
     /// The header, then the program's bytes where they are.
     VIP_RETURN post_lent(Send& send, const void* bytes, std::size_t length);
@@ -111,6 +112,8 @@ public:
     /// there is nothing else to do.
     void release(Slot& slot) {
         if (has_ended) return;
+        if (&slot == &line_slot_) [[unlikely]]
+            return line.answer();
         fresh_[fresh_count_++] = &slot;
         if (fresh_count_ >= (queue_ != nullptr ? batch : fresh_max) || posted() <= batch)
             post_receives();
@@ -119,6 +122,17 @@ public:
         if (fresh_count_ >= batch) post_receives();
     }
     bool post_receives();
+
+    // By stores -----------------------------------------------------------------------------------
+    /// The message of `length` bytes in the line, which is to wait for its receive; released as
+    /// any.
+    Slot& slot_of_line(std::size_t length) {
+        line_slot_.connection = this;
+        line_slot_.bytes = line_bytes_;
+        std::memcpy(line_bytes_ + sizeof(Header), line.bytes(), length);
+        return line_slot_;
+    }
+    SharedLine line;
 
     bool is_watched = false;  ///< somebody waits for what is under way
     bool is_asking = false;   ///< a thread asks for this connection
@@ -143,6 +157,12 @@ private:
         send.descriptor.CS.Control = control;
         send.descriptor.CS.SegCount = segments;
         send.descriptor.CS.Reserved = 0;
+    }
+    VIP_RETURN post_message(Send& send) {
+        send.header.stored = line.stored();
+        const VIP_RETURN code = post(send);
+        if (code == VIP_SUCCESS) line.sent_one();
+        return code;
     }
     VIP_RETURN post(Send& send) {
         send.connection = this;
@@ -169,6 +189,8 @@ private:
     std::unique_ptr<Send[]> sends_;
     std::unique_ptr<Slot[]> slots_;
     std::unique_ptr<std::byte[]> bytes_;
+    Slot line_slot_{};
+    std::byte line_bytes_[sizeof(Header) + SharedLine::room];
 };
 
 }  // namespace via::fabric::rdm

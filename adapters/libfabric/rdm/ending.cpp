@@ -39,6 +39,7 @@ void Endpoint::end(Connection& connection, int error) {
     std::erase(failed_, &connection);
     std::erase(watched_, &connection);
     std::erase(direct_, &connection);
+    std::erase(lined_, &connection);
     VipDisconnect(connection.vi());
     drain(connection);
     while (Receive* receive = connection.waiting.take_first()) {
@@ -70,11 +71,12 @@ void Endpoint::drain(Connection& connection) {
     for (;;) {
         VIP_DESCRIPTOR* descriptor = nullptr;
         VipRecvDone(connection.vi(), &descriptor);
-        if (descriptor == nullptr) return;
+        if (descriptor == nullptr) break;
         Slot& slot = reinterpret_cast<Slot&>(*descriptor);
         if ((descriptor->CS.Status & VIP_STATUS_ERROR_MASK) == 0)
             arrived(slot, descriptor->CS.Length);
     }
+    if (connection.line.has_message()) arrived_by_stores(connection);
 }
 
 /// No message that it holds is left.

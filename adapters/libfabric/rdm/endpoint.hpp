@@ -82,6 +82,10 @@ public:
 
 private:
     friend struct EndpointOperations;
+    /// After a message by stores the next one is likely another.
+    static constexpr std::uint32_t looks_at_lines_max = 4;
+    /// Each costs every look.
+    static constexpr std::size_t lines_max = 8;
     struct Part {
         VIP_CQ_HANDLE queue;
         std::uint32_t room;
@@ -164,6 +168,8 @@ private:
                         std::unique_ptr<Connection>& connection);
     void connected(Peer& peer, std::unique_ptr<Connection> connection, std::uint64_t incarnation);
     Hello hello() const;
+    /// Is a line of use, and one more worth looking at?
+    bool wants_line(const Peer& peer) const;
 
     // Ends (ending.cpp)
     /// The connection broke, or the peer broke the rules: it is ended when it is safe to.
@@ -204,6 +210,9 @@ private:
 
     // Progress
     void take_receives();
+    bool take_stored();
+    [[gnu::noinline]] bool take_stored_before(Connection& connection, std::uint16_t number);
+    void arrived_by_stores(Connection& connection);
     [[gnu::noinline]] void look_at_queues();
     void take_send(VIP_VI_HANDLE vi);
     std::uint32_t take_from(Connection& connection);
@@ -255,8 +264,10 @@ private:
     std::vector<Peer*> by_number_;
     std::vector<Connection*> watched_;
     std::vector<Connection*> failed_;
-    std::vector<Connection*> direct_;  ///< whose receives complete in no queue
-    std::size_t queued_ = 0;           ///< how many do in one
+    std::vector<Connection*> direct_;   ///< whose receives complete in no queue
+    std::vector<Connection*> lined_;    ///< that have a line
+    std::uint32_t looks_at_lines_ = 0;  ///< before the next one at the NIC
+    std::size_t queued_ = 0;            ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;
     std::vector<std::pair<const void*, Message*>> claimed_;

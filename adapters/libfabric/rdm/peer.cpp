@@ -64,6 +64,8 @@ void Attempt::connect_now() {
         std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
         if (interrupted_) break;
     }
+    if (code == VIP_SUCCESS && reply.magic != 0)
+        connection->line.attach(nic_, connection->vi(), reply);
 }
 
 void Attempt::finished() noexcept { mailbox_.put_answer(*this); }

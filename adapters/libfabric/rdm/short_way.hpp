@@ -11,15 +11,6 @@
 
 namespace via::fabric::rdm {
 
-/// Some bytes, most often a number or two.
-[[gnu::always_inline]] inline void copy_short(void* to, const void* from, std::size_t length) {
-    if (length == sizeof(std::uint64_t)) [[likely]] {
-        std::memcpy(to, from, sizeof(std::uint64_t));
-    } else if (length != 0) {
-        std::memcpy(to, from, length);
-    }
-}
-
 inline Header header_of(Kind kind, const Sending& sending) {
     return {sending.tag, static_cast<std::uint32_t>(sending.data), kind, sending.flags, 0};
 }
@@ -51,6 +42,12 @@ inline std::uint64_t received_flags(const Header& header) {
 [[gnu::always_inline]] inline ssize_t Endpoint::send_copy(Connection& connection,
                                                           const Sending& sending) {
     if (sending.told && !reserve_send()) return -FI_EAGAIN;
+    if (connection.line.may_store(sending.length)) {
+        connection.line.store(header_of(Kind::eager, sending), sending.bytes, sending.length);
+        count_send(false);
+        if (sending.told) tell_send(sent(sending));
+        return 0;
+    }
     VIP_RETURN code = VIP_ERROR_RESOURCE;
     if (Send* const send = room_for(connection)) [[likely]] {
         send->kind = Send::Kind::copied;
@@ -103,11 +100,15 @@ inline std::uint64_t received_flags(const Header& header) {
     Header header;
     std::memcpy(&header, slot.bytes, sizeof header);
     length -= sizeof header;
-    if ((header.flags & ~(flag::tagged | flag::data)) != 0 || header.zero != 0) [[unlikely]]
-        return arrived_wrong(*slot.connection);
+    Connection& connection = *slot.connection;
+    if ((header.flags & ~(flag::tagged | flag::data)) != 0) [[unlikely]]
+        return arrived_wrong(connection);
+    if (header.stored != connection.line.taken() && !take_stored_before(connection, header.stored))
+        [[unlikely]]
+        return arrived_wrong(connection);
+    connection.line.came_one();
     if (header.kind != Kind::eager) [[unlikely]]
         return arrived_other(slot, header, length);
-    Connection& connection = *slot.connection;
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
@@ -115,6 +116,37 @@ inline std::uint64_t received_flags(const Header& header) {
         return arrived_early(slot, header, length);
     deliver(*receive, peer, header, slot.bytes + sizeof header, length);
     connection.release(slot);
+}
+
+/// What lies in the connection's line.
+[[gnu::always_inline]] inline void Endpoint::arrived_by_stores(Connection& connection) {
+    Header header;
+    std::size_t length = 0;
+    if (!connection.line.take(header, length)) [[unlikely]]
+        return arrived_wrong(connection);
+    Peer& peer = connection.peer();
+    Receive* const receive =
+        matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
+    if (receive == nullptr) [[unlikely]]
+        return arrived_early(connection.slot_of_line(length), header, length);
+    deliver(*receive, peer, header, connection.line.bytes(), length);
+    connection.line.answer();
+}
+
+/// Looks at the lines. True: the NIC need not be looked at, this time.
+[[gnu::always_inline]] inline bool Endpoint::take_stored() {
+    bool found = false;
+    for (Connection*& at : lined_) {
+        if (!at->line.has_message()) continue;
+        arrived_by_stores(*at);
+        looks_at_lines_ = at->line.is_at_end_of_row() ? 0 : looks_at_lines_max;
+        std::swap(lined_.front(), at);  // likely it is the next one, too
+        found = true;
+    }
+    if (found) return true;
+    if (looks_at_lines_ == 0) return false;
+    --looks_at_lines_;
+    return true;
 }
 
 }  // namespace via::fabric::rdm

@@ -32,7 +32,7 @@ struct Header {
     std::uint32_t data;
     Kind kind;
     std::uint8_t flags;
-    std::uint16_t zero;
+    std::uint16_t stored;  ///< messages by stores that were sent before (shared_line.hpp)
 };
 static_assert(sizeof(Header) == 16);
 
@@ -51,15 +51,18 @@ inline constexpr std::size_t packet_max = sizeof(Header) + eager_max;
 /// Goes along with a request, and with the answer to it.
 struct Hello {
     static constexpr std::uint32_t magic_word = 0x4d445256;  // "VRDM"
-    static constexpr std::uint16_t version_now = 1;
+    static constexpr std::uint16_t version_now = 2;
 
     std::uint32_t magic = magic_word;
     std::uint16_t version = version_now;
-    std::uint16_t port = 0;         ///< the sender's own; its host is known
-    std::uint32_t packet = 0;       ///< packet_max, which must agree
-    std::uint32_t crossed = 0;      ///< 1, in a rejection: a request the other way is preferred
-    std::uint64_t incarnation = 0;  ///< tells an endpoint from an earlier one at the same address
+    std::uint16_t port = 0;          ///< the sender's own; its host is known
+    std::uint32_t packet = 0;        ///< packet_max, which must agree
+    std::uint32_t crossed = 0;       ///< 1, in a rejection: a request the other way is preferred
+    std::uint64_t incarnation = 0;   ///< tells an endpoint from an earlier one at the same address
+    std::uint64_t line_address = 0;  ///< in an acceptance: a SharedLine to attach to; 0: none
+    std::uint32_t line_handle = 0;
+    std::uint32_t wants_line = 0;  ///< 1, in a request: of use to who asks
 };
-static_assert(sizeof(Hello) == 24 && sizeof(Hello) <= connect_data_max);
+static_assert(sizeof(Hello) == 40 && sizeof(Hello) <= connect_data_max);
 
 }  // namespace via::fabric::rdm
