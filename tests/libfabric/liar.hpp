@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer of an endpoint for datagrams that is none of ours, and says whatever it likes.
+#pragma once
+
+#include <via/via.h>
+
+#include <atomic>
+#include <thread>
+#include <via/address.hpp>
+
+#include "rdm_scene.hpp"
+
+namespace scene {
+
+/// As rdm/wire.hpp and rdm/shared_line.hpp describe what is said.
+class Liar {
+public:
+    explicit Liar(Party& victim) : victim_(victim) {
+        EXPECT_EQ(VipOpenNic("shm", &nic_), VIP_SUCCESS);
+        VIP_VI_ATTRIBUTES attributes{};
+        attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+        attributes.MaxTransferSize = 1 << 30;
+        attributes.EnableRdmaRead = VIP_TRUE;
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        EXPECT_EQ(ViaRegisterAll(nic_, &memory_), VIP_SUCCESS);
+        EXPECT_EQ(VipCreateVi(nic_, &attributes, nullptr, nullptr, &vi_), VIP_SUCCESS);
+        EXPECT_EQ(ViaSetCredits(vi_, VIP_TRUE), VIP_SUCCESS);
+        VIP_NIC_ATTRIBUTES own{};
+        EXPECT_EQ(VipQueryNic(nic_, &own), VIP_SUCCESS);
+        const via::Address host(
+            {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+        peer_ = host.with("libfabric:" + std::to_string(ntohs(victim.name.sin_port)));
+        own_ = host.with("liar");
+    }
+    ~Liar() {
+        VipDisconnect(vi_);
+        for (const auto done_of : {VipSendDone, VipRecvDone}) {
+            VIP_DESCRIPTOR* done = nullptr;
+            do {
+                done = nullptr;
+                done_of(vi_, &done);
+            } while (done != nullptr);
+        }
+        VipDestroyVi(vi_);
+        VipCloseNic(nic_);
+    }
+    Liar(const Liar&) = delete;
+    Liar& operator=(const Liar&) = delete;
+
+    /// magic, version and port, packet, crossed, incarnation; a line's address and handle, and
+    /// whether one is wanted.
+    static std::vector<std::uint32_t> hello(std::uint32_t port, bool wants_line = false) {
+        return {0x4d445256, 2 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_line ? 1U : 0U};
+    }
+    VIP_RETURN connect(const std::vector<std::uint32_t>& said) {
+        return beside_victim([&] {
+            VIP_VI_ATTRIBUTES theirs;
+            return ViaConnectRequest(vi_, own_.raw(), peer_.raw(), 10000, &theirs, said.data(),
+                                     static_cast<VIP_UINT32>(4 * said.size()));
+        });
+    }
+    /// The victim's line, attached: eight words. nullptr: it has none.
+    std::uint64_t* line() {
+        std::uint32_t reply[10] = {};
+        VIP_UINT32 length = sizeof reply;
+        EXPECT_EQ(ViaQueryPrivateData(vi_, reply, &length), VIP_SUCCESS);
+        EXPECT_EQ(length, sizeof reply);
+        const std::uint64_t address = std::uint64_t{reply[7]} << 32 | reply[6];
+        if (address == 0) return nullptr;
+        VIP_PVOID here = nullptr;
+        VIP_ULONG room = 0;
+        EXPECT_EQ(beside_victim([&] {
+                      return ViaImportSegment(vi_, address, reply[8], VIP_TRUE, 10000, &here,
+                                              &room);
+                  }),
+                  VIP_SUCCESS);
+        EXPECT_GE(room, 64U);
+        return static_cast<std::uint64_t*>(here);
+    }
+    void say(const std::vector<std::uint64_t>& words, std::size_t length) {
+        said_ = words;
+        post(VipPostSend, said_.data(), length, sent_);
+    }
+    /// Of one message; what came is in `to` when heard().
+    void listen(std::vector<std::uint64_t>& to) {
+        post(VipPostRecv, to.data(), 8 * to.size(), heard_);
+    }
+    bool heard() {
+        VIP_DESCRIPTOR* done = nullptr;
+        return VipRecvDone(vi_, &done) == VIP_SUCCESS;
+    }
+    bool is_connected() {
+        VIP_VI_STATE state;
+        VIP_VI_ATTRIBUTES attributes;
+        VIP_BOOLEAN empty;
+        VipQueryVi(vi_, &state, &attributes, &empty, &empty);
+        return state == VIP_STATE_CONNECTED;
+    }
+    void expect_end() {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (is_connected() && std::chrono::steady_clock::now() < end) victim_.read();
+        EXPECT_FALSE(is_connected());
+    }
+
+private:
+    /// What sleeps until the victim answers.
+    template <class Call>
+    VIP_RETURN beside_victim(Call&& call) {
+        VIP_RETURN code = VIP_NOT_DONE;
+        std::atomic<bool> done{false};
+        std::thread sleeper([&] {
+            code = call();
+            done = true;
+        });
+        while (!done) victim_.read();
+        sleeper.join();
+        return code;
+    }
+    template <class Call>
+    void post(Call&& call, void* bytes, std::size_t length, VIP_DESCRIPTOR& descriptor) {
+        descriptor.CS = {};
+        descriptor.CS.SegCount = 1;
+        descriptor.CS.Length = static_cast<VIP_UINT32>(length);
+        descriptor.DS[0].Local = {{.Address = bytes}, memory_, static_cast<VIP_UINT32>(length)};
+        EXPECT_EQ(call(vi_, &descriptor, memory_), VIP_SUCCESS);
+    }
+
+    Party& victim_;
+    VIP_NIC_HANDLE nic_ = nullptr;
+    VIP_MEM_HANDLE memory_ = 0;
+    VIP_VI_HANDLE vi_ = nullptr;
+    via::Address own_;
+    via::Address peer_;
+    std::vector<std::uint64_t> said_;
+    alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR sent_;
+    alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR heard_;
+};
+
+/// The second word of a header: data, kind, flags, how many by stores came before.
+constexpr std::uint64_t kind(std::uint64_t number, std::uint64_t flags = 1) {
+    return number << 32 | flags << 40;
+}
+
+}  // namespace scene
