@@ -81,14 +81,16 @@ public:
         said_ = words;
         post(VipPostSend, said_.data(), length, sent_);
     }
-    /// Of one message; what came is in `to` when heard().
+    /// For one message; what came is in `to` after hear().
     void listen(std::vector<std::uint64_t>& to) {
         post(VipPostRecv, to.data(), 8 * to.size(), heard_);
     }
-    bool heard() {
+    void hear() {
         VIP_DESCRIPTOR* done = nullptr;
-        return VipRecvDone(vi_, &done) == VIP_SUCCESS;
+        const auto has_come = [&] { return VipRecvDone(vi_, &done) != VIP_NOT_DONE; };
+        EXPECT_TRUE(victim_reads_until(has_come));
     }
+    void leave() { VipDisconnect(vi_); }
     bool is_connected() {
         VIP_VI_STATE state;
         VIP_VI_ATTRIBUTES attributes;
@@ -97,12 +99,20 @@ public:
         return state == VIP_STATE_CONNECTED;
     }
     void expect_end() {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (is_connected() && std::chrono::steady_clock::now() < end) victim_.read();
-        EXPECT_FALSE(is_connected());
+        EXPECT_TRUE(victim_reads_until([&] { return !is_connected(); }));
     }
 
 private:
+    /// False: it took too long.
+    template <class Done>
+    bool victim_reads_until(Done&& done) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (std::chrono::steady_clock::now() < end) {
+            if (done()) return true;
+            victim_.read();
+        }
+        return false;
+    }
     /// What sleeps until the victim answers.
     template <class Call>
     VIP_RETURN beside_victim(Call&& call) {
