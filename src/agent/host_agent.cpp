@@ -195,6 +195,7 @@ void HostAgent::work_is_left() {
 /// The program polls; in vain perhaps, for what comes from somebody who waits for its processor.
 void HostAgent::look_at_rests() {
     constexpr std::uint32_t rests = nic::Nic::polls_rest;
+    std::lock_guard guard(rests_mutex_);  // others come by seldom: one who led before
     const bool shall =
         rest_watch_.look(program_polls(), nic_.counters().get(Counter::frames_received), now());
     const bool does = (nic_.attention().load(std::memory_order_relaxed) & rests) != 0;

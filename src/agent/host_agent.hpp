@@ -184,7 +184,8 @@ private:
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     PollWatch poll_watch_{options_.period};
-    RestWatch rest_watch_;             ///< the progress thread's
+    std::mutex rests_mutex_;
+    RestWatch rest_watch_;             ///< of the progress thread, or of who leads
     bool busy_ = false;                ///< the progress thread just had work; its own
     bool left_behind_ = false;         ///< our own last turn left work; the progress thread's
     Atomic<bool> still_armed_{false};  ///< we were woken, and the devices not told

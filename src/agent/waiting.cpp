@@ -278,6 +278,7 @@ void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     somebody_polled(waiter.poll_watch);
     if (static_cast<std::int64_t>(program_polls() - polls) >= steady_polls_min) {
         waiter.still_periods = 0;
+        look_at_rests();
         return;
     }
     waiter.stands_by = ++waiter.still_periods <= still_periods_max;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <optional>
 #include <string>
+#include <thread>
+#include <tuple>
 
 #include "support/child.hpp"
 #include "support/host.hpp"
@@ -29,13 +32,42 @@ void stay_on_one_processor() {
     require_call(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
 }
 
-/// Arguments: "accept" or "request", the NIC. Polls for all that it waits for.
+/// A thread that waits for requests meanwhile, and refuses the first, which is our own.
+class Listener {
+public:
+    Listener(Nic& nic, const std::string& name) : nic_(nic), name_(name) {
+        thread_ = std::thread([this] {
+            VIP_CONN_HANDLE connection = nullptr;
+            must(nic_.wait_request(name_, VIP_INFINITE, &connection), "VipConnectWait");
+            must(VipConnectReject(connection), "VipConnectReject");
+        });
+    }
+    ~Listener() {
+        End caller(nic_);
+        VIP_RETURN code = VIP_NO_MATCH;
+        while (code == VIP_NO_MATCH) code = caller.request(name_, watchdog_ms);
+        require(code == VIP_REJECT, "our own request is refused");
+        thread_.join();
+    }
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+private:
+    Nic& nic_;
+    const std::string name_;
+    std::thread thread_;
+};
+
+/// Arguments: "accept" or "request", the NIC, "alone" or "beside a listener". Polls for all that it
+/// waits for.
 void be_poller(Parent& parent) {
     stay_on_one_processor();
     auto& page = parent.shared<TrafficPage>();
     const bool begins = parent.argument(0) == "request";
     Nic nic(parent.argument(1).c_str());
     End end(nic);
+    std::optional<Listener> listener;
+    if (parent.argument(2) != "alone") listener.emplace(nic, "door of " + parent.argument(0));
     if (begins)
         end.connect(door);
     else
@@ -59,20 +91,26 @@ void be_poller(Parent& parent) {
 }
 const Role poller_role("poller", be_poller);
 
-class OneProcessor : public testing::TestWithParam<const char*> {};
+class OneProcessor : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(OneProcessor, IsGivenToWhoHasSomethingToDo) {
     Host host;
-    Child answering("poller", {.arguments = {"accept", GetParam()}});
-    Child beginning("poller", {.arguments = {"request", GetParam()}});
+    const auto& [nic, company] = GetParam();
+    Child answering("poller", {.arguments = {"accept", nic, company}});
+    Child beginning("poller", {.arguments = {"request", nic, company}});
     beginning.expect("done");
     answering.expect("done");
     answering.say("leave");
     beginning.say("leave");
 }
 
-INSTANTIATE_TEST_SUITE_P(On, OneProcessor, testing::Values("shm", "udp:127.0.0.1"),
-                         [](const auto& about) { return std::string(about.param).substr(0, 3); });
+INSTANTIATE_TEST_SUITE_P(On, OneProcessor,
+                         testing::Combine(testing::Values("shm", "udp:127.0.0.1"),
+                                          testing::Values("alone", "beside_a_listener")),
+                         [](const auto& about) {
+                             std::string name(std::get<0>(about.param), 3);
+                             return name.append("_").append(std::get<1>(about.param));
+                         });
 
 }  // namespace
 }  // namespace system_test::one_processor_test
