@@ -77,9 +77,10 @@ public:
     }
 
     // Receiving ---------------------------------------------------------------------------------
+    bool is_theirs() const { return turn_ == Turn::theirs; }
     /// The next one lies there, and what was sent over the VI before it has come.
     bool has_message() const {
-        return turn_ == Turn::theirs &&
+        return is_theirs() &&
                word().load(std::memory_order_acquire) >> 16 == expected(number_, came_);
     }
     /// What lies there, if has_message(); the bytes may still change. False: the peer breaks the

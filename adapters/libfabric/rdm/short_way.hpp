@@ -144,7 +144,8 @@ inline std::uint64_t received_flags(const Header& header) {
         found = true;
     }
     if (found) return true;
-    if (looks_at_lines_ == 0) return false;
+    // Who has the turn itself hears by the VI.
+    if (looks_at_lines_ == 0 || !lined_.front()->line.is_theirs()) return false;
     --looks_at_lines_;
     return true;
 }
