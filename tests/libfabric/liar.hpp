@@ -12,7 +12,7 @@
 
 namespace scene {
 
-/// As rdm/wire.hpp and rdm/shared_line.hpp describe what is said.
+/// As rdm/wire.hpp and rdm/shared_lines.hpp describe what is said.
 class Liar {
 public:
     explicit Liar(Party& victim) : victim_(victim) {
@@ -47,10 +47,10 @@ public:
     Liar(const Liar&) = delete;
     Liar& operator=(const Liar&) = delete;
 
-    /// magic, version and port, packet, crossed, incarnation; a line's address and handle, and
-    /// whether one is wanted.
-    static std::vector<std::uint32_t> hello(std::uint32_t port, bool wants_line = false) {
-        return {0x4d445256, 2 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_line ? 1U : 0U};
+    /// magic, version and port, packet, crossed, incarnation; lines' address and handle, and
+    /// whether they are wanted.
+    static std::vector<std::uint32_t> hello(std::uint32_t port, bool wants_lines = false) {
+        return {0x4d445256, 2 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_lines ? 1U : 0U};
     }
     VIP_RETURN connect(const std::vector<std::uint32_t>& said) {
         return beside_victim([&] {
@@ -59,8 +59,9 @@ public:
                                      static_cast<VIP_UINT32>(4 * said.size()));
         });
     }
-    /// The victim's line, attached: eight words. nullptr: it has none.
-    std::uint64_t* line() {
+    /// The victim's lines, attached, of eight words each: the common one, the victim's own, ours.
+    /// nullptr: it has none.
+    std::uint64_t* lines() {
         std::uint32_t reply[10] = {};
         VIP_UINT32 length = sizeof reply;
         EXPECT_EQ(ViaQueryPrivateData(vi_, reply, &length), VIP_SUCCESS);
@@ -74,7 +75,7 @@ public:
                                               &room);
                   }),
                   VIP_SUCCESS);
-        EXPECT_GE(room, 64U);
+        EXPECT_GE(room, 3 * 64U);
         return static_cast<std::uint64_t*>(here);
     }
     void say(const std::vector<std::uint64_t>& words, std::size_t length) {
@@ -146,9 +147,10 @@ private:
     alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR heard_;
 };
 
-/// The second word of a header: data, kind, flags, how many by stores came before.
-constexpr std::uint64_t kind(std::uint64_t number, std::uint64_t flags = 1) {
-    return number << 32 | flags << 40;
+/// The second word of a header: data, kind, flags, the message's number.
+constexpr std::uint64_t kind(std::uint64_t kind, std::uint64_t flags = 1,
+                             std::uint64_t number = 0) {
+    return kind << 32 | flags << 40 | number << 48;
 }
 
 }  // namespace scene

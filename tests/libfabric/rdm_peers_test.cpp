@@ -436,7 +436,7 @@ TEST(Liars, EndTheirOwnConnectionAlone) {
         {"no kind", {0, kind(0)}, 16},
         {"a kind that there is not", {0, kind(4)}, 16},
         {"flags that there are not", {0, kind(1, 8)}, 16},
-        {"behind a stored one that there is not", {0, kind(1) | std::uint64_t{1} << 48}, 16},
+        {"a number that is not the next", {0, kind(1, 1, 1)}, 16},
         {"half an offer", {0, kind(2), 1, 1}, 32},
         {"an offer of nothing", {0, kind(2), 0, 1, 1, 1}, 48},
         {"an offer of too much", {0, kind(2), ~std::uint64_t{0}, 1, 1, 1}, 48},

@@ -7,6 +7,8 @@
 #include <random>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "liar.hpp"
 
 using namespace scene;
@@ -142,9 +144,12 @@ TEST(Stores, TheLastOneOfAnEndpointArrives) {
 
 // Seen from outside ------------------------------------------------------------------------------
 
-constexpr std::uint64_t word_of(std::uint64_t number, std::uint64_t over_vi, std::uint64_t length,
+constexpr std::uint64_t taken = 0x80;
+
+/// `count`: of the messages in this line; `number`: of all of the end.
+constexpr std::uint64_t word_of(std::uint64_t count, std::uint64_t number, std::uint64_t length,
                                 std::uint64_t flags = 1) {
-    return number << 32 | over_vi << 16 | length << 8 | flags;
+    return count << 32 | number << 16 | length << 8 | flags;
 }
 
 /// Stores a message of 8 bytes as the provider does: the word last.
@@ -164,8 +169,10 @@ class ByHand : public testing::Test {
 protected:
     void SetUp() override {
         ASSERT_EQ(liar_.connect(Liar::hello(2, true)), VIP_SUCCESS);
-        line_ = liar_.line();
-        ASSERT_NE(line_, nullptr);
+        common_ = liar_.lines();
+        ASSERT_NE(common_, nullptr);
+        theirs_ = common_ + 8;
+        ours_ = common_ + 16;
         sockaddr_in address = b_.name;
         address.sin_port = htons(2);
         ASSERT_EQ(fi_av_insert(b_.addresses.get(), &address, 1, &to_liar_, 0, nullptr), 1);
@@ -176,128 +183,167 @@ protected:
         b_.completion();
         return got;
     }
+    /// With data.
+    void inject(std::uint64_t value) { b_.inject(to_liar_, &value, sizeof value, 4, 0); }
+    /// What it injects next comes over the VI, as number `number`.
+    void expect_over_vi(std::uint64_t value, std::uint64_t number) {
+        const std::uint64_t before[] = {word_in(common_), word_in(theirs_)};
+        std::vector<std::uint64_t> heard(16);
+        liar_.listen(heard);
+        inject(value);
+        EXPECT_EQ(word_in(common_), before[0]);
+        EXPECT_EQ(word_in(theirs_), before[1]);
+        liar_.hear();
+        EXPECT_EQ(heard[1] >> 48, number);
+        EXPECT_EQ(heard[2], value);
+    }
 
     Party b_;
     Liar liar_{b_};
-    std::uint64_t* line_ = nullptr;
+    std::uint64_t* common_ = nullptr;
+    std::uint64_t* theirs_ = nullptr;  ///< the endpoint's own
+    std::uint64_t* ours_ = nullptr;
     fi_addr_t to_liar_ = FI_ADDR_UNSPEC;
 };
 
+/// It stores nothing anywhere, until it knows that its peer has attached.
 TEST_F(ByHand, EndsTakeTurns) {
-    const std::uint64_t value = 5;
-    std::vector<std::uint64_t> heard(16);
-    liar_.listen(heard);
-    b_.inject(to_liar_, &value, sizeof value, 3, 0);  // not its turn
-    EXPECT_EQ(word_in(line_), 0U);
-    liar_.hear();
-    EXPECT_EQ(heard[2], 5U);
-    for (std::uint64_t number = 1; number < 20; number += 2) {
-        store(line_, word_of(number, 0, 8), 3, 100 + number);
-        EXPECT_EQ(received(3), 100 + number);
-        b_.inject(to_liar_, &number, sizeof number, 4, 0);
-        EXPECT_EQ(word_in(line_), word_of(number + 1, 1, 8, 3)) << "with data";
-        EXPECT_EQ(line_[1], 4U);
-        EXPECT_EQ(line_[3], number);
+    expect_over_vi(5, 0);
+    for (std::uint64_t count = 1; count < 20; count += 2) {
+        store(common_, word_of(count, count / 2, 8), 3, 100 + count);
+        EXPECT_EQ(received(3), 100 + count);
+        inject(count);
+        EXPECT_EQ(word_in(common_), word_of(count + 1, 1 + count / 2, 8, 3)) << "with data";
+        EXPECT_EQ(common_[1], 4U);
+        EXPECT_EQ(common_[3], count);
+        EXPECT_EQ(word_in(theirs_), 0U);
     }
 }
 
-/// So who is gone is missed, and the NIC sees that there is traffic.
+TEST_F(ByHand, OutOfTurnAnEndHasALineOfItsOwn) {
+    store(common_, word_of(1, 0, 8), 3, 1);
+    EXPECT_EQ(received(3), 1U);
+    inject(6);
+    EXPECT_EQ(word_in(common_), word_of(2, 0, 8, 3));
+    inject(7);
+    EXPECT_EQ(word_in(theirs_), word_of(1, 1, 8, 3));
+    EXPECT_EQ(theirs_[3], 7U);
+    expect_over_vi(8, 2);
+    store(ours_, word_of(1, 1, 8), 3, 2);  // the last one was not taken
+    EXPECT_EQ(received(3), 2U);
+    expect_over_vi(9, 3);
+    store(ours_, word_of(2, 2, 8, 1 | taken), 3, 3);  // it was
+    EXPECT_EQ(received(3), 3U);
+    inject(10);
+    EXPECT_EQ(word_in(theirs_), word_of(2, 4, 8, 3)) << "two of ours were taken";
+    expect_over_vi(11, 5);
+    liar_.say({3, kind(1, 1 | taken, 3), 4}, 24);
+    EXPECT_EQ(received(3), 4U);
+    expect_over_vi(12, 6);
+    liar_.say({3, kind(1, 1, 4), 5}, 24);  // it was
+    EXPECT_EQ(received(3), 5U);
+    inject(13);
+    EXPECT_EQ(word_in(theirs_), word_of(3, 7, 8, 3));
+}
+
+/// A peer that could not attach says so in each of its messages.
+TEST_F(ByHand, WhoHasNoLinesIsSentNothingThere) {
+    liar_.say({3, kind(1, 1 | taken, 0), 4}, 24);
+    EXPECT_EQ(received(3), 4U);
+    expect_over_vi(1, 0);
+    expect_over_vi(2, 1);
+}
+
+/// So the NIC sees that there is traffic.
 TEST_F(ByHand, AfterARowOneGoesOverTheVi) {
-    const std::uint64_t value = 5;
-    for (std::uint64_t number = 1; number <= 61; number += 2) {
-        store(line_, word_of(number, 0, 8), 3, number);
-        EXPECT_EQ(received(3), number);
-        b_.inject(to_liar_, &value, sizeof value, 4, 0);
-        EXPECT_EQ(word_in(line_) >> 32, number + 1);
+    for (std::uint64_t count = 1; count <= 61; count += 2) {
+        store(common_, word_of(count, count / 2, 8), 3, count);
+        EXPECT_EQ(received(3), count);
+        inject(5);
+        EXPECT_EQ(word_in(common_) >> 32, count + 1);
     }
-    store(line_, word_of(63, 0, 8), 3, 63);  // more than the provider would
+    store(common_, word_of(63, 31, 8), 3, 63);  // more than the provider would
     EXPECT_EQ(received(3), 63U);
-    std::vector<std::uint64_t> heard(16);
-    liar_.listen(heard);
-    b_.inject(to_liar_, &value, sizeof value, 4, 0);
-    EXPECT_EQ(word_in(line_) >> 32, 63U);
-    liar_.hear();
-    EXPECT_EQ(heard[1] >> 48, 31U) << "it follows so many";
-    b_.inject(to_liar_, &value, sizeof value, 4, 0);
-    EXPECT_EQ(word_in(line_), word_of(64, 1, 8, 3));
+    expect_over_vi(5, 31);
+    inject(5);
+    EXPECT_EQ(word_in(common_), word_of(64, 32, 8, 3));
 }
 
 TEST_F(ByHand, WhatFollowsAMessageOverTheViWaitsForIt) {
-    store(line_, word_of(1, 1, 8), 3, 2);
+    store(common_, word_of(1, 1, 8), 3, 2);
+    store(ours_, word_of(1, 2, 8), 3, 3);
     b_.expect_nothing();
-    std::uint64_t got[2] = {};
-    b_.post(&got[0], sizeof got[0], 3, 1);
-    b_.post(&got[1], sizeof got[1], 3, 1);
+    std::uint64_t got[3] = {};
+    for (std::uint64_t& one : got) b_.post(&one, sizeof one, 3, 1);
     b_.expect_nothing();
     liar_.say({3, kind(1), 1}, 24);
-    b_.completion();
-    b_.completion();
-    EXPECT_EQ(got[0], 1U);
-    EXPECT_EQ(got[1], 2U);
-}
-
-/// The end is found in the same look as the message that the stored one follows.
-TEST_F(ByHand, WhatWasStoredLastBeforeTheEndIsReceived) {
-    std::uint64_t got[2] = {};
-    b_.post(&got[0], sizeof got[0], 3, 1);
-    b_.post(&got[1], sizeof got[1], 3, 1);
-    liar_.say({3, kind(1), 1}, 24);
-    store(line_, word_of(1, 1, 8), 3, 2);
-    liar_.leave();
-    b_.completion();
-    b_.completion();
-    EXPECT_EQ(got[0], 1U);
-    EXPECT_EQ(got[1], 2U);
-}
-
-/// Until then the line is of no use; what comes over the VI is kept behind it.
-TEST_F(ByHand, OneBeforeItsReceiveGivesTheTurnWhenItIsReceived) {
-    const std::uint64_t value = 5;
-    store(line_, word_of(1, 0, 8), 3, 1);
-    b_.expect_nothing();
-    std::vector<std::uint64_t> heard(16);
-    liar_.listen(heard);
-    b_.inject(to_liar_, &value, sizeof value, 4, 0);
-    EXPECT_EQ(word_in(line_) >> 32, 1U);
-    liar_.hear();
-    EXPECT_EQ(heard[1] >> 48, 0U);
-    liar_.say({3, kind(1) | std::uint64_t{1} << 48, 2}, 24);
-    b_.expect_nothing();
-    EXPECT_EQ(received(3), 1U);
-    EXPECT_EQ(received(3), 2U);
-    b_.inject(to_liar_, &value, sizeof value, 4, 0);
-    EXPECT_EQ(word_in(line_), word_of(2, 1, 8, 3));
+    for (int n = 0; n < 3; ++n) b_.completion();
+    EXPECT_THAT(got, testing::ElementsAre(1, 2, 3));
 }
 
 TEST_F(ByHand, WhatWasStoredBeforeComesFirst) {
-    std::uint64_t got[2] = {};
-    b_.post(&got[0], sizeof got[0], 3, 1);
-    b_.post(&got[1], sizeof got[1], 3, 1);
-    store(line_, word_of(1, 0, 8), 3, 1);
-    liar_.say({3, kind(1) | std::uint64_t{1} << 48, 2}, 24);
-    b_.completion();
-    b_.completion();
-    EXPECT_EQ(got[0], 1U);
-    EXPECT_EQ(got[1], 2U);
+    std::uint64_t got[3] = {};
+    for (std::uint64_t& one : got) b_.post(&one, sizeof one, 3, 1);
+    store(ours_, word_of(1, 1, 8), 3, 2);
+    store(common_, word_of(1, 0, 8), 3, 1);
+    liar_.say({3, kind(1, 1, 2), 3}, 24);
+    for (int n = 0; n < 3; ++n) b_.completion();
+    EXPECT_THAT(got, testing::ElementsAre(1, 2, 3));
 }
 
-TEST_F(ByHand, ANumberThatIsNotTheNextOneIsNoMessage) {
+TEST_F(ByHand, WhatWasStoredLastBeforeTheEndIsReceived) {
+    std::uint64_t got[3] = {};
+    for (std::uint64_t& one : got) b_.post(&one, sizeof one, 3, 1);
+    liar_.say({3, kind(1), 1}, 24);
+    store(common_, word_of(1, 2, 8), 3, 3);
+    store(ours_, word_of(1, 1, 8), 3, 2);
+    liar_.leave();
+    for (int n = 0; n < 3; ++n) b_.completion();
+    EXPECT_THAT(got, testing::ElementsAre(1, 2, 3));
+}
+
+/// Until then the lines are of no use; what comes over the VI is kept behind them.
+TEST_F(ByHand, OneBeforeItsReceiveKeepsItsLine) {
+    store(common_, word_of(1, 0, 8), 3, 1);
+    store(ours_, word_of(1, 1, 8), 3, 2);
+    b_.expect_nothing();
+    store(ours_, word_of(2, 2, 8), 3, 4);  // not yet
+    liar_.say({3, kind(1, 1, 2), 3}, 24);
+    b_.expect_nothing();
+    inject(1);
+    EXPECT_EQ(word_in(common_) >> 32, 1U);
+    EXPECT_EQ(word_in(theirs_), word_of(1, 0, 8, 3)) << "none of ours was taken";
+    store(ours_, word_of(2, 3, 8), 3, 4);
+    b_.expect_nothing();
+    for (std::uint64_t value = 1; value <= 4; ++value) EXPECT_EQ(received(3), value);
+    inject(2);
+    EXPECT_EQ(word_in(common_), word_of(2, 1, 8, 3)) << "two of ours were taken";
+}
+
+TEST_F(ByHand, ACountOrANumberThatIsNotTheNextIsNoMessage) {
     std::uint64_t got = 0;
     b_.post(&got, sizeof got, 3, 1);
-    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
-        store(line_, word_of(number, 0, 8), 3, 1);
+    for (std::uint64_t* line : {common_, ours_}) {
+        for (const std::uint64_t count : {0UL, 2UL, 0xFFFFFFFFUL}) {
+            store(line, word_of(count, 0, 8), 3, 1);
+            b_.expect_nothing();
+        }
+        store(line, word_of(1, 1, 8), 3, 1);
         b_.expect_nothing();
     }
-    store(line_, word_of(1, 0, 8), 3, 8);
+    store(theirs_, word_of(1, 0, 8), 3, 1);
+    b_.expect_nothing();
+    store(ours_, word_of(1, 0, 8), 3, 8);
     b_.completion();
     EXPECT_EQ(got, 8U);
 }
 
-class Lies : public ByHand, public testing::WithParamInterface<std::uint64_t> {};
+class Lies : public ByHand, public testing::WithParamInterface<std::tuple<std::uint64_t, bool>> {};
 
 /// Its connection, and nothing else.
 TEST_P(Lies, EndTheConnection) {
-    store(line_, GetParam(), 3, 1);
+    const auto& [word, in_common] = GetParam();
+    store(in_common ? common_ : ours_, word, 3, 1);
     liar_.expect_end();
     Party a;
     const fi_addr_t to_b = a.knows(b_);
@@ -307,15 +353,17 @@ TEST_P(Lies, EndTheConnection) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Known, Lies,
-                         testing::Values(word_of(1, 0, 41), word_of(1, 0, 255), word_of(1, 0, 8, 4),
-                                         word_of(1, 0, 8, 0x81)));
+                         testing::Combine(testing::Values(word_of(1, 0, 41), word_of(1, 0, 255),
+                                                          word_of(1, 0, 8, 4),
+                                                          word_of(1, 0, 8, 0x41)),
+                                          testing::Bool()));
 
-TEST_F(ByHand, TheSecondLieIsFoundToo) {
-    store(line_, word_of(1, 0, 8), 3, 1);
+TEST_F(ByHand, AMessageOverTheViThatLeavesOneOutEndsTheConnection) {
+    store(common_, word_of(1, 0, 8), 3, 1);
     EXPECT_EQ(received(3), 1U);
-    store(line_, word_of(3, 0, 8), 3, 1);  // not its turn
+    store(common_, word_of(3, 1, 8), 3, 1);  // not its turn
     b_.expect_nothing();
-    liar_.say({3, kind(1) | std::uint64_t{2} << 48, 2}, 24);
+    liar_.say({3, kind(1, 1, 2), 2}, 24);
     liar_.expect_end();
 }
 
@@ -324,7 +372,7 @@ TEST(NoStores, WhereTheProgramSaysSo) {
     Party b;
     Liar liar(b);
     ASSERT_EQ(liar.connect(Liar::hello(2, true)), VIP_SUCCESS);
-    EXPECT_EQ(liar.line(), nullptr);
+    EXPECT_EQ(liar.lines(), nullptr);
     unsetenv("FI_VIA_STORES");
 }
 
@@ -333,14 +381,14 @@ TEST(NoStores, WhereTheProgramMaySleep) {
     Party b(nullptr, 0, FI_WAIT_FD);
     Liar liar(b);
     ASSERT_EQ(liar.connect(Liar::hello(2, true)), VIP_SUCCESS);
-    EXPECT_EQ(liar.line(), nullptr);
+    EXPECT_EQ(liar.lines(), nullptr);
 }
 
 TEST(NoStores, WhereNobodyAskedForThem) {
     Party b;
     Liar liar(b);
     ASSERT_EQ(liar.connect(Liar::hello(2, false)), VIP_SUCCESS);
-    EXPECT_EQ(liar.line(), nullptr);
+    EXPECT_EQ(liar.lines(), nullptr);
 }
 
 }  // namespace

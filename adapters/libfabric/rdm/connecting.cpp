@@ -94,7 +94,7 @@ Hello Endpoint::hello() const {
     return hello;
 }
 
-bool Endpoint::wants_line(const Peer& peer) const {
+bool Endpoint::wants_lines(const Peer& peer) const {
     return !waits() && stores_are_wanted() && lined_.size() < lines_max &&
            domain_.nic().has_shared_memory_to(peer.address);
 }
@@ -125,7 +125,7 @@ int Endpoint::ask(Peer& peer) {
         connection->is_asking = true;
         const VIP_CQ_HANDLE queue = connection->queue();
         Hello asks = hello();
-        asks.wants_line = wants_line(peer) ? 1 : 0;
+        asks.wants_lines = wants_lines(peer) ? 1 : 0;
         try {
             attempts_.push_back(std::make_unique<Attempt>(domain_.nic(), peer,
                                                           std::move(connection), asks, mailbox_));
@@ -153,7 +153,7 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     peer.attempt = nullptr;
     peer.incarnation = incarnation;
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
-    if (connection->line.is_open()) lined_.push_back(connection.get());
+    if (connection->lines.are_open()) lined_.push_back(connection.get());
     connections_.push_back(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u\n",
             static_cast<unsigned>(port_of(peer.address)));
@@ -240,8 +240,8 @@ void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
     if (make_connection(peer, &request.request->attributes, connection) != 0)
         return reject(request, false);
     Hello reply = hello();
-    if (request.hello.wants_line == 1 && wants_line(peer))
-        connection->line.create(domain_.nic(), reply);
+    if (request.hello.wants_lines == 1 && wants_lines(peer))
+        connection->lines.create(domain_.nic(), reply);
     const VIP_RETURN code = request.request->accept(connection->vi(), &reply, sizeof reply);
     if (code != VIP_SUCCESS) {  // it has given up
         FI_INFO(&provider, FI_LOG_EP_CTRL, "accepting: %s\n", ViaReturnText(code));

@@ -74,7 +74,7 @@ void Connection::close() {
     empty(VipRecvDone);
     if (const VIP_RETURN code = VipDestroyVi(std::exchange(vi_, nullptr)); code != VIP_SUCCESS)
         FI_WARN(&provider, FI_LOG_EP_CTRL, "closing: %s\n", ViaReturnText(code));
-    line.close();
+    lines.close();
 }
 
 VIP_RETURN Connection::post_lent(Send& send, const void* bytes, std::size_t length) {

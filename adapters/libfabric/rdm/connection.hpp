@@ -6,7 +6,7 @@
 
 #include "domain.hpp"
 #include "rdm/matching.hpp"
-#include "rdm/shared_line.hpp"
+#include "rdm/shared_lines.hpp"
 #include "rdm/wire.hpp"
 
 namespace via::fabric::rdm {
@@ -19,6 +19,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
     Message message;  ///< while the program has not received what lies here
     Connection* connection;
     std::byte* bytes;
+    SharedLines::Line line = SharedLines::Line::none;  ///< that the message came by
 };
 
 /// A descriptor on its way, and what becomes of it.
@@ -112,8 +113,8 @@ public:
     /// there is nothing else to do.
     void release(Slot& slot) {
         if (has_ended) return;
-        if (&slot == &line_slot_) [[unlikely]]
-            return line.answer();
+        if (slot.line != SharedLines::Line::none) [[unlikely]]
+            return lines.answer(slot.line);
         fresh_[fresh_count_++] = &slot;
         if (fresh_count_ >= (queue_ != nullptr ? batch : fresh_max) || posted() <= batch)
             post_receives();
@@ -124,15 +125,16 @@ public:
     bool post_receives();
 
     // By stores -----------------------------------------------------------------------------------
-    /// The message of `length` bytes in the line, which is to wait for its receive; released as
-    /// any.
-    Slot& slot_of_line(std::size_t length) {
-        line_slot_.connection = this;
-        line_slot_.bytes = line_bytes_;
-        std::memcpy(line_bytes_ + sizeof(Header), line.bytes(), length);
-        return line_slot_;
+    /// A message of `length` bytes that is to wait for its receive; released as any.
+    Slot& slot_of(SharedLines::Line line, std::size_t length) {
+        OutOfLine& place = out_of_line_[line == SharedLines::Line::own ? 1 : 0];
+        place.slot.connection = this;
+        place.slot.bytes = place.bytes;
+        place.slot.line = line;
+        std::memcpy(place.bytes + sizeof(Header), lines.bytes(line), length);
+        return place.slot;
     }
-    SharedLine line;
+    SharedLines lines;
 
     bool is_watched = false;  ///< somebody waits for what is under way
     bool is_asking = false;   ///< a thread asks for this connection
@@ -159,9 +161,9 @@ private:
         send.descriptor.CS.Reserved = 0;
     }
     VIP_RETURN post_message(Send& send) {
-        send.header.stored = line.stored();
+        lines.number(send.header);
         const VIP_RETURN code = post(send);
-        if (code == VIP_SUCCESS) line.sent_one();
+        if (code == VIP_SUCCESS) lines.sent_one();
         return code;
     }
     VIP_RETURN post(Send& send) {
@@ -189,8 +191,12 @@ private:
     std::unique_ptr<Send[]> sends_;
     std::unique_ptr<Slot[]> slots_;
     std::unique_ptr<std::byte[]> bytes_;
-    Slot line_slot_{};
-    std::byte line_bytes_[sizeof(Header) + SharedLine::room];
+    /// A message that came before its receive, of each line.
+    struct OutOfLine {
+        Slot slot{};
+        std::byte bytes[sizeof(Header) + SharedLines::room];
+    };
+    OutOfLine out_of_line_[2];
 };
 
 }  // namespace via::fabric::rdm

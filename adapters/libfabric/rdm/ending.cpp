@@ -76,7 +76,11 @@ void Endpoint::drain(Connection& connection) {
         if ((descriptor->CS.Status & VIP_STATUS_ERROR_MASK) == 0)
             arrived(slot, descriptor->CS.Length);
     }
-    if (connection.line.has_message()) arrived_by_stores(connection);
+    for (int free_lines = 2; free_lines != 0; --free_lines) {  // the peer could go on for ever
+        const SharedLines::Line line = connection.lines.next();
+        if (line == SharedLines::Line::none) return;
+        arrived_by_stores(connection, line);
+    }
 }
 
 /// No message that it holds is left.

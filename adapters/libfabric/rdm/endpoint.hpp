@@ -168,8 +168,8 @@ private:
                         std::unique_ptr<Connection>& connection);
     void connected(Peer& peer, std::unique_ptr<Connection> connection, std::uint64_t incarnation);
     Hello hello() const;
-    /// Is a line of use, and one more worth looking at?
-    bool wants_line(const Peer& peer) const;
+    /// Are lines of use, and some more worth looking at?
+    bool wants_lines(const Peer& peer) const;
 
     // Ends (ending.cpp)
     /// The connection broke, or the peer broke the rules: it is ended when it is safe to.
@@ -212,7 +212,7 @@ private:
     void take_receives();
     bool take_stored();
     [[gnu::noinline]] bool take_stored_before(Connection& connection, std::uint16_t number);
-    void arrived_by_stores(Connection& connection);
+    void arrived_by_stores(Connection& connection, SharedLines::Line line);
     [[gnu::noinline]] void look_at_queues();
     void take_send(VIP_VI_HANDLE vi);
     std::uint32_t take_from(Connection& connection);
@@ -265,7 +265,7 @@ private:
     std::vector<Connection*> watched_;
     std::vector<Connection*> failed_;
     std::vector<Connection*> direct_;   ///< whose receives complete in no queue
-    std::vector<Connection*> lined_;    ///< that have a line
+    std::vector<Connection*> lined_;    ///< that have lines
     std::uint32_t looks_at_lines_ = 0;  ///< before the next one at the NIC
     std::size_t queued_ = 0;            ///< how many do in one
     std::vector<Part> parts_;

@@ -65,7 +65,7 @@ void Attempt::connect_now() {
         if (interrupted_) break;
     }
     if (code == VIP_SUCCESS && reply.magic != 0)
-        connection->line.attach(nic_, connection->vi(), reply);
+        connection->lines.attach(nic_, connection->vi(), reply);
 }
 
 void Attempt::finished() noexcept { mailbox_.put_answer(*this); }

@@ -34,12 +34,14 @@ void Endpoint::progress() {
 
 // Receives --------------------------------------------------------------------------------------
 
-/// A message over the VI follows `number` of those by stores: one more than were taken, or the peer
-/// breaks the rules. That one comes first.
+/// A message over the VI has that number: those before it were stored, or the peer breaks the
+/// rules.
 bool Endpoint::take_stored_before(Connection& connection, std::uint16_t number) {
-    const auto next = static_cast<std::uint16_t>(connection.line.taken() + 1);
-    if (number != next || !connection.line.has_message()) return false;
-    arrived_by_stores(connection);
+    while (connection.lines.came() != number) {
+        const SharedLines::Line line = connection.lines.next();
+        if (line == SharedLines::Line::none) return false;
+        arrived_by_stores(connection, line);
+    }
     return true;
 }
 

@@ -42,8 +42,8 @@ inline std::uint64_t received_flags(const Header& header) {
 [[gnu::always_inline]] inline ssize_t Endpoint::send_copy(Connection& connection,
                                                           const Sending& sending) {
     if (sending.told && !reserve_send()) return -FI_EAGAIN;
-    if (connection.line.may_store(sending.length)) {
-        connection.line.store(header_of(Kind::eager, sending), sending.bytes, sending.length);
+    if (connection.lines.may_store(sending.length)) {
+        connection.lines.store(header_of(Kind::eager, sending), sending.bytes, sending.length);
         count_send(false);
         if (sending.told) tell_send(sent(sending));
         return 0;
@@ -101,12 +101,12 @@ inline std::uint64_t received_flags(const Header& header) {
     std::memcpy(&header, slot.bytes, sizeof header);
     length -= sizeof header;
     Connection& connection = *slot.connection;
-    if ((header.flags & ~(flag::tagged | flag::data)) != 0) [[unlikely]]
+    if ((header.flags & ~flag::all) != 0) [[unlikely]]
         return arrived_wrong(connection);
-    if (header.stored != connection.line.taken() && !take_stored_before(connection, header.stored))
+    if (header.number != connection.lines.came() && !take_stored_before(connection, header.number))
         [[unlikely]]
         return arrived_wrong(connection);
-    connection.line.came_one();
+    connection.lines.came_one(header.flags);
     if (header.kind != Kind::eager) [[unlikely]]
         return arrived_other(slot, header, length);
     Peer& peer = connection.peer();
@@ -118,34 +118,35 @@ inline std::uint64_t received_flags(const Header& header) {
     connection.release(slot);
 }
 
-/// What lies in the connection's line.
-[[gnu::always_inline]] inline void Endpoint::arrived_by_stores(Connection& connection) {
+/// What lies in that line of the connection.
+[[gnu::always_inline]] inline void Endpoint::arrived_by_stores(Connection& connection,
+                                                               SharedLines::Line line) {
     Header header;
     std::size_t length = 0;
-    if (!connection.line.take(header, length)) [[unlikely]]
+    if (!connection.lines.take(line, header, length)) [[unlikely]]
         return arrived_wrong(connection);
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
     if (receive == nullptr) [[unlikely]]
-        return arrived_early(connection.slot_of_line(length), header, length);
-    deliver(*receive, peer, header, connection.line.bytes(), length);
-    connection.line.answer();
+        return arrived_early(connection.slot_of(line, length), header, length);
+    deliver(*receive, peer, header, connection.lines.bytes(line), length);
+    connection.lines.answer(line);
 }
 
 /// Looks at the lines. True: the NIC need not be looked at, this time.
 [[gnu::always_inline]] inline bool Endpoint::take_stored() {
     bool found = false;
     for (Connection*& at : lined_) {
-        if (!at->line.has_message()) continue;
-        arrived_by_stores(*at);
-        looks_at_lines_ = at->line.is_at_end_of_row() ? 0 : looks_at_lines_max;
+        const SharedLines::Line line = at->lines.next();
+        if (line == SharedLines::Line::none) continue;
+        arrived_by_stores(*at, line);
         std::swap(lined_.front(), at);  // likely it is the next one, too
+        looks_at_lines_ = looks_at_lines_max;
         found = true;
     }
     if (found) return true;
-    // Who has the turn itself hears by the VI.
-    if (looks_at_lines_ == 0 || !lined_.front()->line.is_theirs()) return false;
+    if (looks_at_lines_ == 0 || lined_.front()->lines.peer_must_post()) return false;
     --looks_at_lines_;
     return true;
 }

@@ -25,6 +25,9 @@ enum class Kind : std::uint8_t {
 namespace flag {
 inline constexpr std::uint8_t tagged = 1;
 inline constexpr std::uint8_t data = 2;  ///< `data` is the program's
+/// An odd number of messages was taken out of the peer's own line (shared_lines.hpp).
+inline constexpr std::uint8_t taken = 0x80;
+inline constexpr std::uint8_t all = tagged | data | taken;
 }  // namespace flag
 
 struct Header {
@@ -32,7 +35,7 @@ struct Header {
     std::uint32_t data;
     Kind kind;
     std::uint8_t flags;
-    std::uint16_t stored;  ///< messages by stores that were sent before (shared_line.hpp)
+    std::uint16_t number;  ///< of the sender's messages to this peer, from 0
 };
 static_assert(sizeof(Header) == 16);
 
@@ -55,13 +58,13 @@ struct Hello {
 
     std::uint32_t magic = magic_word;
     std::uint16_t version = version_now;
-    std::uint16_t port = 0;          ///< the sender's own; its host is known
-    std::uint32_t packet = 0;        ///< packet_max, which must agree
-    std::uint32_t crossed = 0;       ///< 1, in a rejection: a request the other way is preferred
-    std::uint64_t incarnation = 0;   ///< tells an endpoint from an earlier one at the same address
-    std::uint64_t line_address = 0;  ///< in an acceptance: a SharedLine to attach to; 0: none
-    std::uint32_t line_handle = 0;
-    std::uint32_t wants_line = 0;  ///< 1, in a request: of use to who asks
+    std::uint16_t port = 0;           ///< the sender's own; its host is known
+    std::uint32_t packet = 0;         ///< packet_max, which must agree
+    std::uint32_t crossed = 0;        ///< 1, in a rejection: a request the other way is preferred
+    std::uint64_t incarnation = 0;    ///< tells an endpoint from an earlier one at the same address
+    std::uint64_t lines_address = 0;  ///< in an acceptance: SharedLines to attach to; 0: none
+    std::uint32_t lines_handle = 0;
+    std::uint32_t wants_lines = 0;  ///< 1, in a request: of use to who asks
 };
 static_assert(sizeof(Hello) == 40 && sizeof(Hello) <= connect_data_max);
 

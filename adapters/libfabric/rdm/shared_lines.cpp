@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/shared_lines.hpp"
+
+#include <utility>
+
+namespace via::fabric::rdm {
+namespace {
+
+constexpr VIP_ULONG patience_ms = 1000;
+constexpr VIP_ULONG lines_size = 3 * sizeof(StoredMessage);
+
+}  // namespace
+
+void SharedLines::create(Nic& nic, Hello& hello) {
+    VIP_MEM_ATTRIBUTES attributes{nullptr, VIP_TRUE, VIP_TRUE};
+    VIP_PVOID address = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+    const VIP_RETURN code =
+        ViaCreateSegment(nic.handle(), lines_size, &attributes, &address, &handle);
+    if (code != VIP_SUCCESS) {
+        FI_INFO(&provider, FI_LOG_EP_CTRL, "no lines for a peer: %s\n", ViaReturnText(code));
+        return;
+    }
+    begin(nic, address, true);
+    hello.lines_address = reinterpret_cast<std::uintptr_t>(address);
+    hello.lines_handle = handle;
+}
+
+void SharedLines::attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello) {
+    if (hello.lines_address == 0) return;
+    VIP_PVOID address = nullptr;
+    VIP_ULONG length = 0;
+    const VIP_RETURN code = ViaImportSegment(vi, hello.lines_address, hello.lines_handle, VIP_TRUE,
+                                             patience_ms, &address, &length);
+    if (code != VIP_SUCCESS) {
+        FI_INFO(&provider, FI_LOG_EP_CTRL, "no lines to a peer: %s\n", ViaReturnText(code));
+        return;
+    }
+    if (length < lines_size) {
+        ViaReleaseSegment(nic.handle(), address);
+        return;
+    }
+    begin(nic, address, false);
+}
+
+/// The maker does not know yet whether the peer attaches: it hears of it by its first message.
+void SharedLines::begin(Nic& nic, void* memory, bool is_maker) {
+    nic_ = &nic;
+    memory_ = static_cast<StoredMessage*>(memory);
+    own_ = memory_ + (is_maker ? 1 : 2);
+    theirs_ = memory_ + (is_maker ? 2 : 1);
+    is_maker_ = is_maker;
+    is_our_turn_ = own_is_free_ = !is_maker;
+    is_their_turn_ = is_maker;
+    theirs_may_come_ = true;
+    taken_ = told_ = 0;
+}
+
+void SharedLines::close() {
+    is_our_turn_ = own_is_free_ = is_their_turn_ = theirs_may_come_ = false;
+    own_ = theirs_ = nullptr;
+    StoredMessage* const memory = std::exchange(memory_, nullptr);
+    if (memory == nullptr) return;
+    if (is_maker_)
+        ViaDestroySegment(nic_->handle(), memory);
+    else
+        ViaReleaseSegment(nic_->handle(), memory);
+}
+
+}  // namespace via::fabric::rdm

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eager by stores: cache lines that the two ends of a connection inside one host have mapped, so
+// that a short message costs neither of them a descriptor.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+
+#include "nic.hpp"
+#include "rdm/wire.hpp"
+
+namespace via::fabric::rdm {
+
+/// Some bytes, most often a number or two.
+[[gnu::always_inline]] inline void copy_short(void* to, const void* from, std::size_t length) {
+    if (length == sizeof(std::uint64_t)) [[likely]] {
+        std::memcpy(to, from, sizeof(std::uint64_t));
+    } else if (length != 0) {
+        std::memcpy(to, from, length);
+    }
+}
+
+/// What lies in a line; either end may write there at any time. `word` says that there is a
+/// message. Bits 32 to 63: how many there were in this line, it included; 16 to 31: its number, as
+/// of a header; 8 to 15: its length; 0 to 7: the flags of a header.
+struct alignas(64) StoredMessage {
+    std::uint64_t word;
+    std::uint64_t tag;
+    std::uint32_t data;
+    std::uint32_t zero;
+    std::byte bytes[40];
+};
+static_assert(sizeof(StoredMessage) == 64);
+
+/// Three lines. In the first the ends take turns: who has taken a message may store the next one
+/// there, and its processor has the line at hand; the end that asked for the connection begins. The
+/// others are an end's own, for what it sends when it has not the turn: it may store there again
+/// when it has heard that the last one was taken. What finds no line free takes the VI. All
+/// messages of an end are numbered, whichever way they take, and taken in that order.
+class SharedLines {
+public:
+    enum class Line : std::uint8_t { none, common, own };
+
+    static constexpr std::size_t room = sizeof(StoredMessage::bytes);
+    /// So many of one end in a row, then one over the VI, from whose traffic VIA sees whether two
+    /// programs share a processor (docs/design/turn-and-wake-up.md).
+    static constexpr std::uint32_t in_a_row = 31;
+
+    SharedLines() = default;
+    ~SharedLines() { close(); }
+    SharedLines(const SharedLines&) = delete;
+    SharedLines& operator=(const SharedLines&) = delete;
+
+    /// Makes the lines; the peer attaches to them by hello.lines_address and lines_handle. Without
+    /// them, for want of memory or descriptors, all goes over the VI.
+    void create(Nic& nic, Hello& hello);
+    /// Attaches to the lines that the peer of `vi` made, if it did. Sleeps until its NIC answers.
+    void attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello);
+    void close();
+    bool are_open() const { return memory_ != nullptr; }
+
+    // Sending -----------------------------------------------------------------------------------
+    bool may_store(std::size_t length) const {
+        return (is_our_turn_ || own_is_free_) && length <= room && left_ != 0;
+    }
+    void store(const Header& header, const void* bytes, std::size_t length) {
+        const bool in_common = is_our_turn_;
+        StoredMessage& line = *(in_common ? memory_ : own_);
+        const std::uint32_t count = in_common ? common_count_++ : own_count_++;
+        line.tag = header.tag;
+        line.data = header.data;
+        copy_short(line.bytes, bytes, length);
+        word(line).store(found_in(count, sent_++) << 16 | length << 8 | header.flags | tell_taken(),
+                         std::memory_order_release);
+        if (in_common) {
+            is_our_turn_ = false;
+            is_their_turn_ = true;
+        } else {
+            own_is_free_ = false;
+        }
+        --left_;
+    }
+    /// Puts into the header what the peer must know of a message over the VI.
+    void number(Header& header) {
+        header.number = sent_;
+        header.flags |= tell_taken();
+    }
+    void sent_one() {
+        ++sent_;
+        left_ = in_a_row;
+    }
+
+    // Receiving ---------------------------------------------------------------------------------
+    /// Where the next message of the peer lies.
+    Line next() const {
+        if (is_their_turn_ && is_next(*memory_, common_count_)) return Line::common;
+        if (theirs_may_come_ && is_next(*theirs_, theirs_count_)) return Line::own;
+        return Line::none;
+    }
+    /// What lies in the line that is next(); the bytes may still change. False: the peer breaks the
+    /// rules. Then answer(), as soon as the next message may be stored there.
+    bool take(Line line, Header& header, std::size_t& length) {
+        const StoredMessage& message = at(line);
+        const std::uint64_t found = word(message).load(std::memory_order_acquire);
+        length = found >> 8 & 0xFF;
+        header = {message.tag, message.data, Kind::eager, static_cast<std::uint8_t>(found), came_};
+        if (line == Line::common) {
+            ++common_count_;
+            is_their_turn_ = false;
+        } else {
+            ++theirs_count_;
+            theirs_may_come_ = false;
+        }
+        ++in_row_;
+        count(header.flags);
+        return length <= room && (header.flags & ~flag::all) == 0;
+    }
+    const std::byte* bytes(Line line) const { return at(line).bytes; }
+    void answer(Line line) {
+        if (line == Line::common) {
+            is_our_turn_ = true;
+        } else {
+            theirs_may_come_ = true;
+            taken_ ^= flag::taken;
+        }
+    }
+    /// The number of the next message.
+    std::uint16_t came() const { return came_; }
+    /// That one came over the VI.
+    void came_one(std::uint8_t flags) {
+        count(flags);
+        in_row_ = 0;
+    }
+    /// The peer knows of no free line, or has had its row: its next message comes over the VI.
+    bool peer_must_post() const {
+        return in_row_ == in_a_row || (!is_their_turn_ && told_ != taken_);
+    }
+
+private:
+    static std::uint64_t found_in(std::uint32_t count, std::uint16_t number) {
+        return std::uint64_t{count} << 16 | number;
+    }
+    static std::atomic_ref<std::uint64_t> word(const StoredMessage& line) {
+        return std::atomic_ref(const_cast<std::uint64_t&>(line.word));
+    }
+    bool is_next(const StoredMessage& line, std::uint32_t count) const {
+        return word(line).load(std::memory_order_acquire) >> 16 == found_in(count, came_);
+    }
+    const StoredMessage& at(Line line) const { return *(line == Line::common ? memory_ : theirs_); }
+    std::uint8_t tell_taken() { return told_ = taken_; }
+    void count(std::uint8_t flags) {
+        ++came_;
+        own_is_free_ =
+            own_ != nullptr && (((own_count_ - 1) & 1) != 0) == ((flags & flag::taken) != 0);
+    }
+    void begin(Nic& nic, void* memory, bool is_maker);
+
+    StoredMessage* memory_ = nullptr;  ///< the common line
+    StoredMessage* own_ = nullptr;
+    StoredMessage* theirs_ = nullptr;
+    Nic* nic_ = nullptr;
+    // Each counts from 1
+    std::uint32_t common_count_ = 1;
+    std::uint32_t own_count_ = 1;
+    std::uint32_t theirs_count_ = 1;
+    std::uint16_t sent_ = 0;
+    std::uint16_t came_ = 0;
+    bool is_maker_ = false;
+    bool is_our_turn_ = false;
+    bool is_their_turn_ = false;
+    bool own_is_free_ = false;
+    bool theirs_may_come_ = false;
+    /// flag::taken: an odd number was taken out of their own line, or there are no lines here.
+    std::uint8_t taken_ = flag::taken;
+    std::uint8_t told_ = flag::taken;  ///< what the peer knows of it
+    std::uint32_t left_ = in_a_row;
+    std::uint32_t in_row_ = 0;
+};
+
+}  // namespace via::fabric::rdm
