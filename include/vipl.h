@@ -107,9 +107,13 @@ typedef enum _VIP_RESOURCE_CODE {
     VIP_RESOURCE_DESCRIPTOR
 } VIP_RESOURCE_CODE;
 
-/** Asynchronous errors (VIPL 4.4). */
+/**
+ * Asynchronous errors (VIPL 4.4). The NICs of this library raise VIP_ERROR_CONN_LOST,
+ * VIP_ERROR_RECVQ_EMPTY, VIP_ERROR_VI_OVERRUN, VIP_ERROR_RDMAW_PROT and VIP_ERROR_RDMAR_PROT only;
+ * the others are for programs that know them.
+ */
 typedef enum _VIP_ERROR_CODE {
-    VIP_ERROR_POST_DESC,      /**< a posted descriptor could not be read (VIPL 4.12) */
+    VIP_ERROR_POST_DESC,      /**< a posted descriptor could not be read: told by the call itself */
     VIP_ERROR_CONN_LOST,      /**< the peer disconnected, exited, died or became unreachable */
     VIP_ERROR_RECVQ_EMPTY,    /**< a message came and no receive was posted (VIPL 4.25) */
     VIP_ERROR_VI_OVERRUN,     /**< a completion queue was full (VIPL 4.16) */
@@ -280,8 +284,8 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
     VIP_NIC_HANDLE NicHandle;
     VIP_VI_HANDLE ViHandle;
     VIP_CQ_HANDLE CQHandle;
-    VIP_DESCRIPTOR* DescriptorPtr;
-    VIP_ULONG OpCode; /**< VIP_STATUS_OP_ of the descriptor concerned */
+    VIP_DESCRIPTOR* DescriptorPtr; /**< always NULL: descriptors' faults are in their Status */
+    VIP_ULONG OpCode;              /**< always 0 */
     VIP_RESOURCE_CODE ResourceCode;
     VIP_ERROR_CODE ErrorCode;
 } VIP_ERROR_DESCRIPTOR;
@@ -353,6 +357,7 @@ VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULON
 
 /**
  * Sets the handler of asynchronous errors of this NIC handle, in place of the former (VIPL 4.4).
+ * Waits for a handler that is running, unless called from one.
  * @param Context  handed to the handler as it is
  * @param Handler  NULL restores the default, which logs
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER
@@ -434,7 +439,9 @@ VIP_RETURN VipCreateVi(IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_ATTRIBUTES* ViAttr
                        OUT VIP_VI_HANDLE* ViHandle);
 
 /**
- * Destroys an idle VI with empty queues; its entries in completion queues vanish (VIPL 3).
+ * Destroys an idle VI with empty queues; its entries in completion queues vanish (VIPL 3). Its
+ * notifications are cancelled; waits for a handler of them that is running, unless called from a
+ * handler (VIPL 4.17).
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_STATE: not idle;
  *         VIP_ERROR_RESOURCE: descriptors are still posted or not yet taken
  */
@@ -553,9 +560,8 @@ VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES* 
  * that is not connected flushes it at once (VIPL 3, 4.9, 4.10, 4.12). Never blocks.
  * @param DescriptorPtr  the NIC's from here until VIP_STATUS_DONE, with the buffers it names
  * @param MemoryHandle   region that holds the descriptor
- * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: not aligned or not in the region, where the call can
- *         know, else asynchronously VIP_ERROR_POST_DESC; VIP_ERROR_RESOURCE: MaxDescriptorsPerQueue
- *         reached
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: not aligned or not in the region, always told here
+ *         and never by VIP_ERROR_POST_DESC; VIP_ERROR_RESOURCE: MaxDescriptorsPerQueue reached
  */
 VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR* DescriptorPtr,
                        IN VIP_MEM_HANDLE MemoryHandle);
@@ -637,7 +643,8 @@ VIP_RETURN VipCreateCQ(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG EntryCount,
                        OUT VIP_CQ_HANDLE* CQHandle);
 
 /**
- * Destroys a completion queue; its notifications are cancelled (VIPL 4.16, 4.17).
+ * Destroys a completion queue (VIPL 4.16). Its notifications are cancelled; waits for a handler of
+ * them that is running, unless called from a handler (VIPL 4.17).
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE: still bound to a VI
  */
 VIP_RETURN VipDestroyCQ(IN VIP_CQ_HANDLE CQHandle);

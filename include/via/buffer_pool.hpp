@@ -115,17 +115,21 @@ struct BufferPoolOptions {
  */
 class BufferPool {
 public:
-    /** Allocates all buffers and registers them. */
+    /** Allocates all buffers and registers them. VIP_ERROR_RESOURCE: there is no memory for so many
+     *  or so large ones. */
     [[nodiscard]] static Expected<BufferPool> create(const Nic& nic,
                                                      const BufferPoolOptions& options = {}) {
-        const std::size_t bytes_at =
-            round_up(32 + 16 * std::size_t{std::max<VIP_UINT16>(options.segments, 2)});
-        const std::size_t stride = bytes_at + round_up(options.size);
-        auto region = MemoryRegion::allocate(nic, stride * options.buffers, options.rights);
+        const std::uint64_t bytes_at =
+            round_up(32 + 16 * std::uint64_t{std::max<VIP_UINT16>(options.segments, 2)});
+        const std::uint64_t stride = bytes_at + round_up(options.size);
+        std::size_t bytes = 0;
+        if (__builtin_mul_overflow(stride, options.buffers, &bytes)) return too_large(options);
+        auto region = MemoryRegion::allocate(nic, bytes, options.rights);
         if (!region) return std::unexpected(std::move(region.error()));
         return BufferPool(std::make_unique<detail::PoolStorage>(
-            detail::PoolStorage{std::move(*region), stride, bytes_at, options.size,
-                                options.segments, all_indices(options.buffers),
+            detail::PoolStorage{std::move(*region), static_cast<std::size_t>(stride),
+                                static_cast<std::size_t>(bytes_at), options.size, options.segments,
+                                all_indices(options.buffers),
                                 std::vector(options.buffers, detail::BufferState::free)}));
     }
 
@@ -167,7 +171,14 @@ public:
 private:
     explicit BufferPool(std::unique_ptr<detail::PoolStorage> storage) noexcept
         : storage_(std::move(storage)) {}
-    static constexpr std::size_t round_up(std::size_t size) noexcept {
+    [[gnu::cold, gnu::noinline]] static std::unexpected<Error> too_large(
+        const BufferPoolOptions& options) {
+        return std::unexpected(Error(VIP_ERROR_RESOURCE, "BufferPool::create",
+                                     "there is no memory for " + std::to_string(options.buffers) +
+                                         " buffers of " + std::to_string(options.size) +
+                                         " bytes. Make fewer or smaller ones"));
+    }
+    static constexpr std::uint64_t round_up(std::uint64_t size) noexcept {
         return (size + VIP_DESCRIPTOR_ALIGNMENT - 1) / VIP_DESCRIPTOR_ALIGNMENT *
                VIP_DESCRIPTOR_ALIGNMENT;
     }

@@ -26,7 +26,7 @@ struct ViOptions {
 
 /** How to ask for a connection. */
 struct ConnectOptions {
-    /** Of the answer, and of waiting for a listener; 0 or less: VIP_INVALID_PARAMETER. */
+    /** Of waiting for a listener and for its answer, in all; 0 or less: VIP_INVALID_PARAMETER. */
     std::chrono::milliseconds timeout{10'000};
     bool wait_for_listener = false;    /**< ask again until somebody listens */
     std::span<const std::byte> data{}; /**< private data, up to VIA_PRIVATE_DATA_MAX bytes */
@@ -129,14 +129,16 @@ public:
                            const Address& local = {}) {
         const detail::Deadline deadline(options.timeout);
         VIP_VI_ATTRIBUTES theirs{};
-        for (;;) {
+        for (std::chrono::milliseconds left = options.timeout;;) {
             const VIP_RETURN code = ViaConnectRequest(
-                handle_, local.raw(), remote.raw(), detail::timeout_ms(options.timeout), &theirs,
+                handle_, local.raw(), remote.raw(), detail::timeout_ms(left), &theirs,
                 options.data.data(), static_cast<VIP_UINT32>(options.data.size()));
             if (code == VIP_SUCCESS) return {};
-            if (code != VIP_NO_MATCH || !options.wait_for_listener || deadline.over())
+            const bool again = code == VIP_NO_MATCH && options.wait_for_listener;
+            if (again) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            left = deadline.left();
+            if (!again || left.count() <= 0)
                 return std::unexpected(Error(code, "VipConnectRequest"));
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     }
 

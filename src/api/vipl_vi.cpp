@@ -89,11 +89,11 @@ VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     engine::ViAttributes wanted;
-    if (const Status status = read_attributes(*found.open, *attributes, wanted);
-        status != Status::success)
-        return answer(status);
+    const Status sense = read_attributes(*found.open, *attributes, wanted);
     return answer(found.open->nic->with_turn([&] {
         if (!find_vi(handle)) return Status::invalid_parameter;
+        if (found.vi->state_now() != engine::ViState::idle) return Status::invalid_state;
+        if (sense != Status::success) return sense;
         if (const Status status = check_tag(*found.open, wanted); status != Status::success)
             return status;
         return found.open->nic->engine().set_attributes(*found.vi, wanted);

@@ -36,6 +36,8 @@ namespace {
 constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp", "auto"};
 
 void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
+/// What may be as it should: of peers with one address, all but one find it held.
+void mention(const std::string& text) { agent::log(2, "%s", text.c_str()); }
 
 agent::OpenError bad_name(const std::string& why) {
     return {Status::invalid_parameter,
@@ -248,6 +250,7 @@ std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
         if (!folder) return std::unexpected(folder.error());
         device::udp::UdpConfig config{place, folder->path, instance, folder->shared};
         config.own_frames = own_frames;
+        config.report = mention;
         auto port = device::udp::UdpPort::open(config);
         if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;
     }

@@ -84,8 +84,6 @@ void Engine::complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t l
     }
     if ((status_bits & queue::status::error_mask) == 0) counters_.add(Counter::receives);
     complete(vi, vi.receive, status_bits);
-    if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
-        complete_faulty_receives(vi);
 }
 
 /// Completes finished sends from the oldest on: always in posting order (VIPL 4.15).

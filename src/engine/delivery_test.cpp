@@ -401,6 +401,52 @@ TEST_P(EveryLevel, Vipl_4_12_faulty_receive_completes_when_it_is_the_oldest) {
     EXPECT_EQ(client.state(), reliable ? ViState::error : ViState::connected);
 }
 
+/// The fault behind a receive ends the connection when the message that the receive took counts.
+TEST_P(EveryLevel, Vipl_4_25_what_was_taken_before_a_faulty_receive_is_done_at_its_sender) {
+    queue::Descriptor& good = server.receive(0, 100);
+    server.post_receive(server.make(0x10, {server.segment(0, 100)}, 0));
+    queue::Descriptor& behind = server.receive(0, 100);
+    queue::Descriptor& taken = client.send(0, 100);
+    queue::Descriptor& second = client.send(0, 100);
+    queue::Descriptor& third = client.send(0, 100);
+    pair.carry();
+    EXPECT_EQ(status_of(good), receive_done);
+    EXPECT_EQ(status_of(taken), send_done);
+    const bool reliable = GetParam() != Reliability::unreliable;
+    EXPECT_EQ(status_of(behind), reliable ? receive_flushed : receive_done);
+    EXPECT_EQ(server.state(), reliable ? ViState::error : ViState::connected);
+    EXPECT_EQ(client.state(), reliable ? ViState::error : ViState::connected);
+    if (GetParam() != Reliability::reception) return;
+    EXPECT_EQ(status_of(second), send_flushed);
+    EXPECT_EQ(status_of(third), send_flushed);
+}
+
+TEST_P(EveryLevel, Vipl_4_25_a_write_with_immediate_data_before_a_faulty_receive_is_done) {
+    queue::Descriptor& good = server.receive(0, 100);
+    server.post_receive(server.make(0x10, {server.segment(0, 100)}, 0));
+    queue::Descriptor& write =
+        client.rdma(rdma_write | immediate, 0, 100, server.address(200), server.handle());
+    pair.carry();
+    EXPECT_EQ(status_of(good),
+              receive_done | queue::status::operation_remote_rdma_write | queue::status::immediate);
+    EXPECT_EQ(status_of(write), write_done);
+}
+
+/// The receive that is too short is what the sender hears of, not the one behind it.
+TEST_P(EveryLevel, Vipl_4_25_a_faulty_receive_behind_hides_no_refusal) {
+    queue::Descriptor& small = server.receive(0, 10);
+    queue::Descriptor& bad = server.post_receive(server.make(0x10, {server.segment(0, 100)}, 0));
+    queue::Descriptor& send = client.send(0, 100);
+    pair.carry();
+    EXPECT_EQ(status_of(small), receive_done | queue::status::length_error);
+    EXPECT_EQ(status_of(bad),
+              receive_done | (GetParam() == Reliability::unreliable ? queue::status::format_error
+                                                                    : queue::status::flushed));
+    EXPECT_EQ(status_of(send), GetParam() == Reliability::unreliable
+                                   ? send_done
+                                   : send_done | queue::status::remote_descriptor_error);
+}
+
 /// Another thread's post is seen before its doorbell: the fault must not be.
 TEST_P(EveryLevel, Vipl_4_12_message_never_lands_in_a_faulty_receive) {
     std::byte elsewhere[100] = {};

@@ -497,6 +497,13 @@ private:
     void flush(Vi& vi);
     void flush_queue(Vi& vi, ViQueue& queue);
     void complete_faulty_receives(Vi& vi);
+    /// Behind complete_receive(), when what became of the message is counted or on its way to the
+    /// peer: a fault may end the connection.
+    void complete_faults_behind(Vi& vi) {
+        if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed &&
+            vi.state_now() == ViState::connected)
+            complete_faulty_receives(vi);
+    }
     /// Ends a connection for a fault found here; the peer hears `kind` with `message` and `code`.
     void fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code);
     void break_off(Vi& vi);
@@ -565,7 +572,7 @@ private:
     bool check_target(Vi& vi, const wire::Header& header, std::size_t length);
     void place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
                        std::size_t length);
-    FrameVerdict finish_message(Vi& vi, const wire::Header& header);
+    void finish_message(Vi& vi, const wire::Header& header);
     FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
     static bool find_read(Vi& vi, queue::Cursor& at);
     FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,

@@ -200,7 +200,11 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     }
     if (!vi.discarding) place_payload(vi, header, payload, length);
     vi.placed += static_cast<std::uint32_t>(length);
-    return header.has(wire::flag::last) ? finish_message(vi, header) : FrameVerdict::taken;
+    if (header.has(wire::flag::last)) {
+        finish_message(vi, header);
+        complete_faults_behind(vi);
+    }
+    return FrameVerdict::taken;
 }
 
 /// The next frames of a message that is being placed, or of an answer, neither first nor last.
@@ -291,7 +295,9 @@ FrameVerdict Engine::on_placed(Vi& vi, const wire::Header& header, std::size_t l
         return break_rule(vi, header, "news of a message that make no sense");
     vi.discarding = false;
     vi.placed = header.message_length;
-    return finish_message(vi, header);
+    finish_message(vi, header);
+    complete_faults_behind(vi);
+    return FrameVerdict::taken;
 }
 
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its
@@ -351,7 +357,8 @@ void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* 
     });
 }
 
-FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
+/// The caller then looks at the next receive: complete_faults_behind().
+void Engine::finish_message(Vi& vi, const wire::Header& header) {
     const bool immediate = header.has(wire::flag::immediate);
     const bool send = header.kind == wire::FrameKind::send;
     vi.placing = false;
@@ -362,24 +369,22 @@ FrameVerdict Engine::finish_message(Vi& vi, const wire::Header& header) {
     } else if (!vi.discarding && immediate) {
         // An RDMA write with immediate data consumes a receive, whose buffers stay as they are.
         complete_faulty_receives(vi);
-        if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+        if (vi.state_now() != ViState::connected) return;
         if (!vi.receive.work.has_current()) {
             refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
-            if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
+            if (vi.state_now() != ViState::connected) return;
         } else {
             vi.receive.work.start_next();
             complete_receive(vi, queue::status::operation_remote_rdma_write, vi.placed,
                              &header.immediate_or_code);
         }
     }
-    if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     ++vi.expected_message;
     if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
     if (vi.attributes.reliability == Reliability::reception) {
         vi.ack_due = true;
         activate(vi);
     }
-    return FrameVerdict::taken;
 }
 
 /// The message cannot be taken (VIPL 4.25): an unreliable VI drops it and stays connected, a
@@ -395,6 +400,7 @@ void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode co
     if (mutated(Mutation::lose_refusal)) return;
     if (vi.reliable() && vi.state_now() == ViState::connected)
         fail(vi, wire::FrameKind::nak, header.message, static_cast<std::uint32_t>(code));
+    complete_faults_behind(vi);
 }
 
 // RDMA reads --------------------------------------------------------------------------------------

@@ -214,6 +214,7 @@ void Engine::end_fetch(Vi& vi, bool fetched) {
         if (vi.state_now() != ViState::connected) return;  // and the peer knows
     }
     notify_peer(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
+    complete_faults_behind(vi);
 }
 
 }  // namespace via::engine

@@ -113,6 +113,23 @@ TEST_F(Pulling, OneCopyAndWordOfIt) {
     EXPECT_EQ(1U, pair.b.counters.get(Counter::messages_pulled));
 }
 
+TEST_F(Pulling, WhatWasTakenBeforeAFaultyReceiveIsDone) {
+    const queue::Descriptor& receive = post_receive({to.segment(0, large)});
+    const queue::Descriptor& faulty =
+        receiver.post_receive(receiver.make(0x10, {to.segment(0, large)}, 0));
+    const queue::Descriptor& send = post_send(0, {from.segment(0, large)}, large);
+    const auto frame = offer();
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
+    EXPECT_EQ(1, fetch());
+    pair.carry();
+    EXPECT_EQ(receive_done, status_of(receive));
+    EXPECT_EQ(receive_done | queue::status::format_error, status_of(faulty));
+    EXPECT_EQ(send_done, status_of(send));
+    EXPECT_EQ(ViState::error, sender.state());
+    EXPECT_EQ(ViState::error, receiver.state());
+}
+
 TEST_F(Pulling, PiecesOfAllSizesAndPlacesOnBothSides) {
     for (const std::uint64_t bytes : {1ULL, 7ULL, 999ULL, 65536ULL, ~0ULL}) {
         const std::size_t length = bytes < 100 ? fetch_length_min : large;

@@ -48,6 +48,7 @@ VIPL_TEST(Vipl_4_4_the_handler_gets_its_context_and_unused_fields_are_null, own_
         EXPECT_EQ(end.vi(), heard.error.ViHandle);
         EXPECT_EQ(nullptr, heard.error.CQHandle);
         EXPECT_EQ(nullptr, heard.error.DescriptorPtr);
+        EXPECT_EQ(0U, heard.error.OpCode);
         EXPECT_EQ(VIP_RESOURCE_VI, heard.error.ResourceCode);
         EXPECT_EQ(VIP_ERROR_CONN_LOST, heard.error.ErrorCode);
         end.disconnect();

@@ -189,6 +189,63 @@ VIPL_TEST(Vipl_4_17_destroying_cancels, nothing) {
     });
 }
 
+/// Handlers that see what they run for go, and are not finished then.
+struct Outliving {
+    VIP_CQ_HANDLE queue = nullptr;
+    std::atomic<bool> runs{false};
+    bool finished = false;
+};
+
+void outlive_vi(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_DESCRIPTOR*) {
+    Outliving& me = *static_cast<Outliving*>(context);
+    me.runs = true;
+    VIP_VI_STATE state;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_BOOLEAN empty;
+    while (VipQueryVi(vi, &state, &attributes, &empty, &empty) == VIP_SUCCESS)
+        std::this_thread::yield();
+    me.finished = true;
+}
+
+void outlive_queue(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_BOOLEAN receive) {
+    Outliving& me = *static_cast<Outliving*>(context);
+    me.runs = true;
+    while (VipCQDone(me.queue, &vi, &receive) != VIP_INVALID_PARAMETER) std::this_thread::yield();
+    me.finished = true;
+}
+
+VIPL_TEST(Vipl_4_17_destroying_waits_for_the_handler_that_runs, real_threads) {
+    test.role("only", [](Role& me) {
+        const auto post = [&](End& end, VIP_VI_HANDLE vi) {
+            VIP_DESCRIPTOR* descriptor = end.memory().descriptor();
+            make_send(descriptor, {});
+            OK(VipPostSend(vi, descriptor, end.memory().handle()));  // not connected: flushed
+        };
+        End end(me);
+        VIP_VI_ATTRIBUTES attributes = Wants{}.attributes();
+        VIP_VI_HANDLE vi = nullptr;
+        Outliving of_vi;
+        OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &vi));
+        OK(VipSendNotify(vi, &of_vi, outlive_vi));
+        post(end, vi);
+        me.until([&] { return of_vi.runs.load(); }, "the VI's handler runs");
+        OK(VipDestroyVi(vi));
+        EXPECT_TRUE(of_vi.finished);
+
+        Outliving of_queue;
+        OK(VipCreateCQ(me.nic().handle(), 4, &of_queue.queue));
+        OK(VipCreateVi(me.nic().handle(), &attributes, of_queue.queue, nullptr, &vi));
+        OK(VipCQNotify(of_queue.queue, &of_queue, outlive_queue));
+        post(end, vi);
+        me.until([&] { return of_queue.runs.load(); }, "the queue's handler runs");
+        VIP_DESCRIPTOR* sent = nullptr;
+        EXPECT_EQ(VIP_DESCRIPTOR_ERROR, VipSendDone(vi, &sent));
+        OK(VipDestroyVi(vi));
+        OK(VipDestroyCQ(of_queue.queue));
+        EXPECT_TRUE(of_queue.finished);
+    });
+}
+
 struct Chain {
     End* end;
     std::atomic<int> left;

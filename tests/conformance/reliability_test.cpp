@@ -178,6 +178,42 @@ VIPL_TEST(Vipl_4_25_reliable_reception_fails_the_second_of_two_when_one_receive_
     });
 }
 
+/// The faulty receive ends the connection, but not before the sender's first message counts.
+VIPL_TEST(Vipl_4_25_reliable_reception_is_done_for_what_came_before_a_faulty_receive, nothing) {
+    static constexpr std::size_t sizes[] = {8, 65536};
+    test.role("receiver", [](Role& me) {
+        for (const std::size_t size : sizes) {
+            End end(me, {.level = VIP_SERVICE_RELIABLE_RECEPTION, .memory = 1 << 20});
+            const VIP_DESCRIPTOR* good = end.receive(end.take(size));
+            VIP_DESCRIPTOR* faulty = end.memory().descriptor();
+            make_receive(faulty, {});
+            faulty->CS.Control |= 0x10;
+            end.post_receive(faulty);
+            const VIP_DESCRIPTOR* behind = end.receive(end.take(size));
+            end.accept("sender");
+            EXPECT_EQ(good, end.received());
+            EXPECT_EQ(faulty, end.received(VIP_DESCRIPTOR_ERROR));
+            EXPECT_TRUE(failed_with(faulty, VIP_STATUS_FORMAT_ERROR));
+            EXPECT_EQ(behind, end.received(VIP_DESCRIPTOR_ERROR));
+            EXPECT_TRUE(flushed(behind));
+            EXPECT_EQ(VIP_STATE_ERROR, end.state());
+            me.meet();
+        }
+    });
+    test.role("sender", [](Role& me) {
+        for (const std::size_t size : sizes) {
+            End end(me, {.level = VIP_SERVICE_RELIABLE_RECEPTION, .memory = 1 << 20});
+            end.connect("receiver");
+            const VIP_DESCRIPTOR* taken = end.send(end.take(size));
+            EXPECT_EQ(taken, end.sent());
+            EXPECT_TRUE(has_status(taken, VIP_STATUS_DONE));
+            end.wait_state(VIP_STATE_ERROR);
+            me.nic().wait_error(me, end.vi(), VIP_ERROR_CONN_LOST);
+            me.meet();
+        }
+    });
+}
+
 VIPL_TEST(Vipl_4_25_reliable_delivery_without_receive_breaks_both_ends, nothing) {
     test.role("receiver", [](Role& me) { receive_nothing(me, VIP_SERVICE_RELIABLE_DELIVERY); });
     test.role("sender", [](Role& me) {

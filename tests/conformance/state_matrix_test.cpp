@@ -33,6 +33,10 @@ void expect_row(Role& me, End& end, VIP_VI_STATE state, VIP_CONN_HANDLE connecti
         EXPECT_EQ(only_idle, VipConnectPeerRequest(end.vi(), own.net(), own.net(), 1));
         EXPECT_EQ(only_idle, VipConnectAccept(connection, end.vi()));
         EXPECT_EQ(only_idle, VipSetViAttributes(end.vi(), &attributes));
+        VIP_VI_ATTRIBUTES nonsense = attributes;
+        nonsense.ReliabilityLevel = 3;
+        nonsense.MaxTransferSize = ~0UL;
+        EXPECT_EQ(only_idle, VipSetViAttributes(end.vi(), &nonsense));
         EXPECT_EQ(only_idle, ViaSetCredits(end.vi(), VIP_TRUE));
         EXPECT_EQ(only_idle, VipDestroyVi(end.vi()));
     } else {

@@ -251,6 +251,25 @@ TEST_P(Messages, ARequestWaitsForItsListenerHoweverLongItMay) {
     }
 }
 
+/// The listener comes late, and lets the request wait.
+TEST_P(Messages, WaitingForAListenerAndItsAnswerHaveOneTimeout) {
+    constexpr auto timeout = 1000ms;
+    const std::string name = discriminator("mute");
+    auto asking = must(Vi::create(near()));
+    const Address there = must(far().address(name));
+    const auto begin = std::chrono::steady_clock::now();
+    auto connecting = std::async(std::launch::async, [&] {
+        const auto outcome = asking.connect(there, {.timeout = timeout, .wait_for_listener = true});
+        return std::pair(outcome.error().code(), std::chrono::steady_clock::now() - begin);
+    });
+    EXPECT_EQ(std::future_status::timeout, connecting.wait_for(timeout * 9 / 10));
+    const auto request = Listener(far(), name).wait(timeout);
+    const auto [code, taken] = connecting.get();
+    // Beside much load the listener may come too late.
+    EXPECT_EQ(request ? VIP_TIMEOUT : VIP_NO_MATCH, code);
+    EXPECT_LT(taken, timeout * 18 / 10);
+}
+
 TEST_P(Messages, PrivateDataGoesWithRequestAcceptanceAndRejection) {
     const std::string name = discriminator("data");
     const Listener listener(far(), name);

@@ -55,6 +55,16 @@ TEST_P(Objects, RegionsAreRegisteredAndEnd) {
     EXPECT_TRUE(std::ranges::all_of(own.bytes(), [](std::byte b) { return b == std::byte{0}; }));
 }
 
+/// Their bytes in all are 65536 more than 64 bits can tell.
+TEST_P(Objects, APoolBeyondAllMemoryIsRefusedInWords) {
+    const auto pool = BufferPool::create(
+        near(), {.buffers = 4'294'901'761, .size = 0xFFFF'FFFF, .segments = 4094});
+    ASSERT_FALSE(pool);
+    EXPECT_EQ(VIP_ERROR_RESOURCE, pool.error().code());
+    EXPECT_NE(std::string::npos, pool.error().message().find("4294901761 buffers of"))
+        << pool.error().message();
+}
+
 TEST_P(Objects, ATagInUseStays) {
     auto tag = must(ProtectionTag::create(near()));
     auto region = std::optional(must(MemoryRegion::allocate(near(), 64, {.tag = &tag})));

@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -29,6 +33,18 @@ inline CLI::Validator real_range(double min, double max) {
         return good ? std::string() : fmt::format("Value {} not {}", text, range);
     };
     return {check, "FLOAT " + range};
+}
+
+/// For 64 bits. CLI's own conversion takes -1, and cuts off what is too large.
+inline CLI::Validator whole_number() {
+    const std::string range = fmt::format("in [0 - {}]", std::numeric_limits<std::uint64_t>::max());
+    const auto check = [range](std::string& text) {
+        errno = 0;
+        std::strtoull(text.c_str(), nullptr, 0);
+        const bool good = !text.empty() && text[0] >= '0' && text[0] <= '9' && errno == 0;
+        return good ? std::string() : fmt::format("Value {} is no number {}", text, range);
+    };
+    return {check, "UINT " + range};
 }
 
 }  // namespace via::console

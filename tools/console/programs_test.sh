@@ -58,6 +58,14 @@ for option in 'compare A B --tolerance' 'latency --near-below' 'latency --far-ab
 done
 wants 2 'via stat --interval nan'
 wants 2 'via-weather --between left,right --loss nan'
+for number in -1 18446744073709551616; do
+    for command in 'via-sim --seed' 'via-weather --seed' 'via-weather --queue'; do
+        wants 2 "$command $number"
+        grep -q -e "$number is no number in" "$said" && continue
+        echo "$command $number does not say why: $(cat "$said")"
+        failed=1
+    done
+done
 
 # Whoever cannot ask does not know that there is nobody.
 (viad loopback:programs >/dev/null & echo $! >"$said.pid"; wait) &

@@ -163,11 +163,12 @@ int run(const Options& options) {
         }
     }
     fmt::print(
-        "{} worlds, seeds {} to {}: {} bad; {} turns, {} connections ({} lost), {} messages of "
+        "{} world{}, seeds {} to {}: {} bad; {} turns, {} connections ({} lost), {} messages of "
         "{} bytes, {} reads, {} descriptors flushed, {} with errors\n",
-        total.worlds, options.seed, options.seed + options.seeds - 1, total.bad.size(),
-        total.tally.turns, total.tally.connections, total.tally.lost, total.tally.messages,
-        total.tally.message_bytes, total.tally.reads, total.tally.flushed, total.tally.errors);
+        total.worlds, total.worlds == 1 ? "" : "s", options.seed, options.seed + options.seeds - 1,
+        total.bad.size(), total.tally.turns, total.tally.connections, total.tally.lost,
+        total.tally.messages, total.tally.message_bytes, total.tally.reads, total.tally.flushed,
+        total.tally.errors);
     for (const std::uint64_t seed : total.bad)
         fmt::print("repeat: {}\n", repetition(options, seed));
     if (trace && !close_well(std::move(trace))) {
@@ -185,7 +186,8 @@ int read_and_run(int argc, char** argv) {
         "Runs simulated worlds of several NICs under virtual time, one per seed, and checks "
         "what happens in them. The same seed gives the same run."};
     app.set_version_flag("--version", "OpenVIA " VIA_VERSION, "print the version and exit");
-    app.add_option("--seed", options.seed, "the first seed (default: from the clock)");
+    app.add_option("--seed", options.seed, "the first seed (default: from the clock)")
+        ->check(via::console::whole_number());
     app.add_option("--seeds", options.seeds, "how many worlds, with seeds one after another (1)")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
     CLI::Option* nics =

@@ -201,10 +201,13 @@ int run_wire(int argc, char** argv) {
     app.add_option("--rate", weather.megabits, "10^6 bits a second each way; 0: unbounded")
         ->check(via::console::real_range(0.0, 1e6));
     app.add_option("--queue", weather.queue_bytes, "Bytes that wait for the rate")
+        ->check(via::console::whole_number())
         ->capture_default_str();
     app.add_option("--interface", options.interface, "Its name in both")->capture_default_str();
     app.add_option("--mtu", options.mtu, "Of the wire")->check(CLI::Range(576, 65535));
-    app.add_option("--seed", options.seed, "Of all that is drawn")->capture_default_str();
+    app.add_option("--seed", options.seed, "Of all that is drawn")
+        ->check(via::console::whole_number())
+        ->capture_default_str();
     app.footer(
         "Makes an interface in each of the namespaces (10.78.0.1 and fd78::1, 10.78.0.2 and\n"
         "fd78::2), which go when it ends: SIGTERM or SIGINT. Wants the administrator's rights.\n\n"

@@ -19,6 +19,10 @@ constexpr const char* holder_link = "holder";
 constexpr mode_t file_mode = 0644;
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
 
+std::unexpected<std::string> is_held(const std::string& owner, const char* whose = "") {
+    return std::unexpected("udp: " + owner + whose + " listens to this discriminator already");
+}
+
 }  // namespace
 
 std::expected<Listeners, std::string> Listeners::open(System& system, const std::string& directory,
@@ -100,42 +104,49 @@ bool Listeners::lock_directory() const {
     return false;
 }
 
-bool Listeners::take_link(const std::string& link) {
+std::expected<void, std::string> Listeners::take_link(const std::string& link) {
     const auto make = [&] {
         return system_->symlinkat(name_.c_str(), directory_.get(), link.c_str()) == 0;
     };
-    if (make()) return true;
+    if (make()) return {};
     const std::string owner = target_of(link);
-    if (owner == name_) return true;
-    if (is_alive(owner)) return false;
+    if (owner == name_) return {};
+    if (is_alive(owner)) return is_held(owner);
     // Under a lock, so that two who do this at once cannot remove a third one's new link.
-    if (!lock_directory()) return false;
-    if (target_of(link) == owner) remove(link);
-    const bool made = make();
-    system_->flock(directory_.get(), LOCK_UN);
-    return made;
+    bool made = false;
+    int error = 0;
+    if (lock_directory()) {
+        if (target_of(link) == owner) remove(link);
+        made = make();
+        error = errno;
+        system_->flock(directory_.get(), LOCK_UN);
+    } else {
+        error = errno;
+    }
+    if (made) return {};
+    return std::unexpected("udp: cannot announce a listener in " + path_ + because(error));
 }
 
-/// Has another user it longer than our link says? Asked when that is made: of two who make theirs
-/// at once, the same one sees it on both sides.
-bool Listeners::is_others(const std::string& link) {
+/// Who of other users has it longer than our link says, if anybody. Asked when that is made: of two
+/// who make theirs at once, the same one sees it on both sides.
+std::string Listeners::others_owner(const std::string& link) {
     others_.look_around(true);
     const auto claim = others_.oldest(link);
     const auto own = claim ? own_since(link) : std::nullopt;
-    return own && claim->since < *own;
+    return own && claim->since < *own ? claim->owner : std::string();
 }
 
-Status Listeners::listen(const Discriminator& discriminator) {
+std::expected<void, std::string> Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
     if (!listening_.contains(link)) {
-        if (!take_link(link)) return Status::error_resource;
-        if (is_others(link)) {
+        if (auto taken = take_link(link); !taken) return taken;
+        if (const std::string owner = others_owner(link); !owner.empty()) {
             remove(link);
-            return Status::error_resource;
+            return is_held(owner, " of another user");
         }
     }
     ++listening_[link];
-    return Status::success;
+    return {};
 }
 
 void Listeners::unlisten(const Discriminator& discriminator) {

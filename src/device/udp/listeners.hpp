@@ -16,7 +16,6 @@
 
 #include "base/address.hpp"
 #include "base/link_name.hpp"
-#include "base/status.hpp"
 #include "device/udp/other_users.hpp"
 #include "device/udp/system.hpp"
 
@@ -34,9 +33,9 @@ public:
     /// Removes our names.
     ~Listeners();
 
-    /// Makes `discriminator` lead to us. Calls nest by count. error_resource: it leads to somebody
+    /// Makes `discriminator` lead to us. Calls nest by count. error, in words: it leads to somebody
     /// alive, of whatever user, or the directory cannot be written.
-    Status listen(const Discriminator& discriminator);
+    std::expected<void, std::string> listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
     /// Of those alive that listen to it, who does longest; false: nobody does.
     bool find(const Discriminator& discriminator, std::uint16_t& data_port,
@@ -65,8 +64,8 @@ private:
     bool is_alive(const std::string& name) const;
     std::string target_of(const std::string& link) const;
     std::optional<Since> own_since(const std::string& link) const;
-    bool is_others(const std::string& link);
-    bool take_link(const std::string& link);
+    std::string others_owner(const std::string& link);
+    std::expected<void, std::string> take_link(const std::string& link);
     bool lock_directory() const;
     bool remove(const std::string& name) const;
 

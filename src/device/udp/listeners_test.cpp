@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "device/udp/names.hpp"
 #include "device/udp/test_support.hpp"
 
 namespace via::device::udp::test::listeners_test {
@@ -71,6 +72,33 @@ TEST(UdpListeners, EachIsFoundByAll) {
     b->unlisten(discriminator("x"));
     EXPECT_FALSE(a->find_listener(discriminator("x"), port, instance));
     EXPECT_EQ(a->listen(discriminator("x")), Status::success);
+}
+
+TEST(UdpListeners, WhoHoldsADiscriminatorIsNamed) {
+    const Place place;
+    const User own(place), other(place);
+    std::vector<std::string> reports;
+    const auto report = [&](const std::string& text) { reports.push_back(text); };
+    auto opened = UdpPort::open({.place = {"lo", 1, test_address()},
+                                 .directory = own.path,
+                                 .instance = 1,
+                                 .shared = true,
+                                 .report = report});
+    ASSERT_TRUE(opened) << opened.error();
+    Node asker(std::move(*opened));
+    Node same(own, test_address(), 2), another(other, test_address(), 3);
+    EXPECT_EQ(same->listen(discriminator("s")), Status::success);
+    EXPECT_EQ(another->listen(discriminator("a")), Status::success);
+    EXPECT_EQ(asker->listen(discriminator("free")), Status::success);
+    EXPECT_TRUE(reports.empty());
+    EXPECT_EQ(asker->listen(discriminator("s")), Status::error_resource);
+    EXPECT_EQ(asker->listen(discriminator("a")), Status::error_resource);
+    const auto name = [](const Node& node, std::uint64_t instance) {
+        return "udp: " + nic_name(::getpid(), port_of(node->data_address()), instance);
+    };
+    EXPECT_EQ(reports, (std::vector{name(same, 2) + " listens to this discriminator already",
+                                    name(another, 3) +
+                                        " of another user listens to this discriminator already"}));
 }
 
 TEST(UdpListeners, DiscriminatorsOfAllBytesAndLengths) {

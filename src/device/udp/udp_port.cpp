@@ -181,7 +181,10 @@ bool UdpPort::has_work() {
 // Listening ---------------------------------------------------------------------------------------
 
 Status UdpPort::listen(const Discriminator& discriminator) {
-    return listeners_->listen(discriminator);
+    const auto listening = listeners_->listen(discriminator);
+    if (listening) return Status::success;
+    if (config_.report) config_.report(listening.error());
+    return Status::error_resource;
 }
 
 void UdpPort::unlisten(const Discriminator& discriminator) { listeners_->unlisten(discriminator); }

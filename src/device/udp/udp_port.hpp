@@ -8,6 +8,7 @@
 
 #include <array>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,8 @@ struct UdpConfig {
     /// Datagrams until a peer counts as busy and has a socket connected to it; from 2.
     std::uint32_t busy_after = 512;
     bool own_frames = false;  ///< frames of our own to a busy peer, where packet sockets may be had
+    /// Hears why somebody cannot listen.
+    std::function<void(const std::string&)> report = {};
 };
 
 class UdpPort final : public datagram::Port {
