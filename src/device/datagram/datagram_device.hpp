@@ -151,10 +151,12 @@ private:
         if (unsettled_ != nullptr) settle_now();
     }
     void settle_now();
-    /// True when there was one to be heard, which may make room.
+    /// True when there was one to be heard, which may make room. For reserve(): nothing is staged.
     bool settles_ack_of(const Path& path) {
         if (!ack_noted_ || unsettled_ != &path) return false;
+        reserving_ = true;
         settle_now();
+        reserving_ = false;
         return true;
     }
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
@@ -369,6 +371,7 @@ private:
     wire::Ack ack_to_send_;  ///< being written; here, since to clear one costs more than to fill it
     std::array<Outgoing, 64> burst_;
     bool blocked_ = false;                 ///< the port took less than all
+    bool reserving_ = false;               ///< packets are being filled that transmit() is to find
     bool burst_left_ = false;              ///< a whole one of a longer message, since notify()
     bool asleep_ = false;                  ///< nobody looks by itself
     std::uint32_t hands_over_ = 0;         ///< calls of notify() since the last look

@@ -128,6 +128,103 @@ TEST_F(Lengths, a_short_message_in_a_long_packet_takes_the_acknowledgement_along
     a.on_message = nullptr;
 }
 
+/// A probe is due with the answer that tells that a message came. That is heard late: by who,
+/// filling packets already, has to know how much room there is.
+struct Probes : Lengths {
+    static constexpr std::uint32_t each = 1400;  // packets are full
+    static constexpr std::uint64_t packet = each + 48;
+
+    void SetUp() override {
+        b.port().room = 16 << 20;
+        begin(9000);
+        a.device->arm(Sleep::awake);
+        network.weather = nullptr;
+        b.send("first");  // those behind it come the short way
+        run(milliseconds(1));
+    }
+    void pass() { network.now = network.now + network.delay; }
+    void publish() {
+        a.device->transmit(a.path);
+        a.device->notify();
+    }
+    /// What is under way is answered by a message, which a takes as a NIC does: what its
+    /// acknowledgement tells is for the next turn.
+    void take_answer() {
+        b.on_message = [this, answers = 0](const std::string&) mutable {
+            if (answers++ == 0) b.send("answer");
+        };
+        pass();
+        b.turn();
+        b.on_message = nullptr;
+        pass();
+        PathEvent event;
+        while (a.device->next_event(event)) ADD_FAILURE() << "an event";
+        Frame frames[16];
+        ASSERT_EQ(a.device->receive(frames), 1U);
+        a.device->release();
+        network.log.clear();
+    }
+    /// One has left, behind so many packets of the message.
+    void expect_behind(std::size_t packets) {
+        const auto is_probe = [](const std::string& line) {
+            return line.find(" 1>2 data ") != std::string::npos && line.ends_with(" ping padding");
+        };
+        const auto& log = network.log;
+        const auto probe = std::find_if(log.begin(), log.end(), is_probe);
+        ASSERT_NE(probe, log.end()) << transcript();
+        ASSERT_EQ(std::count_if(log.begin(), probe,
+                                [](const std::string& line) {
+                                    return line.find(" frame ") != std::string::npos;
+                                }),
+                  packets)
+            << transcript();
+        ASSERT_EQ(std::count_if(probe, log.end(), is_probe), 1);
+    }
+    void expect_to_arrive(const std::string& all) {
+        run(milliseconds(5));
+        std::string came;
+        for (const std::string& one : b.received) came += one;
+        EXPECT_EQ(came.size(), all.size());
+        EXPECT_TRUE(came == all);
+        EXPECT_EQ(a.under_way(), 0U);
+        EXPECT_EQ(a.device->statistics(a.path).probe_timeouts, 0U);
+    }
+};
+
+TEST_F(Probes, do_not_come_into_a_run) {
+    a.send("question");
+    take_answer();
+    std::string message;
+    for (char n = 0; n < 30; ++n) message += std::string(each, static_cast<char>('a' + n));
+    ASSERT_EQ(a.send_run(message, each), 30U);
+    publish();
+    ASSERT_NO_FATAL_FAILURE(expect_behind(30));
+    expect_to_arrive("question" + message);
+    EXPECT_GT(a.device->statistics(a.path).datagram_max, datagram_length_first);
+}
+
+TEST_F(Probes, do_not_come_between_frames_that_are_handed_over_together) {
+    const auto room = [this] {
+        const PathStatistics now = a.device->statistics(a.path);
+        return (now.window - now.in_flight) / packet;
+    };
+    std::string all;
+    for (; room() != 1; all += a.lent.back()) {
+        ASSERT_EQ(a.send_run(std::string(each, 'x'), each), 1U);
+        publish();
+    }
+    take_answer();
+    ASSERT_EQ(room(), 1U) << "that they came was not heard yet";
+    for (const char letter : {'y', 'z'}) {
+        ASSERT_EQ(a.send_run(std::string(each, letter), each), 1U);
+        all += a.lent.back();
+    }
+    publish();
+    ASSERT_NO_FATAL_FAILURE(expect_behind(2));
+    expect_to_arrive(all);
+    EXPECT_GT(a.device->statistics(a.path).datagram_max, datagram_length_first);
+}
+
 TEST_F(Lengths, a_hint_about_others_changes_nothing) {
     begin(1472);
     a.port().troubles.push_back({TroubleKind::too_long, address(3, 40000), 600});

@@ -149,6 +149,7 @@ void DatagramDevice::transmit(PathId id) {
     Path* path = path_at(id);
     if (path == nullptr) return;
     path->reserved_new = 0;
+    if (std::exchange(path->length_probe_waits, false)) stage_length_probe(*path, looked_at_);
     if (path->parts != nullptr) path->parts->transmit();
     const bool divided = std::exchange(path->divided, false);
     const std::size_t staged = staging_.datagrams();
@@ -323,9 +324,12 @@ void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*
     path.begin_packet(packet->length);
 }
 
+/// Behind packets that are being filled, not among them: a message's are one behind the other.
 void DatagramDevice::stage_length_probe(Path& path, Time now) {
     const std::uint32_t length = path.length.wanted();
-    if (length == 0 || !path.window_allows(length)) return;
+    if (length == 0) return;
+    path.length_probe_waits = reserving_;
+    if (reserving_ || !path.window_allows(length)) return;
     path.length.sent();
     stage_ping(path, length, now);
 }
