@@ -59,7 +59,8 @@ public:
                                      static_cast<VIP_UINT32>(4 * said.size()));
         });
     }
-    /// The victim's lines, attached, of eight words each: the common one, the victim's own, ours.
+    /// The victim's lines, attached, of eight words each: the common one, 32 of the victim's own,
+    /// 32 of ours.
     /// nullptr: it has none.
     std::uint64_t* lines() {
         std::uint32_t reply[10] = {};
@@ -75,7 +76,7 @@ public:
                                               &room);
                   }),
                   VIP_SUCCESS);
-        EXPECT_GE(room, 3 * 64U);
+        EXPECT_GE(room, 65 * 64U);
         return static_cast<std::uint64_t*>(here);
     }
     void say(const std::vector<std::uint64_t>& words, std::size_t length) {

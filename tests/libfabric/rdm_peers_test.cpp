@@ -435,7 +435,6 @@ TEST(Liars, EndTheirOwnConnectionAlone) {
         {"half a header", {0}, 8},
         {"no kind", {0, kind(0)}, 16},
         {"a kind that there is not", {0, kind(4)}, 16},
-        {"flags that there are not", {0, kind(1, 8)}, 16},
         {"a number that is not the next", {0, kind(1, 1, 1)}, 16},
         {"half an offer", {0, kind(2), 1, 1}, 32},
         {"an offer of nothing", {0, kind(2), 0, 1, 1, 1}, 48},

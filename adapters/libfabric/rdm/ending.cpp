@@ -76,7 +76,8 @@ void Endpoint::drain(Connection& connection) {
         if ((descriptor->CS.Status & VIP_STATUS_ERROR_MASK) == 0)
             arrived(slot, descriptor->CS.Length);
     }
-    for (int free_lines = 2; free_lines != 0; --free_lines) {  // the peer could go on for ever
+    // No more than could lie there: the peer could go on for ever.
+    for (std::uint32_t left = 1 + SharedLines::own_lines; left != 0; --left) {
         const SharedLines::Line line = connection.lines.next();
         if (line == SharedLines::Line::none) return;
         arrived_by_stores(connection, line);

@@ -7,7 +7,7 @@ namespace via::fabric::rdm {
 namespace {
 
 constexpr VIP_ULONG patience_ms = 1000;
-constexpr VIP_ULONG lines_size = 3 * sizeof(StoredMessage);
+constexpr VIP_ULONG lines_size = (1 + 2 * SharedLines::own_lines) * sizeof(StoredMessage);
 
 }  // namespace
 
@@ -47,17 +47,19 @@ void SharedLines::attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello) {
 void SharedLines::begin(Nic& nic, void* memory, bool is_maker) {
     nic_ = &nic;
     memory_ = static_cast<StoredMessage*>(memory);
-    own_ = memory_ + (is_maker ? 1 : 2);
-    theirs_ = memory_ + (is_maker ? 2 : 1);
+    own_ = memory_ + 1 + (is_maker ? 0 : own_lines);
+    theirs_ = memory_ + 1 + (is_maker ? own_lines : 0);
     is_maker_ = is_maker;
-    is_our_turn_ = own_is_free_ = !is_maker;
+    is_our_turn_ = !is_maker;
     is_their_turn_ = is_maker;
     theirs_may_come_ = true;
-    taken_ = told_ = 0;
+    taken_ = 0;
+    if (!is_maker) own_used_ = 0;
 }
 
 void SharedLines::close() {
-    is_our_turn_ = own_is_free_ = is_their_turn_ = theirs_may_come_ = false;
+    is_our_turn_ = is_their_turn_ = theirs_may_come_ = false;
+    own_used_ = own_lines;
     own_ = theirs_ = nullptr;
     StoredMessage* const memory = std::exchange(memory_, nullptr);
     if (memory == nullptr) return;

@@ -21,8 +21,8 @@ namespace via::fabric::rdm {
 }
 
 /// What lies in a line; either end may write there at any time. `word` says that there is a
-/// message. Bits 32 to 63: how many there were in this line, it included; 16 to 31: its number, as
-/// of a header; 8 to 15: its length; 0 to 7: the flags of a header.
+/// message. Bits 32 to 63: which one it is of those in the common line, or in the end's own, from
+/// 1; 16 to 31: its number, as of a header; 8 to 15: its length; 0 to 7: the flags of a header.
 struct alignas(64) StoredMessage {
     std::uint64_t word;
     std::uint64_t tag;
@@ -32,16 +32,17 @@ struct alignas(64) StoredMessage {
 };
 static_assert(sizeof(StoredMessage) == 64);
 
-/// Three lines. In the first the ends take turns: who has taken a message may store the next one
-/// there, and its processor has the line at hand; the end that asked for the connection begins. The
-/// others are an end's own, for what it sends when it has not the turn: it may store there again
-/// when it has heard that the last one was taken. What finds no line free takes the VI. All
-/// messages of an end are numbered, whichever way they take, and taken in that order.
+/// In the first line the ends take turns: who has taken a message may store the next one there, and
+/// its processor has the line at hand; the end that asked for the connection begins. The others are
+/// an end's own, a ring of them, for what it sends when it has not the turn: one is free again when
+/// it has heard that what lay there was taken. What finds no line free takes the VI. All messages
+/// of an end are numbered, whichever way they take, and taken in that order.
 class SharedLines {
 public:
     enum class Line : std::uint8_t { none, common, own };
 
     static constexpr std::size_t room = sizeof(StoredMessage::bytes);
+    static constexpr std::uint32_t own_lines = 32;
     /// So many of one end in a row, then one over the VI, from whose traffic VIA sees whether two
     /// programs share a processor (docs/design/turn-and-wake-up.md).
     static constexpr std::uint32_t in_a_row = 31;
@@ -61,29 +62,29 @@ public:
 
     // Sending -----------------------------------------------------------------------------------
     bool may_store(std::size_t length) const {
-        return (is_our_turn_ || own_is_free_) && length <= room && left_ != 0;
+        return (is_our_turn_ || own_used_ < own_lines) && length <= room && left_ != 0;
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
         const bool in_common = is_our_turn_;
-        StoredMessage& line = *(in_common ? memory_ : own_);
+        StoredMessage& line = in_common ? *memory_ : own_[own_count_ % own_lines];
         const std::uint32_t count = in_common ? common_count_++ : own_count_++;
         line.tag = header.tag;
         line.data = header.data;
         copy_short(line.bytes, bytes, length);
-        word(line).store(found_in(count, sent_++) << 16 | length << 8 | header.flags | tell_taken(),
+        word(line).store(found_in(count, sent_++) << 16 | length << 8 | header.flags | taken(),
                          std::memory_order_release);
         if (in_common) {
             is_our_turn_ = false;
             is_their_turn_ = true;
         } else {
-            own_is_free_ = false;
+            ++own_used_;
         }
         --left_;
     }
     /// Puts into the header what the peer must know of a message over the VI.
     void number(Header& header) {
         header.number = sent_;
-        header.flags |= tell_taken();
+        header.flags |= taken();
     }
     void sent_one() {
         ++sent_;
@@ -94,7 +95,8 @@ public:
     /// Where the next message of the peer lies.
     Line next() const {
         if (is_their_turn_ && is_next(*memory_, common_count_)) return Line::common;
-        if (theirs_may_come_ && is_next(*theirs_, theirs_count_)) return Line::own;
+        if (theirs_may_come_ && is_next(theirs_[theirs_count_ % own_lines], theirs_count_))
+            return Line::own;
         return Line::none;
     }
     /// What lies in the line that is next(); the bytes may still change. False: the peer breaks the
@@ -113,15 +115,19 @@ public:
         }
         ++in_row_;
         count(header.flags);
-        return length <= room && (header.flags & ~flag::all) == 0;
+        return length <= room;
     }
-    const std::byte* bytes(Line line) const { return at(line).bytes; }
+    /// Of the message that was taken last.
+    const std::byte* bytes(Line line) const {
+        return line == Line::common ? memory_->bytes
+                                    : theirs_[(theirs_count_ - 1) % own_lines].bytes;
+    }
     void answer(Line line) {
         if (line == Line::common) {
             is_our_turn_ = true;
         } else {
             theirs_may_come_ = true;
-            taken_ ^= flag::taken;
+            ++taken_;
         }
     }
     /// The number of the next message.
@@ -131,10 +137,8 @@ public:
         count(flags);
         in_row_ = 0;
     }
-    /// The peer knows of no free line, or has had its row: its next message comes over the VI.
-    bool peer_must_post() const {
-        return in_row_ == in_a_row || (!is_their_turn_ && told_ != taken_);
-    }
+    /// The peer has had its row: its next message comes over the VI.
+    bool is_at_end_of_row() const { return in_row_ == in_a_row; }
 
 private:
     static std::uint64_t found_in(std::uint32_t count, std::uint16_t number) {
@@ -146,17 +150,19 @@ private:
     bool is_next(const StoredMessage& line, std::uint32_t count) const {
         return word(line).load(std::memory_order_acquire) >> 16 == found_in(count, came_);
     }
-    const StoredMessage& at(Line line) const { return *(line == Line::common ? memory_ : theirs_); }
-    std::uint8_t tell_taken() { return told_ = taken_; }
+    const StoredMessage& at(Line line) const {
+        return line == Line::common ? *memory_ : theirs_[theirs_count_ % own_lines];
+    }
+    std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;
-        own_is_free_ =
-            own_ != nullptr && (((own_count_ - 1) & 1) != 0) == ((flags & flag::taken) != 0);
+        if (own_ != nullptr)
+            own_used_ = (own_count_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
     }
     void begin(Nic& nic, void* memory, bool is_maker);
 
     StoredMessage* memory_ = nullptr;  ///< the common line
-    StoredMessage* own_ = nullptr;
+    StoredMessage* own_ = nullptr;     ///< the first of own_lines
     StoredMessage* theirs_ = nullptr;
     Nic* nic_ = nullptr;
     // Each counts from 1
@@ -168,11 +174,10 @@ private:
     bool is_maker_ = false;
     bool is_our_turn_ = false;
     bool is_their_turn_ = false;
-    bool own_is_free_ = false;
     bool theirs_may_come_ = false;
-    /// flag::taken: an odd number was taken out of their own line, or there are no lines here.
-    std::uint8_t taken_ = flag::taken;
-    std::uint8_t told_ = flag::taken;  ///< what the peer knows of it
+    /// Out of their own ones; where there are none, a number by which the peer finds none free.
+    std::uint8_t taken_ = own_lines;
+    std::uint32_t own_used_ = own_lines;  ///< as far as we have heard
     std::uint32_t left_ = in_a_row;
     std::uint32_t in_row_ = 0;
 };

@@ -101,8 +101,7 @@ inline std::uint64_t received_flags(const Header& header) {
     std::memcpy(&header, slot.bytes, sizeof header);
     length -= sizeof header;
     Connection& connection = *slot.connection;
-    if ((header.flags & ~flag::all) != 0) [[unlikely]]
-        return arrived_wrong(connection);
+
     if (header.number != connection.lines.came() && !take_stored_before(connection, header.number))
         [[unlikely]]
         return arrived_wrong(connection);
@@ -138,15 +137,21 @@ inline std::uint64_t received_flags(const Header& header) {
 [[gnu::always_inline]] inline bool Endpoint::take_stored() {
     bool found = false;
     for (Connection*& at : lined_) {
-        const SharedLines::Line line = at->lines.next();
+        SharedLines::Line line = at->lines.next();
         if (line == SharedLines::Line::none) continue;
         arrived_by_stores(*at, line);
+        // A burst lies in the peer's own lines, after the first.
+        for (std::uint32_t more = SharedLines::own_lines; more != 0; --more) {
+            line = at->lines.next();
+            if (line == SharedLines::Line::none) break;
+            arrived_by_stores(*at, line);
+        }
         std::swap(lined_.front(), at);  // likely it is the next one, too
         looks_at_lines_ = looks_at_lines_max;
         found = true;
     }
     if (found) return true;
-    if (looks_at_lines_ == 0 || lined_.front()->lines.peer_must_post()) return false;
+    if (looks_at_lines_ == 0 || lined_.front()->lines.is_at_end_of_row()) return false;
     --looks_at_lines_;
     return true;
 }

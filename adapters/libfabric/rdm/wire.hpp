@@ -25,9 +25,10 @@ enum class Kind : std::uint8_t {
 namespace flag {
 inline constexpr std::uint8_t tagged = 1;
 inline constexpr std::uint8_t data = 2;  ///< `data` is the program's
-/// An odd number of messages was taken out of the peer's own line (shared_lines.hpp).
-inline constexpr std::uint8_t taken = 0x80;
-inline constexpr std::uint8_t all = tagged | data | taken;
+/// Bits 2 to 7: how many messages were taken out of the peer's own lines, modulo taken_modulus
+/// (shared_lines.hpp).
+inline constexpr unsigned taken_shift = 2;
+inline constexpr std::uint8_t taken_modulus = 64;
 }  // namespace flag
 
 struct Header {
