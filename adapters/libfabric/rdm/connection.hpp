@@ -131,7 +131,7 @@ public:
         place.slot.connection = this;
         place.slot.bytes = place.bytes;
         place.slot.line = line;
-        std::memcpy(place.bytes + sizeof(Header), lines.bytes(line), length);
+        std::memcpy(place.bytes + sizeof(Header), lines.bytes(), length);
         return place.slot;
     }
     SharedLines lines;

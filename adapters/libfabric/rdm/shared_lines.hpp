@@ -35,8 +35,9 @@ static_assert(sizeof(StoredMessage) == 64);
 /// In the first line the ends take turns: who has taken a message may store the next one there, and
 /// its processor has the line at hand; the end that asked for the connection begins. The others are
 /// an end's own, a ring of them, for what it sends when it has not the turn: one is free again when
-/// it has heard that what lay there was taken. What finds no line free takes the VI. All messages
-/// of an end are numbered, whichever way they take, and taken in that order.
+/// it has heard that what lay there was taken. Where all are it begins at the first again. What
+/// finds no line free takes the VI. All messages of an end are numbered, whichever way they take,
+/// and taken in that order.
 class SharedLines {
 public:
     enum class Line : std::uint8_t { none, common, own };
@@ -66,7 +67,8 @@ public:
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
         const bool in_common = is_our_turn_;
-        StoredMessage& line = in_common ? *memory_ : own_[own_count_ % own_lines];
+        if (!in_common && own_used_ == 0) own_at_ = 0;
+        StoredMessage& line = in_common ? *memory_ : own_[own_at_];
         const std::uint32_t count = in_common ? common_count_++ : own_count_++;
         line.tag = header.tag;
         line.data = header.data;
@@ -78,6 +80,7 @@ public:
             is_their_turn_ = true;
         } else {
             ++own_used_;
+            own_at_ = (own_at_ + 1) % own_lines;
         }
         --left_;
     }
@@ -93,16 +96,18 @@ public:
 
     // Receiving ---------------------------------------------------------------------------------
     /// Where the next message of the peer lies.
-    Line next() const {
+    Line next() {
         if (is_their_turn_ && is_next(*memory_, common_count_)) return Line::common;
-        if (theirs_may_come_ && is_next(theirs_[theirs_count_ % own_lines], theirs_count_))
-            return Line::own;
-        return Line::none;
+        if (!theirs_may_come_) return Line::none;
+        if (is_next(theirs_[theirs_at_], theirs_count_)) return Line::own;
+        if (theirs_at_ == 0 || !is_next(theirs_[0], theirs_count_)) return Line::none;
+        theirs_at_ = 0;
+        return Line::own;
     }
     /// What lies in the line that is next(); the bytes may still change. False: the peer breaks the
     /// rules. Then answer(), as soon as the next message may be stored there.
     bool take(Line line, Header& header, std::size_t& length) {
-        const StoredMessage& message = at(line);
+        const StoredMessage& message = line == Line::common ? *memory_ : theirs_[theirs_at_];
         const std::uint64_t found = word(message).load(std::memory_order_acquire);
         length = found >> 8 & 0xFF;
         header = {message.tag, message.data, Kind::eager, static_cast<std::uint8_t>(found), came_};
@@ -111,17 +116,16 @@ public:
             is_their_turn_ = false;
         } else {
             ++theirs_count_;
+            theirs_at_ = (theirs_at_ + 1) % own_lines;
             theirs_may_come_ = false;
         }
+        bytes_ = message.bytes;
         ++in_row_;
         count(header.flags);
         return length <= room;
     }
     /// Of the message that was taken last.
-    const std::byte* bytes(Line line) const {
-        return line == Line::common ? memory_->bytes
-                                    : theirs_[(theirs_count_ - 1) % own_lines].bytes;
-    }
+    const std::byte* bytes() const { return bytes_; }
     void answer(Line line) {
         if (line == Line::common) {
             is_our_turn_ = true;
@@ -150,9 +154,7 @@ private:
     bool is_next(const StoredMessage& line, std::uint32_t count) const {
         return word(line).load(std::memory_order_acquire) >> 16 == found_in(count, came_);
     }
-    const StoredMessage& at(Line line) const {
-        return line == Line::common ? *memory_ : theirs_[theirs_count_ % own_lines];
-    }
+
     std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;
@@ -164,11 +166,14 @@ private:
     StoredMessage* memory_ = nullptr;  ///< the common line
     StoredMessage* own_ = nullptr;     ///< the first of own_lines
     StoredMessage* theirs_ = nullptr;
+    const std::byte* bytes_ = nullptr;
     Nic* nic_ = nullptr;
     // Each counts from 1
     std::uint32_t common_count_ = 1;
     std::uint32_t own_count_ = 1;
     std::uint32_t theirs_count_ = 1;
+    std::uint32_t own_at_ = 0;     ///< where the next one goes, unless all are free
+    std::uint32_t theirs_at_ = 0;  ///< where their next one comes, unless it is the first line
     std::uint16_t sent_ = 0;
     std::uint16_t came_ = 0;
     bool is_maker_ = false;

@@ -129,7 +129,7 @@ inline std::uint64_t received_flags(const Header& header) {
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
     if (receive == nullptr) [[unlikely]]
         return arrived_early(connection.slot_of(line, length), header, length);
-    deliver(*receive, peer, header, connection.lines.bytes(line), length);
+    deliver(*receive, peer, header, connection.lines.bytes(), length);
     connection.lines.answer(line);
 }
 
