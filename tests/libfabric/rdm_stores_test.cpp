@@ -329,8 +329,8 @@ TEST_F(ByHand, WhatWasStoredLastBeforeTheEndIsReceived) {
     EXPECT_THAT(got, testing::ElementsAre(1, 2, 3));
 }
 
-/// Those in the peer's own lines are moved, as the program may wait for one behind them.
-TEST_F(ByHand, OneBeforeItsReceiveKeepsTheCommonLine) {
+/// And counts as not taken out of the peer's own lines, but nothing behind it waits.
+TEST_F(ByHand, OneBeforeItsReceiveKeepsItsLine) {
     store(common_, word_of(1, 0, 8), 3, 1);
     store(ours_, word_of(1, 1, 8), 3, 2);
     store(ours_ + 8, word_of(2, 2, 8), 5, 3);
@@ -338,10 +338,49 @@ TEST_F(ByHand, OneBeforeItsReceiveKeepsTheCommonLine) {
     EXPECT_EQ(received(5), 3U);
     inject(1);
     EXPECT_EQ(word_in(common_) >> 32, 1U);
-    EXPECT_EQ(word_in(theirs_), word_of(1, 0, 8, 3 | taken(2)));
+    EXPECT_EQ(word_in(theirs_), word_of(1, 0, 8, 3 | taken(1)));
     for (const std::uint64_t value : {1U, 2U, 4U}) EXPECT_EQ(received(3), value);
     inject(2);
     EXPECT_EQ(word_in(common_), word_of(2, 1, 8, 3 | taken(2)));
+}
+
+/// What is to wait for its receive finds no memory.
+struct NoMemory {
+    NoMemory() { setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "0", 1); }
+    ~NoMemory() { unsetenv("FI_VIA_MAX_UNEXPECTED_SIZE"); }
+    NoMemory(const NoMemory&) = delete;
+    NoMemory& operator=(const NoMemory&) = delete;
+};
+class WithoutMemory : NoMemory, public ByHand {};
+
+/// As many as there are lines; and one over the VI, which is behind all of them.
+TEST_F(WithoutMemory, ByHandAllWaitForTheirReceives) {
+    store(common_, word_of(1, 0, 8), 3, 0);
+    b_.expect_nothing();
+    for (std::uint64_t count = 1; count <= own_lines; ++count)
+        store(ours_ + (count - 1) * 8, word_of(count, count, 8), 3, count);
+    b_.expect_nothing();
+    inject(1);
+    EXPECT_EQ(word_in(theirs_), word_of(1, 0, 8, 3)) << "none of ours is free";
+    liar_.say({3, kind(1, 1, 33), 33}, 24);
+    b_.expect_nothing();
+    for (std::uint64_t value = 0; value <= 33; ++value) {
+        EXPECT_EQ(received(3), value);
+        if (value == 20) inject(2);
+    }
+    EXPECT_EQ(word_in(common_), word_of(2, 1, 8, 3 | taken(20)));
+    inject(3);
+    EXPECT_EQ(word_in(theirs_ + 8), word_of(2, 2, 8, 3 | taken(32)));
+}
+
+TEST_F(WithoutMemory, ByHandMoreThanThereAreLinesEndTheConnection) {
+    for (std::uint64_t count = 1; count <= own_lines + 1; ++count) {
+        store(ours_ + (count - 1) % own_lines * 8, word_of(count, count - 1, 8), 3, count);
+        b_.expect_nothing();
+    }
+    store(common_, word_of(1, own_lines + 1, 8), 3, 0);
+    b_.expect_nothing();
+    liar_.expect_end();
 }
 
 TEST_F(ByHand, ACountOrANumberThatIsNotTheNextIsNoMessage) {

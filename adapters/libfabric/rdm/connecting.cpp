@@ -240,8 +240,7 @@ void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
     if (make_connection(peer, &request.request->attributes, connection) != 0)
         return reject(request, false);
     Hello reply = hello();
-    if (request.hello.wants_lines == 1 && wants_lines(peer))
-        connection->lines.create(domain_.nic(), reply);
+    if (request.hello.wants_lines == 1 && wants_lines(peer)) connection->make_lines(reply);
     const VIP_RETURN code = request.request->accept(connection->vi(), &reply, sizeof reply);
     if (code != VIP_SUCCESS) {  // it has given up
         FI_INFO(&provider, FI_LOG_EP_CTRL, "accepting: %s\n", ViaReturnText(code));

@@ -60,6 +60,18 @@ int Connection::make_vi(bool sends_too, const VIP_VI_ATTRIBUTES* of_requester) {
     return -error_of(code);
 }
 
+bool Connection::make_places() {
+    places_.reset(new (std::nothrow) Place[places_max]{});
+    if (places_ == nullptr) return false;
+    for (; free_places_ < places_max; ++free_places_) {
+        Place& place = places_[free_places_];
+        place.slot.connection = this;
+        place.slot.bytes = place.bytes;
+        place.slot.place = order_of_places_[free_places_] = free_places_;
+    }
+    return true;
+}
+
 void Connection::close() {
     if (vi_ == nullptr) return;
     VipDisconnect(vi_);

@@ -20,6 +20,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
     Connection* connection;
     std::byte* bytes;
     SharedLines::Line line = SharedLines::Line::none;  ///< that the message came by
+    std::uint8_t place = 0;                            ///< which one it is, if it came by a line
 };
 
 /// A descriptor on its way, and what becomes of it.
@@ -113,8 +114,10 @@ public:
     /// there is nothing else to do.
     void release(Slot& slot) {
         if (has_ended) return;
-        if (slot.line != SharedLines::Line::none) [[unlikely]]
+        if (slot.line != SharedLines::Line::none) [[unlikely]] {
+            order_of_places_[free_places_++] = slot.place;
             return lines.answer(slot.line);
+        }
         fresh_[fresh_count_++] = &slot;
         if (fresh_count_ >= (queue_ != nullptr ? batch : fresh_max) || posted() <= batch)
             post_receives();
@@ -125,14 +128,26 @@ public:
     bool post_receives();
 
     // By stores -----------------------------------------------------------------------------------
-    /// A message of `length` bytes that is to wait for its receive; released as any.
-    Slot& slot_of(SharedLines::Line line, std::size_t length) {
-        OutOfLine& place = out_of_line_[line == SharedLines::Line::own ? 1 : 0];
-        place.slot.connection = this;
-        place.slot.bytes = place.bytes;
+    /// Before the first message. Without memory there are none.
+    void make_lines(Hello& hello) {
+        if (make_places()) lines.create(nic_, hello);
+    }
+    void attach_lines(const Hello& hello) {
+        if (make_places()) lines.attach(nic_, vi_, hello);
+    }
+    /// For a message of `length` bytes, the last that was taken, which is to wait for its receive;
+    /// released as any. nullptr: the peer sent more than it may.
+    Slot* slot_of(SharedLines::Line line, std::size_t length) {
+        if (free_places_ == 0) return nullptr;
+        Place& place = places_[order_of_places_[--free_places_]];
         place.slot.line = line;
         std::memcpy(place.bytes + sizeof(Header), lines.bytes(), length);
-        return place.slot;
+        return &place.slot;
+    }
+    /// Messages that came by that way may stay where they are: there is room for as many again.
+    bool may_keep(SharedLines::Line line) const {
+        return line == SharedLines::Line::none ? posted() >= receives_max / 2
+                                               : free_places_ >= SharedLines::own_lines / 2;
     }
     SharedLines lines;
 
@@ -172,6 +187,7 @@ private:
         if (code == VIP_SUCCESS) ++head_;
         return code;
     }
+    bool make_places();
     int make_vi(bool sends_too, const VIP_VI_ATTRIBUTES* of_requester);
 
     Nic& nic_;
@@ -191,12 +207,15 @@ private:
     std::unique_ptr<Send[]> sends_;
     std::unique_ptr<Slot[]> slots_;
     std::unique_ptr<std::byte[]> bytes_;
-    /// A message that came before its receive, of each line.
-    struct OutOfLine {
-        Slot slot{};
+    /// /// For messages that came by stores before their receives, as many as there are lines.
+    struct Place {
+        Slot slot;
         std::byte bytes[sizeof(Header) + SharedLines::room];
     };
-    OutOfLine out_of_line_[2];
+    static constexpr std::uint8_t places_max = 1 + SharedLines::own_lines;
+    std::unique_ptr<Place[]> places_;
+    std::uint8_t order_of_places_[places_max];
+    std::uint8_t free_places_ = 0;
 };
 
 }  // namespace via::fabric::rdm

@@ -65,6 +65,10 @@ public:
     /// Takes what has come, and what is done (progress.cpp). Never fails: what it needs was
     /// reserved.
     void progress();
+    /// Takes no more than what has come by stores.
+    void look_at_lines() {
+        if (!lined_.empty()) take_stored();
+    }
     /// Somebody connects, or was answered. Any thread.
     bool has_mail() const { return mailbox_.has_mail(); }
     /// That number means nobody any more.

@@ -64,8 +64,7 @@ void Attempt::connect_now() {
         std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
         if (interrupted_) break;
     }
-    if (code == VIP_SUCCESS && reply.magic != 0)
-        connection->lines.attach(nic_, connection->vi(), reply);
+    if (code == VIP_SUCCESS && reply.magic != 0) connection->attach_lines(reply);
 }
 
 void Attempt::finished() noexcept { mailbox_.put_answer(*this); }

@@ -154,13 +154,12 @@ void Endpoint::arrived_offer(Slot& slot, const Header& header) {
 }
 
 /// The message stays where it came while the connection has receives enough for the next ones. Then
-/// it makes room, since what the program waits for may come behind it; in the peer's own lines at
-/// once.
+/// it makes room, since what the program waits for may come behind it.
 Message& Endpoint::keep(Slot& slot, std::size_t length) {
     Connection& connection = *slot.connection;
     const std::byte* const bytes = slot.bytes + sizeof(Header);
     Message* message = &slot.message;
-    if (connection.posted() < receives_max / 2 || slot.line == SharedLines::Line::own) {
+    if (!connection.may_keep(slot.line)) {
         void* memory = nullptr;
         if (connection.copied + message_memory(length) <= copied_max_)
             memory = std::malloc(message_memory(length));

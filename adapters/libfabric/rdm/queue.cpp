@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rdm/endpoint.hpp"
+#include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -160,13 +160,10 @@ void Queue::write(void* buffer, std::size_t index, const Completion& completion)
 
 ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
     const Domain::Guard guard(domain_);
-    if (count_ == 0 || count == 0) {
-        if (rests_ && count != 0) {
-            rests_ = false;
-            return -FI_EAGAIN;
-        }
+    if (count == 0 || (count_ == 0 && !std::exchange(rests_, false)))
         progress();
-    }
+    else if (count_ < count)
+        for (Endpoint* endpoint : endpoints_) endpoint->look_at_lines();
     std::size_t got = 0;
     while (got < count && count_ != 0) {
         const Completion& completion = entries_[first_];

@@ -81,7 +81,7 @@ private:
     std::size_t count_ = 0;
     std::size_t promised_ = 0;
     /// The last read took all there was. MPI reads until nothing is left, for each message: it is
-    /// told so without a look at the NIC, which would hold up the answer.
+    /// told so without a look at the NIC, which would hold up the answer. Lines cost little.
     bool rests_ = false;
     // Of a queue that a program sleeps on
     std::unique_ptr<WaitObject> waiting_;

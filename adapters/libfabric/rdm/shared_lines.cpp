@@ -52,13 +52,12 @@ void SharedLines::begin(Nic& nic, void* memory, bool is_maker) {
     is_maker_ = is_maker;
     is_our_turn_ = !is_maker;
     is_their_turn_ = is_maker;
-    theirs_may_come_ = true;
     taken_ = 0;
     if (!is_maker) own_used_ = 0;
 }
 
 void SharedLines::close() {
-    is_our_turn_ = is_their_turn_ = theirs_may_come_ = false;
+    is_our_turn_ = is_their_turn_ = false;
     own_used_ = own_lines;
     own_ = theirs_ = nullptr;
     StoredMessage* const memory = std::exchange(memory_, nullptr);

@@ -98,7 +98,7 @@ public:
     /// Where the next message of the peer lies.
     Line next() {
         if (is_their_turn_ && is_next(*memory_, common_count_)) return Line::common;
-        if (!theirs_may_come_) return Line::none;
+        if (theirs_ == nullptr) return Line::none;
         if (is_next(theirs_[theirs_at_], theirs_count_)) return Line::own;
         if (theirs_at_ == 0 || !is_next(theirs_[0], theirs_count_)) return Line::none;
         theirs_at_ = 0;
@@ -117,7 +117,6 @@ public:
         } else {
             ++theirs_count_;
             theirs_at_ = (theirs_at_ + 1) % own_lines;
-            theirs_may_come_ = false;
         }
         bytes_ = message.bytes;
         ++in_row_;
@@ -127,12 +126,10 @@ public:
     /// Of the message that was taken last.
     const std::byte* bytes() const { return bytes_; }
     void answer(Line line) {
-        if (line == Line::common) {
+        if (line == Line::common)
             is_our_turn_ = true;
-        } else {
-            theirs_may_come_ = true;
+        else
             ++taken_;
-        }
     }
     /// The number of the next message.
     std::uint16_t came() const { return came_; }
@@ -179,7 +176,6 @@ private:
     bool is_maker_ = false;
     bool is_our_turn_ = false;
     bool is_their_turn_ = false;
-    bool theirs_may_come_ = false;
     /// Out of their own ones; where there are none, a number by which the peer finds none free.
     std::uint8_t taken_ = own_lines;
     std::uint32_t own_used_ = own_lines;  ///< as far as we have heard

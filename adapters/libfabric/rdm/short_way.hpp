@@ -127,8 +127,10 @@ inline std::uint64_t received_flags(const Header& header) {
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
-    if (receive == nullptr) [[unlikely]]
-        return arrived_early(connection.slot_of(line, length), header, length);
+    if (receive == nullptr) [[unlikely]] {
+        Slot* const slot = connection.slot_of(line, length);
+        return slot != nullptr ? arrived_early(*slot, header, length) : arrived_wrong(connection);
+    }
     deliver(*receive, peer, header, connection.lines.bytes(), length);
     connection.lines.answer(line);
 }
@@ -139,13 +141,13 @@ inline std::uint64_t received_flags(const Header& header) {
     for (Connection*& at : lined_) {
         SharedLines::Line line = at->lines.next();
         if (line == SharedLines::Line::none) continue;
-        arrived_by_stores(*at, line);
-        // A burst lies in the peer's own lines, after the first.
-        for (std::uint32_t more = SharedLines::own_lines; more != 0; --more) {
-            line = at->lines.next();
-            if (line == SharedLines::Line::none) break;
+        // A burst lies in the peer's own lines.
+        std::uint32_t left = SharedLines::own_lines;
+        do {
             arrived_by_stores(*at, line);
-        }
+            --left;
+        } while (line == SharedLines::Line::own && left != 0 &&
+                 (line = at->lines.next()) != SharedLines::Line::none);
         std::swap(lined_.front(), at);  // likely it is the next one, too
         looks_at_lines_ = looks_at_lines_max;
         found = true;
