@@ -344,6 +344,30 @@ TEST_F(ByHand, OneBeforeItsReceiveKeepsItsLine) {
     EXPECT_EQ(word_in(common_), word_of(2, 1, 8, 3 | taken(2)));
 }
 
+/// Not even for one that breaks the rules: it should have sent one over the VI.
+TEST_F(ByHand, OthersDoNotWaitForOneThatStoresAgainAndAgain) {
+    Party a;
+    const fi_addr_t to_b = a.knows(b_);
+    const auto bytes = pattern(100, 1);
+    std::vector<std::byte> got(bytes.size());
+    const auto send = [&] {
+        b_.post(got.data(), got.size(), 5, 7);
+        a.inject(to_b, bytes.data(), bytes.size(), 5, 0, &b_);
+    };
+    send();
+    b_.completion(&a);
+    send();
+    bool has_come = false;
+    for (std::uint64_t count = 1; count <= 200; ++count) {
+        store(ours_ + (count - 1) % own_lines * 8, word_of(count, count - 1, 8), 3, count);
+        std::uint64_t value = 0;
+        b_.post(&value, sizeof value, 3, 1);
+        while (b_.completion().op_context == word(7)) has_come = true;
+        EXPECT_EQ(value, count);
+    }
+    EXPECT_TRUE(has_come);
+}
+
 /// What is to wait for its receive finds no memory.
 struct NoMemory {
     NoMemory() { setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "0", 1); }

@@ -88,6 +88,7 @@ private:
     friend struct EndpointOperations;
     /// After a message by stores the next one is likely another.
     static constexpr std::uint32_t looks_at_lines_max = 4;
+    static constexpr std::uint32_t looks_without_nic_max = 64;
     /// Each costs every look.
     static constexpr std::size_t lines_max = 8;
     struct Part {
@@ -215,6 +216,7 @@ private:
     // Progress
     void take_receives();
     bool take_stored();
+    bool nic_may_wait(bool found);
     [[gnu::noinline]] bool take_stored_before(Connection& connection, std::uint16_t number);
     void arrived_by_stores(Connection& connection, SharedLines::Line line);
     [[gnu::noinline]] void look_at_queues();
@@ -268,8 +270,9 @@ private:
     std::vector<Peer*> by_number_;
     std::vector<Connection*> watched_;
     std::vector<Connection*> failed_;
-    std::vector<Connection*> direct_;   ///< whose receives complete in no queue
-    std::vector<Connection*> lined_;    ///< that have lines
+    std::vector<Connection*> direct_;  ///< whose receives complete in no queue
+    std::vector<Connection*> lined_;   ///< that have lines
+    std::uint32_t looks_without_nic_ = 0;
     std::uint32_t looks_at_lines_ = 0;  ///< before the next one at the NIC
     std::size_t queued_ = 0;            ///< how many do in one
     std::vector<Part> parts_;

@@ -34,6 +34,18 @@ void Endpoint::progress() {
 
 // Receives --------------------------------------------------------------------------------------
 
+/// The lines were looked at. The next message is likely there, too, and each look at the NIC puts
+/// off the next one at them; but others shall not wait for one that stores again and again.
+bool Endpoint::nic_may_wait(bool found) {
+    if (!found && looks_at_lines_ != 0 && !lined_.front()->lines.is_at_end_of_row()) {
+        --looks_at_lines_;
+        found = true;
+    }
+    if (found && ++looks_without_nic_ < looks_without_nic_max) return true;
+    looks_without_nic_ = 0;
+    return false;
+}
+
 /// A message over the VI has that number: those before it were stored, or the peer breaks the
 /// rules.
 bool Endpoint::take_stored_before(Connection& connection, std::uint16_t number) {
@@ -47,7 +59,7 @@ bool Endpoint::take_stored_before(Connection& connection, std::uint16_t number) 
 
 /// One look at the NIC, which tells of all connections.
 void Endpoint::take_receives() {
-    if (!lined_.empty() && take_stored()) return;
+    if (!lined_.empty() && nic_may_wait(take_stored())) return;
     std::uint32_t taken = 0;
     std::size_t index = 0;
     // Who has no receive posted does not look.

@@ -135,7 +135,7 @@ inline std::uint64_t received_flags(const Header& header) {
     connection.lines.answer(line);
 }
 
-/// Looks at the lines. True: the NIC need not be looked at, this time.
+/// Looks at the lines. True: there was something.
 [[gnu::always_inline]] inline bool Endpoint::take_stored() {
     bool found = false;
     for (Connection*& at : lined_) {
@@ -152,10 +152,7 @@ inline std::uint64_t received_flags(const Header& header) {
         looks_at_lines_ = looks_at_lines_max;
         found = true;
     }
-    if (found) return true;
-    if (looks_at_lines_ == 0 || lined_.front()->lines.is_at_end_of_row()) return false;
-    --looks_at_lines_;
-    return true;
+    return found;
 }
 
 }  // namespace via::fabric::rdm
