@@ -155,8 +155,9 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
     if (connection->lines.are_open()) lined_.push_back(connection.get());
     connections_.push_back(std::move(connection));
-    FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u\n",
-            static_cast<unsigned>(port_of(peer.address)));
+    FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u%s\n",
+            static_cast<unsigned>(port_of(peer.address)),
+            peer.connection->lines.are_open() ? ", the shortest messages by stores" : "");
 }
 
 /// An attempt came to its end: there is a connection, or the peer preferred its own request, or
