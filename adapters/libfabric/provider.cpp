@@ -112,7 +112,7 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "
                     "(default: no)");
     fi_param_define(&provider, "stores", FI_PARAM_BOOL,
-                    "FI_EP_RDM: messages of up to 40 bytes inside a host by plain stores, in turns "
+                    "FI_EP_RDM: messages of up to 40 bytes inside a host by plain stores "
                     "(default: yes)");
     return &provider;
 }

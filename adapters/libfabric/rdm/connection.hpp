@@ -207,7 +207,7 @@ private:
     std::unique_ptr<Send[]> sends_;
     std::unique_ptr<Slot[]> slots_;
     std::unique_ptr<std::byte[]> bytes_;
-    /// /// For messages that came by stores before their receives, as many as there are lines.
+    /// For messages that came by stores before their receives, as many as there are lines.
     struct Place {
         Slot slot;
         std::byte bytes[sizeof(Header) + SharedLines::room];

@@ -77,10 +77,8 @@ void Endpoint::drain(Connection& connection) {
             arrived(slot, descriptor->CS.Length);
     }
     // No more than could lie there: the peer could go on for ever.
-    for (std::uint32_t left = 1 + SharedLines::own_lines; left != 0; --left) {
-        const SharedLines::Line line = connection.lines.next();
-        if (line == SharedLines::Line::none) return;
-        arrived_by_stores(connection, line);
+    for (std::uint32_t left = 1 + SharedLines::own_lines; left != 0 && take_next_stored(connection);
+         --left) {
     }
 }
 

@@ -217,6 +217,7 @@ private:
     void take_receives();
     bool take_stored();
     bool nic_may_wait(bool found);
+    bool take_next_stored(Connection& connection);
     [[gnu::noinline]] bool take_stored_before(Connection& connection, std::uint16_t number);
     void arrived_by_stores(Connection& connection, SharedLines::Line line);
     [[gnu::noinline]] void look_at_queues();
@@ -270,11 +271,11 @@ private:
     std::vector<Peer*> by_number_;
     std::vector<Connection*> watched_;
     std::vector<Connection*> failed_;
-    std::vector<Connection*> direct_;  ///< whose receives complete in no queue
-    std::vector<Connection*> lined_;   ///< that have lines
-    std::uint32_t looks_without_nic_ = 0;
-    std::uint32_t looks_at_lines_ = 0;  ///< before the next one at the NIC
-    std::size_t queued_ = 0;            ///< how many do in one
+    std::vector<Connection*> direct_;      ///< whose receives complete in no queue
+    std::vector<Connection*> lined_;       ///< that have lines
+    std::uint32_t looks_without_nic_ = 0;  ///< since the last one at the NIC
+    std::uint32_t looks_at_lines_ = 0;     ///< before the next one at the NIC
+    std::size_t queued_ = 0;               ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;
     std::vector<std::pair<const void*, Message*>> claimed_;

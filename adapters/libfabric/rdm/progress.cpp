@@ -46,14 +46,19 @@ bool Endpoint::nic_may_wait(bool found) {
     return false;
 }
 
+/// False: nothing lies there.
+bool Endpoint::take_next_stored(Connection& connection) {
+    const SharedLines::Line line = connection.lines.next();
+    if (line == SharedLines::Line::none) return false;
+    arrived_by_stores(connection, line);
+    return true;
+}
+
 /// A message over the VI has that number: those before it were stored, or the peer breaks the
 /// rules.
 bool Endpoint::take_stored_before(Connection& connection, std::uint16_t number) {
-    while (connection.lines.came() != number) {
-        const SharedLines::Line line = connection.lines.next();
-        if (line == SharedLines::Line::none) return false;
-        arrived_by_stores(connection, line);
-    }
+    while (connection.lines.came() != number)
+        if (!take_next_stored(connection)) return false;
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "rdm/queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rdm/short_way.hpp"
 

@@ -151,7 +151,6 @@ private:
     bool is_next(const StoredMessage& line, std::uint32_t count) const {
         return word(line).load(std::memory_order_acquire) >> 16 == found_in(count, came_);
     }
-
     std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;

@@ -42,23 +42,20 @@ inline std::uint64_t received_flags(const Header& header) {
 [[gnu::always_inline]] inline ssize_t Endpoint::send_copy(Connection& connection,
                                                           const Sending& sending) {
     if (sending.told && !reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
     if (connection.lines.may_store(sending.length)) {
         connection.lines.store(header_of(Kind::eager, sending), sending.bytes, sending.length);
-        count_send(false);
-        if (sending.told) tell_send(sent(sending));
-        return 0;
-    }
-    VIP_RETURN code = VIP_ERROR_RESOURCE;
-    if (Send* const send = room_for(connection)) [[likely]] {
+        code = VIP_SUCCESS;
+    } else if (Send* const send = room_for(connection)) [[likely]] {
         send->kind = Send::Kind::copied;
         send->header = header_of(Kind::eager, sending);
         copy_short(send->copy, sending.bytes, sending.length);
         code = connection.post(*send, sizeof(Header) + sending.length);
-        if (code == VIP_SUCCESS) [[likely]] {
-            count_send(false);
-            if (sending.told) tell_send(sent(sending));
-            return 0;
-        }
+    }
+    if (code == VIP_SUCCESS) [[likely]] {
+        count_send(false);
+        if (sending.told) tell_send(sent(sending));
+        return 0;
     }
     if (sending.told) give_back_send();
     return why_not_posted(connection, code);
@@ -101,7 +98,6 @@ inline std::uint64_t received_flags(const Header& header) {
     std::memcpy(&header, slot.bytes, sizeof header);
     length -= sizeof header;
     Connection& connection = *slot.connection;
-
     if (header.number != connection.lines.came() && !take_stored_before(connection, header.number))
         [[unlikely]]
         return arrived_wrong(connection);
