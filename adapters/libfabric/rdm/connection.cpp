@@ -67,6 +67,7 @@ bool Connection::make_places() {
         Place& place = places_[free_places_];
         place.slot.connection = this;
         place.slot.bytes = place.bytes;
+        place.slot.is_place = true;
         place.slot.place = order_of_places_[free_places_] = free_places_;
     }
     return true;

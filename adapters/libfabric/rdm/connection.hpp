@@ -19,8 +19,8 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
     Message message;  ///< while the program has not received what lies here
     Connection* connection;
     std::byte* bytes;
-    SharedLines::Line line = SharedLines::Line::none;  ///< that the message came by
-    std::uint8_t place = 0;                            ///< which one it is, if it came by a line
+    bool is_place = false;   ///< for a message that came by stores
+    std::uint8_t place = 0;  ///< which one it is then
 };
 
 /// A descriptor on its way, and what becomes of it.
@@ -114,9 +114,9 @@ public:
     /// there is nothing else to do.
     void release(Slot& slot) {
         if (has_ended) return;
-        if (slot.line != SharedLines::Line::none) [[unlikely]] {
+        if (slot.is_place) [[unlikely]] {
             order_of_places_[free_places_++] = slot.place;
-            return lines.answer(slot.line);
+            return lines.answer();
         }
         fresh_[fresh_count_++] = &slot;
         if (fresh_count_ >= (queue_ != nullptr ? batch : fresh_max) || posted() <= batch)
@@ -137,17 +137,16 @@ public:
     }
     /// For a message of `length` bytes, the last that was taken, which is to wait for its receive;
     /// released as any. nullptr: the peer sent more than it may.
-    Slot* slot_of(SharedLines::Line line, std::size_t length) {
+    Slot* slot_of_stored(std::size_t length) {
         if (free_places_ == 0) return nullptr;
         Place& place = places_[order_of_places_[--free_places_]];
-        place.slot.line = line;
         std::memcpy(place.bytes + sizeof(Header), lines.bytes(), length);
         return &place.slot;
     }
     /// Messages that came by that way may stay where they are: there is room for as many again.
-    bool may_keep(SharedLines::Line line) const {
-        return line == SharedLines::Line::none ? posted() >= receives_max / 2
-                                               : free_places_ >= SharedLines::own_lines / 2;
+    bool may_keep(const Slot& slot) const {
+        return slot.is_place ? free_places_ >= SharedLines::lines_each / 2
+                             : posted() >= receives_max / 2;
     }
     SharedLines lines;
 
@@ -212,7 +211,7 @@ private:
         Slot slot;
         std::byte bytes[sizeof(Header) + SharedLines::room];
     };
-    static constexpr std::uint8_t places_max = 1 + SharedLines::own_lines;
+    static constexpr std::uint8_t places_max = SharedLines::lines_each;
     std::unique_ptr<Place[]> places_;
     std::uint8_t order_of_places_[places_max];
     std::uint8_t free_places_ = 0;

@@ -77,7 +77,7 @@ void Endpoint::drain(Connection& connection) {
             arrived(slot, descriptor->CS.Length);
     }
     // No more than could lie there: the peer could go on for ever.
-    for (std::uint32_t left = 1 + SharedLines::own_lines; left != 0 && take_next_stored(connection);
+    for (std::uint32_t left = SharedLines::lines_each; left != 0 && take_next_stored(connection);
          --left) {
     }
 }

@@ -86,8 +86,9 @@ public:
 
 private:
     friend struct EndpointOperations;
-    /// After a message by stores the next one is likely another.
-    static constexpr std::uint32_t looks_at_lines_max = 4;
+    /// Looks at the lines for the message after one by stores, some 20 ns each.
+    static constexpr std::uint32_t patience_max = 32;
+    static constexpr std::uint32_t patience_min = 4;
     static constexpr std::uint32_t looks_without_nic_max = 64;
     /// Each costs every look.
     static constexpr std::size_t lines_max = 8;
@@ -216,10 +217,11 @@ private:
     // Progress
     void take_receives();
     bool take_stored();
+    bool take_awaited();
     bool nic_may_wait(bool found);
     bool take_next_stored(Connection& connection);
     [[gnu::noinline]] bool take_stored_before(Connection& connection, std::uint16_t number);
-    void arrived_by_stores(Connection& connection, SharedLines::Line line);
+    void arrived_by_stores(Connection& connection);
     [[gnu::noinline]] void look_at_queues();
     void take_send(VIP_VI_HANDLE vi);
     std::uint32_t take_from(Connection& connection);
@@ -275,7 +277,8 @@ private:
     std::vector<Connection*> lined_;       ///< that have lines
     std::uint32_t looks_without_nic_ = 0;  ///< since the last one at the NIC
     std::uint32_t looks_at_lines_ = 0;     ///< before the next one at the NIC
-    std::size_t queued_ = 0;               ///< how many do in one
+    std::uint32_t patience_ = patience_max;
+    std::size_t queued_ = 0;  ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;
     std::vector<std::pair<const void*, Message*>> claimed_;

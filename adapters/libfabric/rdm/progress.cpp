@@ -12,6 +12,15 @@ namespace {
 
 constexpr VIP_UINT32 batch = 16;
 
+/// Between two looks at memory that another processor writes.
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
 }  // namespace
 
 void Endpoint::progress() {
@@ -34,13 +43,25 @@ void Endpoint::progress() {
 
 // Receives --------------------------------------------------------------------------------------
 
-/// The lines were looked at. The next message is likely there, too, and each look at the NIC puts
-/// off the next one at them; but others shall not wait for one that stores again and again.
-bool Endpoint::nic_may_wait(bool found) {
-    if (!found && looks_at_lines_ != 0 && !lined_.front()->lines.is_at_end_of_row()) {
-        --looks_at_lines_;
-        found = true;
+/// The next message is likely one by stores, too, and a look at the lines costs less than the way
+/// back to the program and here again. Where none came it is not waited for that long again.
+bool Endpoint::take_awaited() {
+    std::uint32_t left = std::exchange(looks_at_lines_, 0);
+    if (left == 0 || lined_.front()->lines.is_at_end_of_row()) return false;
+    for (; left != 0; --left) {
+        pause();
+        if (take_stored()) {
+            patience_ = patience_max;
+            return true;
+        }
     }
+    patience_ = std::max(patience_ / 2, patience_min);
+    return false;
+}
+
+/// The lines were looked at. Each look at the NIC puts off the next message by stores, but others
+/// shall not wait for one that stores again and again.
+bool Endpoint::nic_may_wait(bool found) {
     if (found && ++looks_without_nic_ < looks_without_nic_max) return true;
     looks_without_nic_ = 0;
     return false;
@@ -48,9 +69,8 @@ bool Endpoint::nic_may_wait(bool found) {
 
 /// False: nothing lies there.
 bool Endpoint::take_next_stored(Connection& connection) {
-    const SharedLines::Line line = connection.lines.next();
-    if (line == SharedLines::Line::none) return false;
-    arrived_by_stores(connection, line);
+    if (!connection.lines.has_next()) return false;
+    arrived_by_stores(connection);
     return true;
 }
 
@@ -64,7 +84,7 @@ bool Endpoint::take_stored_before(Connection& connection, std::uint16_t number) 
 
 /// One look at the NIC, which tells of all connections.
 void Endpoint::take_receives() {
-    if (!lined_.empty() && nic_may_wait(take_stored())) return;
+    if (!lined_.empty() && nic_may_wait(take_stored() || take_awaited())) return;
     std::uint32_t taken = 0;
     std::size_t index = 0;
     // Who has no receive posted does not look.
@@ -176,7 +196,7 @@ Message& Endpoint::keep(Slot& slot, std::size_t length) {
     Connection& connection = *slot.connection;
     const std::byte* const bytes = slot.bytes + sizeof(Header);
     Message* message = &slot.message;
-    if (!connection.may_keep(slot.line)) {
+    if (!connection.may_keep(slot)) {
         void* memory = nullptr;
         if (connection.copied + message_memory(length) <= copied_max_)
             memory = std::malloc(message_memory(length));

@@ -7,7 +7,7 @@ namespace via::fabric::rdm {
 namespace {
 
 constexpr VIP_ULONG patience_ms = 1000;
-constexpr VIP_ULONG lines_size = (1 + 2 * SharedLines::own_lines) * sizeof(StoredMessage);
+constexpr VIP_ULONG lines_size = 2 * SharedLines::lines_each * sizeof(StoredMessage);
 
 }  // namespace
 
@@ -46,21 +46,18 @@ void SharedLines::attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello) {
 /// The maker does not know yet whether the peer attaches: it hears of it by its first message.
 void SharedLines::begin(Nic& nic, void* memory, bool is_maker) {
     nic_ = &nic;
-    memory_ = static_cast<StoredMessage*>(memory);
-    own_ = memory_ + 1 + (is_maker ? 0 : own_lines);
-    theirs_ = memory_ + 1 + (is_maker ? own_lines : 0);
+    auto* const first = static_cast<StoredMessage*>(memory);
+    ours_ = first + (is_maker ? 0 : lines_each);
+    theirs_ = first + (is_maker ? lines_each : 0);
     is_maker_ = is_maker;
-    is_our_turn_ = !is_maker;
-    is_their_turn_ = is_maker;
     taken_ = 0;
-    if (!is_maker) own_used_ = 0;
+    if (!is_maker) used_ = 0;
 }
 
 void SharedLines::close() {
-    is_our_turn_ = is_their_turn_ = false;
-    own_used_ = own_lines;
-    own_ = theirs_ = nullptr;
-    StoredMessage* const memory = std::exchange(memory_, nullptr);
+    StoredMessage* const memory = this->memory();
+    ours_ = theirs_ = nullptr;
+    used_ = lines_each;
     if (memory == nullptr) return;
     if (is_maker_)
         ViaDestroySegment(nic_->handle(), memory);

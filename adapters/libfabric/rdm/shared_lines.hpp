@@ -21,8 +21,8 @@ namespace via::fabric::rdm {
 }
 
 /// What lies in a line; either end may write there at any time. `word` says that there is a
-/// message. Bits 32 to 63: which one it is of those in the common line, or in the end's own, from
-/// 1; 16 to 31: its number, as of a header; 8 to 15: its length; 0 to 7: the flags of a header.
+/// message. Bits 32 to 63: which one it is of those that the end has stored, from 1; 16 to 31: its
+/// number, as of a header; 8 to 15: its length; 0 to 7: the flags of a header.
 struct alignas(64) StoredMessage {
     std::uint64_t word;
     std::uint64_t tag;
@@ -32,18 +32,15 @@ struct alignas(64) StoredMessage {
 };
 static_assert(sizeof(StoredMessage) == 64);
 
-/// In the first line the ends take turns: who has taken a message may store the next one there, and
-/// its processor has the line at hand; the end that asked for the connection begins. The others are
-/// an end's own, a ring of them, for what it sends when it has not the turn: one is free again when
-/// it has heard that what lay there was taken. Where all are it begins at the first again. What
-/// finds no line free takes the VI. All messages of an end are numbered, whichever way they take,
-/// and taken in that order.
+/// Each end has a ring of lines for what it sends; one is free again when it has heard that what
+/// lay there was taken, and where all are it begins at the first again, so that two that send each
+/// other one message at a time use one line each, which each processor has at hand. What finds no
+/// line free takes the VI. All messages of an end are numbered, whichever way they take, and taken
+/// in that order.
 class SharedLines {
 public:
-    enum class Line : std::uint8_t { none, common, own };
-
     static constexpr std::size_t room = sizeof(StoredMessage::bytes);
-    static constexpr std::uint32_t own_lines = 32;
+    static constexpr std::uint32_t lines_each = 32;
     /// So many of one end in a row, then one over the VI, from whose traffic VIA sees whether two
     /// programs share a processor (docs/design/turn-and-wake-up.md).
     static constexpr std::uint32_t in_a_row = 31;
@@ -59,29 +56,22 @@ public:
     /// Attaches to the lines that the peer of `vi` made, if it did. Sleeps until its NIC answers.
     void attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello);
     void close();
-    bool are_open() const { return memory_ != nullptr; }
+    bool are_open() const { return ours_ != nullptr; }
 
     // Sending -----------------------------------------------------------------------------------
     bool may_store(std::size_t length) const {
-        return (is_our_turn_ || own_used_ < own_lines) && length <= room && left_ != 0;
+        return used_ < lines_each && length <= room && left_ != 0;
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
-        const bool in_common = is_our_turn_;
-        if (!in_common && own_used_ == 0) own_at_ = 0;
-        StoredMessage& line = in_common ? *memory_ : own_[own_at_];
-        const std::uint32_t count = in_common ? common_count_++ : own_count_++;
+        if (used_ == 0) at_ = 0;
+        StoredMessage& line = ours_[at_];
         line.tag = header.tag;
         line.data = header.data;
         copy_short(line.bytes, bytes, length);
-        word(line).store(found_in(count, sent_++) << 16 | length << 8 | header.flags | taken(),
+        word(line).store(found_in(stored_++, sent_++) << 16 | length << 8 | header.flags | taken(),
                          std::memory_order_release);
-        if (in_common) {
-            is_our_turn_ = false;
-            is_their_turn_ = true;
-        } else {
-            ++own_used_;
-            own_at_ = (own_at_ + 1) % own_lines;
-        }
+        at_ = (at_ + 1) % lines_each;
+        ++used_;
         --left_;
     }
     /// Puts into the header what the peer must know of a message over the VI.
@@ -95,42 +85,31 @@ public:
     }
 
     // Receiving ---------------------------------------------------------------------------------
-    /// Where the next message of the peer lies.
-    Line next() {
-        if (is_their_turn_ && is_next(*memory_, common_count_)) return Line::common;
-        if (theirs_ == nullptr) return Line::none;
-        if (is_next(theirs_[theirs_at_], theirs_count_)) return Line::own;
-        if (theirs_at_ == 0 || !is_next(theirs_[0], theirs_count_)) return Line::none;
+    /// Does the next message of the peer lie there? Then take().
+    bool has_next() {
+        if (theirs_ == nullptr) return false;
+        if (is_next(theirs_[theirs_at_])) return true;
+        if (theirs_at_ == 0 || !is_next(theirs_[0])) return false;
         theirs_at_ = 0;
-        return Line::own;
+        return true;
     }
-    /// What lies in the line that is next(); the bytes may still change. False: the peer breaks the
-    /// rules. Then answer(), as soon as the next message may be stored there.
-    bool take(Line line, Header& header, std::size_t& length) {
-        const StoredMessage& message = line == Line::common ? *memory_ : theirs_[theirs_at_];
+    /// What lies there; the bytes may still change. False: the peer breaks the rules. Then
+    /// answer(), as soon as the next message may be stored there.
+    bool take(Header& header, std::size_t& length) {
+        const StoredMessage& message = theirs_[theirs_at_];
         const std::uint64_t found = word(message).load(std::memory_order_acquire);
         length = found >> 8 & 0xFF;
         header = {message.tag, message.data, Kind::eager, static_cast<std::uint8_t>(found), came_};
-        if (line == Line::common) {
-            ++common_count_;
-            is_their_turn_ = false;
-        } else {
-            ++theirs_count_;
-            theirs_at_ = (theirs_at_ + 1) % own_lines;
-        }
         bytes_ = message.bytes;
+        theirs_at_ = (theirs_at_ + 1) % lines_each;
+        ++theirs_stored_;
         ++in_row_;
         count(header.flags);
         return length <= room;
     }
     /// Of the message that was taken last.
     const std::byte* bytes() const { return bytes_; }
-    void answer(Line line) {
-        if (line == Line::common)
-            is_our_turn_ = true;
-        else
-            ++taken_;
-    }
+    void answer() { ++taken_; }
     /// The number of the next message.
     std::uint16_t came() const { return came_; }
     /// That one came over the VI.
@@ -148,38 +127,35 @@ private:
     static std::atomic_ref<std::uint64_t> word(const StoredMessage& line) {
         return std::atomic_ref(const_cast<std::uint64_t&>(line.word));
     }
-    bool is_next(const StoredMessage& line, std::uint32_t count) const {
-        return word(line).load(std::memory_order_acquire) >> 16 == found_in(count, came_);
+    bool is_next(const StoredMessage& line) const {
+        return word(line).load(std::memory_order_acquire) >> 16 == found_in(theirs_stored_, came_);
     }
     std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;
-        if (own_ != nullptr)
-            own_used_ = (own_count_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
+        if (ours_ != nullptr)
+            used_ = (stored_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
     }
     void begin(Nic& nic, void* memory, bool is_maker);
+    StoredMessage* memory() const { return is_maker_ ? ours_ : theirs_; }
 
-    StoredMessage* memory_ = nullptr;  ///< the common line
-    StoredMessage* own_ = nullptr;     ///< the first of own_lines
+    StoredMessage* ours_ = nullptr;
     StoredMessage* theirs_ = nullptr;
     const std::byte* bytes_ = nullptr;
-    Nic* nic_ = nullptr;
-    // Each counts from 1
-    std::uint32_t common_count_ = 1;
-    std::uint32_t own_count_ = 1;
-    std::uint32_t theirs_count_ = 1;
-    std::uint32_t own_at_ = 0;     ///< where the next one goes, unless all are free
-    std::uint32_t theirs_at_ = 0;  ///< where their next one comes, unless it is the first line
+    // The next ones, counted from 1
+    std::uint32_t stored_ = 1;
+    std::uint32_t theirs_stored_ = 1;
+    std::uint32_t at_ = 0;             ///< where the next one goes, unless all are free
+    std::uint32_t theirs_at_ = 0;      ///< where their next one comes, unless it is the first line
+    std::uint32_t used_ = lines_each;  ///< of ours, as far as we have heard
     std::uint16_t sent_ = 0;
     std::uint16_t came_ = 0;
+    /// Out of theirs; where there are none, a number by which the peer finds none free.
+    std::uint8_t taken_ = lines_each;
     bool is_maker_ = false;
-    bool is_our_turn_ = false;
-    bool is_their_turn_ = false;
-    /// Out of their own ones; where there are none, a number by which the peer finds none free.
-    std::uint8_t taken_ = own_lines;
-    std::uint32_t own_used_ = own_lines;  ///< as far as we have heard
     std::uint32_t left_ = in_a_row;
     std::uint32_t in_row_ = 0;
+    Nic* nic_ = nullptr;
 };
 
 }  // namespace via::fabric::rdm

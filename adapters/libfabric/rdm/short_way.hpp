@@ -113,39 +113,35 @@ inline std::uint64_t received_flags(const Header& header) {
     connection.release(slot);
 }
 
-/// What lies in that line of the connection.
-[[gnu::always_inline]] inline void Endpoint::arrived_by_stores(Connection& connection,
-                                                               SharedLines::Line line) {
+/// The next message lies in a line.
+[[gnu::always_inline]] inline void Endpoint::arrived_by_stores(Connection& connection) {
     Header header;
     std::size_t length = 0;
-    if (!connection.lines.take(line, header, length)) [[unlikely]]
+    if (!connection.lines.take(header, length)) [[unlikely]]
         return arrived_wrong(connection);
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
     if (receive == nullptr) [[unlikely]] {
-        Slot* const slot = connection.slot_of(line, length);
+        Slot* const slot = connection.slot_of_stored(length);
         return slot != nullptr ? arrived_early(*slot, header, length) : arrived_wrong(connection);
     }
     deliver(*receive, peer, header, connection.lines.bytes(), length);
-    connection.lines.answer(line);
+    connection.lines.answer();
 }
 
 /// Looks at the lines. True: there was something.
 [[gnu::always_inline]] inline bool Endpoint::take_stored() {
     bool found = false;
     for (Connection*& at : lined_) {
-        SharedLines::Line line = at->lines.next();
-        if (line == SharedLines::Line::none) continue;
-        // A burst lies in the peer's own lines.
-        std::uint32_t left = SharedLines::own_lines;
+        if (!at->lines.has_next()) continue;
+        std::uint32_t left = SharedLines::lines_each;
         do {
-            arrived_by_stores(*at, line);
+            arrived_by_stores(*at);
             --left;
-        } while (line == SharedLines::Line::own && left != 0 &&
-                 (line = at->lines.next()) != SharedLines::Line::none);
+        } while (left != 0 && at->lines.has_next());
         std::swap(lined_.front(), at);  // likely it is the next one, too
-        looks_at_lines_ = looks_at_lines_max;
+        looks_at_lines_ = patience_;
         found = true;
     }
     return found;

@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t {
 namespace flag {
 inline constexpr std::uint8_t tagged = 1;
 inline constexpr std::uint8_t data = 2;  ///< `data` is the program's
-/// Bits 2 to 7: how many messages were taken out of the peer's own lines, modulo taken_modulus
+/// Bits 2 to 7: how many messages were taken out of the peer's lines, modulo taken_modulus
 /// (shared_lines.hpp).
 inline constexpr unsigned taken_shift = 2;
 inline constexpr std::uint8_t taken_modulus = 64;
@@ -55,7 +55,7 @@ inline constexpr std::size_t packet_max = sizeof(Header) + eager_max;
 /// Goes along with a request, and with the answer to it.
 struct Hello {
     static constexpr std::uint32_t magic_word = 0x4d445256;  // "VRDM"
-    static constexpr std::uint16_t version_now = 2;
+    static constexpr std::uint16_t version_now = 3;
 
     std::uint32_t magic = magic_word;
     std::uint16_t version = version_now;
