@@ -26,7 +26,6 @@ struct ErrorHandler {
 
 VIP_RESOURCE_CODE resource_of(const engine::ErrorEvent& event) {
     if (event.completion_queue != nullptr) return VIP_RESOURCE_CQ;
-    if (event.code == engine::ErrorCode::post_descriptor) return VIP_RESOURCE_DESCRIPTOR;
     return event.vi != nullptr ? VIP_RESOURCE_VI : VIP_RESOURCE_NIC;
 }
 
@@ -42,7 +41,6 @@ void run_error_handler(void* subject, const engine::ErrorEvent& event) {
     if (event.completion_queue != nullptr)
         error.CQHandle =
             make_handle(Kind::completion_queue, open.index, event.completion_queue_name);
-    error.DescriptorPtr = reinterpret_cast<VIP_DESCRIPTOR*>(event.descriptor);
     error.ResourceCode = resource_of(event);
     error.ErrorCode = static_cast<VIP_ERROR_CODE>(event.code);
     error_handler.handler(error_handler.context, &error);

@@ -198,14 +198,12 @@ bool Engine::next_event(ErrorEvent& event) {
     event.code = static_cast<ErrorCode>(code);
     event.vi = vi;
     event.vi_generation = vi->generation.load(std::memory_order_relaxed);
-    if (event.code == ErrorCode::post_descriptor) event.descriptor = vi->fault_descriptor;
     if (vi->events == 0) List<Vi, EventLink>::remove(*vi);
     return true;
 }
 
-void Engine::report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor) {
+void Engine::report(Vi& vi, ErrorCode code) {
     vi.events |= 1U << static_cast<unsigned>(code);
-    if (descriptor != nullptr) vi.fault_descriptor = descriptor;
     if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
     progressed();
 }

@@ -112,7 +112,6 @@ struct ErrorEvent {
     std::uint32_t vi_generation = 0;
     queue::CompletionQueue* completion_queue = nullptr;
     std::uint64_t completion_queue_name = 0;  ///< filled in by the NIC, which knows names
-    queue::Descriptor* descriptor = nullptr;
 };
 
 /// Why a frame was refused, for the counters and for condemning a path.
@@ -335,7 +334,7 @@ public:
     }
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
-    void report(Vi& vi, ErrorCode code, queue::Descriptor* descriptor = nullptr);
+    void report(Vi& vi, ErrorCode code);
     /// Completions that wait for room in their queues enter.
     void pump() {
         if (!overrun_.empty()) pump_overrun();

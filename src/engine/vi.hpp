@@ -46,7 +46,7 @@ using RemoteAttributes = ViAttributes;
 
 /// In VIPL's order (1.6).
 enum class ErrorCode : std::uint8_t {
-    post_descriptor = 0,
+    post_descriptor = 0,  ///< a post's own result tells
     connection_lost,
     receive_queue_empty,
     vi_overrun,
@@ -223,7 +223,6 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     bool has_grants = false;  ///< the peer may use segments of ours by this connection
 
     std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported
-    queue::Descriptor* fault_descriptor = nullptr;
 
     bool reliable() const { return attributes.reliability != Reliability::unreliable; }
     /// The number by which frames name this VI now.

@@ -185,15 +185,17 @@ def run(line, options):
                           stderr=subprocess.STDOUT, start_new_session=True) as job:
         os.set_blocking(job.stdout.fileno(), False)
         output, deadline, killed_at = b"", time.monotonic() + options.timeout, None
-        while job.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-            output += job.stdout.read() or b""
-            if killed_at is None and b"killed\n" in output:
-                killed_at = time.monotonic()
-        hung, ended_at = job.poll() is None, time.monotonic()
-        if hung:
-            end(processes_left(os.environ[MARK]))
-            end([job.pid])
+        try:
+            while job.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+                output += job.stdout.read() or b""
+                if killed_at is None and b"killed\n" in output:
+                    killed_at = time.monotonic()
+        finally:  # who is told to end does not leave the job behind, nor wait for it
+            hung, ended_at = job.poll() is None, time.monotonic()
+            if hung:
+                end(processes_left(os.environ[MARK]))
+                end([job.pid])
         job.wait()
         output += job.stdout.read() or b""
     if hung:
