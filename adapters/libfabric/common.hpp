@@ -66,9 +66,14 @@ const char* tell_text(const char* text, char* buffer, std::size_t length) noexce
 
 /// Called before a NIC is opened: from here on this is the process that uses them.
 void remember_process() noexcept;
+/// A byte in memory that a fork wipes; nullptr: no NIC was opened yet.
+extern std::atomic<const std::uint8_t*> process_mark;
 /// True in a child that was forked since. Our threads are not there, and nothing that it inherited
 /// may be touched, or closed.
-bool forked() noexcept;
+inline bool forked() noexcept {
+    const std::uint8_t* const mark = process_mark.load(std::memory_order_relaxed);
+    return mark != nullptr && *mark == 0;
+}
 
 /// A positive FI_E... for a return code of VIPL.
 int error_of(VIP_RETURN code) noexcept;

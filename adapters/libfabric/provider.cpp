@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where libfabric enters, once, when it loads its providers. Nothing is opened or started here.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "common.hpp"
 #include "fabric.hpp"
@@ -12,7 +14,7 @@ namespace via::fabric {
 
 namespace {
 void clean_up() {}
-std::atomic<pid_t> process{0};
+std::mutex process_lock;
 }  // namespace
 
 fi_provider provider = {FI_VERSION(0, 1), FI_VERSION(1, 17), {},      "via",
@@ -30,14 +32,23 @@ int tell_wait_object(int descriptor, int command, void* argument) noexcept {
     return -FI_ENOSYS;
 }
 
-void remember_process() noexcept {
-    pid_t none = 0;
-    process.compare_exchange_strong(none, getpid());
-}
+std::atomic<const std::uint8_t*> process_mark{nullptr};
 
-bool forked() noexcept {
-    const pid_t known = process;
-    return known != 0 && known != getpid();
+/// Without memory for it no NIC opens, either: VIA needs the same.
+void remember_process() noexcept {
+    const std::lock_guard guard(process_lock);
+    if (process_mark != nullptr) return;
+    const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const page =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    auto* const mark = static_cast<std::uint8_t*>(page);
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
+        return;
+    }
+    *mark = 1;
+    process_mark = mark;
 }
 
 int error_of(VIP_RETURN code) noexcept {
@@ -106,10 +117,11 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "FI_EP_RDM: bytes of the longest message that is copied at its receiver, to "
                     "65536 (default: 16384 in shared memory, 65536 between hosts)");
     fi_param_define(&provider, "max_unexpected_size", FI_PARAM_SIZE_T,
-                    "FI_EP_RDM: bytes that messages of a peer take before their receives "
-                    "until it has to wait with all that it sends (default: no limit)");
+                    "FI_EP_RDM: bytes that messages of a peer take before their receives, apart "
+                    "from those in its connection's receives, until it has to wait with all that "
+                    "it sends (default: no limit)");
     fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
-                    "offer endpoints of type FI_EP_RDM, with tags, besides those of ofi_rxm "
+                    "offer endpoints of type FI_EP_RDM, with tags, instead of those of ofi_rxm "
                     "(default: no)");
     fi_param_define(&provider, "stores", FI_PARAM_BOOL,
                     "FI_EP_RDM: messages of up to 40 bytes inside a host by plain stores "

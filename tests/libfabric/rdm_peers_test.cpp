@@ -459,6 +459,87 @@ TEST(Liars, EndTheirOwnConnectionAlone) {
     EXPECT_EQ(got, 9);
 }
 
+/// Accepts, but answers with a greeting that is none, and sends at once: what came lies in the
+/// connection that ends.
+TEST(Liars, GreetWronglyWhenTheyHaveSent) {
+    Party b(nullptr, 0, FI_WAIT_FD);
+    VIP_NIC_HANDLE nic = nullptr;
+    VIP_MEM_HANDLE memory = 0;
+    ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
+    ASSERT_EQ(ViaRegisterAll(nic, &memory), VIP_SUCCESS);
+    VIP_NIC_ATTRIBUTES own{};
+    ASSERT_EQ(VipQueryNic(nic, &own), VIP_SUCCESS);
+    const via::Address host(
+        {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+    for (std::uint16_t port = 21; port < 41; ++port) {
+        std::atomic<bool> has_sent{false};
+        VIP_VI_HANDLE vi = nullptr;
+        std::uint64_t said[3] = {3, kind(1), 77};
+        alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR sent{};
+        std::thread liar([&] {
+            const auto at = host.with("libfabric:" + std::to_string(port));
+            alignas(VIP_NET_ADDRESS) std::byte from[64];
+            VIP_VI_ATTRIBUTES theirs;
+            VIP_CONN_HANDLE request = nullptr;
+            EXPECT_EQ(VipConnectWait(nic, at.raw(), 20000, reinterpret_cast<VIP_NET_ADDRESS*>(from),
+                                     &theirs, &request),
+                      VIP_SUCCESS);
+            theirs.Ptag = nullptr;
+            EXPECT_EQ(VipCreateVi(nic, &theirs, nullptr, nullptr, &vi), VIP_SUCCESS);
+            EXPECT_EQ(ViaSetCredits(vi, VIP_TRUE), VIP_SUCCESS);
+            EXPECT_EQ(ViaConnectAccept(request, vi, said, 4), VIP_SUCCESS);
+            sent.CS.SegCount = 1;
+            sent.CS.Length = sizeof said;
+            sent.DS[0].Local = {{.Address = said}, memory, sizeof said};
+            EXPECT_EQ(VipPostSend(vi, &sent, memory), VIP_SUCCESS);
+            has_sent = true;
+        });
+        sockaddr_in address = b.name;
+        address.sin_port = htons(port);
+        fi_addr_t to = FI_ADDR_UNSPEC;
+        ASSERT_EQ(fi_av_insert(b.addresses.get(), &address, 1, &to, 0, nullptr), 1);
+        // Who does not listen yet refuses, too.
+        ssize_t answer = 0;
+        while (!has_sent || answer == -FI_EAGAIN)
+            answer = fi_tinject(b.endpoint.get(), "", 1, to, 1);
+        EXPECT_EQ(answer, -FI_ECONNREFUSED);
+        liar.join();
+        std::uint64_t got = 0;
+        b.post(&got, sizeof got, 3, 1);
+        if (fi_cancel(&b.endpoint->fid, word(1)) == 0) {
+            b.failure();
+        } else {
+            b.completion();
+            EXPECT_EQ(got, 77U);
+        }
+        VipDisconnect(vi);
+        VIP_DESCRIPTOR* done = nullptr;
+        VipSendDone(vi, &done);
+        EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+    }
+    EXPECT_EQ(VipCloseNic(nic), VIP_SUCCESS);
+}
+
+/// While another thread reads its queue, and connections of it are asked for.
+TEST(Peers, AnEndpointIsClosedBesideAThreadThatReads) {
+    Party others[3];
+    for (int round = 0; round < 30; ++round) {
+        Party b;
+        std::atomic<bool> is_over{false};
+        std::thread reader([&] {
+            while (!is_over) b.read();
+        });
+        for (Party& other : others) {
+            fi_tinject(b.endpoint.get(), "x", 1, b.knows(other), 1);
+            fi_tinject(other.endpoint.get(), "x", 1, other.knows(b), 1);
+        }
+        b.endpoint.reset();
+        is_over = true;
+        reader.join();
+        for (Party& other : others) other.read();
+    }
+}
+
 TEST(Liars, CannotEndAnothersMessage) {
     Couple couple;
     const auto sent = pattern(300000, 1);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: short messages by stores, in one order with all others.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <random>
 #include <thread>
 
@@ -364,6 +369,31 @@ TEST_F(ByHand, OthersDoNotWaitForOneThatStoresAgainAndAgain) {
     EXPECT_TRUE(has_come);
 }
 
+/// Nor where the program reads several completions at a time, and so learns that there are no more.
+TEST_F(ByHand, NorDoOthersWhereSeveralAreRead) {
+    Party a;
+    const fi_addr_t to_b = a.knows(b_);
+    const auto bytes = pattern(100, 1);
+    std::vector<std::byte> got(bytes.size());
+    b_.post(got.data(), got.size(), 5, 7);
+    a.inject(to_b, bytes.data(), bytes.size(), 5, 0, &b_);
+    b_.completion(&a);
+    b_.post(got.data(), got.size(), 5, 7);
+    bool has_come = false;
+    std::uint64_t value = 0;
+    for (std::uint64_t count = 1; count <= 200 && !has_come; ++count) {
+        store(ours_ + (count - 1) % lines_each * 8, word_of(count, count - 1, 8), 3, count);
+        b_.post(&value, sizeof value, 3, 1);
+        if (count == 2) {
+            EXPECT_EQ(fi_tinject(a.endpoint.get(), bytes.data(), bytes.size(), to_b, 5), 0);
+        }
+        fi_cq_tagged_entry entries[16];
+        const ssize_t read = fi_cq_read(b_.queue.get(), entries, 16);
+        for (ssize_t n = 0; n < read; ++n) has_come = has_come || entries[n].op_context == word(7);
+    }
+    EXPECT_TRUE(has_come);
+}
+
 /// What is to wait for its receive finds no memory.
 struct NoMemory {
     NoMemory() { setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "0", 1); }
@@ -441,6 +471,92 @@ TEST_F(ByHand, AMessageOverTheViThatLeavesOneOutEndsTheConnection) {
     b_.expect_nothing();
     liar_.say({3, kind(1, 1, 2), 2}, 24);
     liar_.expect_end();
+}
+
+/// A child may not speak for its parent.
+TEST(Stores, AForkedChildStoresNothing) {
+    Couple couple;
+    const auto inject = [&](std::uint64_t value) {
+        return fi_tinject(couple.a.endpoint.get(), &value, sizeof value, couple.to_b, 1);
+    };
+    std::uint64_t got = 0;
+    const auto next = [&] {
+        couple.b.post(&got, sizeof got, 1, 2);
+        couple.b.completion(&couple.a);
+        return got;
+    };
+    couple.a.inject(couple.to_b, "12345678", 8, 1, 0, &couple.b);
+    next();
+    couple.b.inject(couple.to_a, "x", 1, 9, 0, &couple.a);
+    char room = 0;
+    couple.a.post(&room, 1, 9, 3);
+    couple.a.completion(&couple.b);
+    EXPECT_EQ(inject(1), 0);
+    EXPECT_EQ(next(), 1U);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(60);
+        _exit(inject(2) == 0 ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(inject(3), 0);
+    EXPECT_EQ(inject(4), 0);
+    EXPECT_EQ(next(), 3U);
+    EXPECT_EQ(next(), 4U);
+}
+
+/// Who waits for a request to an endpoint of its own, and lets it wait for its answer.
+struct Asked {
+    explicit Asked(VIP_NIC_HANDLE nic, const via::Address& host, std::uint16_t port)
+        : thread([this, nic, at = host.with("libfabric:" + std::to_string(port))] {
+              alignas(VIP_NET_ADDRESS) std::byte from[64];
+              VIP_VI_ATTRIBUTES theirs;
+              std::uint32_t said[10] = {};
+              VIP_UINT32 length = sizeof said;
+              code = ViaConnectWait(nic, at.raw(), 20000, reinterpret_cast<VIP_NET_ADDRESS*>(from),
+                                    &theirs, &request, said, &length);
+              wants_lines = said[9] == 1;
+              done = true;
+          }) {}
+    VIP_RETURN code = VIP_NOT_DONE;
+    VIP_CONN_HANDLE request = nullptr;
+    bool wants_lines = false;
+    std::atomic<bool> done{false};
+    std::thread thread;
+};
+
+/// Each costs every look; those count that were asked and have not answered.
+TEST(Stores, AreForEightPeersAtMost) {
+    Party a;
+    VIP_NIC_HANDLE nic = nullptr;
+    ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
+    VIP_NIC_ATTRIBUTES own{};
+    ASSERT_EQ(VipQueryNic(nic, &own), VIP_SUCCESS);
+    const via::Address host(
+        {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+    std::deque<Asked> peers;
+    std::vector<fi_addr_t> numbers;
+    for (std::uint16_t port = 11; port < 22; ++port) {
+        peers.emplace_back(nic, host, port);
+        sockaddr_in address = a.name;
+        address.sin_port = htons(port);
+        ASSERT_EQ(fi_av_insert(a.addresses.get(), &address, 1, &numbers.emplace_back(), 0, nullptr),
+                  1);
+    }
+    // Until each is asked: who does not listen yet refuses.
+    while (!std::ranges::all_of(peers, [](const Asked& peer) { return peer.done.load(); }))
+        for (const fi_addr_t number : numbers)
+            EXPECT_NE(fi_tinject(a.endpoint.get(), "", 1, number, 1), 0);
+    for (Asked& peer : peers) {
+        peer.thread.join();
+        EXPECT_EQ(peer.code, VIP_SUCCESS);
+    }
+    EXPECT_EQ(std::ranges::count(peers, true, &Asked::wants_lines), 8);
+    for (Asked& peer : peers) EXPECT_EQ(VipConnectReject(peer.request), VIP_SUCCESS);
+    EXPECT_EQ(VipCloseNic(nic), VIP_SUCCESS);
 }
 
 TEST(NoStores, WhereTheProgramSaysSo) {

@@ -2,7 +2,7 @@
 """Runs an MPI program over a libfabric provider, on this host or on two that a cable joins (network
 namespaces, which need the administrator), and looks that nothing is left behind.
 
-  run.py --provider 'via;ofi_rxm' --provider-path build/release/lib -n 4 [--hosts] PROGRAM [ARG...]
+  run.py --mpirun 'build/release/bin/via mpirun' -n 4 [--hosts] PROGRAM [ARG...]
 
 Ends with the program's result; 1: it failed, hung or left something; 77: skipped, standard output
 says why. --killed: the program kills one of its ranks, and the job must end by itself, with MPI's

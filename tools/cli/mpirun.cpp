@@ -33,7 +33,7 @@ What is added: --mca pml cm, --mca mtl ofi, --mca mtl_ofi_provider_include via w
 (windows between hosts), -x FI_PROVIDER_PATH=... where libfabric does not find the provider by
 itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and
 for root --allow-run-as-root. What the arguments say themselves of any of these is left to them.
-FI_VIA_DEVICE (auto, shm, udp:INTERFACE) forces a device. docs/guide/mpi.md tells more.
+FI_VIA_DEVICE (shm, auto:INTERFACE, udp:INTERFACE) forces a device. docs/guide/mpi.md tells more.
 )";
 
 /// In PATH; Debian's name first, since plain mpirun may belong to another MPI.
@@ -134,12 +134,17 @@ int run_mpirun(const Words& given) {
     const Words folders = provider_folders();
     for (const std::string& folder : folders) {
         if (around.provider_folder.empty() && holds_provider(folder))
-            around.provider_folder = folder;
+            around.provider_folder = fs::absolute(folder);
     }
-    if (around.provider_folder.empty() && !holds_provider(known))
-        return fail_without_provider(known, folders);
+    if (around.provider_folder.empty()) {
+        if (!holds_provider(known)) return fail_without_provider(known, folders);
+        around.provider_folder = known;
+    }
+    // A variable that is set, though to another folder, keeps libfabric from looking there itself.
     std::error_code ignored;
-    if (fs::equivalent(around.provider_folder, known, ignored)) around.provider_folder.clear();
+    if (fs::equivalent(around.provider_folder, known, ignored) &&
+        std::getenv("FI_PROVIDER_PATH") == nullptr)
+        around.provider_folder.clear();
     const Words words = mpi::command(around, arguments);
     if (!show) return become(words);
     fmt::print("{}\n", mpi::shell_line(words));

@@ -95,7 +95,9 @@ Hello Endpoint::hello() const {
 }
 
 bool Endpoint::wants_lines(const Peer& peer) const {
-    return !waits() && stores_are_wanted() && lined_.size() < lines_max &&
+    const auto asked = static_cast<std::size_t>(std::ranges::count_if(
+        attempts_, [](const auto& attempt) { return attempt->asks_for_lines(); }));
+    return !waits() && stores_are_wanted() && lined_.size() + asked < lines_max &&
            domain_.nic().has_shared_memory_to(peer.address);
 }
 
@@ -174,11 +176,17 @@ void Endpoint::answered(Attempt& attempt) {
     if (good) {
         const bool is_broken = connection->is_broken;
         Connection& now = *connection;
+        now.lines.open();
         connected(peer, std::move(connection), owned->reply.incarnation);
         if (is_broken) fail(now);
         return;
     }
-    give_back_receives(connection->queue());
+    if (owned->code == VIP_SUCCESS) {  // the program may have messages of it already
+        connections_.push_back(std::move(connection));
+        end(*connections_.back(), FI_ECONNREFUSED);
+    } else {
+        give_back_receives(connection->queue());
+    }
     if (peer.attempt != &attempt) return;  // the other way was faster
     peer.attempt = nullptr;
     peer.state = Peer::State::refused;

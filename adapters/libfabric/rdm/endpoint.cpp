@@ -98,24 +98,28 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     domain_.users.add();
 }
 
+/// No thread that reads a queue or a counter makes progress here any more.
+void Endpoint::leave_to_itself() {
+    for (Counter* counter : counters_)
+        if (counter != nullptr) counter->unwatch(this);
+    const Domain::Guard guard(domain_);
+    for (Queue* queue : {sends_, receives_})
+        if (queue != nullptr) queue->unwatch(*this);
+}
+
 /// What is posted vanishes without a word; what was sent is given some time to leave.
 Endpoint::~Endpoint() {
+    leave_to_itself();
     listener_.reset();
     linger();
     for (const auto& attempt : attempts_) domain_.fabric().connector().cancel(*attempt);
-    for (Counter* counter : counters_) {
-        if (counter == nullptr) continue;
-        counter->unwatch(this);
-        counter->users.remove();
-    }
+    for (Counter* counter : counters_)
+        if (counter != nullptr) counter->users.remove();
     const Domain::Guard guard(domain_);
     while (promised_sends_ != 0) give_back_send();
     while (promised_receives_ != 0) give_back_receive();
-    for (Queue* queue : {sends_, receives_}) {
-        if (queue == nullptr) continue;
-        queue->unwatch(*this);
-        queue->users.remove();
-    }
+    for (Queue* queue : {sends_, receives_})
+        if (queue != nullptr) queue->users.remove();
     if (addresses_ != nullptr) {
         addresses_->unwatch(*this);
         addresses_->users.remove();

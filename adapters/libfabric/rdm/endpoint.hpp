@@ -65,9 +65,9 @@ public:
     /// Takes what has come, and what is done (progress.cpp). Never fails: what it needs was
     /// reserved.
     void progress();
-    /// Takes no more than what has come by stores.
-    void look_at_lines() {
-        if (!lined_.empty()) take_stored();
+    /// Takes no more than what has come by stores. False: all else has waited for long enough.
+    bool look_at_lines() {
+        return lined_.empty() || !take_stored() || ++looks_without_nic_ < looks_without_nic_max;
     }
     /// Somebody connects, or was answered. Any thread.
     bool has_mail() const { return mailbox_.has_mail(); }
@@ -100,6 +100,7 @@ private:
 
     Endpoint(Domain& domain, const fi_info& info, void* context);
     ~Endpoint();
+    void leave_to_itself();
     friend std::default_delete<Endpoint>;
 
     // Completions that are sure to have room

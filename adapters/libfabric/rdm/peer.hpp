@@ -79,6 +79,7 @@ public:
     void connect_now() override;
     void interrupt() override;
     void finished() noexcept override;
+    bool asks_for_lines() const { return hello_.wants_lines != 0; }
 
     Peer& peer;
     std::unique_ptr<Connection> connection;

@@ -161,10 +161,11 @@ void Queue::write(void* buffer, std::size_t index, const Completion& completion)
 
 ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
     const Domain::Guard guard(domain_);
+    bool may_rest = true;
     if (count == 0 || (count_ == 0 && !std::exchange(rests_, false)))
         progress();
     else if (count_ < count)
-        for (Endpoint* endpoint : endpoints_) endpoint->look_at_lines();
+        for (Endpoint* endpoint : endpoints_) may_rest = endpoint->look_at_lines() && may_rest;
     std::size_t got = 0;
     while (got < count && count_ != 0) {
         const Completion& completion = entries_[first_];
@@ -178,7 +179,7 @@ ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
     if (waiting_ != nullptr) [[unlikely]]
         show();
     else
-        rests_ = got != 0 && got < count;
+        rests_ = got != 0 && got < count && may_rest;
     if (got != 0) return static_cast<ssize_t>(got);
     if (count_ == 0) return -FI_EAGAIN;
     return entries_[first_].error != 0 ? -FI_EAVAIL : 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/shared_lines.hpp"
 
-#include <utility>
-
 namespace via::fabric::rdm {
 namespace {
 
@@ -21,7 +19,8 @@ void SharedLines::create(Nic& nic, Hello& hello) {
         FI_INFO(&provider, FI_LOG_EP_CTRL, "no lines for a peer: %s\n", ViaReturnText(code));
         return;
     }
-    begin(nic, address, true);
+    nic_ = &nic;
+    begin(static_cast<StoredMessage*>(address), true);
     hello.lines_address = reinterpret_cast<std::uintptr_t>(address);
     hello.lines_handle = handle;
 }
@@ -40,22 +39,22 @@ void SharedLines::attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello) {
         ViaReleaseSegment(nic.handle(), address);
         return;
     }
-    begin(nic, address, false);
+    nic_ = &nic;
+    attached_ = static_cast<StoredMessage*>(address);
 }
 
 /// The maker does not know yet whether the peer attaches: it hears of it by its first message.
-void SharedLines::begin(Nic& nic, void* memory, bool is_maker) {
-    nic_ = &nic;
-    auto* const first = static_cast<StoredMessage*>(memory);
-    ours_ = first + (is_maker ? 0 : lines_each);
-    theirs_ = first + (is_maker ? lines_each : 0);
+void SharedLines::begin(StoredMessage* memory, bool is_maker) {
+    ours_ = memory + (is_maker ? 0 : lines_each);
+    theirs_ = memory + (is_maker ? lines_each : 0);
     is_maker_ = is_maker;
     taken_ = 0;
     if (!is_maker) used_ = 0;
 }
 
 void SharedLines::close() {
-    StoredMessage* const memory = this->memory();
+    open();
+    StoredMessage* const memory = is_maker_ ? ours_ : theirs_;
     ours_ = theirs_ = nullptr;
     used_ = lines_each;
     if (memory == nullptr) return;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "nic.hpp"
 #include "rdm/wire.hpp"
@@ -53,14 +54,18 @@ public:
     /// Makes the lines; the peer attaches to them by hello.lines_address and lines_handle. Without
     /// them, for want of memory or descriptors, all goes over the VI.
     void create(Nic& nic, Hello& hello);
-    /// Attaches to the lines that the peer of `vi` made, if it did. Sleeps until its NIC answers.
+    /// Attaches to the lines that the peer of `vi` made, if it did; then open(). Sleeps until its
+    /// NIC answers, while messages over the VI may come.
     void attach(Nic& nic, VIP_VI_HANDLE vi, const Hello& hello);
+    void open() {
+        if (attached_ != nullptr) begin(std::exchange(attached_, nullptr), false);
+    }
     void close();
     bool are_open() const { return ours_ != nullptr; }
 
     // Sending -----------------------------------------------------------------------------------
     bool may_store(std::size_t length) const {
-        return used_ < lines_each && length <= room && left_ != 0;
+        return used_ < lines_each && length <= room && left_ != 0 && !forked();
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
         if (used_ == 0) at_ = 0;
@@ -136,8 +141,7 @@ private:
         if (ours_ != nullptr)
             used_ = (stored_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
     }
-    void begin(Nic& nic, void* memory, bool is_maker);
-    StoredMessage* memory() const { return is_maker_ ? ours_ : theirs_; }
+    void begin(StoredMessage* memory, bool is_maker);
 
     StoredMessage* ours_ = nullptr;
     StoredMessage* theirs_ = nullptr;
@@ -156,6 +160,7 @@ private:
     std::uint32_t left_ = in_a_row;
     std::uint32_t in_row_ = 0;
     Nic* nic_ = nullptr;
+    StoredMessage* attached_ = nullptr;  ///< not open yet
 };
 
 }  // namespace via::fabric::rdm

@@ -1,5 +1,7 @@
 #include "mpi/command.hpp"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -143,12 +145,14 @@ Words folders_of(const std::string& provider_path) {
 
 std::string passed_name(const std::string& variable) {
     const std::string name = variable.substr(0, variable.find('='));
-    if (name == path_variable) return {};
+    if (name == path_variable || variable.size() <= name.size() + 1) return {};
     return name.starts_with("FI_") || name.starts_with("OPENVIA_") ? name : std::string{};
 }
 
 bool says_no(const std::string& value) {
-    return value == "0" || value == "no" || value == "false" || value == "off";
+    constexpr const char* words[] = {"0", "no", "false", "off"};
+    return std::ranges::any_of(
+        words, [&](const char* word) { return strcasecmp(value.c_str(), word) == 0; });
 }
 
 }  // namespace via::cli::mpi

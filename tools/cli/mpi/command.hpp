@@ -31,7 +31,8 @@ std::string shell_line(const std::vector<std::string>& words);
 std::vector<std::string> folders_of(const std::string& provider_path);
 
 /// The name of a variable ("NAME=value") that steers libfabric, its providers or this library, and
-/// so must be the same on all hosts; empty if it is none. FI_PROVIDER_PATH is dealt with apart.
+/// so must be the same on all hosts; empty if it is none, or has no value. FI_PROVIDER_PATH is
+/// dealt with apart.
 std::string passed_name(const std::string& variable);
 
 /// Does a variable with that value switch something off, as libfabric reads it?

@@ -83,6 +83,7 @@ TEST(MpirunCommand, TakesTheLayerWhereTheVariableSaysNo) {
     EXPECT_FALSE(has(command(around, {"app"}), "-x", "FI_VIA_RDM=1"));
     around.is_layered = true;
     EXPECT_TRUE(has(command(around, {"app"}), include, "via;ofi_rxm"));
+    EXPECT_TRUE(says_no("No"));
     const Words made = command(user(), {"-x", "FI_VIA_RDM=0", "app"});
     EXPECT_TRUE(has(made, include, "via;ofi_rxm"));
     EXPECT_FALSE(has(made, "-x", "FI_VIA_RDM=1"));
@@ -123,6 +124,7 @@ TEST(MpirunCommand, KnowsTheVariablesToPass) {
     EXPECT_EQ(passed_name("OPENVIA_OPTIONS=a=b"), "OPENVIA_OPTIONS");
     EXPECT_EQ(passed_name("FI_PROVIDER_PATH=/a"), "");
     EXPECT_EQ(passed_name("FILES=1"), "");
+    EXPECT_EQ(passed_name("FI_VIA_RDM="), "");
     EXPECT_EQ(passed_name(""), "");
 }
 
