@@ -172,7 +172,7 @@ void Nic::reap_from(std::size_t index) {
 [[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
                                                      Turn& turn) {
     std::uint32_t bytes = 0;
-    while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max) {
+    do {  // once at least: another device may have more than a turn's share, always
         const std::size_t count = device.receive(frames_);
         // First, or a peer that leaves overtakes it; but the answer to a message goes before.
         if (retransmitting_[index] && device.may_have_reaped() && !are_messages(count))
@@ -181,7 +181,7 @@ void Nic::reap_from(std::size_t index) {
         const std::uint32_t taken = take_frames(device, index, count, bytes);
         turn.frames += taken;
         if (taken < frames_.size()) return;
-    }
+    } while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max);
     turn.more = true;
 }
 

@@ -753,6 +753,38 @@ TEST_F(NicTest, one_nic_over_two_devices) {
         Status::success);
 }
 
+/// There is always more than a NIC takes in a turn, all of paths that are none.
+struct FloodedDevice final : LoopbackDevice {
+    using LoopbackDevice::LoopbackDevice;
+    std::size_t receive(std::span<device::Frame> frames) override {
+        for (device::Frame& frame : frames) frame = {};
+        return frames.size();
+    }
+};
+
+struct CountedDevice final : LoopbackDevice {
+    using LoopbackDevice::LoopbackDevice;
+    std::size_t receive(std::span<device::Frame> frames) override {
+        ++looks;
+        return LoopbackDevice::receive(frames);
+    }
+    int looks = 0;
+};
+
+TEST_F(NicTest, beside_a_device_that_is_flooded_the_others_are_looked_at) {
+    nic::Nic two("two", limits, counters, attendant);
+    two.add_device(std::make_unique<FloodedDevice>(host(1)));
+    auto second = std::make_unique<CountedDevice>(host(2));
+    const CountedDevice& counted = *second;
+    two.add_device(std::move(second));
+    for (int turns = 0; turns < 10; ++turns) {
+        two.take_turn();
+        two.turn({});
+        two.end_turn();
+    }
+    EXPECT_GE(counted.looks, 10);
+}
+
 /// A device that does something before it looks for a listener.
 struct SlowDevice final : LoopbackDevice {
     using LoopbackDevice::LoopbackDevice;

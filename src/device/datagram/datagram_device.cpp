@@ -246,7 +246,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
         return;
     }
     if (path.stage != Path::Stage::up) return;
-    if (now >= path.suspected_until || now >= path.last_heard + options_.silence) {
+    const bool is_silent = now >= path.last_heard + options_.silence;
+    if (blocked_ && !is_silent && now >= path.suspected_until)
+        path.suspected_until = now + path.doubt_timeout();  // the question has not left yet
+    if (is_silent || now >= path.suspected_until) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;
         if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);

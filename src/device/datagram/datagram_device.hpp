@@ -272,7 +272,7 @@ private:
                           bool from_host_port = false);
     bool append_ack(Path& path, StagedPacket& packet, std::uint32_t limit, Time now);
     void stage_ack(Path& path, Time now);
-    void stage_ping(Path& path, std::uint32_t packet_length, Time now);
+    bool stage_ping(Path& path, std::uint32_t packet_length, Time now);
     void stage_length_probe(Path& path, Time now);
     void stage_acks(Time now);
     static std::uint64_t oldest_with_frames(Path& path);

@@ -92,6 +92,19 @@ TEST_F(Carrying, a_forged_hint_ends_nothing) {
     EXPECT_TRUE(a.is_up);
 }
 
+TEST_F(Carrying, a_forged_hint_ends_nothing_while_the_port_takes_no_question) {
+    a.port().send_max = 0;
+    a.send("waits");
+    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.turn();
+    run(seconds(1));
+    EXPECT_TRUE(a.is_up);
+    a.port().send_max = ~std::size_t{0};
+    run(seconds(1));
+    EXPECT_TRUE(a.is_up && b.is_up);
+    EXPECT_EQ(b.received.size(), 1U);
+}
+
 TEST_F(Carrying, a_true_hint_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});

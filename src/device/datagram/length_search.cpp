@@ -33,18 +33,18 @@ void LengthSearch::choose() {
     }
 }
 
-bool LengthSearch::arrived() {
-    under_way_ = false;
-    if (candidate_ <= good_) return false;
+bool LengthSearch::arrived(std::uint32_t length) {
+    if (length == under_way_) under_way_ = 0;
+    if (length != candidate_ || candidate_ <= good_) return false;
     good_ = candidate_;
     step_ *= 2;
     choose();
     return true;
 }
 
-void LengthSearch::lost() {
-    under_way_ = false;
-    if (candidate_ == 0 || ++losses_ < length_losses_max) return;
+void LengthSearch::lost(std::uint32_t length) {
+    if (length == under_way_) under_way_ = 0;
+    if (length != candidate_ || ++losses_ < length_losses_max) return;
     ceiling_ = candidate_;
     choose();
 }

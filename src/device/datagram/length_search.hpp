@@ -14,11 +14,12 @@ public:
     std::uint32_t good() const { return good_; }
     std::uint32_t limit() const { return limit_; }
     /// Length of the next probe; 0: none is to be sent.
-    std::uint32_t wanted() const { return under_way_ ? 0 : candidate_; }
-    void sent() { under_way_ = true; }
-    /// What came of the probe. True: `good` has grown.
-    bool arrived();
-    void lost();
+    std::uint32_t wanted() const { return under_way_ != 0 ? 0 : candidate_; }
+    void sent() { under_way_ = candidate_; }
+    /// What came of a probe of that length, perhaps one from before another search began. True:
+    /// `good` has grown.
+    bool arrived(std::uint32_t length);
+    void lost(std::uint32_t length);
 
 private:
     void choose();
@@ -29,7 +30,7 @@ private:
     std::uint32_t step_ = 0;
     std::uint32_t candidate_ = 0;
     std::uint32_t losses_ = 0;
-    bool under_way_ = false;
+    std::uint32_t under_way_ = 0;  ///< its length; 0: none is
 };
 
 }  // namespace via::device::datagram

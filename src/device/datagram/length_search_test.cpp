@@ -15,9 +15,9 @@ int search(LengthSearch& search, std::uint32_t carried) {
         search.sent();
         EXPECT_EQ(search.wanted(), 0U) << "one under way";
         if (length <= carried) {
-            EXPECT_TRUE(search.arrived());
+            EXPECT_TRUE(search.arrived(length));
         } else {
-            search.lost();
+            search.lost(length);
         }
     }
     return probes;
@@ -56,12 +56,32 @@ TEST(LengthSearch, one_loss_says_little) {
     const std::uint32_t first = length.wanted();
     for (std::uint32_t n = 1; n < length_losses_max; ++n) {
         length.sent();
-        length.lost();
+        length.lost(first);
         EXPECT_EQ(length.wanted(), first);
     }
     length.sent();
-    length.lost();
+    length.lost(first);
     EXPECT_LT(length.wanted(), first);
+}
+
+TEST(LengthSearch, what_came_of_a_probe_says_nothing_of_another_length) {
+    LengthSearch length;
+    length.begin(1000, 1064);
+    for (std::uint32_t n = 0; n < length_losses_max; ++n) {
+        length.sent();
+        length.lost(1064);
+    }
+    ASSERT_EQ(length.wanted(), 1032U);
+    length.sent();
+    length.raise(1064);
+    EXPECT_EQ(length.wanted(), 0U) << "one is under way";
+    EXPECT_FALSE(length.arrived(1032));
+    EXPECT_EQ(length.good(), 1000U);
+    EXPECT_EQ(length.wanted(), 1064U);
+    length.begin(548, 1064);
+    length.lost(1064);
+    EXPECT_FALSE(length.arrived(1064));
+    EXPECT_EQ(length.good(), 548U);
 }
 
 }  // namespace

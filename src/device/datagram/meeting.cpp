@@ -300,13 +300,15 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
                                    const wire::Hello& hello, Time now) {
     const std::uint64_t instance = hello.offer.instance;
     Path* path = find_path(instance, in.from, false);
-    if (hello.attempt <= last_attempt(instance, in.from) &&
-        !mutated(Mutation::skip_attempt_check)) {
+    if (!mutated(Mutation::skip_attempt_check)) {
+        // Though so many have asked since that its attempt is not kept any more.
         if (path != nullptr && path->stage == Path::Stage::up && !path->asked_by_us &&
             path->attempt == hello.attempt && path->theirs == connection)
             return welcome(*path);
-        ++totals_.old_hello;
-        return;
+        if (hello.attempt <= last_attempt(instance, in.from)) {
+            ++totals_.old_hello;
+            return;
+        }
     }
     if (path != nullptr && path->stage == Path::Stage::asking) {
         // Both ask: the one with the lower instance does.
@@ -317,7 +319,8 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
     } else if (path != nullptr) {
         // It has lost the path that we have and says so when asked, or this hello is late.
         path->replaced = true;
-        return stage_ping(*path, 0, now);
+        stage_ping(*path, 0, now);
+        return;
     }
     if (path == nullptr) path = make_path(instance, in.from, false);
     if (path == nullptr) {

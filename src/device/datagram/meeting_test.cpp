@@ -277,6 +277,30 @@ TEST_F(Meeting, an_old_hello_makes_no_path) {
     talk();
 }
 
+/// Its welcome may have been lost, however many peers have come since.
+TEST_F(Meeting, a_repeated_hello_is_welcome_though_its_attempt_is_not_kept) {
+    std::vector<Datagram> hellos;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::hello && datagram.from.bytes[3] == 1)
+            hellos.push_back(datagram);
+        return Fate{microseconds(10)};
+    };
+    meet();
+    End c{network, 3, 3000};
+    ends.push_back(&c);
+    for (std::uint64_t n = 1; n <= attempts_kept; ++n) {
+        c.open(3000 + n);
+        c.device->resolve({address(2, host_port), named("b")}, 9);
+        ASSERT_TRUE(run(seconds(1), [&] { return c.is_up; }));
+    }
+    network.log.clear();
+    network.deliver(network.now, hellos.back());
+    run(milliseconds(1));
+    ASSERT_EQ(network.log.size(), 1U) << transcript();
+    EXPECT_TRUE(network.log.front().ends_with(" 2>1 welcome")) << transcript();
+    ends.pop_back();
+}
+
 TEST_F(Meeting, a_cookie_spoils) {
     std::vector<Datagram> hellos;
     network.weather = [&](const Datagram& datagram) {

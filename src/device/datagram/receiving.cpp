@@ -372,7 +372,7 @@ bool DatagramDevice::hear(Path& path, const wire::Ack& ack, const AckMoment& mom
         news.bytes += packet.length;
         ++news.packets;
         news.traffic = news.traffic || !packet.asks_only;
-        if (packet.length_probe) news.longer = path.length.arrived() || news.longer;
+        if (packet.length_probe) news.longer = path.length.arrived(packet.length) || news.longer;
         if (number != ack.largest) return;
         news.sampled = true;
         news.sample = now - packet.sent;
@@ -442,7 +442,7 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
 
 /// What it carried is to be sent again.
 void DatagramDevice::on_lost(Path& path, std::uint64_t number, const SentPacket& packet) {
-    if (packet.length_probe) return path.length.lost();
+    if (packet.length_probe) return path.length.lost(packet.length);
     for (std::uint32_t n = 0; n < packet.frames; ++n)
         if (path.frames.lost(path.sent.frame(packet, n), number))
             report(path, path.sent.frame(packet, n), true);

@@ -304,12 +304,12 @@ void DatagramDevice::stage_ack(Path& path, Time now) {
     List<Path, AckLink>::remove_if_linked(path);
 }
 
-/// `packet_length`: padded to it; 0: as short as can be.
-void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*now*/) {
+/// `packet_length`: padded to it; 0: as short as can be. False: there is no room.
+bool DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*now*/) {
     const std::uint32_t least = wire::data_header_length + wire::chunk_prefix_length;
     const std::uint32_t length = std::max(packet_length, least);
     StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
-    if (packet == nullptr) return;  // there is so much to be sent that somebody will answer
+    if (packet == nullptr) return false;  // there is so much to be sent that somebody will answer
     packet->to = path.peer;
     packet->wants_ack = true;
     std::byte* const at = staging_.bytes(*packet) + wire::data_header_length;
@@ -322,6 +322,7 @@ void DatagramDevice::stage_ping(Path& path, std::uint32_t packet_length, Time /*
     packet->asks_only = !packet->length_probe;
     packet->transmitted = packet->length;
     path.begin_packet(packet->length);
+    return true;
 }
 
 /// Behind packets that are being filled, not among them: a message's are one behind the other.
@@ -330,8 +331,7 @@ void DatagramDevice::stage_length_probe(Path& path, Time now) {
     if (length == 0) return;
     path.length_probe_waits = reserving_;
     if (reserving_ || !path.window_allows(length)) return;
-    path.length.sent();
-    stage_ping(path, length, now);
+    if (stage_ping(path, length, now)) path.length.sent();
 }
 
 /// The oldest packet in flight with a frame that was not sent since; next_number(): none has.

@@ -370,6 +370,19 @@ TEST_F(UdpConnected, ThatItsPeerEndedIsToldAndOthersHearUs) {
     EXPECT_TRUE(a.hear(1));
 }
 
+/// The quick call takes the error that is pending; the general one after it meets none.
+TEST_F(UdpConnected, WhatTheQuickCallMetIsHeardOf) {
+    connect();
+    const HostAddress gone = b->data_address();
+    b.port.reset();
+    send(a, gone, "nobody there");
+    datagram::Trouble trouble;
+    ASSERT_FALSE(a->next_trouble(trouble)) << "it was not looked for yet";
+    send(a, gone, "meets the answer");
+    ASSERT_TRUE(a->next_trouble(trouble));
+    EXPECT_EQ(trouble.kind, datagram::TroubleKind::port_unreachable);
+}
+
 TEST_F(UdpConnected, ItWakesWhoSleeps) {
     connect();
     pollfd handle{a->wait_handle(), POLLIN, 0};

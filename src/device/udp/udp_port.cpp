@@ -35,7 +35,11 @@ bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
         return false;
     if (ethernet_.is_due()) return ethernet_.ask(datagram);
     if (ethernet_.is_ready() && ethernet_.send({&datagram, 1}) == 1) return true;
-    return system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0;
+    if (system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0)
+        return true;
+    // An error that was pending: the call took it, so nothing else tells of what it was.
+    if (errno != EAGAIN && errno != ENOBUFS) troubles_.read(connected_.get());
+    return false;
 }
 
 /// All go to the busy peer.
