@@ -529,7 +529,7 @@ struct Asked {
 };
 
 /// Each costs every look; those count that were asked and have not answered.
-TEST(Stores, AreForEightPeersAtMost) {
+TEST(NoStores, ForMoreThanEightPeers) {
     Party a;
     VIP_NIC_HANDLE nic = nullptr;
     ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
