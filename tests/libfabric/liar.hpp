@@ -12,6 +12,14 @@
 
 namespace scene {
 
+/// Where that NIC is.
+inline via::Address host_of(VIP_NIC_HANDLE nic) {
+    VIP_NIC_ATTRIBUTES own{};
+    EXPECT_EQ(VipQueryNic(nic, &own), VIP_SUCCESS);
+    return via::Address(
+        {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+}
+
 /// As rdm/wire.hpp and rdm/shared_lines.hpp describe what is said.
 class Liar {
 public:
@@ -25,10 +33,7 @@ public:
         EXPECT_EQ(ViaRegisterAll(nic_, &memory_), VIP_SUCCESS);
         EXPECT_EQ(VipCreateVi(nic_, &attributes, nullptr, nullptr, &vi_), VIP_SUCCESS);
         EXPECT_EQ(ViaSetCredits(vi_, VIP_TRUE), VIP_SUCCESS);
-        VIP_NIC_ATTRIBUTES own{};
-        EXPECT_EQ(VipQueryNic(nic_, &own), VIP_SUCCESS);
-        const via::Address host(
-            {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+        const via::Address host = host_of(nic_);
         peer_ = host.with("libfabric:" + std::to_string(ntohs(victim.name.sin_port)));
         own_ = host.with("liar");
     }

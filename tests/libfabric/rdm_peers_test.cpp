@@ -467,10 +467,7 @@ TEST(Liars, GreetWronglyWhenTheyHaveSent) {
     VIP_MEM_HANDLE memory = 0;
     ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
     ASSERT_EQ(ViaRegisterAll(nic, &memory), VIP_SUCCESS);
-    VIP_NIC_ATTRIBUTES own{};
-    ASSERT_EQ(VipQueryNic(nic, &own), VIP_SUCCESS);
-    const via::Address host(
-        {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+    const via::Address host = host_of(nic);
     for (std::uint16_t port = 21; port < 41; ++port) {
         std::atomic<bool> has_sent{false};
         VIP_VI_HANDLE vi = nullptr;
@@ -494,10 +491,7 @@ TEST(Liars, GreetWronglyWhenTheyHaveSent) {
             EXPECT_EQ(VipPostSend(vi, &sent, memory), VIP_SUCCESS);
             has_sent = true;
         });
-        sockaddr_in address = b.name;
-        address.sin_port = htons(port);
-        fi_addr_t to = FI_ADDR_UNSPEC;
-        ASSERT_EQ(fi_av_insert(b.addresses.get(), &address, 1, &to, 0, nullptr), 1);
+        const fi_addr_t to = b.knows(port);
         // Who does not listen yet refuses, too.
         ssize_t answer = 0;
         while (!has_sent || answer == -FI_EAGAIN)
@@ -570,14 +564,8 @@ TEST(Liars, OfferWhatIsNotTheirs) {
 
 TEST(Liars, AreNotLetInAgainUnderALaterNumber) {
     Party b;
-    sockaddr_in address = b.name;
-    address.sin_port = htons(2);
     std::uint64_t got = 0;
-    const auto insert = [&] {
-        fi_addr_t number = FI_ADDR_UNSPEC;
-        EXPECT_EQ(fi_av_insert(b.addresses.get(), &address, 1, &number, 0, nullptr), 1);
-        b.post(&got, sizeof got, 1, 1, number);
-    };
+    const auto insert = [&] { b.post(&got, sizeof got, 1, 1, b.knows(2)); };
     insert();
     auto said = Liar::hello(2);
     {

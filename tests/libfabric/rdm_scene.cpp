@@ -74,10 +74,22 @@ Party::Party(const fi_info* wanted, std::uint64_t queue_flags, fi_wait_obj wait_
     EXPECT_EQ(length, sizeof name);
 }
 
-fi_addr_t Party::knows(const Party& other) {
+namespace {
+
+fi_addr_t insert(const Party& party, const sockaddr_in& address) {
     fi_addr_t number = FI_ADDR_UNSPEC;
-    EXPECT_EQ(fi_av_insert(addresses.get(), &other.name, 1, &number, 0, nullptr), 1);
+    EXPECT_EQ(fi_av_insert(party.addresses.get(), &address, 1, &number, 0, nullptr), 1);
     return number;
+}
+
+}  // namespace
+
+fi_addr_t Party::knows(const Party& other) { return insert(*this, other.name); }
+
+fi_addr_t Party::knows(std::uint16_t port) {
+    sockaddr_in address = name;
+    address.sin_port = htons(port);
+    return insert(*this, address);
 }
 
 void Party::post(void* buffer, std::size_t length, std::uint64_t tag, std::uintptr_t context,

@@ -20,6 +20,8 @@ struct Party {
 
     /// The number of the other one here.
     fi_addr_t knows(const Party& other);
+    /// Of whoever has that port on this host.
+    fi_addr_t knows(std::uint16_t port);
 
     void post(void* buffer, std::size_t length, std::uint64_t tag, std::uintptr_t context,
               fi_addr_t from = FI_ADDR_UNSPEC, std::uint64_t ignore = 0);

@@ -180,9 +180,7 @@ protected:
         theirs_ = liar_.lines();
         ASSERT_NE(theirs_, nullptr);
         ours_ = theirs_ + 8 * lines_each;
-        sockaddr_in address = b_.name;
-        address.sin_port = htons(2);
-        ASSERT_EQ(fi_av_insert(b_.addresses.get(), &address, 1, &to_liar_, 0, nullptr), 1);
+        to_liar_ = b_.knows(2);
     }
     std::uint64_t received(std::uint64_t tag) {
         std::uint64_t got = 0;
@@ -533,18 +531,12 @@ TEST(NoStores, ForMoreThanEightPeers) {
     Party a;
     VIP_NIC_HANDLE nic = nullptr;
     ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
-    VIP_NIC_ATTRIBUTES own{};
-    ASSERT_EQ(VipQueryNic(nic, &own), VIP_SUCCESS);
-    const via::Address host(
-        {reinterpret_cast<const std::byte*>(own.LocalNicAddress), own.NicAddressLen});
+    const via::Address host = host_of(nic);
     std::deque<Asked> peers;
     std::vector<fi_addr_t> numbers;
     for (std::uint16_t port = 11; port < 22; ++port) {
         peers.emplace_back(nic, host, port);
-        sockaddr_in address = a.name;
-        address.sin_port = htons(port);
-        ASSERT_EQ(fi_av_insert(a.addresses.get(), &address, 1, &numbers.emplace_back(), 0, nullptr),
-                  1);
+        numbers.push_back(a.knows(port));
     }
     // Until each is asked: who does not listen yet refuses.
     while (!std::ranges::all_of(peers, [](const Asked& peer) { return peer.done.load(); }))
