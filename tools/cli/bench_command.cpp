@@ -69,7 +69,7 @@ Status find_places(const BenchOptions& options, Plan& plan) {
 
 // With --peer: what makes no sense between machines.
 Status fits_between_machines(const BenchOptions& options) {
-    const std::string medium = options.device.substr(0, options.device.find(':'));
+    const std::string medium = medium_of(options.device);
     if (medium != "udp" && medium != "auto" && !goes_between_machines(medium)) {
         return fail(
             "--device {} does not reach another machine; with --peer it is udp, auto, "
@@ -281,6 +281,11 @@ int run_bench(const BenchOptions& options) {
         std::find(options.given.begin(), options.given.end(), "--output") != options.given.end();
     if (options.quick || to_folder) {
         complain("--quick and --output are for 'via bench suite'");
+        return exit_usage;
+    }
+    if (std::find(options.given.begin(), options.given.end(), "--tolerance") !=
+        options.given.end()) {
+        complain("--tolerance is for 'via bench compare'");
         return exit_usage;
     }
     if (options.bench == "operations") return run_bench_operations(options);

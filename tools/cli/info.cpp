@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "agent/addresses.hpp"
 #include "agent/directory.hpp"
 #include "agent/machine.hpp"
 #include "agent/nic_options.hpp"
@@ -90,14 +91,8 @@ struct Tried {
 };
 
 std::string address_text(const VIP_NIC_ATTRIBUTES& attributes) {
-    const VIP_UINT8* bytes = attributes.LocalNicAddress;
-    if (bytes == nullptr) return "none";
-    if (attributes.NicAddressLen == 6)
-        return fmt::format("{}.{}.{}.{}:{}", bytes[0], bytes[1], bytes[2], bytes[3],
-                           bytes[4] * 256 + bytes[5]);
-    std::string text;
-    for (unsigned n = 0; n < attributes.NicAddressLen; ++n) text += fmt::format("{:02x}", bytes[n]);
-    return text;
+    const HostAddress address = address_of(attributes);
+    return address.length == 0 ? "none" : agent::to_text(address);
 }
 
 Reported report_of(const VIP_NIC_ATTRIBUTES& a) {

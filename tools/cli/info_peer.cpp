@@ -59,12 +59,7 @@ struct Asker {
     VIP_VI_HANDLE vi = nullptr;
     VIP_NIC_ATTRIBUTES attributes{};
 
-    HostAddress own() const {
-        HostAddress address;
-        address.length = attributes.NicAddressLen;
-        std::memcpy(address.bytes.data(), attributes.LocalNicAddress, address.length);
-        return address;
-    }
+    HostAddress own() const { return address_of(attributes); }
 };
 
 /// Asks the peer's host for a listener that nobody is: no_match says that it answers.
@@ -179,6 +174,15 @@ void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
 }
 
 }  // namespace
+
+HostAddress address_of(const VIP_NIC_ATTRIBUTES& attributes) {
+    HostAddress address;
+    if (attributes.LocalNicAddress == nullptr || attributes.NicAddressLen > address.bytes.size())
+        return address;
+    address.length = attributes.NicAddressLen;
+    std::memcpy(address.bytes.data(), attributes.LocalNicAddress, address.length);
+    return address;
+}
 
 bool find_way(const std::string& nic, const std::string& peer,
               std::span<const std::string_view> media, WayToPeer& way, std::string& error) {

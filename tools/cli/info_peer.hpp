@@ -1,11 +1,18 @@
 // The part of `via info` that tells which way a NIC would take to a peer, and why.
 #pragma once
 
+#include <vipl.h>
+
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/address.hpp"
+
 namespace via::cli {
+
+/// A NIC's own; of no length: it has none.
+HostAddress address_of(const VIP_NIC_ATTRIBUTES& attributes);
 
 struct WayToPeer {
     std::string nic;          ///< its own name

@@ -9,6 +9,7 @@
 #include "bench/via_operations.hpp"
 #include "commands.hpp"
 #include "console/output.hpp"
+#include "given.hpp"
 
 namespace via::cli {
 
@@ -28,11 +29,7 @@ Result<OperationsPlan> plan_of(const BenchOptions& options) {
     constexpr std::array<std::string_view, 9> ours{"bench",   "--device",      "--size",
                                                    "--netns", "--rounds",      "--cpus",
                                                    "--json",  "--max-seconds", "--keep-disturbed"};
-    for (const std::string& name : options.given) {
-        if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
-            return fail("{} is not for operations", name);
-        }
-    }
+    if (auto fits = gives_only(options, ours); !fits) return std::unexpected(fits.error());
     if (is_known_channel(options.device)) {
         return fail("--device {}: operations are those of a NIC", options.device);
     }

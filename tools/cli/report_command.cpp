@@ -23,13 +23,11 @@ int complain(const std::string& what, int code) {
     return code;
 }
 
-// Both take files and one option.
+// All take files, and some one option.
 int refuse_others(const BenchOptions& options, std::string_view own) {
-    for (const std::string& name : options.given) {
-        if (name == own || !name.starts_with('-')) continue;
-        return complain(fmt::format("{} is not for {}", name, options.bench), exit_usage);
-    }
-    return exit_good;
+    const std::array<std::string_view, 3> ours{"bench", "places", own};
+    const auto fits = gives_only(options, ours);
+    return fits ? exit_good : complain(fits.error().what, exit_usage);
 }
 
 Status write_file(const std::filesystem::path& path, const std::string& text) {
@@ -109,7 +107,9 @@ int run_bench_compare(const BenchOptions& options) {
         return complain("the two have no figure in common", exit_failed);
     }
     fmt::print("{}", text_of(comparison));
-    return comparison.slower() > 0 ? exit_slower : exit_good;
+    if (comparison.slower() > 0) return exit_slower;
+    const bool can_tell = comparison.too_few() == 0 || comparison.too_few() < comparison.ours();
+    return can_tell ? exit_good : exit_inconclusive;
 }
 
 }  // namespace via::cli

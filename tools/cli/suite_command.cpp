@@ -21,6 +21,7 @@
 #include "bench/types.hpp"
 #include "commands.hpp"
 #include "console/output.hpp"
+#include "report/compare.hpp"
 
 namespace via::cli {
 
@@ -28,6 +29,8 @@ namespace {
 
 using namespace via::bench;
 using Words = std::vector<std::string>;
+
+constexpr std::size_t quick_rounds = 3;  // to look at, not to compare
 
 int complain(const std::string& what, int code) {
     console::complain("via bench suite: {}", what);
@@ -47,8 +50,8 @@ Words common_words(const BenchOptions& options, const std::string& bench) {
     };
     Words words{"--device", options.device, "--rounds",
                 std::to_string(given("--rounds") ? options.rounds
-                               : options.quick   ? 3
-                                                 : 5)};
+                               : options.quick   ? quick_rounds
+                                                 : report::least_rounds)};
     const auto add = [&](const char* name, const std::string& value) {
         if (given(name)) words.insert(words.end(), {name, value});
     };

@@ -43,19 +43,19 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     while (at != end) {
         int first = 0;
         const auto read = std::from_chars(at, end, first);
-        if (read.ec != std::errc{}) break;
+        if (read.ec != std::errc{} || first < 0) return {};
         int last = first;
         at = read.ptr;
         if (at != end && *at == '-') {
             const auto upto = std::from_chars(at + 1, end, last);
-            if (upto.ec != std::errc{} || last - first > CPU_SETSIZE) break;
+            if (upto.ec != std::errc{} || last - first > CPU_SETSIZE) return {};
             at = upto.ptr;
         }
         for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-        if (at == end || *at != ',') break;
-        ++at;
+        if (at == end) return cpus;
+        if (*at++ != ',') return {};
     }
-    return cpus;
+    return {};
 }
 
 Result<std::array<int, 2>> choose_cpus(const std::string& asked) {

@@ -22,7 +22,7 @@ Result<int> choose_cpu(const std::string& asked);
 
 std::uint32_t online_processors();
 
-// "0-1,4" to {0, 1, 4}, as the kernel writes lists. Stops at what it cannot read.
+// "0-1,4" to {0, 1, 4}, as the kernel writes lists. Empty: it is none.
 std::vector<int> parse_cpu_list(std::string_view text);
 
 }  // namespace via::bench

@@ -68,7 +68,7 @@ Result<std::unique_ptr<RemotePair>> RemotePair::start(std::unique_ptr<Channel> c
     Open open = like;
     open.channel = pair->number_;
     // Of "udp:eth0" only udp concerns the other machine, where the interface has another name.
-    open.name = pair->channel_->name().substr(0, pair->channel_->name().find(':'));
+    open.name = medium_of(pair->channel_->name());
     open.arena_bytes = setup.arena_bytes;
     open.max_size = setup.max_size;
     if (auto opened = pair->open(setup, open); !opened) {

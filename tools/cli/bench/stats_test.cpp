@@ -202,13 +202,16 @@ TEST(Cpus, ListsAsTheKernelWritesThem) {
     EXPECT_EQ(parse_cpu_list("0-2,5"), (std::vector<int>{0, 1, 2, 5}));
     EXPECT_EQ(parse_cpu_list("3"), (std::vector<int>{3}));
     EXPECT_EQ(parse_cpu_list(""), (std::vector<int>{}));
-    EXPECT_EQ(parse_cpu_list("1,x"), (std::vector<int>{1}));
+    for (const char* none : {"1,x", "0,1;3", "0,1x", "0,1 2", "0,", "-1", "0-"})
+        EXPECT_EQ(parse_cpu_list(none), (std::vector<int>{})) << none;
 }
 
 TEST(Cpus, RefusesWhatCannotBePinned) {
     EXPECT_FALSE(choose_cpus("0,0").has_value());
     EXPECT_FALSE(choose_cpus("0").has_value());
     EXPECT_FALSE(choose_cpus("0,1023").has_value());
+    EXPECT_FALSE(choose_cpus("0,1x").has_value());
+    EXPECT_FALSE(choose_cpu("0,x").has_value());
 }
 
 TEST(Jain, OneIsFairAndAnNthIsNot) {

@@ -25,6 +25,11 @@ enum class Mode : std::uint8_t { near, between, far, remote };
 // The two processes of a pair. Side 0 sends first, keeps the time and is the one that streams.
 enum class Side : std::uint8_t { first = 0, second = 1 };
 
+// Of the name of a NIC, what stands before its place or its options: "udp" of "udp:eth0,silence=9".
+inline std::string medium_of(const std::string& device) {
+    return device.substr(0, device.find_first_of(":,"));
+}
+
 struct Failure {
     std::string what;
 };

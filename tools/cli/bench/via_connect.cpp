@@ -9,8 +9,11 @@
 namespace via::bench {
 
 std::string nic_name(const std::string& device, const Places& places, std::size_t side) {
-    const bool apart = places.apart() && (device == "udp" || (device == "auto" && places.remote()));
-    return device + (apart ? ":" + places.address_text(side) : "");
+    const std::string medium = medium_of(device);
+    const bool has_place = device.size() > medium.size() && device[medium.size()] == ':';
+    if (has_place || !places.apart() || !(medium == "udp" || (medium == "auto" && places.remote())))
+        return device;
+    return medium + ":" + places.address_text(side) + device.substr(medium.size());
 }
 
 Result<VIP_NIC_HANDLE> open_nic(const std::string& device, const Places& places, Link& link) {

@@ -10,7 +10,6 @@ namespace via::report {
 namespace {
 
 constexpr double certain_below = 0.01;
-constexpr std::size_t least_rounds = 6;  // a side; five against five never get under 1 %
 
 std::string_view name_of(Verdict verdict) {
     switch (verdict) {
@@ -83,11 +82,27 @@ std::string line_of(const Change& change) {
 
 }  // namespace
 
+namespace {
+
+template <class Which>
+std::size_t count_of_ours(const std::vector<Change>& changes, Which which) {
+    return static_cast<std::size_t>(std::count_if(
+        changes.begin(), changes.end(),
+        [&](const Change& change) { return change.after->ours && which(change.verdict); }));
+}
+
+}  // namespace
+
 std::size_t Comparison::slower() const {
-    return static_cast<std::size_t>(
-        std::count_if(changes.begin(), changes.end(), [](const Change& change) {
-            return change.after->ours && change.verdict == Verdict::slower;
-        }));
+    return count_of_ours(changes, [](Verdict verdict) { return verdict == Verdict::slower; });
+}
+
+std::size_t Comparison::too_few() const {
+    return count_of_ours(changes, [](Verdict verdict) { return verdict == Verdict::too_few; });
+}
+
+std::size_t Comparison::ours() const {
+    return count_of_ours(changes, [](Verdict) { return true; });
 }
 
 Comparison compare(const std::vector<Run>& before, const std::vector<Run>& after,
@@ -135,6 +150,11 @@ std::string text_of(const Comparison& comparison) {
         "machine did, {} slower, {} faster.\n",
         count(Verdict::slower, true), count(Verdict::faster, true), count(Verdict::slower, false),
         count(Verdict::faster, false));
+    if (comparison.too_few() > 0) {
+        text +=
+            fmt::format("Of {} of ours nothing can be told: {} good rounds a side are needed.\n",
+                        comparison.too_few(), least_rounds);
+    }
     if (comparison.only_before + comparison.only_after > 0) {
         text += fmt::format("Only before: {} figures; only after: {}.\n", comparison.only_before,
                             comparison.only_after);

@@ -9,6 +9,9 @@
 
 namespace via::report {
 
+// Of a side: five against five never get under a chance of 1 %.
+constexpr std::size_t least_rounds = 6;
+
 enum class Verdict : std::uint8_t {
     noise,
     faster,
@@ -32,7 +35,9 @@ struct Comparison {
     std::size_t only_after = 0;
     double tolerance = 0;
 
-    std::size_t slower() const;  // of ours
+    std::size_t slower() const;   // of ours
+    std::size_t too_few() const;  // of ours: nothing can be told of them
+    std::size_t ours() const;
 };
 
 // A change is more than noise if the rounds of both differ by more than chance (Mann and Whitney's

@@ -45,6 +45,16 @@ TEST(Compare, MoreTimeIsSlowerAndLessIsFaster) {
     EXPECT_EQ(verdict_of(latency(larger), latency(rounds)), Verdict::faster);
 }
 
+TEST(Compare, TooFewRoundsAreToldAndNotCalledGood) {
+    const auto before = one(latency({1, 1, 1, 1, 1}));
+    const auto after = one(latency({2, 2, 2, 2, 2}));
+    const Comparison comparison = compare(before, after, 0.05);
+    EXPECT_EQ(comparison.slower(), 0U);
+    EXPECT_EQ(comparison.too_few(), 1U);
+    EXPECT_EQ(comparison.ours(), 1U);
+    EXPECT_NE(text_of(comparison).find("6 good rounds"), std::string::npos);
+}
+
 TEST(Compare, MoreBandwidthIsFaster) {
     Figure before = latency(rounds);
     Figure after = latency(larger);
