@@ -82,9 +82,13 @@ public:
     Expected<void> begin(VIP_NIC_HANDLE nic, std::span<std::byte> bytes, RegistrationCache* cache) {
         if (cache != nullptr) {
             auto lease = cache->lease(bytes, {.rdma_write = true});
-            if (!lease) return std::unexpected(std::move(lease.error()));
-            lease_ = std::move(*lease);
-            return {};
+            if (lease) {
+                lease_ = std::move(*lease);
+                return {};
+            }
+            // One that has no room for it may not stop a message: as without a cache.
+            if (lease.error().code() != VIP_ERROR_RESOURCE)
+                return std::unexpected(std::move(lease.error()));
         }
         VIP_MEM_ATTRIBUTES rights = attributes_of({.rdma_write = true});
         nic_ = nic;

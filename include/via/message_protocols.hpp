@@ -271,7 +271,7 @@ private:
         for (std::uint32_t n = 0; done && !*done && n < options_.polls; ++n) done = vi_.send_done();
         if (done && !*done) done = vi_.send_wait(options_.transfer_timeout);
         if (!done) {
-            end(std::move(done.error()));
+            static_cast<void>(end_by(done.error(), "the peer's NIC took nothing in time"));
             return false;
         }
         outgoing_.reclaim(*done).give_back();

@@ -167,6 +167,20 @@ TEST_P(Channels, MemoryThatComesAgainIsRegisteredOnce) {
     cache.invalidate(room);
 }
 
+TEST_P(Channels, WhatTheCacheHasNoRoomForComesAllTheSame) {
+    RegistrationCache cache(far(), {.regions = 4, .bytes = 64 << 10});
+    Bytes room(100'000);
+    const Bytes bytes = pattern(room.size(), 9);
+    Ends ends = meet({}, {.registrations = &cache});
+    for (int n = 0; n < 2; ++n) {
+        auto sent = sending(ends.near, bytes);
+        EXPECT_EQ(room.size(), must(ends.far.receive(room, patience)));
+        EXPECT_EQ(bytes, room);
+        must(sent.get());
+    }
+    EXPECT_EQ(0U, cache.registrations());
+}
+
 /// Both send and receive a known series of sizes, mixed, at once.
 void exchange(Ends& ends, std::uint32_t messages, std::size_t longest) {
     const auto sizes = [&](std::uint32_t seed) {
@@ -655,6 +669,21 @@ TEST_P(Lies, ALargeMessageThatNeverComesEndsTheChannel) {
     MessageChannel honest = must(std::move(met.honest));
     met.liar->ring.announce(0, Way::posted, 10);
     EXPECT_EQ(VIP_TIMEOUT, receive_all(honest).error().code());
+}
+
+/// It says that it takes messages, and posts no receives: what is posted here is never done.
+TEST_P(Lies, ThatMessagesAreTakenEndTheChannel) {
+    Met met = meet_liar({.transfer_timeout = 20ms}, nothing);
+    MessageChannel honest = must(std::move(met.honest));
+    detail::SharedWords& words = met.liar->ring.words();
+    std::uint64_t sent = 0;
+    while (honest.send(pattern(500, 1), patience)) {
+        ASSERT_LT(++sent, 100U);
+        detail::store(words.messages_taken, sent);
+        detail::store(words.lines_taken, sent);
+    }
+    EXPECT_EQ(VIP_INVALID_STATE, honest.send(pattern(500, 1)).error().code());
+    EXPECT_EQ(VIP_INVALID_STATE, receive_all(honest).error().code());
 }
 
 TEST_P(Lies, WhereThereIsNoMemoryNothingIsWritten) {
