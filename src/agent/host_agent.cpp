@@ -274,7 +274,7 @@ void HostAgent::serve(bool devices_ready) {
     nic_.counters().add(Counter::agent_turns);
     nic_.counters().add(Counter::wakeups);
     if (devices_ready) nic_.service(now());
-    busy_ = nic_.turn(now()).frames != 0;
+    busy_ = nic_.turn(now()).frames() != 0;
     nic_.end_turn();
     if (!devices_ready) return;
     // The leader sleeps on words it knows; a new peer's is not among them.
@@ -340,7 +340,7 @@ int HostAgent::take_over() {
         nic_.counters().add(Counter::agent_turns);
         const nic::Turn turn = nic_.turn(now());
         nic_.end_turn();
-        if (turn.frames != 0 || turn.more) idle = 0;
+        if (turn.frames() != 0 || turn.more) idle = 0;
         if (overtaken()) return 0;
         relax();
     }

@@ -19,7 +19,7 @@ struct NicLimits {
     std::uint32_t connections_waiting_max = 1024;  ///< requests handed to ConnectWait, unanswered
     std::uint32_t reads_in_flight_max = 8;         ///< RDMA reads outstanding per VI and direction
     std::uint32_t paths_max = 4096;                ///< peer NICs
-    std::uint32_t turn_frames_max = 96;            ///< frames received or sent in one turn
+    std::uint32_t turn_frames_max = 96;            ///< frames received in one turn, and sent
     std::uint32_t turn_bytes_max = 256 * 1024;     ///< payload bytes moved in one turn
 };
 

@@ -59,6 +59,7 @@ void Engine::on_attached(PathId path, std::uint64_t cookie, Attachment attachmen
     std::erase_if(vi->imports,
                   [&](const Import& import) { return import.handle == vi->attach->wanted.handle; });
     vi->imports.push_back(vi->attach->wanted);
+    vi->write_by_frames.reset();  // the question followed it
     attach_ended(*vi, Status::success);
 }
 

@@ -118,13 +118,47 @@ TEST_F(Attaching, ReadOnlyServesReadsAndLeavesWritesToFrames) {
     attach(false);
     guest.fill(0, 50, 1);
     const queue::Descriptor& written = write(0, 50, 0);
-    pair.carry();
+    const auto frame = pair.a.emit();
+    ASSERT_TRUE(frame);
     EXPECT_EQ(write_done, status_of(written));
-    EXPECT_TRUE(owner.holds(0, 50, 1));
     EXPECT_EQ(0U, direct());
+    // While nothing shows that it was placed, a read would overtake it.
     guest.rdma(queue::control::rdma_read, 100, 50, owner.address(0), owner.handle());
-    EXPECT_FALSE(pair.a.emit());
+    const auto request = pair.a.emit();
+    ASSERT_TRUE(request);
+    EXPECT_EQ(wire::FrameKind::read_request, request->parsed().kind);
+    pair.b.take(*frame);
+    pair.b.take(*request);
+    pair.carry();
+    EXPECT_TRUE(owner.holds(0, 50, 1));
     EXPECT_TRUE(guest.holds(100, 50, 1));
+    guest.rdma(queue::control::rdma_read, 200, 50, owner.address(0), owner.handle());
+    EXPECT_FALSE(pair.a.emit()) << "the answer showed it";
+    EXPECT_TRUE(guest.holds(200, 50, 1));
+    EXPECT_EQ(1U, direct());
+}
+
+/// Data to any region of the owner, then a flag in the segment.
+TEST_F(Attaching, AWriteDoesNotOvertakeOneThatWentByFrames) {
+    Program other(pair.b, attributes(Reliability::delivery));
+    attach();
+    guest.fill(0, 100, 1);
+    guest.rdma(queue::control::rdma_write, 0, 50, other.address(0), other.handle());
+    const auto data = pair.a.emit();
+    ASSERT_TRUE(data);
+    const queue::Descriptor& flag = write(50, 8, 0);
+    const auto behind = pair.a.emit();
+    ASSERT_TRUE(behind);
+    EXPECT_EQ(0U, direct());
+    EXPECT_FALSE(owner.holds(0, 8, 1));
+    pair.b.take(*data);
+    EXPECT_TRUE(other.holds(0, 50, 1));
+    pair.b.take(*behind);
+    EXPECT_EQ(write_done, status_of(flag));
+    EXPECT_EQ(std::memcmp(owner.at(0), guest.at(50), 8), 0);
+    attach();  // a question that followed them tells, too
+    write(0, 8, 0);
+    EXPECT_FALSE(pair.a.emit());
     EXPECT_EQ(1U, direct());
 }
 

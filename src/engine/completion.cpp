@@ -1,4 +1,6 @@
 // How descriptors end: the outcome is written back, then the completion queue hears of it.
+#include <algorithm>
+
 #include "engine/engine.hpp"
 
 namespace via::engine {
@@ -39,7 +41,10 @@ void Engine::enter_behind(const queue::Completion& completion, std::uint32_t nth
     if (completions.push(completion, nth)) {
         counters_.add(Counter::completion_queue_overruns);
         overrun_.push_back(&completions);
-        overrun_events_.push_back(&completions);
+        // One that waits to be told stands for all: who hears slowly has no backlog without end.
+        if (std::find(overrun_events_.begin(), overrun_events_.end(), &completions) ==
+            overrun_events_.end())
+            overrun_events_.push_back(&completions);
         rare_ = news_ = true;
     }
     if (completions.waiting() <= limits_.completion_queue_entries_max) return;
@@ -151,6 +156,27 @@ void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint
 
 /// As fail(): for a reason that is none of the peer's.
 void Engine::break_off(Vi& vi) { fail(vi, wire::FrameKind::disconnect, vi.expected_message, 0); }
+
+/// As break_off(), while frames are being made. Where those before may still be read until the turn
+/// ends, their bytes are the program's again with the next one.
+void Engine::break_off_sending(Vi& vi) {
+    const Path& path = path_at(vi.path);
+    notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
+    leave(vi, ViState::error);
+    flush_behind(vi, path);
+}
+
+void Engine::flush_behind(Vi& vi, const Path& path) {
+    if (!path.retransmits) return flush(vi);
+    late_flushes_.push_back(&vi);
+    rare_ = true;
+}
+
+void Engine::flush_late() {
+    for (Vi* vi : late_flushes_)
+        if (vi->state_now() == ViState::error) flush(*vi);  // else it was, since
+    late_flushes_.clear();
+}
 
 void Engine::lose(Vi& vi) {
     leave(vi, ViState::error);

@@ -361,7 +361,7 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.path = path;
     vi.remote_number = message.vi;
     vi.remote = attributes_of(message);
-    vi.next_message = vi.acked_message = vi.expected_message = 0;
+    vi.next_message = vi.expected_message = 0;
     vi.given_up = false;
     vi.state.store(ViState::connected);
     vi.short_in = short_ways_ && vi.reliable() ? short_way_of(path, vi.number()) : no_short_way;
@@ -391,6 +391,7 @@ void Engine::leave(Vi& vi, ViState state) {
     List<Vi, FetchLink>::remove_if_linked(vi);
     attach_ended(vi, Status::invalid_state);
     vi.imports.clear();
+    vi.write_by_frames.reset();
     if (std::exchange(vi.has_grants, false)) {
         parted_.push_back(vi.number());
         rare_ = true;
@@ -424,10 +425,12 @@ void Engine::disconnect_all() {
 FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
     Vi* vi = connected_vi(path.id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
-    if (vi->answer_refused) report(*vi, ErrorCode::rdma_read_protection);
+    // Who did not get the refused answer says so; else it had arrived, and nothing was refused.
+    if (vi->answer_refused &&
+        header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::protection))
+        report(*vi, ErrorCode::rdma_read_protection);
     // What the peer had is done, though its acknowledgement was lost or overtaken (VIPL 4.18).
-    if (vi->reliable() &&
-        header.message - vi->acked_message <= vi->next_message - vi->acked_message) {
+    if (vi->reliable() && static_cast<std::int32_t>(header.message - vi->next_message) <= 0) {
         mark_acknowledged(*vi, header.message);
         drain_sends(*vi);
     }

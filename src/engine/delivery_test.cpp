@@ -624,5 +624,33 @@ TEST(LateRefusal, Vipl_4_25_a_descriptor_keeps_its_own_fault) {
     EXPECT_EQ(client.state(), ViState::error);
 }
 
+/// A reader does not wait for the end of whatever long message the other end sends.
+TEST(Delivery, answers_to_reads_go_between_the_frames_of_a_long_message) {
+    Pair pair;
+    Program client(pair.a, attributes(Reliability::delivery));
+    Program server(pair.b, attributes(Reliability::delivery));
+    connect(pair, client, server);
+    server.receive(0, 4000);
+    client.fill(0, 4000, 1);
+    client.send(0, 4000);
+    const auto begin = pair.a.emit();
+    ASSERT_TRUE(begin);
+    pair.b.take(*begin);
+    queue::Descriptor& read =
+        server.rdma(queue::control::rdma_read, 5000, 128, client.address(0), client.handle());
+    const auto request = pair.b.emit();
+    ASSERT_TRUE(request);
+    pair.a.take(*request);
+    for (int frames = 0; frames < 4; ++frames) {
+        const auto frame = pair.a.emit();
+        ASSERT_TRUE(frame);
+        EXPECT_EQ(pair.b.take(*frame), FrameVerdict::taken);
+    }
+    EXPECT_EQ(status_of(read), read_done);
+    EXPECT_TRUE(server.holds(5000, 128, 1));
+    pair.carry();
+    EXPECT_TRUE(server.holds(0, 4000, 1));
+}
+
 }  // namespace
 }  // namespace via::engine::test::delivery_test

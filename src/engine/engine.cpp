@@ -182,7 +182,9 @@ bool Engine::reach_segments(queue::ByteWalk walk, std::uint64_t length) {
 
 bool Engine::next_event(ErrorEvent& event) {
     event = {};
-    if (!overrun_events_.empty()) {
+    // Queues and VIs in turn: neither hides the other's.
+    queue_told_ = !overrun_events_.empty() && (eventful_.empty() || !queue_told_);
+    if (queue_told_) {
         event.code = ErrorCode::vi_overrun;
         event.completion_queue = overrun_events_.front();
         overrun_events_.pop_front();

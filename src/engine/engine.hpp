@@ -205,7 +205,8 @@ public:
         return rare_ || now >= next_deadline_;
     }
     void settle() {
-        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty();
+        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty() ||
+                has_late_flushes();
     }
     /// The next VI whose peer is to be looked for now, or nullptr.
     Vi* next_search(Time now);
@@ -249,6 +250,8 @@ public:
     /// First path with something to send, or no_path; next_sending() goes on from there.
     PathId first_sending();
     PathId next_sending(PathId path);
+    /// The first one is the last.
+    void rotate_sending() { sending_.rotate(); }
     /// What the next frame of `path` needs; false when nothing is to be sent now.
     bool next_frame(PathId path, FrameShape& shape);
     /// Fills that frame. next_frame() said true just before.
@@ -335,6 +338,9 @@ public:
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code);
+    /// Connections that ended while frames were made: their queues are flushed, in the next turn.
+    bool has_late_flushes() const { return !late_flushes_.empty(); }
+    void flush_late();
     /// Completions that wait for room in their queues enter.
     void pump() {
         if (!overrun_.empty()) pump_overrun();
@@ -506,6 +512,8 @@ private:
     /// Ends a connection for a fault found here; the peer hears `kind` with `message` and `code`.
     void fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code);
     void break_off(Vi& vi);
+    void break_off_sending(Vi& vi);
+    void flush_behind(Vi& vi, const Path& path);
     void lose(Vi& vi);
 
     // outbound.cpp
@@ -529,6 +537,7 @@ private:
     void emit_read_reply(Vi& vi, const FrameRoom& room);
     void emit_message(Vi& vi, const FrameRoom& room);
     void mark_acknowledged(Vi& vi, std::uint32_t below);
+    static void placed_below(Vi& vi, std::uint32_t message);
     FrameVerdict on_ack(Vi& vi, const wire::Header& header);
     FrameVerdict on_skip(PathId path, const wire::Header& header);
     FrameVerdict on_nak(Vi& vi, const wire::Header& header);
@@ -556,6 +565,7 @@ private:
     bool next_goes_direct(Vi& vi);
     void record_plain(Vi& vi, Path& path, std::uint32_t number);
     bool take_inner(PathId path, const ReceivedFrame& frame);
+    static void place_inner(std::byte* to, const std::byte* from, std::size_t length);
     static void place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter);
     bool take_inner_write(Vi& vi, const ReceivedFrame& frame);
     bool take_inner_reply(Vi& vi, const ReceivedFrame& frame);
@@ -618,11 +628,13 @@ private:
     List<Listener> listeners_;
     std::vector<Connection> connections_;
     List<Vi, EventLink> eventful_;
-    std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
-    std::deque<queue::CompletionQueue*> overrun_events_;
-    std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
-    std::vector<Vi*> emitted_;                      ///< VIs whose sends may complete once published
-    Piece next_ = Piece::notice;                    ///< what next_frame() found, for emit()
+    std::vector<queue::CompletionQueue*> overrun_;        ///< queues in which completions wait
+    std::deque<queue::CompletionQueue*> overrun_events_;  ///< each once
+    bool queue_told_ = false;                             ///< the last event was one of those
+    std::vector<queue::CompletionQueue*> signals_;        ///< watched queues that got entries
+    std::vector<Vi*> late_flushes_;
+    std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
+    Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     bool next_allowed_ = false;          ///< the memory that the next answer to a read comes from
     queue::WorkEntry* plain_ = nullptr;  ///< what next_is_plain() found

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/prefetch.hpp"
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
 #include "engine/plain.hpp"
@@ -216,6 +217,8 @@ bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
         frame.payload_length == 0 || vi == nullptr || vi->given_up || !vi->reliable())
         return false;
     const auto kind = static_cast<wire::FrameKind>(frame.header[0]);
+    if (frame.header_length != wire::header_length(static_cast<std::uint8_t>(frame.header[1])))
+        return false;
     if (kind == wire::FrameKind::read_reply) return take_inner_reply(*vi, frame);
     const std::uint64_t length = frame.count * std::uint64_t{frame.payload_length};
     if (!vi->placing || vi->placing_kind != kind || vi->discarding ||
@@ -234,11 +237,18 @@ bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
     return true;
 }
 
+/// One is placed while the lines of the next one come: inside a message another one always follows.
+/// To memory that was not touched lately that takes two thirds of the time.
+void Engine::place_inner(std::byte* to, const std::byte* from, std::size_t length) {
+    bring_to_write(to + length, length);
+    memory::place(to, from, length);
+}
+
 void Engine::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
     for (std::uint32_t n = 0; n < frame.count; ++n) {
         const std::byte* from = frame.payload_of(n);
         scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
-            memory::place(to, from, bytes);
+            place_inner(to, from, bytes);
             from += bytes;
         });
     }
@@ -250,8 +260,8 @@ bool Engine::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
                        memory::Access::remote_write))
         return false;
     for (std::uint32_t n = 0; n < frame.count; ++n)
-        memory::place(reinterpret_cast<std::byte*>(to) + n * frame.payload_length,
-                      frame.payload_of(n), frame.payload_length);
+        place_inner(reinterpret_cast<std::byte*>(to) + n * frame.payload_length,
+                    frame.payload_of(n), frame.payload_length);
     return true;
 }
 
@@ -470,6 +480,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     vi.read_placed = 0;
     --vi.reads_in_flight;
     entry.status |= queue::status::done;
+    placed_below(vi, entry.message);
     drain_sends(vi);
     activate(vi);  // a fence, or the limit on reads, may have held messages back
     return FrameVerdict::taken;

@@ -230,7 +230,7 @@ bool Engine::message_may_start(Vi& vi) {
         if (operation != queue::control::send_receive) {
             // What goes by frames must not be overtaken by what goes without.
             if (vi.attach && vi.attach->status == Status::not_done) return false;
-            if (!vi.imports.empty()) direct_ = imported(vi, entry);
+            if (!vi.imports.empty() && !vi.write_by_frames) direct_ = imported(vi, entry);
         }
         vi.gather.begin(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
@@ -243,7 +243,7 @@ void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
     vi.send.work.current().cell().status = fault | queue::status::done;
     vi.send.work.start_next();
     drain_sends(vi);
-    if (vi.reliable() || begun) break_off(vi);
+    if (vi.reliable() || begun) break_off_sending(vi);
 }
 
 void Engine::emit(PathId id, const FrameRoom& room) {
@@ -357,16 +357,17 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     fill(room, vi.gather, next_length_);
     wire::emit(header, room.header);  // last: who polls its line would take it away meanwhile
     counters_.add(Counter::bytes_sent, next_length_);
+    vi.reply_next = true;
     if (!last) {
         vi.cut += next_length_;
         return;
     }
     vi.cut = 0;
     vi.begun = false;
-    vi.reply_next = true;
     vi.credits_used += consumes_receive(entry) ? 1 : 0;
     entry.message = vi.next_message++;
     work.start_next();
+    if (operation == queue::control::rdma_write && !placed) vi.write_by_frames = entry.message;
     if (read) {
         ++vi.reads_in_flight;
     } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
@@ -398,8 +399,9 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
         std::memset(room.payload, 0, next_length_);
         counters_.add(Counter::rdma_refused);
         report(vi, ErrorCode::rdma_read_protection);
+        const Path& path = path_at(vi.path);
         leave(vi, ViState::error);
-        flush(vi);
+        flush_behind(vi, path);
         return;
     }
     wire::emit(header, room.header);
@@ -435,15 +437,21 @@ void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
         if (operation_of(entry) != queue::control::rdma_read) entry.status |= queue::status::done;
         at.pass();
     }
-    vi.acked_message = below;
+}
+
+/// The peer has placed what it was sent before that message.
+void Engine::placed_below(Vi& vi, std::uint32_t message) {
+    if (vi.write_by_frames && static_cast<std::int32_t>(message - *vi.write_by_frames) > 0)
+        vi.write_by_frames.reset();
 }
 
 FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
     const std::uint32_t below = header.message + 1;
     if (vi.attributes.reliability != Reliability::reception ||
-        below - vi.acked_message > vi.next_message - vi.acked_message)
+        static_cast<std::int32_t>(below - vi.next_message) > 0)
         return break_rule(vi, header, "an acknowledgement of what was not sent");
     mark_acknowledged(vi, below);
+    placed_below(vi, below);
     drain_sends(vi);
     return FrameVerdict::taken;
 }
@@ -453,9 +461,7 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0 && !vi.begun))
         return break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
-    // A read may be refused after later messages were acknowledged.
-    if (static_cast<std::int32_t>(header.message - vi.acked_message) > 0)
-        mark_acknowledged(vi, header.message);
+    mark_acknowledged(vi, header.message);
     drain_sends(vi);
     const std::uint32_t bits =
         header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::no_receive)
@@ -485,7 +491,8 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
     }
     // Who refused an answer that was lost does not know whether we had it (recovery.cpp).
     if (path_at(vi.path).retransmits)
-        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
+        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message,
+                    header.immediate_or_code);
     lose(vi);
     return FrameVerdict::taken;
 }

@@ -51,6 +51,7 @@ struct Side {
 
     /// The next frame this side wants to send, if any; published at once.
     std::optional<Carried> emit() {
+        engine.flush_late();  // as a turn begins
         FrameShape shape;
         for (;;) {
             if (!engine.next_frame(the_path, shape)) return std::nullopt;

@@ -5,7 +5,7 @@ namespace via::engine {
 
 /// An RDMA write to a segment of the peer that we have: no frame is needed.
 bool Engine::next_goes_direct(Vi& vi) {
-    if (plain_->segment_count != 2 || vi.imports.empty() ||
+    if (plain_->segment_count != 2 || vi.imports.empty() || vi.write_by_frames ||
         (vi.attach && vi.attach->status == Status::not_done))
         return false;
     direct_ = imported(vi, *plain_);

@@ -163,7 +163,7 @@ bool Engine::can_repeat(const FrameRecord& record) {
                reach(record.handle, record.address, record.payload_length)) {
         return true;
     }
-    break_off(*vi);
+    break_off_sending(*vi);
     return false;
 }
 

@@ -93,6 +93,26 @@ TEST(Recovery, Vipl_4_25_delivery_is_done_when_all_its_frames_and_all_before_wer
     EXPECT_TRUE(net.emit_all().empty());
 }
 
+/// A device may read what was emitted until the turn ends.
+TEST(Recovery, Vipl_4_25_what_was_emitted_is_flushed_with_the_next_turn) {
+    Lossy net(Reliability::delivery);
+    queue::Descriptor& good = net.client.send(0, 60);
+    queue::Descriptor& faulty =
+        net.client.post_send(net.client.make(0, {{net.client.address(0), 77, 10}}, 10));
+    ASSERT_TRUE(net.pair.a.emit());
+    const auto parting = net.pair.a.emit();
+    ASSERT_TRUE(parting);
+    EXPECT_EQ(parting->parsed().kind, wire::FrameKind::disconnect);
+    EXPECT_EQ(net.client.state(), ViState::error);
+    EXPECT_EQ(status_of(good), 0U);
+    EXPECT_EQ(status_of(faulty), 0U);
+    EXPECT_TRUE(net.pair.a.engine.has_rare({}));
+    net.pair.a.engine.flush_late();
+    EXPECT_EQ(status_of(good), send_flushed);
+    EXPECT_EQ(status_of(faulty), send_done | queue::status::protection_error);
+    EXPECT_FALSE(net.pair.a.engine.has_late_flushes());
+}
+
 TEST(Recovery, Vipl_4_25_reception_waits_for_the_remote_engine) {
     Lossy net(Reliability::reception);
     net.server.receive(0, 100);
@@ -295,6 +315,12 @@ TEST(Recovery, Vipl_4_8_nothing_comes_of_the_refusal_when_the_answer_had_arrived
     EXPECT_EQ(reading.net.client.state(), ViState::connected);
     EXPECT_EQ(reading.net.server.state(), ViState::connected);
     EXPECT_TRUE(target.events().empty());
+    // Nor when the connection ends, long after.
+    reading.net.pair.a.engine.disconnect(reading.net.client.vi());
+    const auto parting = reading.net.pair.a.emit();
+    ASSERT_TRUE(parting);
+    target.take(*parting);
+    EXPECT_EQ(target.events(), (std::vector{ErrorCode::connection_lost}));
 }
 
 TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {

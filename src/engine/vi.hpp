@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/address.hpp"
@@ -138,7 +139,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     bool attach_due = false;
     bool begun = false;       ///< the current message's first frame is out, though nothing is cut
     bool pulling = false;     ///< the peer fetches it; nothing follows until it says how it went
-    bool reply_next = false;  ///< alternates read replies with own messages
+    bool reply_next = false;  ///< frames of read replies and of own messages alternate
     std::uint32_t cut = 0;    ///< bytes of the current message emitted
     std::uint32_t reads_count = 0;  ///< the peer's RDMA reads to be answered
     ViAttributes attributes;
@@ -194,7 +195,6 @@ struct Vi : ActiveLink, EventLink, FetchLink {
 
     bool wants_credits = false;
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
-    std::uint32_t acked_message = 0;    ///< every message below was acknowledged
 
     // RDMA reads: ours being answered (oldest first), and the peer's to be answered
     std::uint32_t read_placed = 0;
@@ -220,6 +220,8 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::uint32_t attaches = 0;                 ///< questions so far; tells them apart
     Atomic<std::uint32_t> attaches_decided{0};  ///< the last one that has its answer; any thread
     std::vector<Import> imports;
+    /// The last RDMA write that went by frames, while nothing has shown that it was placed.
+    std::optional<std::uint32_t> write_by_frames;
     bool has_grants = false;  ///< the peer may use segments of ours by this connection
 
     std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported

@@ -179,9 +179,9 @@ void Nic::reap_from(std::size_t index) {
             reap_from(index);
         if (count == 0) return;
         const std::uint32_t taken = take_frames(device, index, count, bytes);
-        turn.frames += taken;
+        turn.received += taken;
         if (taken < frames_.size()) return;
-    } while (turn.frames < limits_.turn_frames_max && bytes < limits_.turn_bytes_max);
+    } while (turn.received < limits_.turn_frames_max && bytes < limits_.turn_bytes_max);
     turn.more = true;
 }
 
@@ -200,8 +200,8 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     };
     while (engine_.next_frame(id, shape)) {
         // A long message goes on in the next turn rather than in half a burst.
-        if (turn.frames >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
-            (sent && shape.count > limits_.turn_frames_max - turn.frames)) {
+        if (turn.sent >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
+            (sent && shape.count > limits_.turn_frames_max - turn.sent)) {
             turn.more = true;
             break;
         }
@@ -213,7 +213,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
         if (shape.header_length == 0) {
             engine_.carry_out(id);
-            ++turn.frames;
+            ++turn.sent;
             continue;
         }
         device::FrameSlot slot;
@@ -221,7 +221,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         slot.again = shape.again;
         slot.number = shape.number;
         if (shape.count > 1)
-            slot.wanted = std::min({shape.count, limits_.turn_frames_max - turn.frames,
+            slot.wanted = std::min({shape.count, limits_.turn_frames_max - turn.sent,
                                     1 + (limits_.turn_bytes_max - bytes) / shape.payload_length});
         if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) {
             counters_.add(Counter::back_pressure);
@@ -230,7 +230,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         }
         engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference,
                           slot.count, slot.stride});
-        turn.frames += slot.count;
+        turn.sent += slot.count;
         bytes += slot.count * shape.payload_length;
         ++unpublished;
         // The first goes at once, and large payloads one by one: the peer takes one while we fill
@@ -241,6 +241,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         sent = true;
     }
     publish();
+    if (engine_.has_late_flushes()) turn.more = true;
     if (!sent) return;
     published_ = true;
     engine_.on_transmitted();
@@ -258,7 +259,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
                                   std::span(piece.local).first(piece.local_count));
         engine_.piece_ended(*vi, piece, status);
         left -= piece.bytes;
-        ++turn.frames;
+        ++turn.received;
     }
     if (engine_.has_fetches()) turn.more = true;
 }
@@ -281,6 +282,7 @@ bool Nic::looks_first(Time now) {
 
 /// What few turns have to do.
 [[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
+    engine_.flush_late();
     if (engine_.has_fetches()) fetch(turn);
     if (engine_.has_questions()) answer_questions();
     const bool first_looks = looks_first(now);
@@ -297,6 +299,8 @@ bool Nic::looks_first(Time now) {
         send_on(id, turn);
         id = next;
     }
+    // Those behind the one that took all begin the next turn.
+    if (turn.sent >= limits_.turn_frames_max) engine_.rotate_sending();
 }
 
 [[gnu::always_inline]] inline void Nic::run_turn(Time now, Turn& turn) {

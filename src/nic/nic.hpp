@@ -51,9 +51,11 @@ public:
 
 /// What one turn did.
 struct Turn {
-    std::uint32_t frames = 0;  ///< received and sent
-    bool progress = false;     ///< something completed or changed its state
-    bool more = false;         ///< the bound was met: there is more to do
+    std::uint32_t received = 0;  ///< frames; what is received leaves what is sent its share
+    std::uint32_t sent = 0;
+    bool progress = false;  ///< something completed or changed its state
+    bool more = false;      ///< the bound was met: there is more to do
+    std::uint32_t frames() const { return received + sent; }
 };
 
 class Nic {

@@ -50,6 +50,8 @@ struct Attending final : Attendant {
     int entries_came = 0;
     int clock_reads = 0;
     Time time{};
+    bool wants_reports() override { return hears; }
+    bool hears = true;
     std::vector<engine::ErrorCode> events;
 };
 
@@ -490,6 +492,36 @@ TEST_F(CompletionTest, Vipl_4_16_full_queue_loses_nothing_and_says_so_once) {
     EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
 }
 
+/// A handler that takes long: what happens meanwhile is told once, and hides nothing else.
+TEST_F(CompletionTest, Vipl_4_16_overruns_that_nobody_hears_of_yet_are_told_as_one) {
+    connect(client, server);
+    attendant.hears = false;
+    constexpr int times = 50;
+    for (int n = 0; n < times; ++n) {
+        for (int k = 0; k < 6; ++k) receive(server, 0, 10);
+        for (int k = 0; k < 6; ++k) send(client, 5000, 10);
+        poll();
+        for (int k = 0; k < 6; ++k) {
+            ASSERT_EQ(nic.completion_done(*completions, completion), Status::success);
+            void* done = nullptr;
+            ASSERT_EQ(nic.done(server.receive, done), Status::success);
+            ASSERT_EQ(nic.done(client.send, done), Status::success);
+            poll();
+        }
+    }
+    EXPECT_EQ(counters.get(Counter::completion_queue_overruns), times);
+    nic.with_turn([&] {
+        nic.engine().disconnect(client);
+        return Status::success;
+    });
+    poll();
+    attendant.hears = true;
+    poll();
+    nic.poll_surely();
+    EXPECT_EQ(attendant.events,
+              (std::vector{engine::ErrorCode::vi_overrun, engine::ErrorCode::connection_lost}));
+}
+
 TEST_F(CompletionTest, Vipl_4_16_resize_keeps_every_entry) {
     connect(client, server);
     for (int n = 0; n < 30; ++n) receive(server, 0, 10);
@@ -598,8 +630,46 @@ TEST_F(NarrowTest, a_turn_is_bounded) {
         nic.take_turn();
         const Turn turn = nic.turn({});
         nic.end_turn();
-        EXPECT_LE(turn.frames, 2 * limits.turn_frames_max + 16);
+        EXPECT_LE(turn.received, limits.turn_frames_max + 16);
+        EXPECT_LE(turn.sent, limits.turn_frames_max);
     }
+}
+
+struct ShortTurnTest : Fixture {
+    ShortTurnTest() : Fixture({}, NarrowTest::narrow()) {}
+    engine::Vi& client = make_vi(Reliability::delivery);
+    engine::Vi& server = make_vi(Reliability::delivery);
+};
+
+/// Of paths that all have more to send than a turn takes, none waits until another has nothing
+/// more.
+TEST_F(ShortTurnTest, paths_take_turns) {
+    nic.add_device(std::make_unique<LoopbackDevice>(host(2)));
+    engine::Vi& second_client = make_vi(Reliability::delivery);
+    engine::Vi& second_server = make_vi(Reliability::delivery);
+    connect(client, server, 1);
+    connect(second_client, second_server, 2);
+    constexpr int each = 40;
+    queue::Descriptor* last[2] = {};
+    for (int n = 0; n < each; ++n) {
+        receive(server, 20000, 8);
+        receive(second_server, 20000, 8);
+    }
+    nic.take_turn();  // so that all of them wait
+    for (int n = 0; n < each; ++n) last[0] = &send(client, 0, 8);
+    for (int n = 0; n < each; ++n) last[1] = &send(second_client, 0, 8);
+    int ended[2] = {};
+    for (int turns = 1; ended[0] == 0 || ended[1] == 0; ++turns) {
+        ASSERT_LT(turns, 1000);
+        nic.turn({});
+        nic.end_turn();
+        for (int n : {0, 1})
+            if (ended[n] == 0 && (last[n]->control.status & queue::status::done) != 0)
+                ended[n] = turns;
+        nic.take_turn();
+    }
+    nic.end_turn();
+    EXPECT_LE(std::abs(ended[0] - ended[1]), 2);
 }
 
 // Posted together ---------------------------------------------------------------------------------
@@ -783,6 +853,20 @@ TEST_F(NicTest, beside_a_device_that_is_flooded_the_others_are_looked_at) {
         two.end_turn();
     }
     EXPECT_GE(counted.looks, 10);
+}
+
+TEST_F(NicTest, what_floods_it_leaves_what_is_sent_its_share) {
+    connect(client, server);
+    nic.add_device(std::make_unique<FloodedDevice>(host(2)));
+    constexpr std::uint32_t count = 200;  // more than the post's own turn takes
+    std::vector<void*> sends;
+    for (std::uint32_t n = 0; n < count; ++n) sends.push_back(&make(0, 8));
+    const std::vector<memory::MemoryHandle> handles(count, descriptor_handle);
+    std::uint32_t posted = 0;
+    ASSERT_EQ(nic.post_many(client, false, sends, handles.data(), posted), Status::success);
+    for (int turns = 0; turns < 10; ++turns) nic.poll();
+    const auto& last = *static_cast<const queue::Descriptor*>(sends.back());
+    EXPECT_NE(last.control.status & queue::status::done, 0U);
 }
 
 /// A device that does something before it looks for a listener.

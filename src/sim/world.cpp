@@ -108,19 +108,20 @@ bool World::advance(bool working) {
 }
 
 void World::take_turn(Node& node) {
-    const auto bytes = [&] {
-        return node.counters.get(Counter::bytes_sent) + node.counters.get(Counter::bytes_received);
-    };
-    const std::uint64_t before = bytes();
+    const std::uint64_t sent = node.counters.get(Counter::bytes_sent);
+    const std::uint64_t received = node.counters.get(Counter::bytes_received);
     node.nic.take_turn();
     if (parameters_.medium == MediumKind::datagram) node.nic.service(clock_.now());
     const nic::Turn turn = node.nic.turn(clock_.now());
     node.nic.end_turn();
     ++turns_;
-    // A burst that was begun is finished.
+    // Each way has its share, and a burst that was begun is finished.
     constexpr std::uint32_t burst = 16;
     observer_.tell(TurnDone{
-        node.number, turn.frames, parameters_.limits.turn_frames_max + burst - 1, bytes() - before,
+        node.number, std::max(turn.received, turn.sent),
+        parameters_.limits.turn_frames_max + burst - 1,
+        std::max(node.counters.get(Counter::bytes_sent) - sent,
+                 node.counters.get(Counter::bytes_received) - received),
         parameters_.limits.turn_bytes_max + std::uint64_t{burst} * medium_->payload_max()});
     if (node.refusal != nullptr)
         trace_.line(clock_.now(), "node=%u refused a frame: %s", node.number, node.refusal);

@@ -23,7 +23,8 @@ enum class FrameKind : std::uint8_t {
     accept,          ///< payload: ConnectMessage
     refuse,          ///< code: RefuseCode; payload: private data
     withdraw,        ///< the requester gave up; payload: none, vi 0, message: requester's VI
-    disconnect,      ///< the sender's VI has left the connection; message: the first that it lacks
+    disconnect,      ///< the sender's VI has left the connection; message: the first that it lacks;
+                     ///< code: of the nak that it answers, else 0
     send,            ///< part of a message for the receive queue
     rdma_write,      ///< part of a message for remote memory
     read_request,    ///< asks for remote memory

@@ -14,6 +14,7 @@
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/prefetch.hpp"
 #include "device/device.hpp"
 #include "device/shm/layout.hpp"
 #include "device/shm/peer_load.hpp"
@@ -26,17 +27,6 @@ inline void streaming_store_fence() {
     __builtin_ia32_sfence();
 #else
     atomic_fence(memory_order_seq_cst);
-#endif
-}
-
-/// Has a line brought for a store that follows. By its instruction, since compilers make a load's
-/// prefetch of __builtin_prefetch(at, 1) unless told of the processor, and that leaves the line
-/// with its reader. Processors without it take it for nothing.
-inline void bring_to_write(const void* at) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
-#else
-    __builtin_prefetch(at, 1, 3);
 #endif
 }
 
