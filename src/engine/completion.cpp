@@ -157,8 +157,8 @@ void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint
 /// As fail(): for a reason that is none of the peer's.
 void Engine::break_off(Vi& vi) { fail(vi, wire::FrameKind::disconnect, vi.expected_message, 0); }
 
-/// As break_off(), while frames are being made. Where those before may still be read until the turn
-/// ends, their bytes are the program's again with the next one.
+/// As break_off(), while frames are being made. Those before may still be read until the devices
+/// were notified; then their bytes are the program's again.
 void Engine::break_off_sending(Vi& vi) {
     const Path& path = path_at(vi.path);
     notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
@@ -169,12 +169,10 @@ void Engine::break_off_sending(Vi& vi) {
 void Engine::flush_behind(Vi& vi, const Path& path) {
     if (!path.retransmits) return flush(vi);
     late_flushes_.push_back(&vi);
-    rare_ = true;
 }
 
 void Engine::flush_late() {
-    for (Vi* vi : late_flushes_)
-        if (vi->state_now() == ViState::error) flush(*vi);  // else it was, since
+    for (Vi* vi : late_flushes_) flush(*vi);
     late_flushes_.clear();
 }
 

@@ -205,8 +205,7 @@ public:
         return rare_ || now >= next_deadline_;
     }
     void settle() {
-        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty() ||
-                has_late_flushes();
+        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty();
     }
     /// The next VI whose peer is to be looked for now, or nullptr.
     Vi* next_search(Time now);
@@ -338,8 +337,8 @@ public:
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code);
-    /// Connections that ended while frames were made: their queues are flushed, in the next turn.
-    bool has_late_flushes() const { return !late_flushes_.empty(); }
+    /// Flushes the queues of connections that ended while frames were made. Each turn, behind the
+    /// devices' notify(), if there are news.
     void flush_late();
     /// Completions that wait for room in their queues enter.
     void pump() {

@@ -51,7 +51,7 @@ struct Side {
 
     /// The next frame this side wants to send, if any; published at once.
     std::optional<Carried> emit() {
-        engine.flush_late();  // as a turn begins
+        engine.flush_late();  // as behind the turn before
         FrameShape shape;
         for (;;) {
             if (!engine.next_frame(the_path, shape)) return std::nullopt;

@@ -241,7 +241,6 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         sent = true;
     }
     publish();
-    if (engine_.has_late_flushes()) turn.more = true;
     if (!sent) return;
     published_ = true;
     engine_.on_transmitted();
@@ -282,7 +281,6 @@ bool Nic::looks_first(Time now) {
 
 /// What few turns have to do.
 [[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
-    engine_.flush_late();
     if (engine_.has_fetches()) fetch(turn);
     if (engine_.has_questions()) answer_questions();
     const bool first_looks = looks_first(now);
@@ -342,16 +340,17 @@ const Turn& Nic::turn(Time now) {
 
 void Nic::finish_eventful_turn(bool polling) {
     std::uint32_t heard = polling ? agent_sleeps : 0;
-    if (engine_.has_news()) [[unlikely]] {
-        if (engine_.has_event()) report_events();
-        while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
-        if (engine_.settle_news()) heard |= somebody_listens;
-    }
     if (published_) {
         published_ = false;
         for (auto& device : devices_)
             if (const std::uint32_t calls = device->notify())
                 counters_.add(Counter::peers_woken, calls);
+    }
+    if (engine_.has_news()) [[unlikely]] {
+        engine_.flush_late();  // no device reads what was emitted any more
+        if (engine_.has_event()) report_events();
+        while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
+        if (engine_.settle_news()) heard |= somebody_listens;
     }
     const bool left =
         (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());
