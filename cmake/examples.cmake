@@ -16,10 +16,10 @@ function(via_example)
     file(MAKE_DIRECTORY ${here}_run ${here}_usage)
     add_test(NAME examples.${arg_NAME} COMMAND sh -c "
 mkdir -p -m 0700 \"$XDG_RUNTIME_DIR\" || exit 1
-PATH=$<TARGET_FILE_DIR:${arg_NAME}>:$PATH
+PATH=\"$<TARGET_FILE_DIR:${arg_NAME}>:$PATH\"
 ${arg_TEST}" WORKING_DIRECTORY ${here}_run)
     add_test(NAME examples.${arg_NAME}_usage
-             COMMAND sh -c "$<TARGET_FILE:${arg_NAME}> nonsense of no use 2>said
+             COMMAND sh -c "\"$<TARGET_FILE:${arg_NAME}>\" nonsense of no use 2>said
 test $? -eq 2 && grep -q ^usage: said" WORKING_DIRECTORY ${here}_usage)
     set_tests_properties(examples.${arg_NAME} examples.${arg_NAME}_usage PROPERTIES
                          LABELS unit TIMEOUT 120)

@@ -24,8 +24,10 @@ foreach(language C CXX)
     # -g1: stacks with lines, and an eighth less to compile.
     set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 endforeach()
-if(NOT CMAKE_BUILD_TYPE)
+if(NOT CMAKE_BUILD_TYPE AND PROJECT_IS_TOP_LEVEL)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+elseif(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)  # ours alone
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)

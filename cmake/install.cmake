@@ -3,7 +3,15 @@
 # packages of the same parts come from `cpack` ('./dev package').
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+# Whatever the umask of who installs.
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+    GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS ${CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS})
 
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")
+    message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR and CMAKE_INSTALL_BINDIR have to be relative to the "
+                        "prefix: what is installed finds its parts from where it lies.")
+endif()
 if(NOT TARGET vipl OR NOT TARGET via_cli)
     message(STATUS "Installing: libvipl or the command via is not there yet")
     return()
@@ -32,7 +40,8 @@ install(FILES ${packaging}/man/via.1 ${packaging}/man/via-sim.1
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
 install(FILES ${packaging}/man/viad.8
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT tools)
-install(FILES ${packaging}/systemd/viad.service
+configure_file(${packaging}/systemd/viad.service.in ${CMAKE_BINARY_DIR}/viad.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/viad.service
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(FILES ${packaging}/man/vipl.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
         COMPONENT development)
@@ -113,12 +122,15 @@ if(TARGET via_libfabric)
 "This package has the provider 'via', by which MPI programs use it." library tools)
     set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_RECOMMENDS "openmpi-bin, libfabric-bin")
 endif()
-include(CPack)
+if(PROJECT_IS_TOP_LEVEL)
+    include(CPack)
+endif()
 
 if(VIA_BUILD_TESTS AND NOT VIA_SANITIZE)
     # Installs into a folder of its own and builds a project outside of the tree against it.
     add_test(NAME install.finds_and_runs
              COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR}
+                     -DGENERATOR=${CMAKE_GENERATOR} -DMAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}
                      -DSOURCE=${PROJECT_SOURCE_DIR}/tests/install/outside
                      -DFOLDER=${CMAKE_BINARY_DIR}/installed -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
                      -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)

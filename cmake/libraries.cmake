@@ -25,6 +25,7 @@ set_target_properties(via PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK
 # The objects are all there already; linking the rooms brings the libraries that they need.
 target_link_libraries(via PUBLIC via_headers PRIVATE ${rooms})
 via_shared_library(via ${api}/via.map)
+add_library(OpenVIA::via ALIAS via)  # as find_package() names it
 
 if(NOT ${api}/vipl_front.c IN_LIST api_maps OR NOT ${api}/vipl.map IN_LIST api_maps)
     message(STATUS "libvipl.so: src/api/vipl_front.c and vipl.map are not there yet")
@@ -35,6 +36,7 @@ set_target_properties(vipl PROPERTIES VERSION 1.0 SOVERSION 1)
 target_include_directories(vipl PRIVATE ${VIA_ROOM_ROOT}/api)
 target_link_libraries(vipl PUBLIC via_headers PRIVATE via)
 via_shared_library(vipl ${api}/vipl.map)
+add_library(OpenVIA::vipl ALIAS vipl)
 # A program's own search path is not asked for what a library needs, so libvipl finds libvia beside
 # itself, wherever the two are installed. Below /usr the system looks anyway.
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")

@@ -20,16 +20,17 @@ endforeach()
 # Nothing tells where the libraries are but what was installed, and the programs' own search path.
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${root}/bin/via info)
 
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/outside -DCMAKE_PREFIX_PATH=${root})
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/outside -G ${GENERATOR}
+    -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_PREFIX_PATH=${root})
 run(${CMAKE_COMMAND} --build ${FOLDER}/outside)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_vipl)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_via)
 
 find_program(pkg_config pkg-config)
 if(pkg_config)
-    run(sh -c "PKG_CONFIG_PATH=${root}/${LIBDIR}/pkgconfig; export PKG_CONFIG_PATH
+    run(sh -c "PKG_CONFIG_PATH='${root}/${LIBDIR}/pkgconfig'; export PKG_CONFIG_PATH
         unset LD_LIBRARY_PATH
         flags=$(pkg-config --cflags --libs vipl) &&
-        gcc ${SOURCE}/by_vipl.c $flags -Wl,-rpath,${root}/${LIBDIR} -o ${FOLDER}/by_pkg_config &&
-        ${FOLDER}/by_pkg_config")
+        eval gcc \"'${SOURCE}/by_vipl.c' $flags -Wl,-rpath,'${root}/${LIBDIR}'\" \\
+            -o \"'${FOLDER}/by_pkg_config'\" && '${FOLDER}/by_pkg_config'")
 endif()

@@ -13,6 +13,7 @@ goes before every rank, and what they saw is compared (tests/witness).
 import argparse
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -108,7 +109,7 @@ class Hosts:
 
 
 def command_line(options, folder, hosts):
-    line = options.mpirun.split()
+    line = shlex.split(options.mpirun)
     parameters = {"osc": "^ucx", "orte_base_help_aggregate": "0"}
     if line[-1] != "mpirun":
         line += ["--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])

@@ -1,6 +1,7 @@
 """What the checks share: the project's files, the room table, reporting."""
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ def project_root():
 
 def project_files(root):
     """Every file of the project as a relative path; what git ignores is not the project."""
+    has_git = (root / ".git").exists() and shutil.which("git")
     git = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
-        cwd=root, capture_output=True, text=True) if (root / ".git").exists() else None
+        cwd=root, capture_output=True, text=True) if has_git else None
     if git is not None and git.returncode == 0:
         found = {Path(name) for name in git.stdout.split("\0") if name}
     else:  # an unpacked archive
