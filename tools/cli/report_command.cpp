@@ -1,4 +1,5 @@
 // `via bench report` and `via bench compare`: what files of results say.
+#include <array>
 #include <cstdio>
 #include <fstream>
 
@@ -6,6 +7,7 @@
 
 #include "commands.hpp"
 #include "console/output.hpp"
+#include "given.hpp"
 #include "report/compare.hpp"
 #include "report/gnuplot.hpp"
 #include "report/goals.hpp"
