@@ -268,6 +268,9 @@ TEST_F(Carrying, a_lost_tail_is_probed_for) {
 )");
     EXPECT_EQ(b.received.size(), 1U);
     EXPECT_EQ(a.device->statistics(a.path).probe_timeouts, 1U);
+    // However few in a row they are: what answers a ping may come where nothing else does.
+    ASSERT_EQ(a.port().doubts.size(), 1U);
+    EXPECT_EQ(a.port().doubts[0].first, b.port().data_address());
 }
 
 TEST_F(Carrying, probe_timeouts_double) {

@@ -115,6 +115,7 @@ public:
     std::size_t send_max = ~std::size_t{0};  ///< datagrams that one send() takes
     bool takes_host_port = true;
     std::vector<Trouble> troubles;
+    std::vector<std::pair<HostAddress, Time>> doubts;
     std::vector<Datagram> arrived;
     std::size_t looks = 0;  ///< calls of receive()
 
@@ -137,6 +138,7 @@ public:
         }
         return taken;
     }
+    void doubt(const HostAddress& to, Time newest) override { doubts.emplace_back(to, newest); }
     bool has_room() override { return send_max != 0; }
 
     std::size_t receive(std::span<Incoming> datagrams) override {

@@ -74,7 +74,7 @@ public:
     /// Sends in order. Returns how many were taken; fewer than all: the others not now, and
     /// has_room() says when. What cannot be sent for another reason counts as taken and lost.
     virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;
-    /// Several probe timeouts in a row: what goes there may not come. Of several ways the surest is
+    /// A probe timeout: what goes there may not come. After several the surest of several ways is
     /// next. `arrived`: when the newest of what is known to have come there was given to send(), or
     /// a bit before.
     virtual void doubt(const HostAddress& /*to*/, Time /*arrived*/) {}

@@ -352,10 +352,8 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     ++path.counts.probe_timeouts;
     path.probe_base = now;
     path.probe_credit = probe_packets;
-    if (path.timeouts >= timeouts_to_collapse) {
-        path.window.collapse();
-        port_->doubt(path.peer, path.newest_arrived);
-    }
+    if (path.timeouts >= timeouts_to_collapse) path.window.collapse();
+    port_->doubt(path.peer, path.newest_arrived);
     const SentPacket oldest = path.sent.packet(path.sent.oldest_in_flight());
     if (oldest.length > wire::packet_length_min && !oldest.length_probe &&
         ++path.long_timeouts >= long_timeouts_max)

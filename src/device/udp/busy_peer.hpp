@@ -2,6 +2,7 @@
 // to somebody else counts three times. Only what we send counts, so that no stranger decides it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/address.hpp"
@@ -13,19 +14,19 @@ public:
     /// `enough`: datagrams to one peer, those to others deducted, until it counts as busy; from 2.
     explicit BusyPeer(std::uint32_t enough) : enough_(enough) {}
 
-    /// Returns whether it is `address()` that it goes to.
-    bool count(const HostAddress& to) {
+    /// So many went to the same one. Returns whether it is `address()` that they go to.
+    bool count(const HostAddress& to, std::uint32_t times = 1) {
         if (to == peer_) {
-            if (score_ < enough_) ++score_;
+            score_ = std::min(score_ + times, enough_);
             busy_ = busy_ || score_ == enough_;
             return true;
         }
-        if (score_ > price_of_another) {
-            score_ -= price_of_another;
+        if (score_ > price_of_another * times) {
+            score_ -= price_of_another * times;
             return false;
         }
         peer_ = to;
-        score_ = 1;
+        score_ = std::min(times, enough_ - 1);
         busy_ = false;  // and so it was for a moment, whoever comes next
         return true;
     }

@@ -20,6 +20,8 @@ namespace {
 constexpr Duration renewal = milliseconds(100);
 constexpr Duration pause_least = milliseconds(10);
 constexpr Duration pause_longest = seconds(1);
+/// Not three in a row: what the kernel shows between them is a datagram that comes.
+constexpr unsigned doubts_max = 3;
 
 /// The kernel tells with what it shows by which interface it left.
 bool tell_interface(System& system, int socket, bool ipv6, bool on) {
@@ -54,6 +56,7 @@ void Ethernet::begin(int socket, const HostAddress& from, const HostAddress& to)
     to_ = to;
     next_ = {};
     pause_ = {};
+    doubts_ = 0;
 }
 
 void Ethernet::end() {
@@ -96,7 +99,7 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
     if (sent && shown.interface != 0 && is_of(shown, datagram, ipv6) &&
         model_.learn({shown.bytes.data(), shown.length}, datagram.length, from_, to_) &&
         bind_to(shown.interface)) {
-        if (worked) pause_ = {};
+        if (worked && doubts_ == 0) pause_ = {};
         shown_ = now;
         next_ = now + renewal;
     } else {
@@ -119,11 +122,16 @@ std::size_t Ethernet::send(std::span<const datagram::Outgoing> datagrams) {
 }
 
 void Ethernet::doubt(Time arrived) {
-    if (model_.valid() && arrived <= shown_) pause();
+    if (!model_.valid()) return;
+    if (arrived > shown_)
+        doubts_ = 0;
+    else if (++doubts_ >= doubts_max)
+        pause();
 }
 
 void Ethernet::pause() {
     model_.forget();
+    doubts_ = 0;
     pause_ = std::clamp({pause_.ns * 2}, pause_least, pause_longest);
     next_ = system_.now() + pause_;
 }

@@ -38,9 +38,9 @@ public:
     bool ask(const datagram::Outgoing& datagram);
     /// Returns how many were taken; fewer: one did not go, the socket may take it.
     std::size_t send(std::span<const datagram::Outgoing> datagrams);
-    /// What goes there does not seem to come. Unless a frame did that was sent since the kernel
-    /// showed the last one, not by this way for a while, each time in a row twice as long.
-    /// `arrived`: when the newest was sent that did.
+    /// What goes there does not seem to come. After three times, between which no frame did that
+    /// was sent since the kernel showed the last one, not by this way for a while, each time twice
+    /// as long. `arrived`: when the newest was sent that did.
     void doubt(Time arrived);
 
     /// Datagrams that left as frames since the last call.
@@ -64,6 +64,7 @@ private:
     Time shown_{};      ///< when the model was
     Time next_{};
     Duration pause_{};
+    unsigned doubts_ = 0;
 };
 
 }  // namespace via::device::udp

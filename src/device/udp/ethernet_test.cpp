@@ -46,6 +46,10 @@ public:
             shows_again(bytes);
             return static_cast<ssize_t>(std::exchange(above, {}).size());
         }
+        if (late && (flags & MSG_ERRQUEUE) != 0) {
+            errno = EAGAIN;
+            return -1;
+        }
         const ssize_t length = System::recvmsg(fd, message, flags);
         if (asked && length > 0) {
             ++shown;
@@ -64,6 +68,7 @@ public:
     int kernels_error = 0;
     int error = 0;  ///< of all that is sent by the packet socket
     bool refuses = false;
+    bool late = false;                        ///< what the kernel shows is not there yet
     std::function<void(std::byte*)> changes;  ///< what the kernel shows
     /// The kernel shows each once more, so changed, as it does for an interface below the first.
     std::function<void(std::byte*)> shows_again;
@@ -250,16 +255,21 @@ TEST_F(Ethernet, AKernelThatCutsNoFramesGetsLoneOnes) {
     EXPECT_EQ(frames_of("ours"), 1);
 }
 
-TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
+TEST_F(Ethernet, DoubtsLeaveItToTheKernelLongerAndLonger) {
     connect();
+    const auto doubt = [&] { a->doubt(b->data_address(), calls.present); };
     for (const int pause : {10, 20, 40}) {
         expect_comes("the kernel's");
         EXPECT_EQ(frames_of("ours"), 1);
-        a->doubt(a->data_address(), {});
+        for (int n = 0; n < 3; ++n) a->doubt(a->data_address(), {});
         EXPECT_TRUE(a->makes_frames()) << "another peer's";
+        doubt();
+        doubt();
         a->doubt(b->data_address(), calls.present + nanoseconds(1));
-        EXPECT_TRUE(a->makes_frames()) << "a frame came";
-        a->doubt(b->data_address(), calls.present);
+        doubt();
+        doubt();
+        EXPECT_TRUE(a->makes_frames()) << "a frame came between them";
+        doubt();
         EXPECT_EQ(frames_of("the kernel's"), 0);
         EXPECT_FALSE(a->makes_frames());
         pass(milliseconds(pause - 1));
@@ -269,10 +279,32 @@ TEST_F(Ethernet, DoubtLeavesItToTheKernelLongerAndLonger) {
     }
     expect_comes("the kernel's");
     renew();
-    a->doubt(b->data_address(), calls.present);
+    for (int n = 0; n < 3; ++n) doubt();
     pass(milliseconds(10));
     EXPECT_EQ(frames_of("the kernel's"), 0);
     EXPECT_EQ(frames_of("ours"), 1) << "it was good for long";
+}
+
+/// On a long way the kernel shows a datagram of ours between any two doubts, and that one comes.
+TEST_F(Ethernet, WhatTheKernelShowsEndsNoDoubt) {
+    connect();
+    for (int n = 0; n < 3; ++n) {
+        expect_comes("the kernel's");
+        EXPECT_EQ(frames_of("ours"), 1);
+        a->doubt(b->data_address(), calls.present);
+        if (n < 2) renew();
+    }
+    EXPECT_EQ(frames_of("the kernel's"), 0);
+}
+
+/// What a neighbour kept waiting is shown later, when nobody asks for it.
+TEST_F(Ethernet, WhatIsShownLateKeepsNobodyAwake) {
+    connect();
+    calls.late = true;
+    expect_comes("shown to nobody");
+    calls.late = false;
+    a.take_all();
+    EXPECT_FALSE(a->has_work() && (a.take_all(), a->has_work()));
 }
 
 TEST_F(Ethernet, AnotherBusyPeerHasFramesOfItsOwn) {

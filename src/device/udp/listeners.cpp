@@ -139,6 +139,10 @@ std::string Listeners::others_owner(const std::string& link) {
 std::expected<void, std::string> Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
     if (!listening_.contains(link)) {
+        // Whatever its time: the system's clock may have been set back since.
+        others_.look_around(true);
+        if (const auto claim = others_.oldest(link))
+            return is_held(claim->owner, " of another user");
         if (auto taken = take_link(link); !taken) return taken;
         if (const std::string owner = others_owner(link); !owner.empty()) {
             remove(link);

@@ -255,6 +255,32 @@ TEST(UdpListeners, NobodyTakesAnothersNames) {
     EXPECT_EQ(a->listen(discriminator("door")), Status::success);
 }
 
+/// As if what is made in one folder had been made a minute earlier.
+class Earlier : public System {
+public:
+    explicit Earlier(std::string folder) : folder_(std::move(folder)) {}
+    int lstatat(int directory, const char* name, struct stat* status) override {
+        const int result = System::lstatat(directory, name, status);
+        const auto at =
+            std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(directory));
+        if (result == 0 && at == folder_) status->st_ctim.tv_sec -= 60;
+        return result;
+    }
+
+private:
+    std::filesystem::path folder_;
+};
+
+TEST(UdpListeners, WhoListensKeepsTheNameThoughTheClockWasSetBack) {
+    const Place place;
+    const User first(place), second(place);
+    Earlier earlier(second.path);
+    Node a(first), b(second, test_address(), 2, earlier);
+    ASSERT_EQ(a->listen(discriminator("door")), Status::success);
+    EXPECT_EQ(b->listen(discriminator("door")), Status::error_resource);
+    EXPECT_EQ(b->listen(discriminator("window")), Status::success);
+}
+
 TEST(UdpListeners, WhoMayOnlyReadCannotKeepTheDeadAlive) {
     const Place place;
     const User first(place), second(place);

@@ -98,6 +98,32 @@ protected:
     }
 };
 
+/// Datagrams count, not the calls that took them.
+TEST_F(UdpConnected, ABurstCountsByItsDatagrams) {
+    const std::string all(10 * 100, 'x');
+    const auto burst = [&](std::initializer_list<const Node*> to) {
+        std::vector<datagram::Outgoing> datagrams;
+        for (const Node* node : to)
+            datagrams.push_back(
+                outgoing((*node)->data_address(), std::string_view(all).substr(0, 100)));
+        EXPECT_EQ(a->send(datagrams), datagrams.size());
+    };
+    for (int n = 0; n < 10; ++n) burst({&b, &c, &b, &c});
+    a.take_all();
+    EXPECT_FALSE(a->is_connected()) << "half of all is not nearly all";
+    std::vector<datagram::Outgoing> long_one;
+    for (std::size_t n = 0; n < 10; ++n) {
+        long_one.push_back(outgoing(b->data_address(), std::string_view(all).substr(n * 100, 100)));
+        long_one.back().follows = n != 0;
+    }
+    for (int n = 0; n < 3; ++n) {
+        EXPECT_EQ(a->send(long_one), 10U);
+        burst({&c});
+    }
+    a.take_all();
+    EXPECT_TRUE(a->is_connected()) << "three of thirty-three go elsewhere";
+}
+
 TEST_F(UdpConnected, APeerToWhomNearlyAllGoesHasASocketOfItsOwn) {
     send_many(b, enough - 1);
     a.take_all();

@@ -7,7 +7,9 @@ namespace via::device::udp {
 
 namespace {
 
-/// Of polls, until one looks at the host's socket, too: questions for the host can wait a bit.
+/// Of polls that find nothing, until one looks at the host's socket, too: questions for the host
+/// can wait a bit. Of those that find something the same: however busy we are, somebody answers
+/// there.
 constexpr unsigned host_poll_interval = 32;
 /// Beside a connected socket, from one look at the data socket to the next: some polls. By time, so
 /// that who stood still looks everywhere before he takes anybody for silent.
@@ -64,13 +66,16 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
     std::size_t taken = 0;
     while (taken < datagrams.size()) {
         const datagram::Outgoing& first = datagrams[taken];
-        const bool to_busy_peer = !first.from_host_port && busy_.count(first.to);
+        std::size_t end = taken + 1;
+        while (end < datagrams.size() && datagrams[end].follows) ++end;
+        const bool to_busy_peer =
+            !first.from_host_port && busy_.count(first.to, static_cast<std::uint32_t>(end - taken));
         if (connection_ == Connection::up && !busy_.is_there()) {
             connection_ = Connection::going;
             ethernet_.end();
         }
         const Descriptor& socket = socket_for(first, to_busy_peer);
-        std::size_t end = taken + 1;
+        const std::size_t counted = end;
         while (end < datagrams.size() &&
                (datagrams[end].follows ||
                 &socket_for(datagrams[end], datagrams[end].to == busy_.address()) == &socket))
@@ -80,9 +85,11 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
         const std::size_t sent = !socket.valid()          ? run.size()
                                  : &socket == &connected_ ? send_connected(run)
                                                           : sender_.send(socket.get(), false, run);
+        for (std::size_t n = counted; n < taken + sent; ++n)
+            if (!datagrams[n].from_host_port) busy_.count(datagrams[n].to);
         taken += sent;
         if (sent == run.size()) continue;
-        awaits_room_ = true;
+        refused_ = socket.get();
         break;
     }
     if (sender_.met_too_long()) look_at_mtu(system_.now());
@@ -90,31 +97,35 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
 }
 
 bool UdpPort::has_room() {
-    if (!awaits_room_) return true;
-    std::array<pollfd, 3> entries;
-    const std::size_t count = list_sockets(entries, POLLOUT);
-    if (system_.poll(entries.data(), count) < 0) return false;
+    if (refused_ < 0) return true;
+    bool is_open = false;
+    for_sockets([&](int socket) { is_open = is_open || socket == refused_; });
+    pollfd entry{refused_, POLLOUT, 0};
+    if (is_open && system_.poll(&entry, 1) < 0) return false;
     // An error leaves room, too: the next call takes it away.
-    awaits_room_ = std::any_of(entries.data(), entries.data() + count,
-                               [](const pollfd& entry) { return entry.revents == 0; });
-    return !awaits_room_;
+    if (!is_open || entry.revents != 0) refused_ = -1;
+    return refused_ < 0;
 }
 
-std::size_t UdpPort::list_sockets(std::span<pollfd, 3> entries, short events) const {
+std::size_t UdpPort::list_sockets(std::span<pollfd, 3> entries) const {
     std::size_t count = 0;
-    for_sockets([&](int socket) { entries[count++] = {socket, events, 0}; });
+    for_sockets([&](int socket) { entries[count++] = {socket, POLLIN, 0}; });
     return count;
 }
 
 // Receiving ---------------------------------------------------------------------------------------
 
 std::size_t UdpPort::receive(std::span<datagram::Incoming> datagrams) {
-    if (!receiver_.has_some()) look();
+    if (!receiver_.has_some()) {
+        look();
+        if (receiver_.has_some()) ++full_looks_;
+    }
     return receiver_.take(datagrams);
 }
 
 void UdpPort::look() {
     looked_ = Time::never();
+    if (full_looks_ > host_poll_interval && find_at_host()) return;
     if (data_looks_first_ != 0) {
         --data_looks_first_;
         if (find(data_, &data_habit_)) return;
@@ -147,10 +158,13 @@ void UdpPort::look() {
         return;
     }
     if (busy_.is_there() && !is_connected() && may_change_sockets()) return connect_to_busy_peer();
-    if (host_.valid() && polls_of_host_-- == 0) {
-        polls_of_host_ = host_poll_interval;
-        find(host_, nullptr);
-    }
+    if (polls_of_host_-- == 0) find_at_host();
+}
+
+bool UdpPort::find_at_host() {
+    polls_of_host_ = host_poll_interval;
+    full_looks_ = 0;
+    return host_.valid() && find(host_, nullptr);
 }
 
 bool UdpPort::is_data_due() {
@@ -176,8 +190,15 @@ bool UdpPort::find(const Descriptor& socket, Receiver::Habit* habit) {
 bool UdpPort::has_work() {
     if (receiver_.has_some() || !troubles_.empty()) return true;
     std::array<pollfd, 3> entries;
-    const std::size_t count = list_sockets(entries, POLLIN);
+    const std::size_t count = list_sockets(entries);
     if (system_.poll(entries.data(), count) <= 0) return false;
+    // What the kernel shows late stands in an error queue, which no look empties.
+    bool only_errors = true;
+    for (const pollfd& entry : std::span(entries).first(count)) {
+        if ((entry.revents & POLLERR) != 0) troubles_.read(entry.fd);
+        only_errors = only_errors && (entry.revents & ~POLLERR) == 0;
+    }
+    if (only_errors && troubles_.empty() && system_.poll(entries.data(), count) <= 0) return false;
     look_everywhere();
     return true;
 }
@@ -202,7 +223,7 @@ bool UdpPort::find_listener(const Discriminator& discriminator, std::uint16_t& d
 
 void UdpPort::arm(Sleep sleep) {
     const bool watched = sleep == Sleep::on_handle;
-    if (watched != watched_ || (watched && awaits_room_)) set_watched(watched);
+    if (watched != watched_ || (watched && refused_ >= 0)) set_watched(watched);
     // The kernel did not let us hear: whoever sleeps looks again soon.
     hear_again_ = watched && !watched_ ? system_.now() + milliseconds(10) : Time::never();
     awake_ = sleep == Sleep::awake;
@@ -219,7 +240,7 @@ void UdpPort::set_watched(bool watched) {
 
 bool UdpPort::set_watched(int socket, bool watched) {
     epoll_event event{};
-    event.events = EPOLLIN | (awaits_room_ ? std::uint32_t{EPOLLOUT} : 0);
+    event.events = EPOLLIN | (socket == refused_ ? std::uint32_t{EPOLLOUT} : 0);
     int operation = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     for (int tries = 0; tries < 2; ++tries) {
         if (system_.epoll_ctl(epoll_.get(), operation, socket, &event) == 0) return true;
@@ -232,7 +253,7 @@ bool UdpPort::set_watched(int socket, bool watched) {
 std::size_t UdpPort::wake_descriptors(std::span<WakeDescriptor> descriptors) const {
     std::size_t count = 0;
     for_sockets([&](int socket) {
-        if (count < descriptors.size()) descriptors[count] = {socket, awaits_room_};
+        if (count < descriptors.size()) descriptors[count] = {socket, socket == refused_};
         ++count;
     });
     return count;

@@ -97,6 +97,7 @@ private:
     bool is_data_due();
     void look_everywhere();
     bool find(const Descriptor& socket, Receiver::Habit* habit);
+    bool find_at_host();
     bool may_change_sockets() const { return awake_ && !watched_; }
     void connect_to_busy_peer();
     Descriptor make_connected_socket();
@@ -111,7 +112,7 @@ private:
             if (socket->valid()) call(socket->get());
     }
     /// All of them for poll(); returns how many.
-    std::size_t list_sockets(std::span<pollfd, 3> entries, short events) const;
+    std::size_t list_sockets(std::span<pollfd, 3> entries) const;
     void set_watched(bool watched);
     bool set_watched(int socket, bool watched);
 
@@ -146,10 +147,10 @@ private:
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
     Time mtu_looked_{};
-    bool sent_since_ = false;   ///< the MTU was looked at
-    bool awaits_room_ = false;  ///< send() was refused
-    bool watched_ = false;      ///< the wait handle knows the sockets
-    bool awake_ = true;         ///< nobody sleeps on the sockets
+    bool sent_since_ = false;  ///< the MTU was looked at
+    int refused_ = -1;         ///< by this socket send() was, which had no room; or -1
+    bool watched_ = false;     ///< the wait handle knows the sockets
+    bool awake_ = true;        ///< nobody sleeps on the sockets
     Time hear_again_ = Time::never();
     /// At the data socket, before the connected one is looked at: what the busy peer sent before.
     unsigned data_looks_first_ = 0;
@@ -158,6 +159,7 @@ private:
     Time looked_ = Time::never();  ///< when the last look was, if it read the clock
     unsigned looks_in_a_row_ = 0;  ///< that found something at the connected socket
     unsigned polls_of_host_ = 0;   ///< counts down to the next look at its socket
+    unsigned full_looks_ = 0;      ///< since the last one
 };
 
 }  // namespace via::device::udp

@@ -265,6 +265,22 @@ TEST(UdpPort, TheHostsPortHearsAndAnswers) {
     EXPECT_FALSE(a.came[0].to_host_port);
 }
 
+TEST(UdpPort, WhoIsBusyHearsAtTheHostsPortAllTheSame) {
+    Directory directory, other;
+    Node a(directory), b(other, test_address(1), 2);
+    send(a, test_address(1), "question");
+    std::array<datagram::Incoming, 16> incoming;
+    bool heard = false;
+    for (int n = 0; n < 200 && !heard; ++n) {
+        send(a, b->data_address(), "data");
+        const std::size_t count = b->receive(incoming);
+        ASSERT_EQ(count, 1U);
+        heard = incoming[0].to_host_port;
+        b->release();
+    }
+    EXPECT_TRUE(heard);
+}
+
 TEST(UdpPort, WithoutRoomTheRestIsSentLater) {
     Directory directory, other;
     Watched calls;
@@ -276,6 +292,7 @@ TEST(UdpPort, WithoutRoomTheRestIsSentLater) {
     std::array<WakeDescriptor, 2> wake{};
     ASSERT_EQ(a->wake_descriptors(wake), 2U);
     EXPECT_TRUE(wake[0].for_room);
+    EXPECT_FALSE(wake[1].for_room) << "that one was not full: it would wake us for nothing";
     a->arm(Sleep::on_handle);
     pollfd handle{a->wait_handle(), POLLIN, 0};
     EXPECT_EQ(::poll(&handle, 1, watchdog_ms), 1) << "asleep it hears that there is room";
