@@ -95,6 +95,10 @@ void Engine::release_import(const std::byte* base) {
                       [base](const Import& import) { return import.attachment.base == base; });
 }
 
+void Engine::release_imports() {
+    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) vi_slot(index).imports.clear();
+}
+
 // Being asked -------------------------------------------------------------------------------------
 
 /// Whoever may map a segment may read it; to write, both rights are needed.

@@ -289,6 +289,8 @@ public:
     Status take_attach(Vi& vi, std::uint32_t number, Import& import);
     /// No VI uses the segment that we have at `base` any more.
     void release_import(const std::byte* base);
+    /// The paths' memory goes, and with it the words that say which segments may still be used.
+    void release_imports();
     /// A peer's offer came in.
     void on_attached(PathId path, std::uint64_t cookie, Attachment attachment);
     /// Anything for next_question() or next_parted()?

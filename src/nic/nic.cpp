@@ -436,6 +436,7 @@ bool Nic::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
         if (path.device != nullptr) path.device = &absent_;
+    engine_.release_imports();
     devices_.clear();
     lock_.release();
     return true;

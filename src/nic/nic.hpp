@@ -171,7 +171,8 @@ public:
     /// NIC without devices. The caller makes sure that nobody waits.
     void close();
     /// The process ends: the devices leave their peers, and nothing goes or comes any more. Calls
-    /// find everything as it was. False: somebody has the turn, and nothing happened.
+    /// find everything as it was, and RDMA to peers' segments goes nowhere, either. False: somebody
+    /// has the turn, and nothing happened.
     bool leave();
     /// Who calls this interrupted a turn of its own thread.
     bool interrupts_turn() const { return lock_.is_callers(); }

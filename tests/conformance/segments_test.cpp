@@ -1,7 +1,9 @@
 // Shared segments: exported, imported, revoked (VIPL 5; <via/via.h>).
+#include <unistd.h>
 #include <via/via.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "harness/end.hpp"
@@ -407,6 +409,51 @@ VIPL_TEST(Vipl_5_segments_are_imported_again_and_again, shares) {
         EXPECT_EQ(0U, counted(end, "direct_transfers"));
         end.say("owner", 6);
     });
+}
+
+/// What a process writes to a peer's segment after its NICs have left.
+struct LastWrite {
+    VIP_VI_HANDLE vi;
+    VIP_DESCRIPTOR* write;
+    VIP_MEM_HANDLE handle;
+};
+LastWrite* last_write = nullptr;
+
+/// As the destructor of a global object: what was registered before the library's own comes last.
+const int registered_early = std::atexit([] {
+    if (last_write == nullptr) return;
+    const VIP_RETURN code = VipPostSend(last_write->vi, last_write->write, last_write->handle);
+    _exit(code == VIP_SUCCESS ? 3 : 4);
+});
+
+VIPL_TEST(Vipl_4_2_the_last_clean_up_of_a_process_may_write_to_a_segment, shares | processes) {
+    test.role("owner", [](Role& me) {
+        End end(me);
+        const Segment segment(me.nic(), rights(true, true));
+        fill(segment.piece, 1);
+        end.accept("exits");
+        me.tell("exits", Target(segment.piece));
+        me.wait_for_end_of("exits");
+        EXPECT_TRUE(holds(segment.piece, 1));
+    });
+    test.role(
+        "exits",
+        [](Role& me) {
+            EXPECT_EQ(0, registered_early);
+            static End& end = *new End(me);
+            end.connect("owner");
+            const auto target = me.hear<Target>("owner");
+            std::byte* at = nullptr;
+            OK(import(end, target, true, &at));
+            end.write(target, end.filled(100, 1));
+            end.sent();
+            VIP_DESCRIPTOR* write = end.memory().descriptor();
+            const Piece data = end.filled(100, 2);
+            make_write(write, target, {&data, 1});
+            last_write = new LastWrite{end.vi(), write, end.memory().handle()};
+            std::exit(9);
+        },
+        exits_with(3));
 }
 
 VIPL_TEST(Vipl_5_segment_calls_with_bad_arguments, nothing) {
