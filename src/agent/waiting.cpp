@@ -374,10 +374,9 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
     waiter.condition = condition;
     enlist(waiter);
     bool result = false;
-    for (;;) {
+    while (!leaving_.load()) {
         waiter.word.exchange(0);  // sees what the one who set it saw
         result = waiter.stands_by ? condition.ready(condition.subject) : poll_for(condition);
-        if (!result && leaving_.load()) wait_in_vain(deadline);
         if (result || closing_.load() || now() >= deadline) break;
         bool leads = false;
         {
@@ -391,6 +390,8 @@ bool HostAgent::wait(const Condition& condition, Time deadline) {
         else
             follow(waiter, deadline);
     }
+    // leave() says so before it says that the NIC closes: who saw that sees why.
+    if (!result && leaving_.load()) wait_in_vain(deadline);
     discharge(waiter);
     return result;
 }

@@ -51,7 +51,7 @@ void Nic::look_for_peers(Time now) {
             !engine_.is_awaited(vi->local_address, vi->remote_address) &&
             listen(vi->local_address.discriminator) == Status::success)
             engine_.set_listening(*vi);
-        else
+        else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
             devices_.front()->resolve(vi->remote_address, vi->number());
     }
 }

@@ -122,5 +122,16 @@ TEST_F(LeaveTest, Vipl_4_2_a_write_to_a_peers_segment_begins_and_moves_nothing) 
     EXPECT_EQ(*segment, std::byte{});
 }
 
+TEST_F(LeaveTest, Vipl_4_2_nobody_is_looked_for_any_more) {
+    Vi& vi = make_vi();
+    ASSERT_EQ(nic.connect_peer(vi, at("late"), at("early"), Time::never()), Status::success);
+    poll();
+    ASSERT_FALSE(nic.next_deadline().is_never()) << "it is looked for again";
+    ASSERT_TRUE(nic.leave());
+    attendant.time = attendant.time + seconds(10);
+    poll();
+    EXPECT_EQ(vi.state.load(), ViState::connect_pending);
+}
+
 }  // namespace
 }  // namespace via::nic::leave_test

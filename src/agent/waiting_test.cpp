@@ -1,0 +1,58 @@
+// Calls that wait: what a leader lies down on, who follows it, and the end of the process.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <memory>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+#include "agent/quiet_test_support.hpp"
+
+namespace via::agent::test::waiting_test {
+namespace {
+
+/// Somebody's turn makes progress: whoever is ready is woken.
+void make_progress(Agent& agent) {
+    const auto queue = agent.nic().create_completion_queue(1);
+    ASSERT_TRUE(queue);
+    EXPECT_EQ(agent.nic().destroy_completion_queue(*queue), Status::success);
+}
+
+/// The NIC has no devices any more, and the program's data may be gone.
+TEST_F(HostAgentTest, Vipl_4_2_who_wakes_up_as_the_process_ends_looks_at_nothing) {
+    struct Subject {
+        std::thread::id waiter{};
+        std::atomic<bool> left{false};
+        std::atomic<bool> looked{false};
+    } subject;
+    bool result = true;
+    const Time deadline = agent->now() + seconds(2);
+    std::thread waiting([&] {
+        subject.waiter = std::this_thread::get_id();
+        result = agent->wait({[](const void* of) {
+                                  auto& its = *static_cast<Subject*>(const_cast<void*>(of));
+                                  if (!its.left) return false;
+                                  if (std::this_thread::get_id() != its.waiter) return true;
+                                  its.looked = true;
+                                  return false;
+                              },
+                              &subject},
+                             deadline);
+    });
+    EXPECT_TRUE(sleeps_for_good(waiting));
+    ASSERT_TRUE(agent->leave());
+    subject.left = true;
+    make_progress(*agent);
+    waiting.join();
+    EXPECT_FALSE(result);
+    EXPECT_FALSE(subject.looked);
+    EXPECT_GE(agent->now(), deadline);
+    // One that left lasts as long as its process.
+    static auto& kept = *new std::vector<std::unique_ptr<Agent>>;
+    kept.push_back(std::move(agent));
+}
+
+}  // namespace
+}  // namespace via::agent::test::waiting_test
