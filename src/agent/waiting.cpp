@@ -54,13 +54,14 @@ std::uint32_t attention_for(const Condition& condition) {
 
 timespec to_timespec(Time time) { return {time.ns / 1'000'000'000, time.ns % 1'000'000'000}; }
 
-/// Sleeps until a word changes, somebody wakes it, or the deadline. False: the kernel does not let
-/// us (older than 5.16, or a filter forbids it).
+/// Sleeps until a word changes, somebody wakes it, or the deadline; not at all where one is gone
+/// (EFAULT): its peer died meanwhile, and the next bed is made without it. False: the kernel does
+/// not let us (older than 5.16, or a filter forbids it).
 bool sleep_on_words(futex_waitv* words, unsigned count, Time deadline) {
     const timespec until = to_timespec(deadline);
     const long result = syscall(SYS_futex_waitv, words, count, 0,
                                 deadline.is_never() ? nullptr : &until, CLOCK_MONOTONIC);
-    if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return true;
+    if (result >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return true;
     log(1, "calls that wait need two wake-ups here: no futex_waitv: %s", strerror(errno));
     return false;
 }

@@ -20,6 +20,25 @@ void make_progress(Agent& agent) {
     EXPECT_EQ(agent.nic().destroy_completion_queue(*queue), Status::success);
 }
 
+/// The channel of a peer that died was let go meanwhile.
+TEST_F(HostAgentTest, who_lies_down_on_a_word_that_is_gone_makes_its_bed_anew) {
+    constexpr std::size_t length = 4096;
+    void* gone = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(gone, MAP_FAILED);
+    const Atomic<std::uint32_t> there{7};
+    agent->nic().take_turn();
+    seen.words = {{gone, 0}, {&there, 7}};
+    agent->nic().end_turn();
+    std::atomic<bool> end{false};
+    std::thread waiting = wait_for(end);
+    EXPECT_TRUE(sleeps_for_good(waiting)) << "it leads";
+    end = true;
+    wake_up();
+    make_progress(*agent);
+    waiting.join();
+    EXPECT_EQ(munmap(gone, length), 0);
+}
+
 /// The NIC has no devices any more, and the program's data may be gone.
 TEST_F(HostAgentTest, Vipl_4_2_who_wakes_up_as_the_process_ends_looks_at_nothing) {
     struct Subject {
