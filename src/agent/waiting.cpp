@@ -232,8 +232,9 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     }
     make_bed(bed);
     atomic_fence(std::memory_order_seq_cst);
-    const bool look_again =
-        bed.too_small() || nic_.has_work() || waiter.condition.ready(waiter.condition.subject);
+    // Who was woken before it came to lead: its word is set, so the next one would set no event.
+    const bool look_again = bed.too_small() || nic_.has_work() || waiter.word.load() != 0 ||
+                            waiter.condition.ready(waiter.condition.subject);
     if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
     if (look_again) {
         nic_.arm(device::Sleep::awake);

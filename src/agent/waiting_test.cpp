@@ -39,6 +39,70 @@ TEST_F(HostAgentTest, who_lies_down_on_a_word_that_is_gone_makes_its_bed_anew) {
     EXPECT_EQ(munmap(gone, length), 0);
 }
 
+/// What the one who follows is to do, and what it was seen to.
+struct Followed {
+    nic::Nic* nic = nullptr;
+    std::thread::id follower{};
+    std::atomic<bool> for_others{false};  ///< it is ready, they find
+    std::atomic<bool> end{false};
+    std::binary_semaphore listed{0}, go_on{0};
+    mutable bool stopped = false;  ///< the follower's
+
+    static bool ready(const void* of) {
+        auto& its = *static_cast<Followed*>(const_cast<void*>(of));
+        if (its.end) return true;
+        if (std::this_thread::get_id() != its.follower) return its.for_others;
+        if ((its.nic->attention().load() & nic::Nic::somebody_listens) != 0 &&
+            !std::exchange(its.stopped, true)) {
+            its.listed.release();
+            its.go_on.acquire();
+        }
+        return false;
+    }
+};
+
+/// Its word is set, and whoever wakes it once more does no more than that.
+TEST_F(MixedHostAgentTest, who_is_woken_as_it_comes_to_lead_looks_again_before_it_sleeps) {
+    nic::Nic& nic = agent->nic();
+    std::atomic<bool> leader_ends{false};
+    std::thread leading = wait_for(leader_ends);
+    ASSERT_TRUE(becomes_true([&] { return network.sleep == device::Sleep::on_words; }));
+    Followed followed;
+    followed.nic = &nic;
+    std::thread following([&] {
+        followed.follower = std::this_thread::get_id();
+        agent->wait({Followed::ready, &followed, false}, Time::never());
+    });
+    followed.listed.acquire();
+    // Woken as a follower, then the first to lead, between its look at its word and its sleep.
+    followed.for_others = true;
+    make_progress(*agent);
+    followed.for_others = false;
+    nic.take_turn();
+    std::uint64_t slept_before = 0;
+    std::atomic<int> arms{0};
+    std::atomic<std::uint64_t> slept{0};
+    network.armed = [&](device::Sleep sleep) {
+        if (std::this_thread::get_id() != followed.follower || arms == 2) return;
+        if (sleep == device::Sleep::on_words) slept_before = nic.counters().get(Counter::wakeups);
+        slept = nic.counters().get(Counter::wakeups) - slept_before;
+        ++arms;
+    };
+    nic.end_turn();
+    leader_ends = true;
+    make_progress(*agent);
+    leading.join();
+    followed.go_on.release();
+    EXPECT_TRUE(becomes_true([&] { return arms == 2; }));
+    EXPECT_EQ(slept, 0U);
+    nic.take_turn();
+    network.armed = nullptr;
+    nic.end_turn();
+    followed.end = true;
+    make_progress(*agent);
+    following.join();
+}
+
 /// The NIC has no devices any more, and the program's data may be gone.
 TEST_F(HostAgentTest, Vipl_4_2_who_wakes_up_as_the_process_ends_looks_at_nothing) {
     struct Subject {
