@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -29,7 +30,7 @@ public:
     /// The caller owns it from now on.
     int give() { return std::exchange(descriptor_, -1); }
     void reset() {
-        if (valid()) ::close(give());
+        if (valid()) syscall(SYS_close, give());  // no cancellation point
     }
 
 private:

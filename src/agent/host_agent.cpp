@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "agent/event.hpp"
+#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 #include "base/assert.hpp"
 
@@ -423,6 +424,7 @@ bool HostAgent::leave_in_time() {
 }
 
 void HostAgent::close() {
+    const NotCancelled not_cancelled;
     if (closing_.exchange(true)) return;
     {
         std::unique_lock guard(waiters_mutex_);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 
 namespace via::agent {
@@ -39,6 +40,7 @@ int LockSystem::check_mapped(std::uint64_t address, std::uint64_t length) {
 }
 
 std::vector<memory::PageRun> LockSystem::mapped_in(memory::PageRun run) {
+    const NotCancelled not_cancelled;  // lines are locked under the turn
     std::vector<memory::PageRun> mapped;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -65,6 +67,7 @@ bool LockSystem::has_lock_right() {
 }
 
 std::uint64_t LockSystem::mappings_max() {
+    const NotCancelled not_cancelled;
     std::uint64_t count = 0;
     std::ifstream file("/proc/sys/vm/max_map_count");
     return file >> count ? count : mappings_usual;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,12 @@ namespace {
 
 std::mutex alive_mutex;
 
+/// No cancellation point: who has the turn may have something to say. A log that cannot be written
+/// has nowhere to say so.
+void write_line(int file, const char* line, int length) {
+    syscall(SYS_write, file, line, static_cast<std::size_t>(length));
+}
+
 /// There is no log yet: what is wrong with the user's wish for one.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
     char text[400];
@@ -29,7 +36,10 @@ std::mutex alive_mutex;
     va_start(arguments, format);
     std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    dprintf(STDERR_FILENO, "openvia[%d]: warning: %s\n", static_cast<int>(getpid()), text);
+    char line[sizeof text + 40];
+    write_line(STDERR_FILENO, line,
+               std::snprintf(line, sizeof line, "openvia[%d]: warning: %s\n",
+                             static_cast<int>(getpid()), text));
 }
 
 struct Log {
@@ -40,7 +50,9 @@ struct Log {
         if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) read_level(text);
         const char* path = secure_getenv("OPENVIA_LOG");
         if (path == nullptr) return;
-        const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        const auto opened =
+            static_cast<int>(syscall(SYS_openat, AT_FDCWD, path,
+                                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (opened >= 0) {
             file = opened;
             return;
@@ -131,8 +143,7 @@ void log(int level, const char* format, ...) {
     if (left_out != 0)
         length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);
     line[length++] = '\n';
-    // A log that cannot be written has nowhere to say so.
-    if (write(log.file, line, static_cast<std::size_t>(length)) < 0) return;
+    write_line(log.file, line, length);
 }
 
 }  // namespace via::agent

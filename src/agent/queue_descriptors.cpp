@@ -70,7 +70,7 @@ void HostAgent::queue_goes(const queue::CompletionQueue& queue) {
     std::lock_guard guard(queues_mutex_);
     const auto at = queues_.find(&queue);
     if (at == queues_.end()) return;
-    ::close(at->second.descriptor);
+    close_event(at->second.descriptor);
     queues_.erase(at);
     queues_watched_.fetch_sub(1);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
@@ -43,7 +44,7 @@ public:
     SealedMemory& operator=(const SealedMemory&) = delete;
     ~SealedMemory() {
         if (base_ != nullptr) munmap(base_, length_);
-        if (descriptor_ >= 0) ::close(descriptor_);
+        if (descriptor_ >= 0) syscall(SYS_close, descriptor_);  // no cancellation point
     }
     std::byte* base() const { return base_; }
     int descriptor() const { return descriptor_; }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 
 #include "agent/event.hpp"
 #include "agent/host_agent.hpp"
+#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 
 namespace via::agent {
@@ -83,18 +83,6 @@ futex_waitv word_of(const void* address, std::uint32_t expected, bool shared) {
     word.flags = FUTEX_32 | (shared ? 0 : FUTEX_PRIVATE_FLAG);
     return word;
 }
-
-/// A thread that is cancelled while it waits would leave what others wake, and the turn, behind.
-class NotCancelled {
-public:
-    NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-    ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
-    NotCancelled(const NotCancelled&) = delete;
-    NotCancelled& operator=(const NotCancelled&) = delete;
-
-private:
-    int before_ = PTHREAD_CANCEL_ENABLE;
-};
 
 }  // namespace
 
@@ -369,9 +357,9 @@ bool HostAgent::wait_in_vain(Time deadline) {
 }
 
 bool HostAgent::wait(const Condition& condition, Time deadline) {
+    const NotCancelled not_cancelled;
     if (leaving_.load()) return wait_in_vain(deadline);
     if (poll_for(condition)) return true;
-    const NotCancelled not_cancelled;
     Waiter waiter(options_.period);
     waiter.condition = condition;
     enlist(waiter);

@@ -1,7 +1,9 @@
 // Any call from any thread (VIPL 4.26).
 #include <pthread.h>
+#include <via/via.h>
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -366,6 +368,90 @@ VIPL_TEST(Vipl_4_14_a_call_that_waits_is_no_cancellation_point, real_threads) {
         EXPECT_EQ(0, pthread_cancel(waits.native_handle()));
         waits.join();
         EXPECT_EQ(VIP_TIMEOUT, result);
+    });
+}
+
+/// A thread makes that call and is cancelled as soon as it meets a place for that: behind it.
+bool succeeds_though_cancelled(const std::function<VIP_RETURN()>& call) {
+    std::atomic<bool> succeeded{false};
+    std::thread thread([&] {
+        pthread_cancel(pthread_self());
+        succeeded = call() == VIP_SUCCESS;
+        pthread_testcancel();
+    });
+    thread.join();
+    return succeeded;
+}
+
+/// How often peers were woken that slept; where none ever is, of that medium, a call more each
+/// time.
+VIP_UINT64 calls_to_sleepers(Role& me) {
+    static VIP_UINT64 asked = 0;
+    VIP_UINT64 value = 0;
+    OK(ViaReadCounter(me.nic().handle(), "peers_woken", &value));
+    return me.device_name().starts_with("udp") ? ++asked : value;
+}
+constexpr int sleepers_met = 5;
+
+/// To wake a peer takes a call of the system's while the NIC is the caller's alone.
+VIPL_TEST(Vipl_4_26_a_post_that_wakes_a_peer_is_no_cancellation_point, processes) {
+    test.role("sleeps", [](Role& me) {
+        End end(me);
+        const Piece room = end.take(8);
+        end.accept("cancelled");
+        me.tell("cancelled", Target(room));
+        me.hear<char>("cancelled");
+    });
+    test.role("cancelled", [](Role& me) {
+        End end(me);
+        end.connect("sleeps");
+        const auto target = me.hear<Target>("sleeps");
+        const Piece data = end.take(8);
+        VIP_DESCRIPTOR* write = end.memory().descriptor();
+        int met = 0;
+        me.until(
+            [&] {
+                make_write(write, target, {&data, 1});
+                const VIP_UINT64 before = calls_to_sleepers(me);
+                require(succeeds_though_cancelled(
+                            [&] { return VipPostSend(end.vi(), write, end.memory().handle()); }),
+                        "the post returns");
+                met += calls_to_sleepers(me) != before ? 1 : 0;
+                EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
+                EXPECT_EQ(write, end.sent());
+                return met == sleepers_met;
+            },
+            "posts meet a peer that sleeps");
+        me.tell("sleeps", 'e');
+    });
+}
+
+VIPL_TEST(Vipl_4_26_a_disconnect_that_wakes_a_peer_is_no_cancellation_point, processes) {
+    test.role("sleeps", [](Role& me) {
+        for (bool over = false; !over;) {
+            End end(me);
+            end.accept("cancelled");
+            over = me.hear<char>("cancelled") == 'e';
+        }
+    });
+    test.role("cancelled", [](Role& me) {
+        int met = 0;
+        int pauses = 1024;
+        me.until(
+            [&] {
+                End end(me);
+                end.connect("sleeps");
+                for (int n = 0; n < pauses; ++n) me.pause();
+                if (pauses < 1 << 17) pauses *= 2;
+                const VIP_UINT64 before = calls_to_sleepers(me);
+                require(succeeds_though_cancelled([&] { return VipDisconnect(end.vi()); }),
+                        "the call returns");
+                met += calls_to_sleepers(me) != before ? 1 : 0;
+                EXPECT_EQ(VIP_STATE_IDLE, end.state());
+                me.tell("sleeps", met == sleepers_met ? 'e' : 'n');
+                return met == sleepers_met;
+            },
+            "ends of connections meet a peer that sleeps");
     });
 }
 

@@ -18,6 +18,15 @@
 
 namespace via::device::shm {
 
+namespace {
+
+/// What the kernel takes for the length of a set of signals, though none is given.
+constexpr std::size_t kernel_sigset_bytes = 8;
+
+}  // namespace
+
+// Where libc's function is a cancellation point the call is made without it.
+
 int System::memfd_create(const char* name, unsigned flags) { return ::memfd_create(name, flags); }
 int System::ftruncate(int fd, off_t length) {
     rlimit limit{};
@@ -46,9 +55,9 @@ int System::madvise(void* address, std::size_t length, int advice) {
 }
 
 int System::openat(int directory, const char* path, int flags) {
-    return ::openat(directory, path, flags);
+    return static_cast<int>(::syscall(SYS_openat, directory, path, flags, 0));
 }
-int System::close(int fd) { return ::close(fd); }
+int System::close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 int System::duplicate(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }
 ssize_t System::getdents(int fd, void* buffer, std::size_t length) {
@@ -73,16 +82,19 @@ int System::bind(int fd, const sockaddr* address, socklen_t length) {
     return ::bind(fd, address, length);
 }
 int System::listen(int fd, int backlog) { return ::listen(fd, backlog); }
-int System::accept(int fd) { return ::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+int System::accept(int fd) {
+    return static_cast<int>(
+        ::syscall(SYS_accept4, fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
 int System::connect(int fd, const sockaddr* address, socklen_t length) {
-    return ::connect(fd, address, length);
+    return static_cast<int>(::syscall(SYS_connect, fd, address, length));
 }
 int System::shutdown(int fd) { return ::shutdown(fd, SHUT_RDWR); }
 ssize_t System::sendmsg(int fd, const msghdr* message, int flags) {
-    return ::sendmsg(fd, message, flags);
+    return ::syscall(SYS_sendmsg, fd, message, flags);
 }
 ssize_t System::recvmsg(int fd, msghdr* message, int flags) {
-    return ::recvmsg(fd, message, flags);
+    return ::syscall(SYS_recvmsg, fd, message, flags);
 }
 int System::getsockopt(int fd, int level, int option, void* value, socklen_t* length) {
     return ::getsockopt(fd, level, option, value, length);
@@ -92,14 +104,17 @@ int System::pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_
 int System::kill(pid_t pid, int signal) { return ::kill(pid, signal); }
 int System::poll_input(int fd) {
     pollfd entry{fd, POLLIN, 0};
-    return ::poll(&entry, 1, 0);
+    timespec at_once{};
+    return static_cast<int>(
+        ::syscall(SYS_ppoll, &entry, 1UL, &at_once, nullptr, kernel_sigset_bytes));
 }
 int System::epoll_create() { return ::epoll_create1(EPOLL_CLOEXEC); }
 int System::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
     return ::epoll_ctl(epoll, operation, fd, event);
 }
 int System::epoll_wait(int epoll, epoll_event* events, int count) {
-    return ::epoll_wait(epoll, events, count, 0);
+    return static_cast<int>(
+        ::syscall(SYS_epoll_pwait, epoll, events, count, 0, nullptr, kernel_sigset_bytes));
 }
 ssize_t System::process_vm_readv(pid_t pid, const iovec* local, unsigned long locals,
                                  const iovec* remote, unsigned long remotes) {

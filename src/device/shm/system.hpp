@@ -1,5 +1,7 @@
 // Every system call of this device, in one table, so that a test can make each of them fail.
 // The methods behave as the calls of the same name: -1 (or MAP_FAILED) and errno on failure.
+// None is a cancellation point: a thread of the program makes them with the NIC's turn, and one
+// that ended there (pthread_cancel) would never let it go.
 #pragma once
 
 #include <sys/epoll.h>

@@ -17,6 +17,15 @@
 
 namespace via::device::udp {
 
+namespace {
+
+/// What the kernel takes for the length of a set of signals, though none is given.
+constexpr std::size_t kernel_sigset_bytes = 8;
+
+}  // namespace
+
+// Where libc's function is a cancellation point the call is made without it.
+
 int System::socket(int family) {
     const int type = family == AF_PACKET ? SOCK_RAW : SOCK_DGRAM;
     return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -25,7 +34,7 @@ int System::bind(int fd, const sockaddr* address, socklen_t length) {
     return ::bind(fd, address, length);
 }
 int System::connect(int fd, const sockaddr* address, socklen_t length) {
-    return ::connect(fd, address, length);
+    return static_cast<int>(::syscall(SYS_connect, fd, address, length));
 }
 int System::getsockname(int fd, sockaddr* address, socklen_t* length) {
     return ::getsockname(fd, address, length);
@@ -37,8 +46,8 @@ int System::getsockopt(int fd, int level, int option, int* value) {
     socklen_t length = sizeof *value;
     return ::getsockopt(fd, level, option, value, &length);
 }
-// Of the data path, not by libc's functions: those are cancellation points, which costs a process
-// with threads two locked operations a call.
+// Of the data path: a cancellation point would cost a process with threads two locked operations a
+// call, too.
 ssize_t System::sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,
                        socklen_t address_length) {
     return ::syscall(SYS_sendto, fd, bytes, length, MSG_DONTWAIT, address, address_length);
@@ -56,7 +65,11 @@ ssize_t System::recvmsg(int fd, msghdr* message, int flags) {
 int System::recvmmsg(int fd, mmsghdr* messages, unsigned count) {
     return static_cast<int>(::syscall(SYS_recvmmsg, fd, messages, count, MSG_DONTWAIT, nullptr));
 }
-int System::poll(pollfd* entries, nfds_t count) { return ::poll(entries, count, 0); }
+int System::poll(pollfd* entries, nfds_t count) {
+    timespec at_once{};
+    return static_cast<int>(
+        ::syscall(SYS_ppoll, entries, count, &at_once, nullptr, kernel_sigset_bytes));
+}
 int System::epoll_create() { return ::epoll_create1(EPOLL_CLOEXEC); }
 int System::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
     return ::epoll_ctl(epoll, operation, fd, event);
@@ -66,13 +79,14 @@ int System::inotify_add_watch(int fd, const char* path, std::uint32_t events) {
     return ::inotify_add_watch(fd, path, events);
 }
 ssize_t System::read(int fd, void* buffer, std::size_t length) {
-    return ::read(fd, buffer, length);
+    return ::syscall(SYS_read, fd, buffer, length);
 }
 int System::interface_mtu(int fd, ifreq* request) { return ::ioctl(fd, SIOCGIFMTU, request); }
 int System::getifaddrs(ifaddrs** list) { return ::getifaddrs(list); }
 
 int System::openat(int directory, const char* path, int flags) {
-    return ::openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return static_cast<int>(
+        ::syscall(SYS_openat, directory, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 int System::open_below(int directory, const char* path) {
     open_how how{};
@@ -85,7 +99,7 @@ int System::lstatat(int directory, const char* name, struct stat* status) {
     return ::fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW);
 }
 int System::fchmod(int fd, mode_t mode) { return ::fchmod(fd, mode); }
-int System::close(int fd) { return ::close(fd); }
+int System::close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }
 int System::lock(int fd) {
     struct flock whole{};
@@ -146,7 +160,8 @@ std::atomic<int> open_here[1024];
 
 void close_in_child() {
     for (auto& place : open_here)
-        if (const int fd = place.exchange(0, std::memory_order_relaxed) - 1; fd >= 0) ::close(fd);
+        if (const int fd = place.exchange(0, std::memory_order_relaxed) - 1; fd >= 0)
+            ::syscall(SYS_close, fd);
 }
 
 void remember(int fd) {
