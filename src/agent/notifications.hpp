@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace via::agent {
@@ -47,7 +48,11 @@ public:
 
     bool add(std::unique_ptr<Notification> notification) {
         if (waiting_.size() >= notifications_max) return false;
-        waiting_.push_back(std::move(notification));
+        try {
+            waiting_.push_back(std::move(notification));
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
         return true;
     }
     /// One that runs may go back to its place.

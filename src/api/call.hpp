@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <expected>
+#include <new>
+#include <type_traits>
 
 #include "agent/process.hpp"
 #include "api/handles.hpp"
@@ -25,6 +28,21 @@ inline bool is_infinite(VIP_ULONG timeout) { return timeout >= 0xFFFFFFFFUL; }
 inline Time deadline_of(agent::Agent& agent, VIP_ULONG timeout) {
     return is_infinite(timeout) ? Time::never()
                                 : agent.now() + milliseconds(static_cast<std::int64_t>(timeout));
+}
+
+/// What a call answers that needs memory of ours, a Status or a Result. Without it nothing changes.
+/// Not around a call that waits, or takes turns else: memory that is missing there ends the
+/// program.
+template <class Call>
+auto if_memory_lasts(Call call) -> decltype(call()) {
+    try {
+        return call();
+    } catch (const std::bad_alloc&) {
+        if constexpr (std::is_same_v<decltype(call()), Status>)
+            return Status::error_resource;
+        else
+            return std::unexpected(Status::error_resource);
+    }
 }
 
 inline VIP_NIC_HANDLE nic_handle(const OpenNic& open) {

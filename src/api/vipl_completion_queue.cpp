@@ -40,7 +40,8 @@ VIA_VIPL via_VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE
     OpenNic* open = find_nic(handle);
     if (open == nullptr || queue_handle == nullptr || entries == 0) return VIP_INVALID_PARAMETER;
     if (entries > open->nic->limits().completion_queue_entries_max) return VIP_INVALID_PARAMETER;
-    const auto name = open->nic->create_completion_queue(static_cast<std::uint32_t>(entries));
+    const auto name = if_memory_lasts(
+        [&] { return open->nic->create_completion_queue(static_cast<std::uint32_t>(entries)); });
     if (!name) return answer(name.error());
     *queue_handle = make_handle(Kind::completion_queue, open->index, *name);
     return VIP_SUCCESS;
@@ -50,7 +51,8 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
     VIA_REFUSE_CHILD();
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
-    const Status status = found.open->nic->destroy_completion_queue(name_of(handle));
+    const Status status =
+        if_memory_lasts([&] { return found.open->nic->destroy_completion_queue(name_of(handle)); });
     if (status == Status::success)
         found.open->agent->cancel_notifications(notification_object(handle, false));
     return answer(status);
@@ -61,8 +63,10 @@ VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
     const FoundQueue found = find_queue(handle);
     if (!found || entries == 0 || entries > found.open->nic->limits().completion_queue_entries_max)
         return VIP_INVALID_PARAMETER;
-    return answer(found.open->nic->resize_completion_queue(name_of(handle),
-                                                           static_cast<std::uint32_t>(entries)));
+    return answer(if_memory_lasts([&] {
+        return found.open->nic->resize_completion_queue(name_of(handle),
+                                                        static_cast<std::uint32_t>(entries));
+    }));
 }
 
 VIA_VIPL via_VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {

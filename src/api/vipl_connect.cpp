@@ -66,8 +66,8 @@ VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG
     if (!read_address(*local, address, true)) return VIP_INVALID_PARAMETER;
     listener.discriminator = address.discriminator;
     const Time deadline = deadline_of(*open->agent, timeout);
-    if (const Status status = open->nic->listen(listener); status != Status::success)
-        return answer(status);
+    const Status listens = if_memory_lasts([&] { return open->nic->listen(listener); });
+    if (listens != Status::success) return answer(listens);
     open->agent->wait({is_given, &listener, false}, deadline);
     const bool given = open->nic->unlisten(listener);
     if (!given) return find_nic(handle) == nullptr ? VIP_INVALID_STATE : VIP_TIMEOUT;
@@ -82,17 +82,18 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle,
     OpenNic* open = find_nic_of(connection, Kind::connection);
     const FoundVi found = find_vi(handle);
     if (open == nullptr || !found || found.open != open) return VIP_INVALID_PARAMETER;
-    return answer(open->nic->with_turn([&] {
+    const auto accept = [&] {
         return find_vi(handle) ? open->nic->engine().accept(name_of(connection), *found.vi, data)
                                : Status::invalid_parameter;
-    }));
+    };
+    return answer(if_memory_lasts([&] { return open->nic->with_turn(accept); }));
 }
 
 VIP_RETURN connect_reject(VIP_CONN_HANDLE connection, std::span<const std::byte> data) {
     OpenNic* open = find_nic_of(connection, Kind::connection);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(open->nic->with_turn(
-        [&] { return open->nic->engine().reject(name_of(connection), data); }));
+    const auto reject = [&] { return open->nic->engine().reject(name_of(connection), data); };
+    return answer(if_memory_lasts([&] { return open->nic->with_turn(reject); }));
 }
 
 VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
@@ -109,8 +110,10 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
     Request request{found.vi, 0};
-    const Status status =
-        found.open->nic->connect(*found.vi, from, to, deadline, data, insists, &request.number);
+    const Status status = if_memory_lasts([&] {
+        return found.open->nic->connect(*found.vi, from, to, deadline, data, insists,
+                                        &request.number);
+    });
     if (status != Status::success) return answer(status);
     // The engine itself ends the attempt at the deadline; then the condition holds.
     while (!agent.wait({is_decided, &request, false}, deadline)) {
@@ -244,7 +247,8 @@ VIP_RETURN peer_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_AD
     if (!read_address(*local, from, true) || !read_address(*remote, to, false))
         return VIP_INVALID_PARAMETER;
     const Time deadline = deadline_of(*found.open->agent, timeout);
-    return answer(found.open->nic->connect_peer(*found.vi, from, to, deadline, data));
+    return answer(if_memory_lasts(
+        [&] { return found.open->nic->connect_peer(*found.vi, from, to, deadline, data); }));
 }
 
 }  // namespace

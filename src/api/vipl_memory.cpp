@@ -10,7 +10,8 @@ VIA_VIPL via_VipCreatePtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE* tag_han
     VIA_REFUSE_CHILD();
     OpenNic* open = find_nic(handle);
     if (open == nullptr || tag_handle == nullptr) return VIP_INVALID_PARAMETER;
-    const auto tag = open->nic->with_turn([&] { return open->nic->memory().create_tag(); });
+    const auto tag = if_memory_lasts(
+        [&] { return open->nic->with_turn([&] { return open->nic->memory().create_tag(); }); });
     if (!tag) return answer(tag.error());
     *tag_handle = handle_of_tag(*open, *tag);
     return VIP_SUCCESS;

@@ -29,7 +29,7 @@ VIA_VIPL ViaCreateSegment(VIP_NIC_HANDLE handle, VIP_ULONG length, VIP_MEM_ATTRI
     memory::MemoryAttributes wanted;
     if (const Status status = read_attributes(*open, attributes, wanted); status != Status::success)
         return answer(status);
-    const auto segment = open->agent->make_segment(length, wanted);
+    const auto segment = if_memory_lasts([&] { return open->agent->make_segment(length, wanted); });
     if (!segment) return answer(segment.error());
     *address = segment->base;
     *memory_handle = segment->handle;
@@ -51,8 +51,9 @@ VIA_VIPL ViaImportSegment(VIP_VI_HANDLE handle, VIP_UINT64 remote_address,
     if (!found || address == nullptr || length == nullptr) return VIP_INVALID_PARAMETER;
     nic::Nic& nic = *found.open->nic;
     const Time deadline = deadline_of(*found.open->agent, timeout);
-    const auto number =
-        nic.begin_import(*found.vi, remote_handle, remote_address, writable != VIP_FALSE);
+    const auto number = if_memory_lasts([&] {
+        return nic.begin_import(*found.vi, remote_handle, remote_address, writable != VIP_FALSE);
+    });
     if (!number) return answer(number.error());
     const Question question{found.vi, *number};
     const bool answered = found.open->agent->wait({is_answered, &question, false}, deadline);

@@ -55,7 +55,7 @@ VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
     if (const Status status = read_attributes(*open, *attributes, wanted);
         status != Status::success)
         return answer(status);
-    return answer(open->nic->with_turn([&] {
+    const auto create = [&] {
         queue::CompletionQueue* send = nullptr;
         queue::CompletionQueue* receive = nullptr;
         if (!queue_of(*open, send_queue, send) || !queue_of(*open, receive_queue, receive))
@@ -66,7 +66,8 @@ VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
         if (!vi) return vi.error();
         *vi_handle = make_handle(Kind::vi, open->index, vi_name(**vi));
         return Status::success;
-    }));
+    };
+    return answer(if_memory_lasts([&] { return open->nic->with_turn(create); }));
 }
 
 VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {

@@ -40,6 +40,7 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
                               queue::CompletionQueue* receive_queue) {
     if (free_vis_.empty()) {
         if (vi_slots_made_ == limits_.vis_max) return std::unexpected(Status::error_resource);
+        free_vis_.reserve(vi_slots_made_ + vis_per_chunk);  // a VI that ends needs no memory
         Vi* chunk = new (std::nothrow) Vi[vis_per_chunk];
         if (chunk == nullptr) return std::unexpected(Status::error_resource);
         vi_table_[vi_slots_made_ / vis_per_chunk].store(chunk, std::memory_order_release);

@@ -1,5 +1,7 @@
 #include "memory/table.hpp"
 
+#include <new>
+
 #include "base/assert.hpp"
 
 namespace via::memory {
@@ -20,6 +22,7 @@ MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
       chunks_(std::make_unique<Atomic<Slot*>[]>((regions_max + chunk_slots - 1) / chunk_slots)) {
     VIA_ASSERT(regions_max > 0 && regions_max <= 1U << handle_index_bits);
     VIA_ASSERT(tags_max < 1U << tag_index_bits);
+    storage_.reserve((regions_max + chunk_slots - 1) / chunk_slots);
 }
 
 std::uint32_t MemoryTable::take_slot() {
@@ -32,7 +35,9 @@ std::uint32_t MemoryTable::take_slot() {
     if (slots_made_ == regions_max_) return none;
     const std::uint32_t chunk = slots_made_ >> chunk_bits;
     if (chunk == storage_.size()) {
-        storage_.push_back(std::make_unique<Slot[]>(chunk_slots));
+        std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[chunk_slots]);
+        if (slots == nullptr) return none;
+        storage_.push_back(std::move(slots));
         chunks_[chunk].store(storage_.back().get(), std::memory_order_release);
     }
     return slots_made_++;
@@ -141,6 +146,8 @@ Result<ProtectionTag> MemoryTable::create_tag() {
         free_tags_.pop_back();
     } else if (tags_.size() < tags_max_) {
         index = static_cast<std::uint32_t>(tags_.size());
+        // Room for all to come back: that a tag ends needs no memory.
+        if (free_tags_.capacity() <= index) free_tags_.reserve(2 * tags_.size() + 8);
         tags_.emplace_back();
     } else {
         return std::unexpected(Status::error_resource);

@@ -60,7 +60,7 @@ public:
                          std::uint64_t tag_uses_max = tag_generation_max);
 
     /// Registers [address, address + length). length > 0 and no wrap, else invalid_parameter;
-    /// an unknown tag: invalid_ptag; table full: error_resource.
+    /// an unknown tag: invalid_ptag; table full, or no memory for more of it: error_resource.
     Result<MemoryHandle> add(std::uint64_t address, std::uint64_t length,
                              const MemoryAttributes& attributes);
     /// True when `handle` is a live region that starts at `address`.

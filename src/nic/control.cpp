@@ -13,10 +13,15 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
         if (status != Status::success) return status;
         if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
         if (insists) engine_.insist(vi);
-        if (devices_.empty())
+        if (devices_.empty()) {
             engine_.connect_failed(vi, Status::not_reachable);
-        else
+            return Status::success;
+        }
+        try {
             devices_.front()->resolve(remote, vi.number());
+        } catch (const std::bad_alloc&) {
+            engine_.connect_failed(vi, Status::error_resource);
+        }
         return Status::success;
     });
 }
@@ -34,7 +39,13 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
             const Status status = listen(own.discriminator);
             if (status != Status::success) return status;
         }
-        engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+        try {
+            engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+        } catch (const std::bad_alloc&) {
+            for (auto& device : devices_)
+                if (!asks) device->unlisten(own.discriminator);
+            return Status::error_resource;
+        }
         if (!asks) engine_.set_listening(vi);
         return Status::success;
     });
@@ -58,7 +69,11 @@ void Nic::look_for_peers(Time now) {
 
 Status Nic::listen(const Discriminator& discriminator) {
     for (std::size_t index = 0; index < devices_.size(); ++index) {
-        const Status status = devices_[index]->listen(discriminator);
+        Status status = Status::error_resource;
+        try {
+            status = devices_[index]->listen(discriminator);
+        } catch (const std::bad_alloc&) {  // the others listen no more, either
+        }
         if (status == Status::success) continue;
         while (index-- != 0) devices_[index]->unlisten(discriminator);
         return status;
@@ -96,7 +111,8 @@ Result<std::uint64_t> Nic::create_completion_queue(std::uint32_t entries) {
         if (free_completion_queues_.empty()) {
             if (completion_queues_made_ == limits_.completion_queues_max)
                 return std::unexpected(Status::error_resource);
-            free_completion_queues_.push_back(completion_queues_made_++);
+            free_completion_queues_.push_back(completion_queues_made_);
+            ++completion_queues_made_;
         }
         const std::uint32_t index = free_completion_queues_.front();
         CompletionQueueSlot& slot = completion_queues_[index];
@@ -130,12 +146,13 @@ Status Nic::destroy_completion_queue(std::uint64_t name) {
         queue::CompletionQueue* queue = completion_queue(name);
         if (queue == nullptr) return Status::invalid_parameter;
         if (engine_.is_bound(*queue)) return Status::error_resource;
+        // First what needs memory.
+        free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
         engine_.forget(*queue);
         CompletionQueueSlot& slot = completion_queues_[name & 0xFFFF];
         slot.generation.store(slot.generation.load() + 1, std::memory_order_release);
         attendant_.queue_goes(*queue);  // before somebody else's takes its place
         queue->reset();
-        free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
         return Status::success;
     });
 }

@@ -1,5 +1,6 @@
 // Memory that processes share: segments of ours that peers attach to, and theirs that we have.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "nic/nic.hpp"
@@ -11,11 +12,15 @@ namespace via::nic {
 Result<memory::MemoryHandle> Nic::add_segment(const SharedMemory& memory,
                                               const memory::MemoryAttributes& attributes) {
     return with_turn([&] {
+        segments_.push_back({memory, 0, {}});  // first what needs memory
         const auto handle =
             memory_.add(reinterpret_cast<std::uint64_t>(memory.base), memory.length, attributes);
-        if (!handle) return handle;
+        if (!handle) {
+            segments_.pop_back();
+            return handle;
+        }
         counters_.add(Counter::regions_open);
-        segments_.push_back({memory, *handle, {}});
+        segments_.back().handle = *handle;
         return handle;
     });
 }
@@ -104,8 +109,13 @@ Status Nic::finish_import(engine::Vi& vi, std::uint32_t number, Attachment& memo
         engine::Import import;
         const Status status = engine_.take_attach(vi, number, import);
         if (status != Status::success) return status;
-        memory = import.attachment;
-        imports_.push_back(std::move(import.attachment));
+        try {
+            imports_.push_back(import.attachment);
+        } catch (const std::bad_alloc&) {
+            engine_.release_import(import.attachment.base);
+            return Status::error_resource;
+        }
+        memory = std::move(import.attachment);
         return status;
     });
 }

@@ -1,9 +1,13 @@
 // Too few descriptors, too little memory: every amount that is not quite enough. The calls answer
 // with an error that fits, the log says why, and once there is more all works.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <via/via.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "support/child.hpp"
 #include "support/host.hpp"
@@ -93,6 +97,134 @@ void be_short(Parent& parent) {
 }
 const Role short_role("short", be_short);
 
+/// Registers until it is refused, as it must be: there are more places than memory for them.
+void register_all(Parent& parent) {
+    Nic nic;
+    rlimit before{};
+    require_call(getrlimit(RLIMIT_AS, &before) == 0, "getrlimit");
+    rlimit tight = before;
+    tight.rlim_cur =
+        8 * 1024 * 1024 + static_cast<rlim_t>(read_number("/proc/self/status", "VmSize")) * 1024;
+    require_call(setrlimit(RLIMIT_AS, &tight) == 0, "setrlimit");
+    static char memory[64];
+    const auto add = [&](VIP_MEM_HANDLE& handle) {
+        return VipRegisterMem(nic.handle(), memory, sizeof memory, nullptr, &handle);
+    };
+    VIP_RETURN code = VIP_SUCCESS;
+    VIP_MEM_HANDLE first = 0;
+    unsigned long count = 0;
+    for (VIP_MEM_HANDLE handle = 0; code == VIP_SUCCESS; ++count) {
+        code = add(handle);
+        if (count == 0) first = handle;
+    }
+    require_call(setrlimit(RLIMIT_AS, &before) == 0, "setrlimit");
+    parent.say(name_of(code));
+    VIP_NIC_ATTRIBUTES about{};
+    OK(VipQueryNic(nic.handle(), &about));
+    require(count < about.MaxRegisterRegions, "memory is what was missing");
+    OK(VipDeregisterMem(nic.handle(), memory, first));
+    for (int n = 0; n < 2; ++n) OK(add(first));
+    parent.say("there is more");
+}
+const Role register_role("register", register_all);
+
+/// While this lives not a byte is to be had, nor a page.
+class NoMemory {
+public:
+    NoMemory() {
+        // Of the stack there is enough already.
+        volatile char stack[256 * 1024];
+        for (std::size_t at = 0; at < sizeof stack; at += 1024) stack[at] = 0;
+        require_call(getrlimit(RLIMIT_AS, &before_) == 0, "getrlimit");
+        rlimit tight = before_;
+        tight.rlim_cur = 0;
+        require_call(setrlimit(RLIMIT_AS, &tight) == 0, "setrlimit");
+        for (std::size_t bytes = 1 << 20; bytes > 4096; bytes /= 2) take_all(bytes);
+        for (std::size_t bytes = 4096; bytes != 0; bytes -= 16) take_all(bytes);
+    }
+    ~NoMemory() {
+        setrlimit(RLIMIT_AS, &before_);
+        while (taken_ != nullptr) free(std::exchange(taken_, *static_cast<void**>(taken_)));
+    }
+
+private:
+    void take_all(std::size_t bytes) {
+        while (void* taken = malloc(bytes)) {
+            *static_cast<void**>(taken) = taken_;
+            taken_ = taken;
+        }
+    }
+    rlimit before_{};
+    void* taken_ = nullptr;
+};
+
+/// What needs memory of the library is refused without, and works again with it.
+void live_without_memory(Parent& parent) {
+    Nic nic;
+    VIP_VI_ATTRIBUTES wanted{};
+    wanted.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+    wanted.MaxTransferSize = Wants{}.length;
+    VIP_CQ_HANDLE queue = nullptr;
+    OK(VipCreateCQ(nic.handle(), 1, &queue));
+    VIP_VI_HANDLE idle = nullptr;
+    OK(VipCreateVi(nic.handle(), &wanted, nullptr, nullptr, &idle));
+    Address local = nic.address("local");
+    Address remote = nic.address("remote");
+    static char memory[64];
+    unsigned long refused = 0;
+    std::array<VIP_VI_HANDLE, 20'000> vis;
+    std::size_t vis_made = 0;
+    const auto try_all_calls = [&] {
+        const char* failed = nullptr;
+        const auto see = [&](const char* call, VIP_RETURN code) {
+            if (code == VIP_ERROR_RESOURCE) ++refused;
+            if (code != VIP_ERROR_RESOURCE && code != VIP_SUCCESS) failed = call;
+            return code == VIP_SUCCESS;
+        };
+        VIP_PROTECTION_HANDLE tag = nullptr;
+        if (see("VipCreatePtag", VipCreatePtag(nic.handle(), &tag)))
+            see("VipDestroyPtag", VipDestroyPtag(nic.handle(), tag));
+        VIP_MEM_HANDLE handle = 0;
+        if (see("VipRegisterMem",
+                VipRegisterMem(nic.handle(), memory, sizeof memory, nullptr, &handle)))
+            see("VipDeregisterMem", VipDeregisterMem(nic.handle(), memory, handle));
+        VIP_CQ_HANDLE another = nullptr;
+        if (see("VipCreateCQ", VipCreateCQ(nic.handle(), 1000, &another)))
+            see("VipDestroyCQ", VipDestroyCQ(another));
+        see("VipResizeCQ", VipResizeCQ(queue, 1000));
+        VIP_PVOID segment = nullptr;
+        if (see("ViaCreateSegment",
+                ViaCreateSegment(nic.handle(), 4096, nullptr, &segment, &handle)))
+            see("ViaDestroySegment", ViaDestroySegment(nic.handle(), segment));
+        int descriptor = -1;
+        see("ViaCQDescriptor", ViaCQDescriptor(queue, &descriptor));
+        see("VipCQNotify",
+            VipCQNotify(queue, nullptr,
+                        [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {}));
+        if (see("ViaConnectPeerRequest",
+                ViaConnectPeerRequest(idle, local.get(), remote.get(), VIP_INFINITE, memory, 64)))
+            see("VipDisconnect", VipDisconnect(idle));
+        while (vis_made < vis.size() &&
+               see("VipCreateVi",
+                   VipCreateVi(nic.handle(), &wanted, nullptr, nullptr, &vis[vis_made])))
+            if (++vis_made % 1000 == 0) break;
+        require(failed == nullptr, failed == nullptr ? "" : failed);
+    };
+    {
+        const NoMemory no_memory;
+        try_all_calls();
+    }
+    parent.say(refused > 5 ? "refused" : "there was memory");
+    const unsigned long before = refused;
+    try_all_calls();
+    require(refused == before, "with memory all is well");
+    for (std::size_t n = 0; n < vis_made; ++n) OK(VipDestroyVi(vis[n]));
+    OK(VipDestroyVi(idle));
+    OK(VipDestroyCQ(queue));
+    parent.say("all is well");
+}
+const Role without_role("without-memory", live_without_memory);
+
 class ShortOf : public testing::Test {
 protected:
     ShortOf() : peer_("host", {.environment = {"OPENVIA_LOG=" + host_.path() + "/host.log"}}) {
@@ -164,6 +296,24 @@ TEST_F(ShortOf, AddressSpace) {
     std::printf("a NIC with one peer needs less than %zu KiB of address space\n", spare / 1024);
     EXPECT_LT(spare, enough_surely);
     EXPECT_GT(spare, 0U);
+}
+
+TEST_F(ShortOf, MemoryForRegions) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer needs all the address space there is";
+    const std::string log_path = host_.path() + "/register.log";
+    Child child("register",
+                {.environment = {"OPENVIA_LOG=" + log_path, "OPENVIA_OPTIONS=pin=never"}});
+    child.expect("ERROR_RESOURCE");
+    child.expect("there is more");
+    child.join();
+}
+
+TEST_F(ShortOf, AnyMemory) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer needs all the address space there is";
+    Child child("without-memory", {.environment = {"OPENVIA_OPTIONS=pin=never"}});
+    child.expect("refused");
+    child.expect("all is well");
+    child.join();
 }
 
 }  // namespace

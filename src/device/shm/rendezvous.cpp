@@ -153,12 +153,14 @@ Outcome<void> Rendezvous::take_name(const std::string& link) {
 
 Outcome<void> Rendezvous::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
-    if (const auto found = listening_.find(link); found != listening_.end()) {
-        ++found->second;
-        return {};
+    const auto entry = listening_.try_emplace(link, 0U).first;  // first what needs memory
+    if (entry->second == 0) {
+        if (auto taken = take_name(link); !taken) {
+            listening_.erase(entry);
+            return taken;
+        }
     }
-    if (auto taken = take_name(link); !taken) return taken;
-    listening_.emplace(link, 1);
+    ++entry->second;
     return {};
 }
 

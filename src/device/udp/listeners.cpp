@@ -138,18 +138,25 @@ std::string Listeners::others_owner(const std::string& link) {
 
 std::expected<void, std::string> Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
-    if (!listening_.contains(link)) {
+    const auto entry = listening_.try_emplace(link, 0U).first;  // first what needs memory
+    if (entry->second == 0) {
         // Whatever its time: the system's clock may have been set back since.
         others_.look_around(true);
-        if (const auto claim = others_.oldest(link))
+        if (const auto claim = others_.oldest(link)) {
+            listening_.erase(entry);
             return is_held(claim->owner, " of another user");
-        if (auto taken = take_link(link); !taken) return taken;
+        }
+        if (auto taken = take_link(link); !taken) {
+            listening_.erase(entry);
+            return taken;
+        }
         if (const std::string owner = others_owner(link); !owner.empty()) {
             remove(link);
+            listening_.erase(entry);
             return is_held(owner, " of another user");
         }
     }
-    ++listening_[link];
+    ++entry->second;
     return {};
 }
 
