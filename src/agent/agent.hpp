@@ -66,13 +66,15 @@ public:
     /// former one is not running, unless it is the caller.
     virtual Handler set_error_handler(Handler handler) = 0;
     /// Runs it once when it is ready, on the thread of the error handler. error_resource: too many.
+    /// invalid_parameter: its object is gone.
     virtual Status notify(std::unique_ptr<Notification> notification) = 0;
     /// The object is gone: its notifications are, too, and none is running, unless it is the
     /// caller.
     virtual void cancel_notifications(std::uint64_t object) = 0;
     /// A descriptor that is readable while the queue has entries; the agent's, the same each time.
-    /// error_resource: none to be had. error_not_supported: this agent has none.
-    virtual Status watch_queue(queue::CompletionQueue& queue, int& descriptor) = 0;
+    /// error_resource: none to be had. error_not_supported: this agent has none. By the queue's
+    /// name, since it may go until the turn is ours: invalid_parameter.
+    virtual Status watch_queue(std::uint64_t name, int& descriptor) = 0;
     /// The program has taken the last entry of a watched queue.
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
     /// Memory that other processes can map, registered: zero, begins at a page. error_resource:

@@ -107,6 +107,8 @@ void HostAgent::notifications_changed() {
 Status HostAgent::notify(std::unique_ptr<Notification> notification) {
     {
         std::lock_guard guard(handler_mutex_);
+        // Who ends the object cancels what waits for it afterwards.
+        if (!notification->has_object()) return Status::invalid_parameter;
         if (!notifications_.add(std::move(notification))) return Status::error_resource;
         notified_.store(true);
     }

@@ -59,7 +59,7 @@ public:
     Status deregister(memory::MemoryHandle region, std::uint64_t address) override;
     bool wait(const Condition& condition, Time deadline) override;
     Handler set_error_handler(Handler handler) override;
-    Status watch_queue(queue::CompletionQueue& queue, int& descriptor) override;
+    Status watch_queue(std::uint64_t name, int& descriptor) override;
     void queue_is_empty(queue::CompletionQueue& queue) override;
     Result<Segment> make_segment(std::uint64_t length,
                                  const memory::MemoryAttributes& attributes) override;

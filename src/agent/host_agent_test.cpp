@@ -169,6 +169,30 @@ TEST_F(HostAgentTest, who_awaits_no_completion_is_not_looked_after_for_each) {
     EXPECT_TRUE(awaits(0));
 }
 
+/// Another thread destroyed it since the caller looked.
+TEST_F(HostAgentTest, a_queue_that_is_gone_is_not_watched) {
+    nic::Nic& nic = agent->nic();
+    const std::uint64_t name = nic.create_completion_queue(1).value();
+    const queue::CompletionQueue& queue = *nic.completion_queue(name);
+    ASSERT_EQ(nic.destroy_completion_queue(name), Status::success);
+    int watched = -1;
+    EXPECT_EQ(agent->watch_queue(name, watched), Status::invalid_parameter);
+    EXPECT_EQ(watched, -1);
+    EXPECT_FALSE(queue.watched());
+}
+
+TEST_F(HostAgentTest, nobody_is_notified_of_what_is_gone) {
+    struct OfNothing final : Notification {
+        OfNothing() : Notification(1) {}
+        bool has_object() const override { return false; }
+        bool ready() const override { return false; }
+        bool run() override { return true; }
+    };
+    EXPECT_EQ(agent->notify(std::make_unique<OfNothing>()), Status::invalid_parameter);
+    EXPECT_EQ(agent->nic().attention().load() & nic::Nic::anybody_waits, 0U)
+        << "turns look after it";
+}
+
 /// The agent leaves them to the leader, who does not sleep on them while the program polls.
 TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the_devices) {
     std::atomic<bool> end{false};

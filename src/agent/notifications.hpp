@@ -21,6 +21,8 @@ public:
     Notification& operator=(const Notification&) = delete;
 
     std::uint64_t object() const { return object_; }
+    /// The object is still there; looked at under the lock that cancel() is called with.
+    virtual bool has_object() const { return true; }
     /// Any thread; must not block.
     virtual bool ready() const = 0;
     /// Takes what is ready and runs the program's handler, on the agent's thread with no lock held.

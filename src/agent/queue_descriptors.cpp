@@ -12,9 +12,13 @@
 
 namespace via::agent {
 
-Status HostAgent::watch_queue(queue::CompletionQueue& queue, int& descriptor) {
-    // Entries come under the turn: each finds the queue watched, or we find it.
-    const Status status = nic_.holding_turn([&] { return begin_to_watch(queue, descriptor); });
+Status HostAgent::watch_queue(std::uint64_t name, int& descriptor) {
+    // Entries come under the turn: each finds the queue watched, or we find it. A queue goes under
+    // it, too, and takes its descriptor along.
+    const Status status = nic_.holding_turn([&] {
+        queue::CompletionQueue* queue = nic_.completion_queue(name);
+        return queue == nullptr ? Status::invalid_parameter : begin_to_watch(*queue, descriptor);
+    });
     if (status == Status::success) kick();
     return status;
 }

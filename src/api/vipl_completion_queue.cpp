@@ -115,7 +115,8 @@ VIA_VIPL ViaCQDescriptor(VIP_CQ_HANDLE handle, int* descriptor) {
     VIA_REFUSE_CHILD();
     const FoundQueue found = find_queue(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
-    return answer(found.open->agent->watch_queue(*found.queue, *descriptor));
+    return answer(if_memory_lasts(
+        [&] { return found.open->agent->watch_queue(name_of(handle), *descriptor); }));
 }
 
 // Notify (VIPL 4.17) ------------------------------------------------------------------------------
@@ -132,6 +133,7 @@ public:
           context_(context),
           handler_(handler) {}
 
+    bool has_object() const override { return static_cast<bool>(find_queue(handle_)); }
     bool ready() const override { return queue_.has_entry(); }
     bool run() override {
         const FoundQueue found = find_queue(handle_);

@@ -157,6 +157,7 @@ public:
           context_(context),
           handler_(handler) {}
 
+    bool has_object() const override { return static_cast<bool>(find_vi(handle_)); }
     bool ready() const override { return work_.has_done(); }
     bool run() override {
         const FoundVi found = find_vi(handle_);

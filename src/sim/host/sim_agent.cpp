@@ -365,6 +365,7 @@ Status SimAgent::destroy_segment(const std::byte* base) {
 Status SimAgent::notify(std::unique_ptr<agent::Notification> notification) {
     baton().join_unless_member();
     const std::lock_guard lock(handlers_->mutex);
+    if (!notification->has_object()) return Status::invalid_parameter;
     return handlers_->notifications.add(std::move(notification)) ? Status::success
                                                                  : Status::error_resource;
 }

@@ -53,7 +53,7 @@ public:
     }
     bool wait(const agent::Condition& condition, Time deadline) override;
     agent::Handler set_error_handler(agent::Handler handler) override;
-    Status watch_queue(queue::CompletionQueue&, int&) override {
+    Status watch_queue(std::uint64_t, int&) override {
         return Status::error_not_supported;  // no descriptor knows of virtual time
     }
     void queue_is_empty(queue::CompletionQueue&) override {}
