@@ -35,7 +35,7 @@ Table& table() {
     return instance;
 }
 
-bool close_slot(std::uint32_t index, std::uint64_t generation) {
+bool close_slot(std::uint32_t index, std::uint64_t generation, agent::Handler& handler) {
     std::unique_ptr<Owned> owned;
     {
         std::lock_guard guard(table().lock);
@@ -45,6 +45,8 @@ bool close_slot(std::uint32_t index, std::uint64_t generation) {
         owned = std::move(slot);
     }
     owned->agent->close();
+    // While it is ours: once it is among the closed ones, others that close NICs may destroy it.
+    handler = owned->agent->set_error_handler({});
     std::unique_ptr<Owned> oldest;  // destroyed without the lock
     std::lock_guard guard(table().lock);
     auto& closed = table().closed;
@@ -95,6 +97,8 @@ OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation
     return nullptr;
 }
 
-bool close_nic(const void* handle) { return close_slot(nic_index(handle), name_of(handle)); }
+bool close_nic(const void* handle, agent::Handler& handler) {
+    return close_slot(nic_index(handle), name_of(handle), handler);
+}
 
 }  // namespace via::api

@@ -87,8 +87,8 @@ inline FoundQueue find_queue(const void* handle) {
 
 /// Puts an agent into the table; its handle becomes valid. nullptr: the table is full.
 OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation);
-/// Closes a NIC. false: somebody else did already.
-bool close_nic(const void* handle);
+/// Closes a NIC; `handler` had its errors. false: somebody else did already.
+bool close_nic(const void* handle, agent::Handler& handler);
 /// A number that no NIC of this process had before.
 std::uint64_t next_generation();
 

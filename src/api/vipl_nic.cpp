@@ -109,11 +109,9 @@ VIA_VIPL ViaOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
 
 VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
     VIA_REFUSE_CHILD();
-    OpenNic* open = find_nic(handle);
-    if (open == nullptr) return VIP_INVALID_PARAMETER;
-    agent::Agent& agent = *open->agent;
-    if (!close_nic(handle)) return VIP_INVALID_PARAMETER;
-    delete static_cast<ErrorHandler*>(agent.set_error_handler({}).context);
+    agent::Handler handler{};
+    if (find_nic(handle) == nullptr || !close_nic(handle, handler)) return VIP_INVALID_PARAMETER;
+    delete static_cast<ErrorHandler*>(handler.context);
     return VIP_SUCCESS;
 }
 
