@@ -128,7 +128,10 @@ std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& ours,
     introduction_.own.close_descriptor();
     introduction_.mailbox.close_descriptor();
     if (error == 0) return {};
-    if (means_gone(error)) return nobody_there();
+    if (means_gone(error)) {
+        if (accepted()) return nobody_there();
+        return {};  // why, it may have said: receive() finds that, or nothing
+    }
     return std::unexpected(from(failure("cannot greet the peer (sendmsg)", error).error()));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -20,9 +21,13 @@ int Message::receive(int socket) {
     header.msg_control = control;
     header.msg_controllen = CMSG_LEN(sizeof(int) * descriptors_max);
     ssize_t length;
+    bool reset = false;
     do {
         length = system_.recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (length < 0 && errno == EINTR);
+        // Of a peer that closes without having read all, the socket says so once, and before what
+        // the peer said last: why it refuses or leaves us.
+    } while (length < 0 &&
+             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
     if (length < 0) return errno;
     length_ = static_cast<std::size_t>(length);
     cut_ = (header.msg_flags & MSG_CTRUNC) != 0;
