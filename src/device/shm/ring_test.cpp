@@ -392,6 +392,32 @@ TEST(ShmRing, SmallPayloadsStayWhereTheArenaBeginsWhereThePeerKeepsUp) {
     EXPECT_EQ(reach_of(5000, 1, 1088), 4096 * kib / 1088 * 1088) << "large: all of it";
 }
 
+TEST(ShmRing, FramesBeforeTheArenaWasGivenBackDoNotTakeItsRoomAgain) {
+    Ring ring(4);
+    ASSERT_TRUE(ring.send(16, 64, 1));
+    ring.writer.transmit();
+    ring.expect(16, 64, 1);
+    ring.reader.release();
+    ring.reader.announce();
+    ASSERT_EQ(ring.writer.refresh(), RingWriter::Refresh::moved);
+    // These lie in slots, and remember where the arena stood.
+    for (unsigned n = 0; n < 4; ++n) ASSERT_TRUE(ring.send(16, 8, n));
+    ring.writer.transmit();
+    ASSERT_TRUE(ring.writer.arena_idle());
+    ring.writer.arena_given_back();
+    for (unsigned n = 0; n < 4; ++n) {
+        ring.expect(16, 8, n);
+        ring.reader.release();
+    }
+    ring.reader.announce();
+    FrameSlot slot;
+    EXPECT_FALSE(ring.writer.reserve(16, 64, slot)) << "as far as the writer knows";
+    ASSERT_EQ(ring.writer.refresh(), RingWriter::Refresh::moved);
+    EXPECT_TRUE(ring.writer.arena_idle());
+    for (std::uint32_t n = 0; n < arena_size / payload_max; ++n)
+        EXPECT_TRUE(ring.writer.reserve(16, payload_max, slot)) << n;
+}
+
 TEST(ShmRing, PositionsWrapAround) {
     constexpr std::uint32_t slots = 8;
     Ring ring(slots, 0U - 5 * slots);
