@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/address.hpp"
@@ -200,6 +201,11 @@ public:
     virtual Status offer(PathId /*path*/, const SharedMemory& /*memory*/, bool /*writable*/,
                          std::uint64_t /*cookie*/, GrantId& /*grant*/) {
         return Status::error_not_supported;
+    }
+    /// `expects` says whether a question of ours stands that an offer with `cookie` would answer.
+    /// What it says no to is not attached. Called from service(); until it is given, nothing is
+    /// expected. For devices whose peers could offer what nobody asked for.
+    virtual void expect_offers(std::function<bool(PathId path, std::uint64_t cookie)> /*expects*/) {
     }
     /// The peer may not begin to use it any more. Its mapping stays until it lets go.
     virtual void revoke(PathId /*path*/, GrantId /*grant*/) {}

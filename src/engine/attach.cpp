@@ -46,11 +46,17 @@ void Engine::attach_ended(Vi& vi, Status status) {
     if (vi.path != no_path) activate(vi);  // RDMA was held back meanwhile
 }
 
-void Engine::on_attached(PathId path, std::uint64_t cookie, Attachment attachment) {
+/// The VI whose question stands that an offer with `cookie` answers.
+Vi* Engine::asker(PathId path, std::uint64_t cookie) {
     Vi* vi = connected_vi(path, static_cast<std::uint32_t>(cookie));
-    if (vi == nullptr || !vi->attach || vi->attach->number != cookie >> 32 ||
-        vi->attach->status != Status::not_done)
-        return;  // given up meanwhile, or never asked for: the mapping ends here
+    const bool asks = vi != nullptr && vi->attach && vi->attach->number == cookie >> 32 &&
+                      vi->attach->status == Status::not_done;
+    return asks ? vi : nullptr;
+}
+
+void Engine::on_attached(PathId path, std::uint64_t cookie, Attachment attachment) {
+    Vi* vi = asker(path, cookie);
+    if (vi == nullptr) return;  // given up meanwhile, or never asked for: the mapping ends here
     if (attachment.base == nullptr) return attach_ended(*vi, Status::error_resource);
     if (attachment.writable != vi->attach->wanted.attachment.writable)
         return attach_ended(*vi, Status::reject);

@@ -296,6 +296,10 @@ TEST_F(Attaching, OneQuestionAtATimeAndItsAnswerOnly) {
         Status::error_resource,
         pair.a.engine.begin_attach(guest.vi(), owner.handle(), owner.address(0), true).error());
     pair.carry();
+    EXPECT_TRUE(pair.a.engine.expects_attachment(the_path, cookie(number)));
+    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number + 1)));
+    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number) + 1));
+    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path + 1, cookie(number)));
     // Not what was asked: another question's, another VI's, another path's.
     pair.a.engine.on_attached(the_path, cookie(number + 1), segment());
     pair.a.engine.on_attached(the_path, cookie(number) + 1, segment());
@@ -303,6 +307,7 @@ TEST_F(Attaching, OneQuestionAtATimeAndItsAnswerOnly) {
     EXPECT_NE(number, guest.vi().attaches_decided.load());
     EXPECT_EQ(Status::timeout, outcome(number)) << "given up";
     EXPECT_EQ(Status::invalid_state, outcome(number)) << "and over";
+    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number)));
     offer();  // too late
     guest.fill(0, 10, 1);
     write(0, 10, 0);

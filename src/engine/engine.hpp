@@ -291,6 +291,10 @@ public:
     void release_import(const std::byte* base);
     /// The paths' memory goes, and with it the words that say which segments may still be used.
     void release_imports();
+    /// Would on_attached() with these answer a question that stands?
+    bool expects_attachment(PathId path, std::uint64_t cookie) {
+        return asker(path, cookie) != nullptr;
+    }
     /// A peer's offer came in.
     void on_attached(PathId path, std::uint64_t cookie, Attachment attachment);
     /// Anything for next_question() or next_parted()?
@@ -460,6 +464,7 @@ private:
     void end_fetch(Vi& vi, bool fetched);
 
     // attach.cpp
+    Vi* asker(PathId path, std::uint64_t cookie);
     void emit_attach(Vi& vi, const FrameRoom& room);
     void attach_ended(Vi& vi, Status status);
     FrameVerdict on_attach_request(Vi& vi, const wire::Header& header, std::size_t length);

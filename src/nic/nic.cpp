@@ -34,6 +34,10 @@ Nic::~Nic() = default;
 void Nic::add_device(std::unique_ptr<device::Device> device) {
     silent_ = silent_ || device->capabilities().silent;
     retransmitting_.push_back(device->capabilities().retransmits);
+    device->expect_offers(
+        [this, index = devices_.size()](device::PathId path, std::uint64_t cookie) {
+            return engine_.expects_attachment(path_id(index, path), cookie);
+        });
     devices_.push_back(std::move(device));
 }
 

@@ -2,6 +2,7 @@
 // what it is about.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,9 @@ public:
     Status offer(device::PathId path, const SharedMemory& memory, bool writable,
                  std::uint64_t cookie, device::GrantId& grant) override {
         return below_->offer(path, memory, writable, cookie, grant);
+    }
+    void expect_offers(std::function<bool(device::PathId, std::uint64_t)> expects) override {
+        below_->expect_offers(std::move(expects));
     }
     void revoke(device::PathId path, device::GrantId grant) override {
         below_->revoke(path, grant);

@@ -164,8 +164,8 @@ bool read_segment_offer(std::span<const std::byte> message, SegmentOffer& offer)
     std::memcpy(&offer, message.data(), sizeof offer);
     return offer.head.magic == channel_magic && offer.head.version == channel_version &&
            offer.head.kind == static_cast<std::uint32_t>(MessageKind::segment) &&
-           offer.length != 0 && offer.grant < grants_max && offer.granted != 0 &&
-           offer.writable <= 1 && offer.zero == 0;
+           offer.length != 0 && offer.length <= segment_bytes_max && offer.grant < grants_max &&
+           offer.granted != 0 && offer.writable <= 1 && offer.zero == 0;
 }
 
 std::expected<std::string, Refusal> check_farewell(std::span<const std::byte> message) {

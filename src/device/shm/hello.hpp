@@ -69,6 +69,9 @@ struct Farewell {
     char text[text_max];
 };
 
+/// A half of what a program can address.
+inline constexpr std::uint64_t segment_bytes_max = 1ULL << 46;
+
 /// Memory of the sender that the receiver may map; its descriptor is attached.
 struct SegmentOffer {
     MessageHead head;

@@ -131,6 +131,18 @@ TEST(ShmHello, Goodbyes) {
     EXPECT_FALSE(check_farewell(std::as_bytes(std::span(&hello, 1))));
 }
 
+TEST(ShmHello, SegmentsAreOfferedUpToALength) {
+    const auto is_read = [](std::uint64_t length) {
+        SegmentOffer offer = make_segment_offer(length, 1, true);
+        offer.granted = 1;
+        return read_segment_offer(std::as_bytes(std::span(&offer, 1)), offer);
+    };
+    EXPECT_TRUE(is_read(1));
+    EXPECT_TRUE(is_read(segment_bytes_max));
+    EXPECT_FALSE(is_read(segment_bytes_max + 1));
+    EXPECT_FALSE(is_read(~std::uint64_t{0}));
+}
+
 TEST(ShmHello, NamesAreParsedStrictly) {
     int pid = 0;
     EXPECT_TRUE(parse_nic_name("nic-4194304-0123456789abcdef", pid));

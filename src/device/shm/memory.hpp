@@ -61,7 +61,6 @@ private:
 };
 
 /// Segments of programs are made elsewhere, but come and go by the same rules.
-inline constexpr std::uint64_t segment_bytes_max = 1ULL << 46;
 /// A descriptor of `fd` that cannot be mapped for writing; -1 and errno.
 int reopen_read_only(System& system, int fd);
 /// Maps a peer's segment after the checks that PeerMemory::map makes. The mapping is inherited by

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -71,6 +72,9 @@ public:
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
+    void expect_offers(std::function<bool(PathId, std::uint64_t)> expects) override {
+        expects_ = std::move(expects);
+    }
     void revoke(PathId path, GrantId grant) override;
     bool prefers_transfer(PathId path, std::uint64_t length) override;
     void transferred(PathId path, bool fetched) override;
@@ -141,6 +145,7 @@ private:
 
     // shm_segments.cpp: segments of peers
     bool take_segment(Channel& channel, const Message& message);
+    bool is_expected(PathId path, std::uint64_t cookie) const;
 
     // shm_service.cpp: peers that are there
     void report(const std::string& text);
@@ -176,6 +181,7 @@ private:
     std::uint32_t reports_left_ = 4;
 
     ShmConfig config_;
+    std::function<bool(PathId, std::uint64_t)> expects_;  ///< whether a question stands
     System& system_;
     Capabilities capabilities_;
     Layout layout_;

@@ -1,5 +1,6 @@
 // Segments of programs: ours are offered to peers over the channel's socket, theirs are mapped.
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace via::device::shm {
 Status ShmDevice::offer(PathId path, const SharedMemory& memory, bool writable,
                         std::uint64_t cookie, GrantId& grant) {
     VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
+    if (memory.length > segment_bytes_max) return Status::error_not_supported;  // it is not taken
     Channel& channel = *table_[path];
     // Whoever may only read must not be able to map it otherwise.
     Descriptor read_only;
@@ -49,22 +51,34 @@ void ShmDevice::revoke(PathId path, GrantId grant) {
     table_[path]->grants.give_back(grant);
 }
 
+/// A question stands, and no answer to it waits in our events.
+bool ShmDevice::is_expected(PathId path, std::uint64_t cookie) const {
+    const auto answers = [=](const PathEvent& event) {
+        return event.kind == PathEventKind::attached && event.path == path &&
+               event.cookie == cookie;
+    };
+    return expects_ && expects_(path, cookie) && std::ranges::none_of(events_, answers);
+}
+
 /// False: the message is no offer, or one that ends the path.
 bool ShmDevice::take_segment(Channel& channel, const Message& message) {
     SegmentOffer offer;
     if (!read_segment_offer(message.bytes(), offer)) return false;
     PathEvent event{PathEventKind::attached, channel.path};
     event.cookie = offer.cookie;
-    if (message.descriptors().empty() && message.cut()) {
+    const bool is_cut = message.descriptors().empty() && message.cut();
+    if (!is_cut && message.descriptors().size() != 1) {
+        condemn(channel, "it offered a segment without its memory");
+        return false;
+    }
+    // A late answer, or a lie: to map what nobody waits for would cost us only.
+    if (!is_expected(channel.path, offer.cookie)) return true;
+    if (is_cut) {
         report(
             "shm: a segment cannot be taken: no more descriptors; raise the limit on open "
             "files (ulimit -n)");
         push_event(event);
         return true;
-    }
-    if (message.descriptors().size() != 1) {
-        condemn(channel, "it offered a segment without its memory");
-        return false;
     }
     auto mapping =
         map_segment(system_, message.descriptors().front(), offer.length, offer.writable != 0);

@@ -128,6 +128,7 @@ public:
     std::vector<std::string> reports;
     std::string error;
     Time now = Time{1'000'000'000};
+    bool expects_segments = true;  ///< whatever is offered answers a question
 };
 
 /// Turns all nodes until `done`; false: the watchdog.
@@ -286,6 +287,7 @@ inline Node::Node(const Directory& directory, std::function<void(ShmConfig&)> ad
     auto opened = ShmDevice::open(config);
     if (opened) {
         device = std::move(*opened);
+        device->expect_offers([this](PathId, std::uint64_t) { return expects_segments; });
     } else {
         error = opened.error();
     }
