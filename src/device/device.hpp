@@ -97,9 +97,10 @@ enum class PathEventKind : std::uint8_t {
 struct PathEvent {
     PathEventKind kind;
     PathId path = 0;
-    Status status = Status::success;  ///< unresolved: no_match, not_reachable, error_resource
-    std::uint64_t cookie = 0;         ///< resolve()'s, or offer()'s
-    Attachment attachment{};          ///< attached
+    /// unresolved: no_match, not_reachable, error_resource; timeout: who listens does not answer
+    Status status = Status::success;
+    std::uint64_t cookie = 0;  ///< resolve()'s, or offer()'s
+    Attachment attachment{};   ///< attached
     /// resolved, up, changed: of this path; 0: what the device's capabilities say.
     std::uint32_t payload_max = 0;
 };

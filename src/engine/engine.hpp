@@ -209,7 +209,8 @@ public:
     }
     /// The next VI whose peer is to be looked for now, or nullptr.
     Vi* next_search(Time now);
-    /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer.
+    /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer
+    /// or somebody is there who does not answer (timeout).
     void not_found(Vi& vi, Status status);
     /// Any state -> idle, both queues flushed (VIPL 3).
     void disconnect(Vi& vi);

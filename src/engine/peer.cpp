@@ -66,7 +66,9 @@ Vi* Engine::next_search(Time now) {
 
 void Engine::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
-    if (!vi.peer || (status != Status::no_match && status != Status::not_reachable))
+    // Somebody is there and stands still: how long to wait is for the program to say (VIPL 4.20).
+    if (status != Status::timeout &&
+        (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
         return connect_failed(vi, status);
     vi.unreachable = status == Status::not_reachable;
     search_later(vi);

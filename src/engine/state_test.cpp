@@ -159,6 +159,30 @@ TEST_F(State, Vipl_4_20_earliest_of_several_deadlines_counts) {
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{2000});
 }
 
+/// A listener is there, but the NIC that it is at does not speak: asked again until the program's
+/// time is up.
+TEST_F(State, Vipl_4_20_who_stands_still_is_asked_again_until_timeout) {
+    Engine& engine = pair.a.engine;
+    ASSERT_EQ(engine.begin_connect(client.vi(), {}, {}, Time{} + seconds(7)), Status::success);
+    engine.on_time(Time{} + seconds(5));
+    engine.not_found(client.vi(), Status::timeout);
+    ASSERT_EQ(client.state(), ViState::connect_pending);
+    const Time again = engine.next_deadline();
+    EXPECT_LE(again, Time{} + seconds(5) + milliseconds(16));
+    EXPECT_EQ(engine.next_search(again), &client.vi());
+    engine.on_time(Time{} + seconds(7));
+    EXPECT_EQ(client.state(), ViState::idle);
+    EXPECT_EQ(client.vi().connect_status, Status::timeout);
+    // Who then is gone is no match, as ever.
+    for (const Status status : {Status::no_match, Status::not_reachable}) {
+        ASSERT_EQ(engine.begin_connect(client.vi(), {}, {}, Time::never()), Status::success);
+        engine.not_found(client.vi(), Status::timeout);
+        engine.not_found(client.vi(), status);
+        EXPECT_EQ(client.state(), ViState::idle);
+        EXPECT_EQ(client.vi().connect_status, status);
+    }
+}
+
 TEST_F(State, Vipl_4_20_unreachable_peer) {
     NetAddress remote;
     ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time{5}), Status::success);

@@ -87,7 +87,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
         devices_.front()->resolve(vi->remote_address, event.cookie);
     } else if (found != engine::no_path) {
         engine_.connect_on(*vi, found);
-    } else if (index + 1 < devices_.size()) {
+    } else if (event.status != Status::timeout && index + 1 < devices_.size()) {
         devices_[index + 1]->resolve(vi->remote_address, event.cookie);
     } else {
         engine_.not_found(*vi, event.status);

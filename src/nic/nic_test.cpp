@@ -900,6 +900,68 @@ TEST_F(NicTest, whoever_begins_to_listen_meanwhile_is_reached_on_the_first_devic
     EXPECT_LT(client.path, limits.paths_max) << "paths of the second device have greater numbers";
 }
 
+/// Somebody listens there, and does not answer.
+struct UnansweredDevice final : LoopbackDevice {
+    using LoopbackDevice::LoopbackDevice;
+    void resolve(const NetAddress& remote, std::uint64_t cookie) override {
+        ++asked;
+        if (status == Status::success) return LoopbackDevice::resolve(remote, cookie);
+        answer = {device::PathEventKind::unresolved, 0, status, cookie};
+    }
+    bool next_event(device::PathEvent& event) override {
+        if (answer.cookie == 0) return LoopbackDevice::next_event(event);
+        event = std::exchange(answer, {});
+        return true;
+    }
+    Status status = Status::timeout;
+    device::PathEvent answer{};
+    int asked = 0;
+};
+
+struct UnansweredTest : NicTest {
+    UnansweredTest() {
+        for (UnansweredDevice** place : {&first, &second}) {
+            auto device = std::make_unique<UnansweredDevice>(host(1));
+            *place = device.get();
+            two.add_device(std::move(device));
+        }
+        second->status = Status::not_reachable;
+    }
+    void turn_at(Time time) {
+        attendant.time = time;
+        two.take_turn();
+        two.turn(time);
+        two.end_turn();
+    }
+    Nic two{"two", limits, counters, attendant};
+    UnansweredDevice* first = nullptr;
+    UnansweredDevice* second = nullptr;
+    engine::Vi& asker = *two.with_turn([&] { return *two.engine().create_vi({}, {}, {}); });
+};
+
+TEST_F(UnansweredTest, Vipl_4_20_a_listener_that_stands_still_is_a_timeout) {
+    ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time{} + seconds(6)), Status::success);
+    turn_at(Time{} + seconds(5));
+    EXPECT_EQ(asker.state.load(), ViState::connect_pending);
+    turn_at(Time{} + seconds(5) + milliseconds(20));
+    EXPECT_GE(first->asked, 2) << "it may go on";
+    EXPECT_EQ(second->asked, 0) << "who is known to be there is not looked for elsewhere";
+    turn_at(Time{} + seconds(6));
+    EXPECT_EQ(asker.state.load(), ViState::idle);
+    EXPECT_EQ(asker.connect_status, Status::timeout);
+}
+
+TEST_F(UnansweredTest, Vipl_4_20_who_stood_still_and_is_gone_is_looked_for_everywhere) {
+    ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time{} + seconds(6)), Status::success);
+    turn_at(Time{} + seconds(5));
+    first->status = Status::no_match;
+    turn_at(Time{} + seconds(5) + milliseconds(20));
+    turn_at(Time{} + seconds(5) + milliseconds(21));
+    EXPECT_EQ(second->asked, 1);
+    EXPECT_EQ(asker.state.load(), ViState::idle);
+    EXPECT_EQ(asker.connect_status, Status::not_reachable);
+}
+
 /// A peer that sends what no NIC sends loses its path and all its connections.
 TEST_F(NicTest, hostile_frame_ends_the_path) {
     connect(client, server);

@@ -627,7 +627,7 @@ TEST_F(ShmHostileListener, SaysNothing) {
     node.turn();
     EXPECT_TRUE(node.events.empty());
     node.now = node->next_deadline();
-    expect_unresolved(Status::not_reachable);
+    expect_unresolved(Status::timeout);
     EXPECT_TRUE(liar.hung_up());
 }
 

@@ -170,7 +170,7 @@ void ShmDevice::expire_handshakes() {
         if (handshake.deadline.is_never()) handshake.deadline = now_ + config_.handshake_timeout;
         if (now_ >= handshake.deadline) {
             fail_handshake(here,
-                           {Status::not_reachable,
+                           {Status::timeout,
                             "shm: " +
                                 (handshake.accepted() ? "process " + std::to_string(handshake.pid())
                                                       : handshake.target()) +
