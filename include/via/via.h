@@ -176,7 +176,8 @@ VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle
  *
  * Rights are those of RDMA, exact as ever: a peer may attach to it for reading if region and VI
  * allow RDMA read, for writing if they allow RDMA read and RDMA write, and if their tags agree
- * (VIPL 4.7). Deregistering, changing attributes and disconnecting take the right away at once:
+ * (VIPL 4.7). One that is made without RDMA write is sealed: nobody attaches to it for writing,
+ * also when it gets that right later; RDMA write then works all the same. Deregistering, changing attributes and disconnecting take the right away at once:
  * the peer's NIC begins no further RDMA there by itself. A copy that it has begun may still end,
  * and plain loads and stores through a mapping that the peer has cannot be taken back: they reach
  * the memory of the segment, never other memory of this process.
@@ -209,7 +210,8 @@ VIP_RETURN ViaDestroySegment(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address);
  * @param Address        out: where this process has it
  * @param Length         out: bytes
  * @return VIP_SUCCESS; VIP_REJECT: the peer gives no such right, or it is no segment;
- *         VIP_ERROR_NOT_SUPPORTED: not over this network (RDMA works all the same);
+ *         VIP_ERROR_NOT_SUPPORTED: not over this network, or for writing to a segment that was
+ *         made without RDMA write (RDMA works all the same);
  *         VIP_INVALID_STATE: not connected, or no more; VIP_TIMEOUT; VIP_ERROR_RESOURCE: another
  *         import of this VI is under way, or no descriptor, memory or grant is to be had
  */

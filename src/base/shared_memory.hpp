@@ -16,6 +16,7 @@ struct SharedMemory {
     std::uint64_t length = 0;     ///< bytes
     int descriptor = -1;          ///< sealed memfd, the owner's; -1: not of the operating system
     std::shared_ptr<void> owner;  ///< what keeps it alive
+    bool writable = true;         ///< false: it is sealed, nobody else can map it for writing
 };
 
 /// A peer's segment in our address space.

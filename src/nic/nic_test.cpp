@@ -801,6 +801,34 @@ TEST_F(TogetherTest, Vipl_4_15_a_write_to_a_segment_does_not_overtake_sends_befo
     }
 }
 
+/// The right to write came after the segment was sealed against it.
+TEST_F(NicTest, a_segment_that_cannot_be_mapped_for_writing_is_written_by_frames) {
+    connect(client, server);
+    constexpr std::size_t segment_at = 65536;
+    const memory::MemoryHandle shared =
+        nic.add_segment({memory.get() + segment_at, 4096, -1, nullptr, false},
+                        {memory::no_tag, false, true})
+            .value();
+    ASSERT_EQ(nic.change_region(shared, address(segment_at), {memory::no_tag, true, true}),
+              Status::success);
+    for (const bool writable : {true, false}) {
+        const std::uint32_t question =
+            nic.begin_import(client, shared, address(segment_at), writable).value();
+        poll();
+        Attachment attachment;
+        EXPECT_EQ(nic.finish_import(client, question, attachment),
+                  writable ? Status::error_not_supported : Status::success);
+    }
+    memory.get()[500] = std::byte{9};
+    queue::Descriptor& write = make(0, 1, queue::control::rdma_write);
+    write.control.segment_count = 2;
+    write.segments[0] = {address(segment_at), shared, 0};
+    write.segments[1] = {address(500), handle, 1};
+    EXPECT_EQ(nic.post_send(client, &write, descriptor_handle), Status::success);
+    poll();
+    EXPECT_EQ(memory.get()[segment_at], std::byte{9});
+}
+
 /// Two devices: a connection stays on the path on which it was made.
 TEST_F(NicTest, one_nic_over_two_devices) {
     nic.add_device(std::make_unique<LoopbackDevice>(host(2)));

@@ -76,6 +76,9 @@ void Nic::offer(const engine::AttachQuestion& question) {
     if (!engine_.is_current(question)) return;
     if (segment == segments_.end())
         return engine_.refuse_attach(question, wire::AttachRefusal::no_right);
+    // It got the right to be written after it was sealed against that: by frames only.
+    if (question.writable && !segment->memory.writable)
+        return engine_.refuse_attach(question, wire::AttachRefusal::not_supported);
     const engine::PathId id = question.vi->path;
     device::Device& device = *paths_[id].device;
     // The peer's VI comes back with the answer. Who asks again gets the same grant.

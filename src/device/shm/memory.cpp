@@ -50,8 +50,9 @@ Outcome<void> check_peer_memory(System& system, int fd, std::uint64_t length) {
 
 }  // namespace
 
-/// The seal FUTURE_WRITE would say the same, but forbids the owner to give pages back (MADV_REMOVE
-/// fails with EPERM).
+/// Against slips only: who has it can open it once more, for writing. The seal FUTURE_WRITE would
+/// prevent that, but forbids the owner to give pages back (MADV_REMOVE fails with EPERM). So we
+/// never read back what a channel's peer has in this way.
 int reopen_read_only(System& system, int fd) {
     char path[40];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

@@ -44,7 +44,7 @@ public:
     std::byte* arena() const { return mapping_.data() + layout_.arena_offset(); }
     const Layout& layout() const { return layout_; }
 
-    /// The descriptor to send to the peer: it cannot be mapped for writing. Valid until closed.
+    /// The descriptor to send to the peer: read-only, as it is. Valid until closed.
     int descriptor() const { return read_only_.get(); }
     /// Once the peer has its copy of the descriptor, ours is not needed any more.
     void close_descriptor() { read_only_.reset(); }
@@ -61,7 +61,7 @@ private:
 };
 
 /// Segments of programs are made elsewhere, but come and go by the same rules.
-/// A descriptor of `fd` that cannot be mapped for writing; -1 and errno.
+/// A descriptor of `fd` that cannot be mapped for writing, as it is; -1 and errno.
 int reopen_read_only(System& system, int fd);
 /// Maps a peer's segment after the checks that PeerMemory::map makes. The mapping is inherited by
 /// children, as other memory of the program.

@@ -15,7 +15,8 @@ Status ShmDevice::offer(PathId path, const SharedMemory& memory, bool writable,
     VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
     if (memory.length > segment_bytes_max) return Status::error_not_supported;  // it is not taken
     Channel& channel = *table_[path];
-    // Whoever may only read must not be able to map it otherwise.
+    // Whoever may only read does not map it otherwise by accident; on purpose it can, unless the
+    // segment was sealed against that.
     Descriptor read_only;
     if (!writable) {
         read_only = Descriptor(system_, reopen_read_only(system_, memory.descriptor));
