@@ -169,22 +169,25 @@ TEST(OddChannel, HurtsNobody) {
             attacker->control().waiting.store(word);
             stage.expect_undisturbed();
         }
-        // A goodbye with what terminals take for commands.
-        shm::Farewell goodbye = shm::make_goodbye("\x1b[2J\nopenvia[1]: error: forged line");
-        attacker->say(&goodbye, sizeof goodbye);
-        stage.expect_log("forged line");
-        EXPECT_EQ(stage.log().find('\x1b'), std::string::npos);
-        EXPECT_EQ(stage.log().find("\nopenvia[1]"), std::string::npos);
-        // Who cannot take the answer to its greeting may refuse it, but never has to mean it.
-        const shm::Farewell refusal = shm::make_refusal(shm::Refusal::memory, "too late");
-        attacker->say(&refusal, sizeof refusal);
-        stage.expect_log("leaves us: too late");
-        stage.expect_undisturbed();
-        goodbye.text_length = ~0U;
-        attacker->say(&goodbye, sizeof goodbye);
-        stage.expect_undisturbed();
-        stage.expect_intact();
     }
+    // A goodbye with what terminals take for commands; who says it ends its path, meant or not.
+    shm::Farewell goodbye = shm::make_goodbye("\x1b[2J\nopenvia[1]: error: forged line");
+    const auto says = [&](const shm::Farewell& farewell, const char* heard) {
+        const auto attacker = stage.attacker();
+        attacker->enter();
+        attacker->say(&farewell, sizeof farewell);
+        stage.expect_log(heard);
+        stage.expect_undisturbed();
+    };
+    says(goodbye, "forged line");
+    EXPECT_EQ(stage.log().find('\x1b'), std::string::npos);
+    EXPECT_EQ(stage.log().find("\nopenvia[1]"), std::string::npos);
+    // Who cannot take the answer to its greeting may refuse it.
+    says(shm::make_refusal(shm::Refusal::memory, "too late"), "leaves us: too late");
+    goodbye = shm::make_goodbye("longer than it is");
+    goodbye.text_length = ~0U;
+    says(goodbye, "longer than it is");
+    stage.expect_intact();
     stage.expect_given_back();
     stage.end();
 }

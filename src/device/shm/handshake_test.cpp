@@ -50,23 +50,5 @@ TEST_F(ShmCrowd, WhoIsTurnedAwayBeforeItGreetsLearnsWhy) {
     EXPECT_TRUE(third.reported("too many connections from one process"));
 }
 
-TEST(ShmGoodbye, IsHeardThoughOurOwnWordsWereNotRead) {
-    Directory directory;
-    Node node{directory};
-    Liar liar{directory};
-    ASSERT_TRUE(liar.enter(node->name()));
-    node.turn();  // its greeting is never read, so closing resets the connection
-    const Farewell goodbye = make_goodbye("out of memory");
-    ASSERT_TRUE(liar.send_bytes(&goodbye, sizeof goodbye));
-    ::close(liar.socket);
-    liar.socket = -1;
-    node.turn();
-    EXPECT_TRUE(node.reported("leaves us: out of memory"));
-    Frame frames[1];
-    node->receive(frames);
-    node.turn();
-    EXPECT_TRUE(node.has(PathEventKind::down));
-}
-
 }  // namespace
 }  // namespace via::device::shm::test::handshake_test

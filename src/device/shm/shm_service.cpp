@@ -136,7 +136,7 @@ void ShmDevice::dispatch(const epoll_event& event) {
     read_socket(channel);
 }
 
-/// Wake-ups mostly; a goodbye, or the end.
+/// Wake-ups mostly; segments; a goodbye, or the end. What answers no question counts as a wake-up.
 void ShmDevice::read_socket(Channel& channel) {
     bool woken = false;
     for (int i = 0; i < messages_per_service; ++i) {
@@ -151,11 +151,17 @@ void ShmDevice::read_socket(Channel& channel) {
             woken = true;
             continue;
         }
-        if (take_segment(channel, message)) continue;
+        const std::size_t events = events_.size();
+        if (take_segment(channel, message)) {
+            if (events_.size() == events) woken = true;  // not what we had asked for
+            continue;
+        }
         if (channel.state == Channel::State::ended) return;
         const auto farewell = check_farewell(message.bytes());
         if (!farewell) return condemn(channel, "its socket said something unknown");
         report("shm: " + describe(channel) + " leaves us: " + *farewell);
+        depart(channel);
+        break;
     }
     if (woken) channel.judge_wake();
 }
