@@ -50,5 +50,30 @@ TEST_F(ShmCrowd, WhoIsTurnedAwayBeforeItGreetsLearnsWhy) {
     EXPECT_TRUE(third.reported("too many connections from one process"));
 }
 
+/// They connect while there is room, and greet together.
+TEST(ShmCrowds, ThoseThatGreetTogetherGetNoMorePathsThanOthers) {
+    constexpr std::size_t paths_max = 4;
+    Directory directory;
+    Node host{directory, [](ShmConfig& config) { config.paths_per_process_max = paths_max; }};
+    std::vector<std::unique_ptr<Liar>> crowd;
+    for (std::size_t n = 0; n < 2 * paths_max; ++n) {
+        crowd.push_back(std::make_unique<Liar>(directory));
+        ASSERT_TRUE(crowd.back()->connect(host->name()));
+    }
+    host.turn();
+    EXPECT_TRUE(host.events.empty());
+    for (auto& one : crowd) ASSERT_TRUE(one->greet(one->hello(), one->make_memory()));
+    host.turn();
+    EXPECT_EQ(host.count(PathEventKind::up), paths_max);
+    std::size_t refused = 0;
+    for (auto& one : crowd) {
+        const auto heard = check_hello(one->hear());
+        if (!heard && heard.error().by_peer && heard.error().reason == Refusal::resources)
+            ++refused;
+    }
+    EXPECT_EQ(refused, paths_max);
+    EXPECT_TRUE(host.reported("too many connections"));
+}
+
 }  // namespace
 }  // namespace via::device::shm::test::handshake_test

@@ -20,6 +20,14 @@ Breakdown no_room(const std::string& what) {
     return {Status::error_resource, "shm: a peer is refused: " + what};
 }
 
+/// For a peer whose process has as many paths as one may have; tells it so.
+Breakdown turn_away_one_of_many(Handshake& handshake) {
+    handshake.refuse(Refusal::resources, "too many connections from one process");
+    return {Status::error_resource,
+            "shm: process " + std::to_string(handshake.pid()) +
+                " opens too many connections; raise paths_per_process_max if it is right"};
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- names
@@ -113,6 +121,9 @@ void ShmDevice::fail_handshake(Handshakes::iterator at, const Breakdown& why) {
 /// The peer is introduced: gives it a path.
 void ShmDevice::finish_handshake(Handshakes::iterator at) {
     Handshake& handshake = at->second;
+    // Once more: others that came when it did may have got their paths since.
+    if (handshake.accepted() && is_crowded(handshake.pid()))
+        return fail_handshake(at, turn_away_one_of_many(handshake));
     if (free_paths_.empty() && table_.size() >= config_.paths_max) {
         if (handshake.accepted()) handshake.refuse(Refusal::resources, "too many paths");
         return fail_handshake(at, no_room("there are too many paths; raise paths_max"));
@@ -199,11 +210,7 @@ void ShmDevice::accept_peers() {
 void ShmDevice::admit(Descriptor socket) {
     auto newcomer = Handshake::accept(system_, std::move(socket));
     if (!newcomer) return report(newcomer.error().text);
-    if (is_crowded(newcomer->pid())) {
-        newcomer->refuse(Refusal::resources, "too many connections from one process");
-        return report("shm: process " + std::to_string(newcomer->pid()) +
-                      " opens too many connections; raise paths_per_process_max if it is right");
-    }
+    if (is_crowded(newcomer->pid())) return report(turn_away_one_of_many(*newcomer).text);
     drop_oldest_handshake();
     const std::uint32_t id = ++serial_;
     handshakes_.emplace(id, std::move(*newcomer));
