@@ -177,10 +177,11 @@ VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle
  * Rights are those of RDMA, exact as ever: a peer may attach to it for reading if region and VI
  * allow RDMA read, for writing if they allow RDMA read and RDMA write, and if their tags agree
  * (VIPL 4.7). One that is made without RDMA write is sealed: nobody attaches to it for writing,
- * also when it gets that right later; RDMA write then works all the same. Deregistering, changing attributes and disconnecting take the right away at once:
- * the peer's NIC begins no further RDMA there by itself. A copy that it has begun may still end,
- * and plain loads and stores through a mapping that the peer has cannot be taken back: they reach
- * the memory of the segment, never other memory of this process.
+ * also when it gets that right later; RDMA write then works all the same. Deregistering, changing
+ * attributes and disconnecting take the right away at once: the peer's NIC begins no further RDMA
+ * there by itself. A copy that it has begun may still end, and plain loads and stores through a
+ * mapping that the peer has cannot be taken back: they reach the memory of the segment, never other
+ * memory of this process.
  * @param Length      bytes, not 0
  * @param Attributes  as VipRegisterMem; NULL: default tag, no RDMA
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_ERROR_RESOURCE: no memory, no
