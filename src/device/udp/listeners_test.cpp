@@ -261,8 +261,7 @@ public:
     explicit Earlier(std::string folder) : folder_(std::move(folder)) {}
     int lstatat(int directory, const char* name, struct stat* status) override {
         const int result = System::lstatat(directory, name, status);
-        const auto at =
-            std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(directory));
+        const auto at = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(directory));
         if (result == 0 && at == folder_) status->st_ctim.tv_sec -= 60;
         return result;
     }
