@@ -206,8 +206,8 @@ public:
     /// `expects` says whether a question of ours stands that an offer with `cookie` would answer.
     /// What it says no to is not attached. Called from service(); until it is given, nothing is
     /// expected. For devices whose peers could offer what nobody asked for.
-    virtual void expect_offers(std::function<bool(PathId path, std::uint64_t cookie)> /*expects*/) {
-    }
+    using Expects = std::function<bool(PathId path, std::uint64_t cookie)>;
+    virtual void expect_offers(const Expects& /*expects*/) {}
     /// The peer may not begin to use it any more. Its mapping stays until it lets go.
     virtual void revoke(PathId /*path*/, GrantId /*grant*/) {}
 

@@ -69,10 +69,11 @@ void Nic::look_for_peers(Time now) {
 
 Status Nic::listen(const Discriminator& discriminator) {
     for (std::size_t index = 0; index < devices_.size(); ++index) {
-        Status status = Status::error_resource;
+        Status status = Status::success;
         try {
             status = devices_[index]->listen(discriminator);
-        } catch (const std::bad_alloc&) {  // the others listen no more, either
+        } catch (const std::bad_alloc&) {
+            status = Status::error_resource;
         }
         if (status == Status::success) continue;
         while (index-- != 0) devices_[index]->unlisten(discriminator);

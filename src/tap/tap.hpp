@@ -42,9 +42,7 @@ public:
                  std::uint64_t cookie, device::GrantId& grant) override {
         return below_->offer(path, memory, writable, cookie, grant);
     }
-    void expect_offers(std::function<bool(device::PathId, std::uint64_t)> expects) override {
-        below_->expect_offers(std::move(expects));
-    }
+    void expect_offers(const Expects& expects) override { below_->expect_offers(expects); }
     void revoke(device::PathId path, device::GrantId grant) override {
         below_->revoke(path, grant);
     }

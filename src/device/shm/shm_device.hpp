@@ -72,9 +72,7 @@ public:
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
-    void expect_offers(std::function<bool(PathId, std::uint64_t)> expects) override {
-        expects_ = std::move(expects);
-    }
+    void expect_offers(const Expects& expects) override { expects_ = expects; }
     void revoke(PathId path, GrantId grant) override;
     bool prefers_transfer(PathId path, std::uint64_t length) override;
     void transferred(PathId path, bool fetched) override;
@@ -181,7 +179,7 @@ private:
     std::uint32_t reports_left_ = 4;
 
     ShmConfig config_;
-    std::function<bool(PathId, std::uint64_t)> expects_;  ///< whether a question stands
+    Expects expects_;  ///< whether a question stands
     System& system_;
     Capabilities capabilities_;
     Layout layout_;
