@@ -41,10 +41,14 @@ void Engine::enter_behind(const queue::Completion& completion, std::uint32_t nth
     if (completions.push(completion, nth)) {
         counters_.add(Counter::completion_queue_overruns);
         overrun_.push_back(&completions);
-        // One that waits to be told stands for all: who hears slowly has no backlog without end.
-        if (std::find(overrun_events_.begin(), overrun_events_.end(), &completions) ==
-            overrun_events_.end())
-            overrun_events_.push_back(&completions);
+        // Counted, where nobody hears as fast as they come: a backlog must not grow without end.
+        const auto told_of =
+            std::find_if(overrun_events_.begin(), overrun_events_.end(),
+                         [&](const OverrunEvents& events) { return events.queue == &completions; });
+        if (told_of != overrun_events_.end())
+            ++told_of->count;
+        else
+            overrun_events_.push_back({&completions, 1});
         rare_ = news_ = true;
     }
     if (completions.waiting() <= limits_.completion_queue_entries_max) return;
@@ -75,7 +79,8 @@ void Engine::pump_overrun() {
 void Engine::forget(const queue::CompletionQueue& queue) {
     progressed();  // whoever waits for an entry finds that none will come
     std::erase(overrun_, &queue);
-    std::erase(overrun_events_, &queue);
+    std::erase_if(overrun_events_,
+                  [&](const OverrunEvents& events) { return events.queue == &queue; });
     std::erase(signals_, &queue);
 }
 

@@ -187,8 +187,10 @@ bool Engine::next_event(ErrorEvent& event) {
     queue_told_ = !overrun_events_.empty() && (eventful_.empty() || !queue_told_);
     if (queue_told_) {
         event.code = ErrorCode::vi_overrun;
-        event.completion_queue = overrun_events_.front();
+        OverrunEvents events = overrun_events_.front();
         overrun_events_.pop_front();
+        event.completion_queue = events.queue;
+        if (--events.count != 0) overrun_events_.push_back(events);
         return true;
     }
     Vi* vi = eventful_.front();

@@ -635,10 +635,15 @@ private:
     List<Listener> listeners_;
     std::vector<Connection> connections_;
     List<Vi, EventLink> eventful_;
-    std::vector<queue::CompletionQueue*> overrun_;        ///< queues in which completions wait
-    std::deque<queue::CompletionQueue*> overrun_events_;  ///< each once
-    bool queue_told_ = false;                             ///< the last event was one of those
-    std::vector<queue::CompletionQueue*> signals_;        ///< watched queues that got entries
+    std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
+    /// VI_OVERRUN of a queue, so often (VIPL 4.16).
+    struct OverrunEvents {
+        queue::CompletionQueue* queue;
+        std::uint64_t count;
+    };
+    std::deque<OverrunEvents> overrun_events_;      ///< each queue's once
+    bool queue_told_ = false;                       ///< the last event was one of those
+    std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
     std::vector<Vi*> late_flushes_;
     std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -492,8 +493,8 @@ TEST_F(CompletionTest, Vipl_4_16_full_queue_loses_nothing_and_says_so_once) {
     EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
 }
 
-/// A handler that takes long: what happens meanwhile is told once, and hides nothing else.
-TEST_F(CompletionTest, Vipl_4_16_overruns_that_nobody_hears_of_yet_are_told_as_one) {
+/// A handler that takes long hears of each overrun, and of what else happens before the last one.
+TEST_F(CompletionTest, Vipl_4_16_overruns_that_nobody_hears_of_yet_hide_nothing) {
     connect(client, server);
     attendant.hears = false;
     constexpr int times = 50;
@@ -518,8 +519,12 @@ TEST_F(CompletionTest, Vipl_4_16_overruns_that_nobody_hears_of_yet_are_told_as_o
     attendant.hears = true;
     poll();
     nic.poll_surely();
-    EXPECT_EQ(attendant.events,
-              (std::vector{engine::ErrorCode::vi_overrun, engine::ErrorCode::connection_lost}));
+    ASSERT_EQ(attendant.events.size(), times + 1U);
+    EXPECT_EQ(attendant.events[0], engine::ErrorCode::vi_overrun);
+    EXPECT_EQ(attendant.events[1], engine::ErrorCode::connection_lost);
+    EXPECT_EQ(
+        std::count(attendant.events.begin(), attendant.events.end(), engine::ErrorCode::vi_overrun),
+        times);
 }
 
 TEST_F(CompletionTest, Vipl_4_16_resize_keeps_every_entry) {

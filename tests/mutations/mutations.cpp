@@ -68,7 +68,7 @@ constexpr Broken table[] = {
     // One world in 25 finds it, by one checker or another.
     {datagram::Mutation::end_at_the_last_part, 60, "bytes", Worlds::narrow, 80},
     // Both ends have to stand still, or the other one gives up first: seldom.
-    {datagram::Mutation::give_up_unasked, 20, "state", Worlds::datagram, 3540},
+    {datagram::Mutation::give_up_unasked, 60, "state", Worlds::datagram, 3680},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},
@@ -76,12 +76,13 @@ constexpr Broken table[] = {
     {engine::Mutation::acknowledge_before_placing, 20, "completion"},
     {engine::Mutation::ignore_receive_capacity, 20, "assertion"},
     {engine::Mutation::place_beyond_segment, 20, "bytes"},
-    {engine::Mutation::forget_given_up, 30, "state"},
+    {engine::Mutation::forget_given_up, 60, "state"},
     {engine::Mutation::take_former_connection, 60, "exactly_once", Worlds::lossless},
     {engine::Mutation::lose_refusal, 60, "order"},
     {engine::Mutation::ignore_fence, 20, "order"},
     {engine::Mutation::enter_completion_twice, 10, "state"},
-    {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless},
+    // One world in 300.
+    {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless, 560},
     {engine::Mutation::skip_reply_check, 60, "bytes", Worlds::lossless},
     {engine::Mutation::repeat_what_is_gone, 400, "bytes"},
     {engine::Mutation::take_broken_message, 40, "state"},

@@ -129,6 +129,9 @@ public:
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
             return fail_errno("socketpair");
         }
+        // As with pipes and UDP sockets: as much as any user may have, which the system bounds.
+        constexpr int wanted = 1 << 20;
+        for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
         in_[0] = FileHandle(ends[0]);
         in_[1] = FileHandle(ends[1]);
         return {};
