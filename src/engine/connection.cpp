@@ -361,7 +361,7 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.path = path;
     vi.remote_number = message.vi;
     vi.remote = attributes_of(message);
-    vi.next_message = vi.expected_message = 0;
+    vi.next_message = vi.placed_message = vi.expected_message = 0;
     vi.given_up = false;
     vi.state.store(ViState::connected);
     vi.short_in = short_ways_ && vi.reliable() ? short_way_of(path, vi.number()) : no_short_way;

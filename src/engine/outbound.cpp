@@ -441,6 +441,7 @@ void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
 
 /// The peer has placed what it was sent before that message.
 void Engine::placed_below(Vi& vi, std::uint32_t message) {
+    if (static_cast<std::int32_t>(message - vi.placed_message) > 0) vi.placed_message = message;
     if (vi.write_by_frames && static_cast<std::int32_t>(message - *vi.write_by_frames) > 0)
         vi.write_by_frames.reset();
 }
@@ -448,7 +449,7 @@ void Engine::placed_below(Vi& vi, std::uint32_t message) {
 FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
     const std::uint32_t below = header.message + 1;
     if (vi.attributes.reliability != Reliability::reception ||
-        static_cast<std::int32_t>(below - vi.next_message) > 0)
+        below - vi.placed_message > vi.next_message - vi.placed_message)
         return break_rule(vi, header, "an acknowledgement of what was not sent");
     mark_acknowledged(vi, below);
     placed_below(vi, below);

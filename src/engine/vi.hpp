@@ -195,6 +195,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
 
     bool wants_credits = false;
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
+    std::uint32_t placed_message = 0;   ///< the peer has said that it placed every message below
 
     // RDMA reads: ours being answered (oldest first), and the peer's to be answered
     std::uint32_t read_placed = 0;
