@@ -22,7 +22,4 @@ inline bool clear_event(int descriptor) {
     return syscall(SYS_read, descriptor, &count, sizeof count) >= 0 || errno == EAGAIN;
 }
 
-/// Not repeated after EINTR: Linux has closed it by then.
-inline void close_event(int descriptor) { syscall(SYS_close, descriptor); }
-
 }  // namespace via::agent

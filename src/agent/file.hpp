@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <utility>
+
+#include "agent/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -30,7 +31,7 @@ public:
     /// The caller owns it from now on.
     int give() { return std::exchange(descriptor_, -1); }
     void reset() {
-        if (valid()) syscall(SYS_close, give());  // no cancellation point
+        if (valid()) close_uncancelled(give());
     }
 
 private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 namespace via::agent {
 
@@ -17,5 +18,12 @@ public:
 private:
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
+
+/// By libc's function all the same: ThreadSanitizer has to see that a descriptor ends, or takes
+/// what has its number next for it. Not to be repeated after EINTR: Linux has closed it by then.
+inline void close_uncancelled(int descriptor) {
+    const NotCancelled not_cancelled;
+    ::close(descriptor);
+}
 
 }  // namespace via::agent

@@ -8,6 +8,7 @@
 
 #include "agent/event.hpp"
 #include "agent/host_agent.hpp"
+#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 
 namespace via::agent {
@@ -74,7 +75,7 @@ void HostAgent::queue_goes(const queue::CompletionQueue& queue) {
     std::lock_guard guard(queues_mutex_);
     const auto at = queues_.find(&queue);
     if (at == queues_.end()) return;
-    close_event(at->second.descriptor);
+    close_uncancelled(at->second.descriptor);
     queues_.erase(at);
     queues_watched_.fetch_sub(1);
 }

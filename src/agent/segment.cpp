@@ -10,6 +10,7 @@
 
 #include "agent/file.hpp"
 #include "agent/host_agent.hpp"
+#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -49,7 +50,7 @@ public:
     SealedMemory& operator=(const SealedMemory&) = delete;
     ~SealedMemory() {
         if (base_ != nullptr) munmap(base_, length_);
-        if (descriptor_ >= 0) syscall(SYS_close, descriptor_);  // no cancellation point
+        if (descriptor_ >= 0) close_uncancelled(descriptor_);
     }
     std::byte* base() const { return base_; }
     int descriptor() const { return descriptor_; }
