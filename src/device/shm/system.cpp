@@ -31,16 +31,12 @@ int close_uncancelled(int fd) {
     return result;
 }
 
-}  // namespace
-
-namespace {
-
 /// What the kernel takes for the length of a set of signals, though none is given.
 constexpr std::size_t kernel_sigset_bytes = 8;
 
 }  // namespace
 
-// Where libc's function is a cancellation point the call is made without it.
+// Where libc's function is a cancellation point the call is made without it, but for close().
 
 int System::memfd_create(const char* name, unsigned flags) { return ::memfd_create(name, flags); }
 int System::ftruncate(int fd, off_t length) {

@@ -29,16 +29,12 @@ int close_uncancelled(int fd) {
     return result;
 }
 
-}  // namespace
-
-namespace {
-
 /// What the kernel takes for the length of a set of signals, though none is given.
 constexpr std::size_t kernel_sigset_bytes = 8;
 
 }  // namespace
 
-// Where libc's function is a cancellation point the call is made without it.
+// Where libc's function is a cancellation point the call is made without it, but for close().
 
 int System::socket(int family) {
     const int type = family == AF_PACKET ? SOCK_RAW : SOCK_DGRAM;
