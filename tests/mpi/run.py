@@ -45,6 +45,12 @@ def arguments():
     return parser.parse_args()
 
 
+def launcher(command):
+    """The words of the command that starts the ranks; None if there is no such program."""
+    words = shlex.split(command)
+    return words if shutil.which(words[0]) else None
+
+
 def quiet(*command):
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           check=False).returncode == 0
@@ -109,7 +115,7 @@ class Hosts:
 
 
 def command_line(options, folder, hosts):
-    line = shlex.split(options.mpirun)
+    line = launcher(options.mpirun)
     parameters = {"osc": "^ucx", "orte_base_help_aggregate": "0"}
     if line[-1] != "mpirun":
         line += ["--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
@@ -288,7 +294,7 @@ def main():
     options = arguments()
     if options.command[:1] == ["--"]:
         options.command.pop(0)
-    if not shutil.which(options.mpirun.split()[0]):
+    if not launcher(options.mpirun):
         print(f"skipped: there is no {options.mpirun}")
         sys.exit(SKIPPED)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
