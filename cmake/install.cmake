@@ -12,10 +12,6 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}
     message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR and CMAKE_INSTALL_BINDIR have to be relative to the "
                         "prefix: what is installed finds its parts from where it lies.")
 endif()
-if(NOT TARGET vipl OR NOT TARGET via_cli)
-    message(STATUS "Installing: libvipl or the command via is not there yet")
-    return()
-endif()
 
 install(TARGETS via vipl
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
@@ -26,13 +22,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/include/vipl.h TYPE INCLUDE COMPONENT develo
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/via TYPE INCLUDE COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS via_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-if(TARGET via_sim_tool)
-    install(TARGETS via_sim_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-endif()
-if(TARGET viad)
-    install(TARGETS viad RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-    set_target_properties(viad PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-endif()
+install(TARGETS via_sim_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+install(TARGETS viad RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+set_target_properties(viad PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(via_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 set(packaging ${PROJECT_SOURCE_DIR}/packaging)

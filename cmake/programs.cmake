@@ -3,6 +3,16 @@
 add_custom_target(tsan_tests)
 add_custom_target(fuzz_targets)
 
+# via_test_needs(<what is missing> <package>): where something is not built or tested for want of a
+# package of Debian's. './dev' installs it, and wants an error if it is missing all the same.
+function(via_test_needs what package)
+    if(VIA_REQUIRE_ALL AND VIA_BUILD_TESTS)
+        message(FATAL_ERROR "${what} (Debian's package ${package}) is missing, and VIA_REQUIRE_ALL "
+                            "is ON: './dev setup test' installs it.")
+    endif()
+    message(STATUS "${what} (Debian's package ${package}) is missing: what needs it is left out")
+endfunction()
+
 # Adds every folder of <parent> that has a CMakeLists.txt.
 function(via_add_folders parent)
     file(GLOB lists CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${parent}/*/CMakeLists.txt)
@@ -56,11 +66,13 @@ function(via_gtest)
     endif()
     gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          TEST_PREFIX ${arg_PREFIX}. PROPERTIES ${properties})
-    # gtest_discover_tests loses all labels but the first.
+    # gtest_discover_tests loses all labels but the first, and is silent where there is no test.
     set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
     file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT [[
 if(@arg_NAME@_TESTS)
     set_tests_properties(${@arg_NAME@_TESTS} PROPERTIES LABELS "@arg_LABELS@")
+elseif(EXISTS "@CMAKE_RUNTIME_OUTPUT_DIRECTORY@/@arg_NAME@")
+    add_test(@arg_NAME@_HAS_NO_TESTS false)
 endif()
 ]])
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})

@@ -26,11 +26,8 @@ run(${CMAKE_COMMAND} --build ${FOLDER}/outside)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_vipl)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_via)
 
-find_program(pkg_config pkg-config)
-if(pkg_config)
-    run(sh -c "PKG_CONFIG_PATH='${root}/${LIBDIR}/pkgconfig'; export PKG_CONFIG_PATH
-        unset LD_LIBRARY_PATH
-        flags=$(pkg-config --cflags --libs vipl) &&
-        eval gcc \"'${SOURCE}/by_vipl.c' $flags -Wl,-rpath,'${root}/${LIBDIR}'\" \\
-            -o \"'${FOLDER}/by_pkg_config'\" && '${FOLDER}/by_pkg_config'")
-endif()
+run(sh -c "PKG_CONFIG_PATH='${root}/${LIBDIR}/pkgconfig'; export PKG_CONFIG_PATH
+    unset LD_LIBRARY_PATH
+    flags=$(pkg-config --cflags --libs vipl) &&
+    eval gcc \"'${SOURCE}/by_vipl.c' $flags -Wl,-rpath,'${root}/${LIBDIR}'\" \\
+        -o \"'${FOLDER}/by_pkg_config'\" && '${FOLDER}/by_pkg_config'")

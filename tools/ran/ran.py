@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What ctest really ran: reads its JUnit report, and fails if a test was skipped, or ran nothing,
+that tests/skips.toml does not allow on this system.
+
+  ran.py --skips tests/skips.toml --preset release build/release/tests.xml
+
+Prints how many ran and how many were skipped, and the ten slowest.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass
+
+SLOWEST = 10
+# GoogleTest's words in the output of a program that ctest sees as one test.
+INNER = re.compile(r"^(?P<before>(?:.*\n){0,4}?)\[  SKIPPED \] (?P<name>\S+) \(", re.M)
+NOTHING = re.compile(r"^\[=+\] 0 tests from 0 test|^Ran 0 tests in |^No tests were found", re.M)
+
+
+@dataclass
+class Skip:
+    name: str
+    reason: str
+
+
+class Allowed:
+    """The list of skips that are right, entry by entry."""
+
+    KEYS = {"tests", "says", "where", "if", "why"}
+
+    def __init__(self, path, preset):
+        with open(path, "rb") as file:
+            self.entries = tomllib.load(file).get("skip", [])
+        for entry in self.entries:
+            missing = {"tests", "says", "where", "why"} - entry.keys()
+            if missing or entry.keys() - self.KEYS:
+                sys.exit(f"{path}: an entry needs tests, says, where and why, and may have if: "
+                         f"{entry}")
+        self.environment = dict(os.environ, VIA_PRESET=preset)
+        self.holds_here = {}
+
+    def here(self, condition):
+        """Does this system fulfil the entry's shell command?"""
+        if condition not in self.holds_here:
+            ended = subprocess.run(["sh", "-c", condition], env=self.environment, check=False,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.holds_here[condition] = ended.returncode == 0
+        return self.holds_here[condition]
+
+    def allows(self, skip):
+        return any(re.fullmatch(entry["tests"], skip.name) and
+                   re.search(entry["says"], skip.reason) and self.here(entry.get("if", "true"))
+                   for entry in self.entries)
+
+
+def name_of(case):
+    """Without the value that GoogleTest's discovery puts behind a parameter's name."""
+    return case.get("name").split("  # ")[0]
+
+
+def skips_of(case):
+    """What did not run of one test of ctest: itself, or tests within it."""
+    name, said = name_of(case), case.findtext("system-out") or ""
+    skipped = case.find("skipped")
+    if case.get("status") in ("notrun", "disabled") or skipped is not None:
+        why = skipped.get("message", "") if skipped is not None else case.get("status")
+        return [Skip(name, f"{why}\n{said}")]
+    if case.get("status") == "fail":
+        return []
+    if NOTHING.search(said):
+        return [Skip(name, "nothing in it ran")]
+    return [Skip(f"{name}:{found['name']}", found["before"]) for found in INNER.finditer(said)]
+
+
+def last_line(text):
+    """The reason for people: of GoogleTest's words the one before its own."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not re.match(r"\[|Note: |.*: Skipped$", line)]
+    return lines[-1] if lines else "without a reason"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--skips", required=True)
+    parser.add_argument("--preset", required=True)
+    parser.add_argument("report")
+    options = parser.parse_args()
+    cases = xml.parse(options.report).getroot().findall("testcase")
+    if not cases:
+        sys.exit("no test ran")
+    allowed = Allowed(options.skips, options.preset)
+    skips = [skip for case in cases for skip in skips_of(case)]
+    whole = sum(":" not in skip.name for skip in skips)
+    wrong = [skip for skip in skips if not allowed.allows(skip)]
+
+    seconds = {name_of(case): float(case.get("time")) for case in cases}
+    print(f"\n{sum(seconds.values()):.0f} s of tests, the slowest:")
+    for name in sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]:
+        print(f"{seconds[name]:8.1f} s  {name}")
+    print(f"{len(cases) - whole} tests ran, {whole} skipped, and {len(skips) - whole} within them")
+    for skip in wrong:
+        print(f"skipped, which {options.skips} does not allow here: {skip.name}: "
+              f"{last_line(skip.reason)}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
