@@ -76,7 +76,8 @@ int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** queue,
 
 EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* context)
     : fid_eq{{FI_CLASS_EQ, context, &object_operations}, &queue_operations}, fabric_(fabric) {
-    if (attributes.wait_obj == FI_WAIT_FD) {
+    // ofi_rxm asks for the descriptor of a queue that it opened with FI_WAIT_UNSPEC.
+    if (attributes.wait_obj != FI_WAIT_NONE) {
         descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (descriptor_ < 0) throw std::bad_alloc();
     }

@@ -59,7 +59,7 @@ private:
     std::deque<Event> events_;
     std::atomic<std::size_t> count_{0};     ///< a look costs no lock
     std::vector<std::uint8_t> error_data_;  ///< of the last error read, until the next read
-    int descriptor_ = -1;                   ///< readable while there are events; if asked for
+    int descriptor_ = -1;                   ///< readable while there are events; -1: FI_WAIT_NONE
 };
 
 }  // namespace via::fabric

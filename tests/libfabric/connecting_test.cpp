@@ -352,9 +352,11 @@ TEST(Connecting, AForkedChildClosesNothingAndDoesNotHang) {
     EXPECT_EQ(completion(pair.b).op_context, word(2));
 }
 
-TEST(Connecting, EventQueues) {
+class EventQueues : public testing::TestWithParam<fi_wait_obj> {};
+
+TEST_P(EventQueues, TellByTheirDescriptorWhatThereIs) {
     Options options;
-    options.event_wait = FI_WAIT_FD;
+    options.event_wait = GetParam();
     Side side(options);
     int descriptor = -1;
     ASSERT_EQ(fi_control(&side.events->fid, FI_GETWAIT, &descriptor), 0);
@@ -376,6 +378,17 @@ TEST(Connecting, EventQueues) {
     EXPECT_EQ(poll(&waited, 1, 0), 0);
     EXPECT_EQ(fi_eq_read(side.events.get(), &kind, &read, sizeof read, 0), -FI_EAGAIN);
     EXPECT_EQ(fi_eq_sread(side.events.get(), &kind, &read, sizeof read, 1, 0), -FI_EAGAIN);
+}
+
+INSTANTIATE_TEST_SUITE_P(Connecting, EventQueues, testing::Values(FI_WAIT_FD, FI_WAIT_UNSPEC),
+                         [](const auto& wanted) {
+                             return wanted.param == FI_WAIT_FD ? "Fd" : "Unspec";
+                         });
+
+TEST(Connecting, AnEventQueueThatNobodyWaitsOnHasNoDescriptor) {
+    Side side;
+    int descriptor = -1;
+    EXPECT_EQ(fi_control(&side.events->fid, FI_GETWAIT, &descriptor), -FI_ENOSYS);
 }
 
 /// All are woken by an event that one of them takes.
