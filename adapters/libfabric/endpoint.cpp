@@ -66,9 +66,10 @@ fi_ops_cm cm_operations = {sizeof(fi_ops_cm),   unsupported,         Operations:
                            Operations::accept,  unsupported,         Operations::shutdown,
                            unsupported};
 
+/// At least two: what the peer confirms takes a place for the question, too.
 std::uint32_t queue_size(std::size_t wanted) {
     return static_cast<std::uint32_t>(
-        std::clamp(wanted == 0 ? queue_size_default : wanted, std::size_t{1}, queue_size_max));
+        std::clamp(wanted == 0 ? queue_size_default : wanted, std::size_t{2}, queue_size_max));
 }
 
 }  // namespace

@@ -24,10 +24,13 @@ struct Transfer {
     std::size_t count;
     void* context;
     Told told = Told::all;
-    bool copied = false;  ///< the memory is the program's again at once
+    bool copied = false;     ///< the memory is the program's again at once
+    bool confirmed = false;  ///< done when the peer's NIC has answered a question behind it
     std::uint64_t remote_address = 0;
     std::uint64_t key = 0;
     std::uint64_t data = 0;
+
+    bool is_rdma() const { return (control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV; }
 };
 
 class Endpoint : public fid_ep, public Asking {
@@ -93,6 +96,9 @@ private:
     void give_up(const Transfer& transfer);
     void fill_pieces(Operation& operation, std::size_t segment, const Transfer& transfer,
                      std::size_t from, std::size_t length);
+    void fill_cut(Operation& operation, std::uint32_t place, const Transfer& transfer,
+                  std::size_t cut, std::size_t cuts);
+    static void fill_question(Operation& operation);
     ssize_t post(Side& to, Operation& operation, bool receives);
 
     Domain& domain_;

@@ -39,7 +39,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Operation {
     void* buffer;
     std::size_t length;  ///< of the whole operation
     Told told;
-    bool last;  ///< of the pieces that a long RDMA was cut into
+    bool last;  ///< of the descriptors that it takes: its pieces, and the question behind them
 
     VIP_DESCRIPTOR_SEGMENT* segments() { return descriptor.DS; }
 };

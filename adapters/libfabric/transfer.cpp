@@ -85,59 +85,79 @@ void Endpoint::give_up(const Transfer& transfer) {
     if (transfer.told != Told::nothing) cancel(sends_, transfer.context, transfer.flags);
 }
 
+/// One of the transfer's `cuts` pieces.
+void Endpoint::fill_cut(Operation& operation, std::uint32_t place, const Transfer& transfer,
+                        std::size_t cut, std::size_t cuts) {
+    const std::size_t from = cut * attributes_.MaxTransferSize;
+    VIP_CONTROL_SEGMENT& control = operation.descriptor.CS;
+    control.Control = cut + 1 == cuts
+                          ? transfer.control
+                          : static_cast<VIP_UINT16>(transfer.control & ~VIP_CONTROL_IMMEDIATE);
+    control.Reserved = 0;
+    control.ImmediateData = static_cast<VIP_UINT32>(transfer.data);
+    std::size_t segment = 0;
+    if (transfer.is_rdma()) {
+        VIP_ADDRESS_SEGMENT& remote = operation.segments()[segment++].Remote;
+        remote.Data.AddressBits = transfer.remote_address + from;
+        remote.Handle = static_cast<VIP_MEM_HANDLE>(transfer.key);
+        remote.Reserved = 0;
+    }
+    const std::size_t length = operation.length;
+    if (!transfer.copied) {
+        fill_pieces(operation, segment, transfer, from,
+                    std::min<std::size_t>(attributes_.MaxTransferSize, length - from));
+        return;
+    }
+    std::byte* const copy = copies_.get() + place * inject_size_max;
+    std::byte* end = copy;
+    for (std::size_t index = 0; index < transfer.count; ++index)
+        end = std::copy_n(static_cast<const std::byte*>(transfer.pieces[index].iov_base),
+                          transfer.pieces[index].iov_len, end);
+    const iovec piece{copy, length};
+    Transfer one = transfer;
+    one.pieces = &piece;
+    one.count = 1;
+    fill_pieces(operation, segment, one, 0, length);
+}
+
+/// A read of no bytes. The peer's NIC takes what a connection brings in its order, so with the
+/// answer all that was sent before is where it belongs.
+void Endpoint::fill_question(Operation& operation) {
+    operation.descriptor.CS = {};
+    operation.descriptor.CS.Control = VIP_CONTROL_OP_RDMAREAD;
+    operation.descriptor.CS.SegCount = 1;
+    operation.segments()[0].Remote = {};
+}
+
 ssize_t Endpoint::send(const Transfer& transfer) {
     if (const State state = state_; state != State::connected && state != State::ended)
         return not_now(transfer);
     if (transfer.count > segments_max) return -FI_EINVAL;
     const std::size_t length = length_of(transfer.pieces, transfer.count);
     const std::size_t most = attributes_.MaxTransferSize;
-    const bool rdma = (transfer.control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV;
     if (transfer.copied && length > inject_size_max) return -FI_EMSGSIZE;
-    if (length > (rdma ? message_size_max : most)) return -FI_EMSGSIZE;
+    if (length > (transfer.is_rdma() ? message_size_max : most)) return -FI_EMSGSIZE;
     const std::size_t cuts = length == 0 ? 1 : (length + most - 1) / most;
-    if (cuts > sends_.ring.size()) return -FI_EMSGSIZE;
+    const std::size_t all = cuts + (transfer.confirmed ? 1 : 0);
+    if (all > sends_.ring.size()) return -FI_EMSGSIZE;
     const std::lock_guard guard(sends_.ring.lock());
-    if (!sends_.ring.has_room(static_cast<std::uint32_t>(cuts))) return -FI_EAGAIN;
-    for (std::size_t cut = 0; cut < cuts; ++cut) {
-        const std::size_t from = cut * most;
+    if (!sends_.ring.has_room(static_cast<std::uint32_t>(all))) return -FI_EAGAIN;
+    for (std::size_t at = 0; at < all; ++at) {
         std::uint32_t place = 0;
         Operation& operation = sends_.ring.take(place);
-        const bool last = cut + 1 == cuts;
         operation.endpoint = this;
         operation.context = transfer.context;
         operation.flags = transfer.flags;
         operation.buffer = nullptr;
         operation.length = length;
-        operation.told = last ? transfer.told : Told::errors;
-        operation.last = last;
-        VIP_CONTROL_SEGMENT& control = operation.descriptor.CS;
-        control.Control = last ? transfer.control
-                               : static_cast<VIP_UINT16>(transfer.control & ~VIP_CONTROL_IMMEDIATE);
-        control.Reserved = 0;
-        control.ImmediateData = static_cast<VIP_UINT32>(transfer.data);
-        std::size_t segment = 0;
-        if (rdma) {
-            VIP_ADDRESS_SEGMENT& remote = operation.segments()[segment++].Remote;
-            remote.Data.AddressBits = transfer.remote_address + from;
-            remote.Handle = static_cast<VIP_MEM_HANDLE>(transfer.key);
-            remote.Reserved = 0;
-        }
-        if (transfer.copied) {
-            std::byte* const copy = copies_.get() + place * inject_size_max;
-            std::byte* end = copy;
-            for (std::size_t index = 0; index < transfer.count; ++index)
-                end = std::copy_n(static_cast<const std::byte*>(transfer.pieces[index].iov_base),
-                                  transfer.pieces[index].iov_len, end);
-            const iovec piece{copy, length};
-            Transfer one = transfer;
-            one.pieces = &piece;
-            one.count = 1;
-            fill_pieces(operation, segment, one, 0, length);
-        } else {
-            fill_pieces(operation, segment, transfer, from, std::min(most, length - from));
-        }
+        operation.last = at + 1 == all;
+        operation.told = operation.last ? transfer.told : Told::errors;
+        if (at < cuts)
+            fill_cut(operation, place, transfer, at, cuts);
+        else
+            fill_question(operation);
         if (const ssize_t error = post(sends_, operation, false)) {
-            if (cut == 0) return error;
+            if (at == 0) return error;
             give_up(transfer);
             return 0;
         }
@@ -247,18 +267,21 @@ iovec piece_of(const void* buffer, std::size_t length) {
     return {const_cast<void*>(buffer), length};
 }
 
-/// In the peer's receive or memory when it completes: that is the level of a whole connection.
-bool is_too_much(const Endpoint& endpoint, std::uint64_t flags) {
-    return (flags & FI_COMMIT_COMPLETE) != 0 ||
-           ((flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0 &&
-            !endpoint.completes_on_delivery());
+/// In memory that outlives the peer's power when it completes: nobody tells us.
+bool is_too_much(std::uint64_t flags) { return (flags & FI_COMMIT_COMPLETE) != 0; }
+
+/// In the peer's receive or memory when it completes: the level of a whole connection, or asked.
+bool is_confirmed(const Endpoint& endpoint, std::uint64_t flags) {
+    return (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0 &&
+           !endpoint.completes_on_delivery();
 }
 
 ssize_t send_message(Endpoint& endpoint, const iovec* pieces, std::size_t count, void* context,
                      std::uint64_t data, std::uint64_t flags) {
-    if (is_too_much(endpoint, flags)) return -FI_EOPNOTSUPP;
+    if (is_too_much(flags)) return -FI_EOPNOTSUPP;
     Transfer transfer{control_of(VIP_CONTROL_OP_SENDRECV, flags), sent, pieces, count, context};
     transfer.told = told_with(endpoint, flags, false);
+    transfer.confirmed = is_confirmed(endpoint, flags);
     transfer.copied = (flags & FI_INJECT) != 0;
     transfer.data = data;
     return endpoint.send(transfer);
@@ -333,12 +356,13 @@ ssize_t move(Endpoint& endpoint, unsigned operation, const iovec* pieces, std::s
              std::uint64_t address, std::uint64_t key, void* context, std::uint64_t data,
              std::uint64_t flags) {
     const bool no_data = (flags & FI_REMOTE_CQ_DATA) != 0 && !endpoint.writes_with_data();
-    if (no_data || is_too_much(endpoint, flags)) return -FI_EOPNOTSUPP;
+    if (no_data || is_too_much(flags)) return -FI_EOPNOTSUPP;
     const bool reads = operation == VIP_CONTROL_OP_RDMAREAD;
     Transfer transfer{control_of(operation, flags), reads ? was_read : written, pieces, count,
                       context};
     transfer.told = told_with(endpoint, flags, false);
     transfer.copied = !reads && (flags & FI_INJECT) != 0;
+    transfer.confirmed = !reads && is_confirmed(endpoint, flags);
     transfer.remote_address = address;
     transfer.key = key;
     transfer.data = data;

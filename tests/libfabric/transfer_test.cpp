@@ -136,8 +136,7 @@ TEST(Messages, WhatAFlagCannotHaveIsRefused) {
     fi_msg message{};
     for (const std::uint64_t flag : {FI_PEEK, FI_CLAIM, FI_DISCARD, FI_MULTI_RECV})
         EXPECT_EQ(fi_recvmsg(pair.right.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
-    for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE})
-        EXPECT_EQ(fi_sendmsg(pair.left.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
+    EXPECT_EQ(fi_sendmsg(pair.left.get(), &message, FI_COMMIT_COMPLETE), -FI_EOPNOTSUPP);
 }
 
 struct Rma : testing::Test {
@@ -234,9 +233,83 @@ TEST(Delivery, IsCompleteWhenThePeerHasIt) {
         completion(pair.a, &pair.b);
         EXPECT_EQ(*static_cast<volatile std::uint64_t*>(&target), value);
     }
-    Pair weaker;
+}
+
+/// On a connection whose operations are done when they are out, those that ask for more.
+struct Confirmed : Rma {
+    void write(std::size_t length, std::uint64_t flags, std::uint64_t key, std::uintptr_t context) {
+        const iovec piece{local.data(), length};
+        const fi_rma_iov there{address(), length, key};
+        fi_msg_rma message{};
+        message.msg_iov = &piece;
+        message.iov_count = 1;
+        message.rma_iov = &there;
+        message.rma_iov_count = 1;
+        message.context = word(context);
+        message.data = 5;
+        ASSERT_EQ(fi_writemsg(pair.left.get(), &message, flags), 0);
+    }
+};
+
+TEST_F(Confirmed, WritesAreThereWhenTheyAreTold) {
+    const auto* const there = static_cast<volatile std::byte*>(target.data());
+    for (const std::size_t length : {1UL, 1000UL, 65536UL, size})
+        for (int round = 0; round < 20; ++round) {
+            local[length - 1] = static_cast<std::byte>(round + 1);
+            write(length, FI_DELIVERY_COMPLETE | FI_COMPLETION, fi_mr_key(region.get()), length);
+            const fi_cq_data_entry told = completion(pair.a);
+            EXPECT_EQ(told.op_context, word(length));
+            EXPECT_EQ(told.flags, FI_RMA | FI_WRITE);
+            const std::byte found = there[length - 1];
+            EXPECT_EQ(found, local[length - 1]) << length;
+        }
+}
+
+TEST_F(Confirmed, InjectedOnesAndThoseWithDataToo) {
+    ASSERT_EQ(fi_recv(pair.right.get(), nullptr, 0, nullptr, 0, word(3)), 0);
+    write(64, FI_DELIVERY_COMPLETE | FI_INJECT | FI_REMOTE_CQ_DATA, fi_mr_key(region.get()), 1);
+    EXPECT_EQ(completion(pair.a).op_context, word(1));
+    const fi_cq_data_entry got = completion(pair.b);
+    EXPECT_EQ(got.op_context, word(3));
+    EXPECT_EQ(got.data, 5U);
+}
+
+TEST_F(Confirmed, WhatIsRefusedFails) {
+    const std::uint64_t key = fi_mr_key(region.get());
+    region.reset();
+    write(8, FI_DELIVERY_COMPLETE, key, 4);
+    EXPECT_EQ(failure(pair.a).op_context, word(4));
+    EXPECT_EQ(target[0], std::byte{0});
+}
+
+TEST_F(Confirmed, MessagesAreInTheirReceives) {
+    for (const std::uint64_t flag : {FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE}) {
+        std::uint64_t got = 0;
+        std::uint64_t said = flag;
+        const iovec piece{&said, sizeof said};
+        fi_msg message{};
+        message.msg_iov = &piece;
+        message.iov_count = 1;
+        message.context = word(2);
+        ASSERT_EQ(fi_recv(pair.right.get(), &got, sizeof got, nullptr, 0, word(1)), 0);
+        ASSERT_EQ(fi_sendmsg(pair.left.get(), &message, flag), 0);
+        EXPECT_EQ(completion(pair.a).op_context, word(2));
+        EXPECT_EQ(*static_cast<volatile std::uint64_t*>(&got), flag);
+        EXPECT_EQ(completion(pair.b).op_context, word(1));
+    }
+}
+
+TEST(ConfirmedOnes, FitIntoTheShortestQueue) {
+    Options options;
+    options.queue_size = 1;
+    Pair pair(options);
     fi_msg message{};
-    EXPECT_EQ(fi_sendmsg(weaker.left.get(), &message, FI_DELIVERY_COMPLETE), -FI_EOPNOTSUPP);
+    for (int round = 0; round < 10; ++round) {
+        ASSERT_EQ(fi_recv(pair.right.get(), nullptr, 0, nullptr, 0, word(1)), 0);
+        ASSERT_EQ(fi_sendmsg(pair.left.get(), &message, FI_DELIVERY_COMPLETE), 0);
+        completion(pair.a);
+        completion(pair.b);
+    }
 }
 
 /// In the program of this test alone: the parameter is read at every endpoint.
