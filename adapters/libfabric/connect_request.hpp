@@ -27,6 +27,7 @@ struct ConnectRequest : fid {
     VIP_CONN_HANDLE connection;
     VIP_VI_ATTRIBUTES attributes{};
     sockaddr_in peer{};
+    std::uint16_t port = 0;  ///< where it came
 };
 
 /// A fabric's. The program may answer one twice, or never: the second answer finds nothing, and who

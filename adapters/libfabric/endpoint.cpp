@@ -35,7 +35,7 @@ struct EndpointOperations {
     }
     static int setopt(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
     static int getname(fid* endpoint, void* address, std::size_t* length) {
-        const sockaddr_in own = of(endpoint).domain_.nic().address(0);
+        const sockaddr_in own = of(endpoint).domain_.nic().address(of(endpoint).port_);
         return write_address(own, address, length) == 0 ? 0 : -FI_ETOOSMALL;
     }
     static int getpeer(fid_ep* endpoint, void* address, std::size_t* length) {
@@ -83,11 +83,15 @@ int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* c
         if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
         auto& owner = *static_cast<Domain*>(domain);
         std::unique_ptr<ConnectRequest> request;
-        if (info->handle != nullptr) {  // of an event; perhaps answered already, and freed
+        sockaddr_in own{};
+        if (info->handle != nullptr && !PassiveEndpoint::find(info->handle, own)) {
+            // Of an event; perhaps answered already, and freed.
             request = owner.fabric().requests().take(info->handle, &owner.nic());
             if (!request) return -FI_EINVAL;
+            own.sin_port = htons(request->port);
         }
         *endpoint = new Endpoint(owner, *info, std::move(request), context);
+        static_cast<Endpoint*>(*endpoint)->port_ = port_of(own);
         return 0;
     });
 }
@@ -301,12 +305,7 @@ void Endpoint::connected(const std::uint8_t* data, std::size_t length) {
     event.subject = &fid;
     event.bytes.assign(data, data + length);
     events_->push(std::move(event));
-    if (!lost_early_) return;
-    state_ = State::ended;
-    Event end;
-    end.kind = FI_SHUTDOWN;
-    end.subject = &fid;
-    events_->push(std::move(end));
+    if (lost_early_) end_connection();
 }
 
 int Endpoint::accept(const void* data, std::size_t length) {
@@ -331,22 +330,26 @@ int Endpoint::shut_down() {
     {
         const std::lock_guard guard(state_lock_);
         if (state_ != State::connected) return -FI_ENOTCONN;
-        state_ = State::ended;
+        end_connection();
     }
     VipDisconnect(vi_);
     return 0;
+}
+
+/// Under the lock.
+void Endpoint::end_connection() {
+    state_ = State::ended;
+    Event event;
+    event.kind = FI_SHUTDOWN;
+    event.subject = &fid;
+    events_->push(std::move(event));
 }
 
 void Endpoint::on_connection_lost(VIP_ERROR_CODE error) {
     FI_INFO(&provider, FI_LOG_EP_CTRL, "a connection ended: %d\n", static_cast<int>(error));
     const std::lock_guard guard(state_lock_);
     if (state_ == State::connecting) lost_early_ = true;
-    if (state_ != State::connected) return;
-    state_ = State::ended;
-    Event event;
-    event.kind = FI_SHUTDOWN;
-    event.subject = &fid;
-    events_->push(std::move(event));
+    if (state_ == State::connected) end_connection();
 }
 
 }  // namespace via::fabric

@@ -89,6 +89,7 @@ private:
     int connect(const void* address, const void* data, std::size_t length);
     int accept(const void* data, std::size_t length);
     int shut_down();
+    void end_connection();
     void connected(const std::uint8_t* data, std::size_t length);
     void count(std::uint64_t flags, bool receive, bool error);
     ssize_t not_now(const Transfer& transfer);
@@ -122,6 +123,7 @@ private:
     bool lost_early_ = false;  ///< the connection ended before we knew that there was one
     std::unique_ptr<ConnectRequest> request_;
     sockaddr_in peer_{};
+    std::uint16_t port_ = 0;  ///< of the passive endpoint whose address is ours, too; 0: none
     std::uint8_t data_[connect_data_max];
     VIP_UINT32 data_length_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "address.hpp"
 #include "devices.hpp"
+#include "passive_endpoint.hpp"
 #include "rdm/wire.hpp"
 
 namespace via::fabric {
@@ -354,8 +355,8 @@ namespace {
 /// The NICs that fit, the best first.
 class Answer {
 public:
-    Answer(const fi_info* hints, std::vector<Device> devices, sockaddr_in destination)
-        : hints_(hints), devices_(std::move(devices)), destination_(destination) {}
+    Answer(const fi_info* hints, std::vector<Device> devices, sockaddr_in destination, fid_t handle)
+        : hints_(hints), devices_(std::move(devices)), destination_(destination), handle_(handle) {}
 
     void add(const Wish& wish, const sockaddr_in& source) {
         bool any = false;
@@ -365,6 +366,7 @@ public:
             any = true;
             Info info = describe(device, wish, hints_);
             place(*info, device, devices_, source, destination_);
+            info->handle = handle_;
             *end_ = info.release();
             end_ = &(*end_)->next;
         }
@@ -386,6 +388,7 @@ private:
     const fi_info* hints_;
     const std::vector<Device> devices_;
     const sockaddr_in destination_;
+    fid_t const handle_;
     fi_info* first_ = nullptr;
     fi_info** end_ = &first_;
 };
@@ -413,7 +416,10 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
         sockaddr_in destination;
         if (const int error = resolve(node, service, flags, hints, source, destination))
             return error;
-        Answer found(hints, find_devices(), destination);
+        // An endpoint may take over a passive endpoint's address.
+        fid_t const handle = hints != nullptr ? hints->handle : nullptr;
+        const bool takes_over = handle != nullptr && PassiveEndpoint::find(handle, source);
+        Answer found(hints, find_devices(), destination, takes_over ? handle : nullptr);
         for (const Wish& wish : wishes) found.add_here_or_anywhere(wish, source);
         *answer = found.release();
         return *answer != nullptr ? 0 : -FI_ENODATA;

@@ -88,6 +88,7 @@ void Listener::serve() {
             std::unique_ptr<ConnectRequest> request(new ConnectRequest(nic_, connection));
             request->attributes = attributes;
             request->peer = socket_address(peer.host().data(), 0);
+            request->port = port_of(address_);
             take_(std::move(request), data, length);
             return 0;
         };

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passive_endpoint.hpp"
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+
 #include "fabric.hpp"
 #include "info.hpp"
 
 namespace via::fabric {
+namespace {
+
+/// A handle may be of what was closed long ago, so it is looked for before it is looked at.
+std::mutex open_lock;
+std::set<const PassiveEndpoint*> open_ones;
+
+}  // namespace
 
 // libfabric's operations ------------------------------------------------------------------------
 
@@ -75,10 +86,18 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, std::shared_ptr<Nic> nic, const
     if (!info_) throw std::bad_alloc();
     if (is_socket_address(info.src_addr, info.src_addrlen))
         address_.sin_port = static_cast<const sockaddr_in*>(info.src_addr)->sin_port;
+    {
+        const std::lock_guard guard(open_lock);
+        open_ones.insert(this);
+    }
     fabric_.users.add();
 }
 
 PassiveEndpoint::~PassiveEndpoint() {
+    {
+        const std::lock_guard guard(open_lock);
+        open_ones.erase(this);
+    }
     listener_.reset();
     if (events_ != nullptr) {
         events_->forget(&fid);
@@ -95,6 +114,15 @@ int PassiveEndpoint::open(fid_fabric* fabric, fi_info* info, fid_pep** endpoint,
         *endpoint = new PassiveEndpoint(owner, std::move(nic), *info, context);
         return 0;
     });
+}
+
+bool PassiveEndpoint::find(const ::fid* handle, sockaddr_in& address) {
+    const std::lock_guard guard(open_lock);
+    const auto found =
+        std::ranges::find(open_ones, handle, [](const PassiveEndpoint* one) { return &one->fid; });
+    if (found == open_ones.end()) return false;
+    address = (*found)->address_;
+    return true;
 }
 
 int PassiveEndpoint::bind(::fid* object) {

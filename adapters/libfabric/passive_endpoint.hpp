@@ -17,6 +17,8 @@ class Fabric;
 class PassiveEndpoint : public fid_pep {
 public:
     static int open(fid_fabric* fabric, fi_info* info, fid_pep** endpoint, void* context);
+    /// The address of the one that `handle` names. False: none of those that are open.
+    static bool find(const ::fid* handle, sockaddr_in& address);
 
 private:
     friend struct PassiveEndpointOperations;

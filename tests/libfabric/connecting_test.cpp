@@ -177,9 +177,11 @@ TEST(Connecting, PortsThatTheSystemChoosesAreDifferent) {
     }
 }
 
-TEST(Connecting, TheOtherSideSeesTheEnd) {
+TEST(Connecting, BothSidesSeeTheEnd) {
     Pair pair;
     ASSERT_EQ(fi_shutdown(pair.left.get(), 0), 0);
+    pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+    EXPECT_EQ(fi_shutdown(pair.left.get(), 0), -FI_ENOTCONN);
     pair.b.expect(FI_SHUTDOWN, &pair.right->fid);
     // What is sent later is told as what was under way.
     EXPECT_EQ(fi_send(pair.right.get(), nullptr, 0, nullptr, 0, word(1)), 0);
@@ -192,6 +194,46 @@ TEST(Connecting, ClosingIsSeenToo) {
     Pair pair;
     pair.right.reset();
     pair.a.expect(FI_SHUTDOWN, &pair.left->fid);
+}
+
+/// A program that wants a port of its own opens a passive endpoint there, and hands it on.
+TEST(Connecting, AnEndpointTakesOverAPassiveEndpointsAddress) {
+    Side a;
+    Side b;
+    sockaddr_in address;
+    const auto listener = b.listen(address);
+    fid_pep* opened = nullptr;
+    ASSERT_EQ(fi_passive_ep(a.fabric.get(), a.info.get(), &opened, nullptr), 0);
+    Owned<fid_pep> holder(opened);
+    sockaddr_in wanted = *static_cast<const sockaddr_in*>(a.info->src_addr);
+    wanted.sin_port = htons(4711);
+    ASSERT_EQ(fi_setname(&opened->fid, &wanted, sizeof wanted), 0);
+
+    const Info asked = hints();
+    asked->handle = &opened->fid;
+    const Info found = find(asked.get());
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->handle, &opened->fid);
+    EXPECT_EQ(static_cast<const sockaddr_in*>(found->src_addr)->sin_port, wanted.sin_port);
+    const auto left = a.endpoint(found.get());
+    holder.reset();
+    sockaddr_in own{};
+    std::size_t length = sizeof own;
+    ASSERT_EQ(fi_getname(&left->fid, &own, &length), 0);
+    EXPECT_EQ(own.sin_port, wanted.sin_port);
+    EXPECT_EQ(own.sin_addr.s_addr, wanted.sin_addr.s_addr);
+    Info request(nullptr, fi_freeinfo);
+    ask(left.get(), b, listener, address, request);
+    const auto right = b.endpoint(request.get());
+    ASSERT_EQ(fi_accept(right.get(), nullptr, 0), 0);
+    a.expect(FI_CONNECTED, &left->fid);
+    // Who accepts has the name of the listener, as a socket has.
+    ASSERT_EQ(fi_getname(&right->fid, &own, &length), 0);
+    EXPECT_EQ(own.sin_port, address.sin_port);
+    // One that was closed is nobody's.
+    EXPECT_EQ(find(asked.get())->handle, nullptr);
+    fid_ep* none = nullptr;
+    EXPECT_EQ(fi_endpoint(a.domain.get(), found.get(), &none, nullptr), -FI_EINVAL);
 }
 
 TEST(Connecting, AnEndpointClosesWhileItAsks) {
