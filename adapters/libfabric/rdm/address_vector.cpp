@@ -108,13 +108,13 @@ fi_addr_t AddressVector::insert(const sockaddr_in& address) {
     if (number == entries_.size()) entries_.emplace_back();
     numbers_.insert_or_assign(name_of(address), number);
     if (!free_.empty()) free_.pop_back();
-    entries_[number] = address;
+    entries_[number] = {address, ++inserted_};
     return number;
 }
 
 bool AddressVector::remove(fi_addr_t number) {
     if (find(number) == nullptr) return false;
-    const auto known = numbers_.find(name_of(entries_[number]));
+    const auto known = numbers_.find(name_of(entries_[number].address));
     if (known != numbers_.end() && known->second == number) numbers_.erase(known);
     entries_[number] = {};
     free_.push_back(number);

@@ -28,8 +28,15 @@ public:
 
     /// nullptr: there is none by that number.
     const sockaddr_in* find(fi_addr_t number) const {
-        return number < entries_.size() && entries_[number].sin_family != 0 ? &entries_[number]
-                                                                            : nullptr;
+        return number < entries_.size() && entries_[number].address.sin_family != 0
+                   ? &entries_[number].address
+                   : nullptr;
+    }
+    /// How many were inserted so far.
+    std::uint64_t now() const { return inserted_; }
+    /// Was that number, which there is, inserted after that moment?
+    bool is_newer(fi_addr_t number, std::uint64_t moment) const {
+        return entries_[number].inserted > moment;
     }
     /// The latest. FI_ADDR_NOTAVAIL: it was never inserted, or removed.
     fi_addr_t number_of(Name name) const {
@@ -45,8 +52,13 @@ private:
     fi_addr_t insert(const sockaddr_in& address);
     bool remove(fi_addr_t number);
 
+    struct Entry {
+        sockaddr_in address{};  ///< family 0: free
+        std::uint64_t inserted = 0;
+    };
     Domain& domain_;
-    std::vector<sockaddr_in> entries_;  ///< family 0: free
+    std::vector<Entry> entries_;
+    std::uint64_t inserted_ = 0;
     std::vector<fi_addr_t> free_;
     std::unordered_map<Name, fi_addr_t> numbers_;
     std::vector<Endpoint*> endpoints_;

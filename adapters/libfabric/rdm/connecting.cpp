@@ -9,7 +9,8 @@ namespace via::fabric::rdm {
 
 // Peers -----------------------------------------------------------------------------------------
 
-/// nullptr: the address vector knows no such number, or there is no memory.
+/// nullptr: the address vector knows no such number, there is no memory, or it is not sure yet who
+/// that is.
 Peer* Endpoint::find_peer(fi_addr_t number) {
     const sockaddr_in* const address = addresses_ != nullptr ? addresses_->find(number) : nullptr;
     if (address == nullptr) return nullptr;
@@ -18,11 +19,37 @@ Peer* Endpoint::find_peer(fi_addr_t number) {
         // Who had that name before may have ended, unseen so far.
         if (peers_.contains(name_of(*address))) progress();
         Peer& peer = peer_named(*address);
+        // Older than the number, so it may be over, and somebody else there, though nobody told us.
+        if (peer.connection != nullptr &&
+            addresses_->is_newer(number, peer.connection->there_since)) {
+            ask_whether_there(*peer.connection);
+            return 0;
+        }
         if (peer.number == FI_ADDR_NOTAVAIL) peer.number = number;
         found = place_of(number) = &peer;
         return 0;
     });
     return found;
+}
+
+ssize_t Endpoint::no_peer(fi_addr_t number) const {
+    return addresses_->find(number) == nullptr ? -FI_EINVAL : -FI_EAGAIN;
+}
+
+void Endpoint::ask_whether_there(Connection& connection) {
+    if (connection.is_asked) return;
+    Send* const send = connection.take();
+    if (send == nullptr) return;  // the next one who wonders asks
+    send->kind = Send::Kind::question;
+    const VIP_RETURN code = connection.post_question(*send);
+    if (code == VIP_SUCCESS) {
+        connection.is_asked = true;
+        connection.asked_at = addresses_->now();
+        ++connection.waited_for;
+        watch(connection);
+    } else if (code != VIP_ERROR_RESOURCE) {
+        fail(connection);
+    }
 }
 
 Peer*& Endpoint::place_of(fi_addr_t number) {
@@ -154,6 +181,7 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     peer.connection = connection.get();
     peer.attempt = nullptr;
     peer.incarnation = incarnation;
+    connection->there_since = addresses_->now();
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
     if (connection->lines.are_open()) lined_.push_back(connection.get());
     connections_.push_back(std::move(connection));

@@ -108,6 +108,13 @@ VIP_RETURN Connection::post_fetch(Send& send, std::byte* to, std::uint64_t addre
     return post(send);
 }
 
+VIP_RETURN Connection::post_question(Send& send) {
+    set(send, VIP_CONTROL_OP_RDMAREAD, 1);
+    send.descriptor.DS[0].Remote = {};
+    send.descriptor.CS.Length = 0;
+    return post(send);
+}
+
 bool Connection::post_receives() {
     const std::uint32_t count = fresh_count_;
     if (count == 0) return true;

@@ -26,9 +26,10 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
 /// A descriptor on its way, and what becomes of it.
 struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
     enum class Kind : std::uint8_t {
-        copied,  ///< nobody waits for it
-        lent,    ///< the program's memory, which it gets back with a completion
-        fetch,   ///< a piece of a message that we read from the peer
+        copied,    ///< nobody waits for it
+        lent,      ///< the program's memory, which it gets back with a completion
+        fetch,     ///< a piece of a message that we read from the peer
+        question,  ///< a read of no bytes, which the peer's NIC answers if it is still there
     };
     VIP_DESCRIPTOR descriptor;
     Kind kind;
@@ -79,6 +80,7 @@ public:
     }
     /// The header, then the program's bytes where they are.
     VIP_RETURN post_lent(Send& send, const void* bytes, std::size_t length);
+    VIP_RETURN post_question(Send& send);
     VIP_RETURN post_fetch(Send& send, std::byte* to, std::uint64_t address, std::uint32_t key,
                           std::size_t length);
     /// Takes up to `room` that are done; `failed`: the last of them did not go well.
@@ -150,10 +152,13 @@ public:
     }
     SharedLines lines;
 
-    bool is_watched = false;  ///< somebody waits for what is under way
-    bool is_asking = false;   ///< a thread asks for this connection
-    bool is_broken = false;   ///< found out before it was known to be there
-    bool has_failed = false;  ///< to be ended soon
+    bool is_asked = false;          ///< a question is under way
+    std::uint64_t asked_at = 0;     ///< AddressVector::now() then
+    std::uint64_t there_since = 0;  ///< the last such moment at which the peer was surely there
+    bool is_watched = false;        ///< somebody waits for what is under way
+    bool is_asking = false;         ///< a thread asks for this connection
+    bool is_broken = false;         ///< found out before it was known to be there
+    bool has_failed = false;        ///< to be ended soon
     bool has_ended = false;
     std::uint32_t waited_for = 0;  ///< sends that are not copied
     std::uint32_t held = 0;        ///< messages and fetches that name it

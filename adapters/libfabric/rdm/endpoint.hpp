@@ -162,6 +162,10 @@ private:
     Peer*& place_of(fi_addr_t number);
     Peer& peer_named(const sockaddr_in& address);
     bool has_successor(const Peer& peer) const;
+    /// Why peer_at() found none: -FI_EINVAL, or -FI_EAGAIN.
+    ssize_t no_peer(fi_addr_t number) const;
+    /// The answer, or the connection's end, will tell.
+    void ask_whether_there(Connection& connection);
     fi_addr_t number_of(Peer& peer);
     [[gnu::noinline]] fi_addr_t find_number(Peer& peer);
     ssize_t not_connected(Peer& peer);

@@ -258,6 +258,11 @@ void Endpoint::reap(Connection& connection) {
 void Endpoint::complete(Connection& connection, const Send& send, bool failed) {
     if (send.kind == Send::Kind::copied) return;
     --connection.waited_for;
+    if (send.kind == Send::Kind::question) {
+        connection.is_asked = false;
+        if (!failed) connection.there_since = connection.asked_at;
+        return;
+    }
     if (send.kind == Send::Kind::fetch) {
         fetched(connection, *send.receive, send.length, failed);
         return;

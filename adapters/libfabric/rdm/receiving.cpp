@@ -12,7 +12,7 @@ ssize_t Endpoint::receive(void* buffer, std::size_t room, fi_addr_t from, std::u
     Peer* peer = nullptr;
     if (directed_ && from != FI_ADDR_UNSPEC) {
         peer = peer_at(from);
-        if (peer == nullptr) return -FI_EINVAL;
+        if (peer == nullptr) return no_peer(from);
         if (peer->state == Peer::State::ended && peer->connection == nullptr &&
             matching(with_tag).unexpected.find(Matching::fitting(peer, tag, ignore)) == nullptr)
             return -peer->error;
@@ -127,7 +127,7 @@ ssize_t Endpoint::search(const fi_msg_tagged& wanted, std::uint64_t flags) {
     Peer* peer = nullptr;
     if (directed_ && wanted.addr != FI_ADDR_UNSPEC) {
         peer = peer_at(wanted.addr);
-        if (peer == nullptr) return -FI_EINVAL;
+        if (peer == nullptr) return no_peer(wanted.addr);
     }
     // Who only asks again and again shall find what has come.
     progress();

@@ -8,10 +8,10 @@
 #include "rdm/short_way.hpp"
 
 namespace via::fabric::rdm {
-/// Whatever send() does not do at once. `peer`: nullptr: there is nobody of that number.
+/// Whatever send() does not do at once. `peer`: nullptr: there is none of that number.
 ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
     if (peer == nullptr) [[unlikely]]
-        return -FI_EINVAL;
+        return no_peer(sending.to);
     if (sending.must_copy && sending.length > inject_max) return -FI_EMSGSIZE;
     Connection* const connection = peer->connection;
     if (connection == nullptr) [[unlikely]] {
