@@ -583,6 +583,29 @@ TEST(Liars, AreNotLetInAgainUnderALaterNumber) {
     EXPECT_EQ(another.connect(said), VIP_SUCCESS);
 }
 
+/// A program of the same host may say any port, and any incarnation.
+TEST(Liars, CannotTakeTheNameOfOneThatLives) {
+    Couple couple;
+    const auto talk = [&](std::uint64_t tag) {
+        const int value = 5;
+        int got[2] = {};
+        couple.a.post(&got[0], sizeof(int), tag, 1, couple.to_b);
+        couple.b.post(&got[1], sizeof(int), tag, 2, couple.to_a);
+        couple.a.inject(couple.to_b, &value, sizeof value, tag, 0, &couple.b);
+        couple.b.inject(couple.to_a, &value, sizeof value, tag, 0, &couple.a);
+        couple.a.completion(&couple.b);
+        couple.b.completion(&couple.a);
+        EXPECT_EQ(got[0], value);
+        EXPECT_EQ(got[1], value);
+    };
+    talk(1);
+    for (int time = 0; time < 3; ++time) {
+        Liar liar(couple.a);
+        EXPECT_EQ(liar.connect(Liar::hello(ntohs(couple.b.name.sin_port))), VIP_REJECT);
+        talk(2);
+    }
+}
+
 TEST(Liars, AreNotLetInWithAWrongGreeting) {
     Party b;
     const auto good = Liar::hello(3);

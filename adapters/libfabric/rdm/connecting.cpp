@@ -260,9 +260,10 @@ void Endpoint::answer(Mailbox::Request& request) {
             if (peer.name > name_of(listener_->address())) return reject(request, true);
             break;
         case Peer::State::connected:
-            if (is_same) return reject(request, true);
-            end(*peer.connection, FI_ECONNRESET);
-            return answer(request);  // it may be known by a number of its own
+            // It asks again, and may be let in when the present one has ended. As long as that one
+            // lives it keeps its name, whoever else claims it.
+            if (!is_same) ask_whether_there(*peer.connection);
+            return reject(request, true);
         case Peer::State::refused:
         case Peer::State::ended:
         case Peer::State::unknown:
