@@ -44,9 +44,8 @@ struct Wish {
     std::uint64_t caps_to_have() const { return datagrams ? datagram_caps : all_caps; }
     std::size_t inject_size() const { return datagrams ? rdm::inject_max : inject_size_max; }
     std::size_t iov_limit() const { return datagrams ? 1 : segments_max; }
-    std::uint64_t flags_to_have() const {
-        return datagrams ? tx_flags & ~FI_DELIVERY_COMPLETE : tx_flags;
-    }
+    /// Nobody else speaks them.
+    std::uint32_t protocol() const { return FI_PROV_SPECIFIC | (datagrams ? 0x564944 : 0x564941); }
     std::uint64_t order() const { return datagrams ? std::uint64_t{FI_ORDER_SAS} : tx_order; }
     std::uint64_t completion_order() const {
         return datagrams ? std::uint64_t{FI_ORDER_NONE} : std::uint64_t{FI_ORDER_STRICT};
@@ -57,15 +56,14 @@ bool endpoint_fits(const fi_ep_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
     const fi_ep_type type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
     return (wanted->type == FI_EP_UNSPEC || wanted->type == type) &&
-           wanted->protocol == FI_PROTO_UNSPEC && wanted->max_msg_size <= message_size_max &&
-           wanted->msg_prefix_size == 0 && wanted->tx_ctx_cnt <= 1 && wanted->rx_ctx_cnt <= 1 &&
-           wanted->auth_key_size == 0;
+           (wanted->protocol == FI_PROTO_UNSPEC || wanted->protocol == wish.protocol()) &&
+           wanted->max_msg_size <= message_size_max && wanted->msg_prefix_size == 0 &&
+           wanted->tx_ctx_cnt <= 1 && wanted->rx_ctx_cnt <= 1 && wanted->auth_key_size == 0;
 }
 
 bool transmit_fits(const fi_tx_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
-    return (wanted->caps & ~wish.caps_to_have()) == 0 &&
-           (wanted->op_flags & ~wish.flags_to_have()) == 0 &&
+    return (wanted->caps & ~wish.caps_to_have()) == 0 && (wanted->op_flags & ~tx_flags) == 0 &&
            (wanted->msg_order & ~wish.order()) == 0 &&
            (wanted->comp_order & ~wish.completion_order()) == 0 &&
            wanted->inject_size <= wish.inject_size() && wanted->size <= queue_size_max &&
@@ -182,8 +180,7 @@ void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
 void fill_endpoint(fi_ep_attr& attributes, const Wish& wish) {
     attributes = {};
     attributes.type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
-    // Nobody else speaks them.
-    attributes.protocol = FI_PROV_SPECIFIC | (wish.datagrams ? 0x564944 : 0x564941);
+    attributes.protocol = wish.protocol();
     attributes.mem_tag_format = wish.datagrams ? ~std::uint64_t{0} : 0;
     attributes.protocol_version = 1;
     attributes.max_msg_size = message_size_max;

@@ -62,9 +62,18 @@ TEST(DatagramInfo, WhatIsNotThereIsNotOffered) {
     int error = 0;
     find(wanted.get(), &error);
     EXPECT_EQ(error, -FI_ENODATA);
-    wanted = datagram_hints();
-    wanted->tx_attr->op_flags |= FI_DELIVERY_COMPLETE;
-    find(wanted.get(), &error);
+}
+
+/// As programs do that want a second endpoint like the first.
+TEST(DatagramInfo, AnAnswerIsAQuestionThatFits) {
+    const Info first = find(datagram_hints().get());
+    ASSERT_TRUE(first);
+    const Info second = find(first.get());
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->ep_attr->protocol, first->ep_attr->protocol);
+    first->ep_attr->protocol ^= 1;
+    int error = 0;
+    find(first.get(), &error);
     EXPECT_EQ(error, -FI_ENODATA);
 }
 
@@ -154,9 +163,76 @@ TEST(Datagrams, WhatNobodyTellsUsIsNotPromised) {
     Couple couple;
     fi_msg_tagged message{};
     message.addr = couple.to_b;
-    for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_DELIVERY_COMPLETE, FI_COMMIT_COMPLETE})
+    for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_COMMIT_COMPLETE})
         EXPECT_EQ(fi_tsendmsg(couple.a.endpoint.get(), &message, flag), -FI_EOPNOTSUPP) << flag;
 }
+
+/// Delivery complete, for each operation or all of them.
+class Confirmed : public testing::TestWithParam<std::uint64_t> {
+protected:
+    static Info wanted() {
+        Info info = datagram_hints();
+        info->tx_attr->op_flags |= GetParam();
+        return info;
+    }
+    void send(const std::vector<std::byte>& bytes, std::uint64_t tag, std::uint64_t flags) {
+        const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+        fi_msg_tagged message{};
+        message.msg_iov = &piece;
+        message.iov_count = 1;
+        message.addr = couple.to_b;
+        message.tag = tag;
+        message.context = word(tag);
+        until_taken(couple.a, &couple.b, [&] {
+            return fi_tsendmsg(couple.a.endpoint.get(), &message,
+                               flags | FI_DELIVERY_COMPLETE | FI_COMPLETION);
+        });
+    }
+    Couple couple{wanted().get()};
+};
+
+TEST_P(Confirmed, MessagesAreAtThePeerWhenTheyAreTold) {
+    const std::size_t lengths[] = {0, 8, 40, 1024, 5000, 16384, 100000};
+    for (int round = 0; round < 50; ++round)
+        for (const std::size_t length : lengths) {
+            const auto sent = pattern(length, static_cast<unsigned>(round));
+            send(sent, length, 0);
+            // What is offered is fetched by the peer's program.
+            std::vector<std::byte> got(length);
+            if (length > 65536) couple.b.post(got.data(), length, length, 1);
+            EXPECT_EQ(couple.a.completion(length > 65536 ? &couple.b : nullptr).op_context,
+                      word(length));
+            if (length <= 65536) couple.b.post(got.data(), length, length, 1);
+            EXPECT_EQ(couple.b.completion(&couple.a).op_context, word(1));
+            EXPECT_EQ(got, sent);
+        }
+}
+
+TEST_P(Confirmed, InjectedOnesNeedTheirMemoryNoMore) {
+    auto sent = pattern(1024, 1);
+    const auto before = sent;
+    send(sent, 3, FI_INJECT);
+    std::ranges::fill(sent, std::byte{0});
+    EXPECT_EQ(couple.a.completion(&couple.b).op_context, word(3));
+    std::vector<std::byte> got(sent.size());
+    couple.b.post(got.data(), got.size(), 3, 1);
+    couple.b.completion(&couple.a);
+    EXPECT_EQ(got, before);
+}
+
+TEST_P(Confirmed, MoreThanAreUnderWayAtATime) {
+    constexpr int many = 500;
+    int got[many] = {};
+    for (int number = 0; number < many; ++number) couple.b.post(&got[number], 4, 1, 1);
+    std::vector<std::byte> sent(4);
+    for (int number = 0; number < many; ++number) send(sent, 1, FI_INJECT);
+    for (int number = 0; number < many; ++number) couple.a.completion(&couple.b);
+    for (int number = 0; number < many; ++number) couple.b.completion(&couple.a);
+}
+
+INSTANTIATE_TEST_SUITE_P(Datagrams, Confirmed,
+                         testing::Values(std::uint64_t{0}, std::uint64_t{FI_DELIVERY_COMPLETE}),
+                         [](const auto& of) { return of.param == 0 ? "Each" : "All"; });
 
 TEST(Datagrams, TagsAreMatchedAsTheirBitsSay) {
     Couple couple;

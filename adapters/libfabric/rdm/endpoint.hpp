@@ -31,6 +31,7 @@ struct Sending {
     bool told;               ///< with a completion
     bool may_copy = true;    ///< it is done when it is copied
     bool must_copy = false;  ///< it was injected
+    bool confirmed = false;  ///< it is done when it has arrived
 };
 
 /// A message that the peer fetches, or that we have for ourselves.
@@ -198,6 +199,9 @@ private:
     [[gnu::noinline]] ssize_t send_otherwise(Peer* peer, const Sending& sending);
     ssize_t send_copy(Connection& connection, const Sending& sending);
     ssize_t send_lent(Connection& connection, const Sending& sending);
+    ssize_t send_confirmed(Connection& connection, const Sending& sending);
+    static void lend(Send& send, Send::Kind kind, const Sending& sending);
+    static VIP_RETURN post_lent(Connection& connection, Send& send, const Sending& sending);
     ssize_t send_offer(Connection& connection, const Sending& sending);
     Message* message_to_self(Peer& peer, const Sending& sending, bool copies);
     ssize_t send_to_self(Peer& peer, const Sending& sending);

@@ -9,14 +9,17 @@ Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoin
 
 /// `sending` is filled but for what the flags of the operation say.
 [[gnu::noinline]] ssize_t send_with(Endpoint& endpoint, Sending sending, std::uint64_t flags) {
-    // In the peer's receive or memory when it completes: nobody tells us.
-    if ((flags & (FI_MATCH_COMPLETE | FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)) != 0)
-        return -FI_EOPNOTSUPP;
+    // In the peer's receive when it completes: nobody tells us.
+    if ((flags & (FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)) != 0) return -FI_EOPNOTSUPP;
     if ((flags & FI_REMOTE_CQ_DATA) != 0) sending.flags |= flag::data;
     sending.told = endpoint.tells_sends(flags);
     sending.may_copy = (flags & FI_TRANSMIT_COMPLETE) == 0;
     sending.must_copy = (flags & FI_INJECT) != 0;
     if (sending.must_copy) sending.may_copy = true;
+    if ((flags & FI_DELIVERY_COMPLETE) != 0) {
+        sending.confirmed = true;
+        sending.may_copy = false;
+    }
     const Domain::Guard guard(endpoint.domain());
     return endpoint.send(sending);
 }

@@ -18,8 +18,11 @@ ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
         if (peer->is_self) return send_to_self(*peer, sending);
         return not_connected(*peer);
     }
-    if (sending.length <= connection->eager_size()) return send_lent(*connection, sending);
-    return send_offer(*connection, sending);
+    // An offer is done when it was fetched.
+    if (sending.length > connection->eager_size() && !sending.must_copy)
+        return send_offer(*connection, sending);
+    return sending.confirmed ? send_confirmed(*connection, sending)
+                             : send_lent(*connection, sending);
 }
 
 /// The descriptor was not posted: there is no room, or no connection any more. Who only sends again
@@ -32,22 +35,61 @@ ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
     return peer.state == Peer::State::ended ? -peer.error : -FI_EAGAIN;
 }
 
+/// `kind`: is the memory the program's again when this descriptor is done, or later?
+void Endpoint::lend(Send& send, Send::Kind kind, const Sending& sending) {
+    send.kind = kind;
+    send.told = sending.told;
+    send.context = sending.context;
+    send.flags = kind_of(sending.flags);
+}
+
+VIP_RETURN Endpoint::post_lent(Connection& connection, Send& send, const Sending& sending) {
+    send.header = header_of(Kind::eager, sending);
+    return sending.length != 0 ? connection.post_lent(send, sending.bytes, sending.length)
+                               : connection.post(send, sizeof(Header));
+}
+
 ssize_t Endpoint::send_lent(Connection& connection, const Sending& sending) {
     if (!reserve_send()) return -FI_EAGAIN;
     VIP_RETURN code = VIP_ERROR_RESOURCE;
     if (Send* const send = room_for(connection)) {
-        send->kind = Send::Kind::lent;
-        send->told = sending.told;
-        send->context = sending.context;
-        send->flags = kind_of(sending.flags);
-        send->header = header_of(Kind::eager, sending);
-        code = sending.length != 0 ? connection.post_lent(*send, sending.bytes, sending.length)
-                                   : connection.post(*send, sizeof(Header));
+        lend(*send, Send::Kind::lent, sending);
+        code = post_lent(connection, *send, sending);
         if (code == VIP_SUCCESS) {
             ++connection.waited_for;
             watch(connection);
             return 0;
         }
+    }
+    give_back_send();
+    return why_not_posted(connection, code);
+}
+
+/// A question behind it, which completes for both: the peer's NIC takes what comes in its order.
+ssize_t Endpoint::send_confirmed(Connection& connection, const Sending& sending) {
+    if (!reserve_send()) return -FI_EAGAIN;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    Send* const send = room_for(connection);
+    if (send != nullptr && connection.under_way() + 2 <= sends_max) {
+        send->kind = Send::Kind::copied;
+        send->header = header_of(Kind::eager, sending);
+        if (sending.must_copy) {
+            copy_short(send->copy, sending.bytes, sending.length);
+            code = connection.post(*send, sizeof(Header) + sending.length);
+        } else {
+            code = post_lent(connection, *send, sending);
+        }
+    }
+    if (code == VIP_SUCCESS) {
+        Send& question = *connection.take();
+        lend(question, Send::Kind::lent, sending);
+        code = connection.post_question(question);
+        if (code == VIP_SUCCESS) {
+            ++connection.waited_for;
+            watch(connection);
+            return 0;
+        }
+        fail(connection);  // the message is out, and nobody would tell of it
     }
     give_back_send();
     return why_not_posted(connection, code);
