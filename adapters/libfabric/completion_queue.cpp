@@ -237,6 +237,12 @@ void CompletionQueue::progress() {
     if (waiting_) show();
 }
 
+bool CompletionQueue::has_news() {
+    progress();
+    const std::lock_guard guard(lock_);
+    return !kept_.empty();
+}
+
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     const std::lock_guard guard(lock_);
     if (kept_.empty() || kept_.front().error == 0) return -FI_EAGAIN;

@@ -34,6 +34,8 @@ public:
     void keep_closed(std::unique_ptr<Endpoint> endpoint);
     /// Takes what has completed, so that counters count; the program reads it later.
     void progress();
+    /// The same; is there something to be read?
+    bool has_news();
     /// May the program sleep on the descriptor?
     bool is_quiet();
 

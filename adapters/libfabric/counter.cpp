@@ -13,11 +13,11 @@ struct CounterOperations {
     static Counter& of(fid_cntr* counter) { return *static_cast<Counter*>(counter); }
     static std::uint64_t read(fid_cntr* counter) {
         of(counter).progress();
-        return of(counter).value_.load(std::memory_order_acquire);
+        return of(counter).value_read_ = of(counter).value_.load(std::memory_order_acquire);
     }
     static std::uint64_t readerr(fid_cntr* counter) {
         of(counter).progress();
-        return of(counter).errors_.load(std::memory_order_acquire);
+        return of(counter).errors_read_ = of(counter).errors_.load(std::memory_order_acquire);
     }
     static int add(fid_cntr* counter, std::uint64_t value) {
         of(counter).value_ += value;
@@ -105,6 +105,11 @@ void Counter::progress() {
             source.look(source.object);
             return 0;
         });
+}
+
+bool Counter::has_news() {
+    progress();
+    return value_ != value_read_ || errors_ != errors_read_;
 }
 
 /// -FI_EAVAIL: an error was counted meanwhile.

@@ -23,6 +23,8 @@ public:
     /// fi_ep_bind(): for each of `kinds` that is among `flags` into the place beside it. 0, or an
     /// error of libfabric's.
     int bind(std::span<const std::uint64_t> kinds, std::span<Counter*> places, std::uint64_t flags);
+    /// Makes progress. Has it counted anything that the program has not read?
+    bool has_news();
     void count(bool error) { (error ? errors_ : value_).fetch_add(1, std::memory_order_release); }
     Users users;
 
@@ -42,6 +44,8 @@ private:
     std::vector<Source> sources_;
     std::atomic<std::uint64_t> value_{0};
     std::atomic<std::uint64_t> errors_{0};
+    std::atomic<std::uint64_t> value_read_{0};
+    std::atomic<std::uint64_t> errors_read_{0};
 };
 
 }  // namespace via::fabric

@@ -6,6 +6,7 @@
 #include "completion_queue.hpp"
 #include "counter.hpp"
 #include "endpoint.hpp"
+#include "poll_set.hpp"
 #include "rdm/address_vector.hpp"
 #include "rdm/endpoint.hpp"
 #include "rdm/queue.hpp"
@@ -31,12 +32,12 @@ fi_ops object_operations = {sizeof(fi_ops), close_domain, unsupported, unsupport
                             unsupported,    unsupported,  unsupported};
 fi_ops_domain domain_operations = {sizeof(fi_ops_domain), unsupported, CompletionQueue::open,
                                    Endpoint::open,        unsupported, Counter::open,
-                                   unsupported,           unsupported, unsupported,
+                                   PollSet::open,         unsupported, unsupported,
                                    unsupported,           unsupported, unsupported};
 fi_ops_domain datagram_operations = {sizeof(fi_ops_domain), rdm::AddressVector::open,
                                      rdm::Queue::open,      rdm::Endpoint::open,
                                      unsupported,           Counter::open,
-                                     unsupported,           unsupported,
+                                     PollSet::open,         unsupported,
                                      unsupported,           unsupported,
                                      unsupported,           unsupported};
 

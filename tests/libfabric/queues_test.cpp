@@ -240,6 +240,42 @@ TEST(Queues, SelectiveCompletionTellsWhatIsAskedFor) {
     EXPECT_EQ(completion(pair.a).op_context, word(8));
 }
 
+TEST(PollSets, TellWhichHaveSomething) {
+    Pair pair;
+    fi_cq_attr attributes = pair.a.options.queue;
+    fid_cq* opened = nullptr;
+    ASSERT_EQ(fi_cq_open(pair.b.domain.get(), &attributes, &opened, word(9)), 0);
+    auto quiet = Owned<fid_cq>(opened);
+    fid_poll* made = nullptr;
+    fi_poll_attr none{};
+    ASSERT_EQ(fi_poll_open(pair.b.domain.get(), &none, &made), 0);
+    auto set = Owned<fid_poll>(made);
+    pair.b.queue->fid.context = word(5);
+    EXPECT_EQ(fi_poll_add(made, &pair.b.domain->fid, 0), -FI_EINVAL);
+    ASSERT_EQ(fi_poll_add(made, &quiet->fid, 0), 0);
+    ASSERT_EQ(fi_poll_add(made, &pair.b.queue->fid, 0), 0);
+    void* contexts[4] = {};
+    EXPECT_EQ(fi_poll(made, contexts, 4), 0);
+    ASSERT_EQ(fi_recv(pair.right.get(), nullptr, 0, nullptr, 0, word(1)), 0);
+    ASSERT_EQ(fi_send(pair.left.get(), nullptr, 0, nullptr, 0, word(2)), 0);
+    int found = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    while (found == 0 && std::chrono::steady_clock::now() < end) found = fi_poll(made, contexts, 4);
+    EXPECT_EQ(found, 1);
+    EXPECT_EQ(contexts[0], word(5));
+    EXPECT_EQ(fi_poll(made, contexts, 4), 1);  // until it is read
+    EXPECT_EQ(fi_poll(made, contexts, 0), 0);
+    EXPECT_EQ(completion(pair.b).op_context, word(1));
+    EXPECT_EQ(fi_poll(made, contexts, 4), 0);
+    // What is in it stays open.
+    EXPECT_EQ(fi_close(&quiet->fid), -FI_EBUSY);
+    EXPECT_EQ(fi_poll_del(made, &quiet->fid, 0), 0);
+    EXPECT_EQ(fi_poll_del(made, &quiet->fid, 0), -FI_EINVAL);
+    quiet.reset();
+    set.reset();
+    completion(pair.a);
+}
+
 TEST(Counters, CountWithoutACompletionQueue) {
     fid_cntr* sends = nullptr;
     fid_cntr* receives = nullptr;

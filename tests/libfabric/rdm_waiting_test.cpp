@@ -250,6 +250,41 @@ TEST(Counting, AllMessagesThatAreDone) {
     EXPECT_EQ(fi_cntr_readerr(sends), 0U);
 }
 
+TEST(PollSets, TellOfQueuesAndCounters) {
+    Party a;
+    Party b(nullptr, 0, FI_WAIT_NONE, FI_RECV);
+    const fi_addr_t to_b = a.knows(b);
+    b.knows(a);
+    fid_poll* made = nullptr;
+    ASSERT_EQ(fi_poll_open(b.domain.get(), nullptr, &made), 0);
+    const Owned<fid_poll> set(made);
+    b.queue->fid.context = word(5);
+    b.counter->fid.context = word(6);
+    ASSERT_EQ(fi_poll_add(made, &b.queue->fid, 0), 0);
+    ASSERT_EQ(fi_poll_add(made, &b.counter->fid, 0), 0);
+    void* contexts[4] = {};
+    EXPECT_EQ(fi_poll(made, contexts, 4), 0);
+    int got = 0;
+    b.post(&got, sizeof got, 1, 1);
+    const int value = 3;
+    a.inject(to_b, &value, sizeof value, 1, 0, &b);
+    int found = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    while (found == 0 && std::chrono::steady_clock::now() < end) {
+        found = fi_poll(made, contexts, 4);
+        a.read();
+    }
+    EXPECT_EQ(fi_poll(made, contexts, 4), 2);
+    EXPECT_EQ(contexts[0], word(5));
+    EXPECT_EQ(contexts[1], word(6));
+    EXPECT_EQ(fi_cntr_read(b.counter.get()), 1U);
+    EXPECT_EQ(fi_poll(made, contexts, 4), 1);
+    b.completion();
+    EXPECT_EQ(fi_poll(made, contexts, 4), 0);
+    EXPECT_EQ(fi_poll_del(made, &b.queue->fid, 0), 0);
+    EXPECT_EQ(fi_poll_del(made, &b.counter->fid, 0), 0);
+}
+
 TEST(Counting, AMessageToOneselfCountsAtBothEnds) {
     Party own(nullptr, 0, FI_WAIT_NONE, FI_SEND | FI_RECV);
     const fi_addr_t number = own.knows(own);

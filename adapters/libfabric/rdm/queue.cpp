@@ -120,6 +120,13 @@ void Queue::show() {
     if (count_ != 0 || signalled_ || has_mail) waiting_->show(true);
 }
 
+bool Queue::has_news() {
+    const Domain::Guard guard(domain_);
+    progress();
+    if (waiting_ != nullptr) show();
+    return count_ != 0;
+}
+
 bool Queue::is_quiet() {
     const Domain::Guard guard(domain_);
     return count_ == 0 && !signalled_;

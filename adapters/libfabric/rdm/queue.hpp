@@ -35,6 +35,8 @@ public:
     static Queue* of(::fid& object);
     /// What a program sleeps on; nullptr: none was asked for.
     WaitObject* waiting() { return waiting_.get(); }
+    /// Makes progress. Is there something to be read? Takes the domain's guard itself.
+    bool has_news();
     /// May the program sleep? Takes the domain's guard itself.
     bool is_quiet();
 
