@@ -9,13 +9,25 @@ Pressure::Pressure(std::unique_ptr<device::Device> below, const PressureOptions&
     VIA_ASSERT(options.refuse_percent < 100);
 }
 
+bool Pressure::refuses() {
+    const bool refused = random_.chance(options_.refuse_percent);
+    if (refused) ++refused_;
+    return refused;
+}
+
 bool Pressure::reserve(device::PathId path, std::uint32_t header_length,
                        std::uint32_t payload_length, device::FrameSlot& slot) {
-    if (random_.chance(options_.refuse_percent)) {
-        ++refused_;
-        return false;
-    }
-    return below().reserve(path, header_length, payload_length, slot);
+    return !refuses() && below().reserve(path, header_length, payload_length, slot);
+}
+
+std::uint32_t Pressure::send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                                   const std::byte* payload, std::uint32_t length, bool alone) {
+    return refuses() ? not_sent : below().send_small(path, low, high, payload, length, alone);
+}
+
+std::uint32_t Pressure::send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
+                                    const Pieces& payload) {
+    return refuses() ? not_sent : below().send_pieces(path, low, high, payload);
 }
 
 std::size_t Pressure::receive(std::span<device::Frame> frames) {

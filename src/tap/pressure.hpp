@@ -11,7 +11,7 @@ namespace via::tap {
 
 struct PressureOptions {
     std::uint64_t seed = 0;
-    std::uint32_t refuse_percent = 30;  ///< of all calls to reserve() that are refused, below 100
+    std::uint32_t refuse_percent = 30;  ///< of all calls that need room, below 100
     std::uint32_t short_percent = 30;   ///< of all calls to receive() that get one frame at most
 };
 
@@ -23,12 +23,18 @@ public:
 
     bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  device::FrameSlot& slot) override;
+    std::uint32_t send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length, bool alone) override;
+    std::uint32_t send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override;
     std::size_t receive(std::span<device::Frame> frames) override;
 
     std::uint64_t refused() const { return refused_; }
     std::uint64_t shortened() const { return shortened_; }
 
 private:
+    bool refuses();
+
     PressureOptions options_;
     Random random_;
     std::uint64_t refused_ = 0;

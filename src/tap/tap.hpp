@@ -1,5 +1,5 @@
-// The base of all decorators: a device that passes every call on to the one below. A tap overrides
-// what it is about.
+// The base of all decorators: a device that passes every call on to the one below
+// (tools/tidy/taps.py sees to it). A tap overrides what it is about.
 #pragma once
 
 #include <functional>
@@ -33,6 +33,14 @@ public:
     void transmit(device::PathId path) override { below_->transmit(path); }
     void abandon(device::PathId path) override { below_->abandon(path); }
     std::uint32_t notify() override { return below_->notify(); }
+    std::uint32_t send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length, bool alone) override {
+        return below_->send_small(path, low, high, payload, length, alone);
+    }
+    std::uint32_t send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override {
+        return below_->send_pieces(path, low, high, payload);
+    }
     std::size_t reap(std::span<device::Reaped> reaped) override { return below_->reap(reaped); }
     std::size_t receive(std::span<device::Frame> frames) override {
         return below_->receive(frames);
@@ -62,12 +70,16 @@ public:
     bool next_event(device::PathEvent& event) override { return below_->next_event(event); }
     Time next_deadline() const override { return below_->next_deadline(); }
     void service(Time now) override { below_->service(now); }
+    std::uint64_t take_own_frames() override { return below_->take_own_frames(); }
     void arm(device::Sleep sleep) override { below_->arm(sleep); }
     void set_waiting_for_room(device::PathId path) override { below_->set_waiting_for_room(path); }
     bool has_work() override { return below_->has_work(); }
     int wait_handle() const override { return below_->wait_handle(); }
     std::size_t wake_words(std::span<device::WakeWord> words) override {
         return below_->wake_words(words);
+    }
+    std::size_t wake_descriptors(std::span<device::WakeDescriptor> descriptors) const override {
+        return below_->wake_descriptors(descriptors);
     }
 
 protected:

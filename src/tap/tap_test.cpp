@@ -24,6 +24,11 @@ HostAddress host() {
 }
 
 std::unique_ptr<device::Device> loopback() { return std::make_unique<LoopbackDevice>(host()); }
+std::unique_ptr<device::Device> roomy() {
+    device::loopback::LoopbackOptions options;
+    options.frames_max = 100;
+    return std::make_unique<LoopbackDevice>(host(), options);
+}
 
 bool put(device::Device& device, std::uint32_t message, std::uint32_t payload_length) {
     device::FrameSlot slot;
@@ -106,6 +111,35 @@ TEST(Pressure, refuses_and_shortens_but_loses_nothing) {
     EXPECT_GT(tap.shortened(), 10U);
 }
 
+/// Of 100, sent in one call each; what was refused is for the other way to send.
+template <class Send>
+void send_a_hundred(Pressure& tap, Send send) {
+    std::vector<std::uint32_t> sent;
+    for (std::uint32_t message = 0; message < 100; ++message)
+        if (send(message)) sent.push_back(message);
+    std::vector<std::uint32_t> got;
+    while (tap.has_work())
+        for (const std::uint32_t message : messages_received(tap)) got.push_back(message);
+    EXPECT_EQ(got, sent);
+    EXPECT_EQ(tap.refused(), 100 - sent.size());
+    EXPECT_GT(sent.size(), 20U);
+    EXPECT_LT(sent.size(), 80U);
+}
+
+TEST(Pressure, refuses_what_is_sent_in_one_call) {
+    constexpr std::byte payload[8]{};
+    Pressure small(roomy(), {42, 50, 0});
+    send_a_hundred(small, [&](std::uint32_t message) {
+        return small.send_small(0, wire::whole_send_low(3), wire::whole_send_high(message), payload,
+                                8, true) == 0;
+    });
+    Pressure pieces(roomy(), {43, 50, 0});
+    send_a_hundred(pieces, [&](std::uint32_t message) {
+        return pieces.send_pieces(0, wire::whole_send_low(3), wire::whole_send_high(message),
+                                  {payload, 4, payload + 4, 4}) == 0;
+    });
+}
+
 TEST(Pressure, the_seed_decides) {
     const auto refusals = [](std::uint64_t seed) {
         Pressure tap(loopback(), {seed, 50, 0});
@@ -139,6 +173,23 @@ TEST(TraceTap, prints_frames_when_they_are_sent_and_received) {
     device::PathEvent event{};
     ASSERT_TRUE(tap.next_event(event));
     EXPECT_EQ(lines, (std::vector<std::string>{"condemned path 0: a test", "event path 0 down"}));
+}
+
+TEST(TraceTap, prints_what_is_sent_in_one_call) {
+    std::vector<std::string> lines;
+    device::loopback::LoopbackOptions options;
+    options.frames_max = 2;
+    TraceTap tap(std::make_unique<LoopbackDevice>(host(), options),
+                 [&](std::string_view line) { lines.emplace_back(line); });
+    constexpr std::byte payload[8]{};
+    const auto low = wire::whole_send_low(3);
+    EXPECT_EQ(tap.send_small(0, low, wire::whole_send_high(7), payload, 8, false), 0U);
+    EXPECT_EQ(tap.send_pieces(0, low, wire::whole_send_high(8), {payload, 8, payload, 4}), 0U);
+    EXPECT_EQ(tap.send_small(0, low, wire::whole_send_high(9), payload, 8, true),
+              device::Device::not_sent);
+    EXPECT_EQ(lines,
+              (std::vector<std::string>{"> path 0 send first last vi=3 message=7 length=8",
+                                        "> path 0 send first last vi=3 message=8 length=12"}));
 }
 
 TEST(TraceTap, prints_what_is_no_frame) {

@@ -64,6 +64,29 @@ bool TraceTap::reserve(device::PathId path, std::uint32_t header_length,
     return true;
 }
 
+void TraceTap::print_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                           std::uint32_t payload_length) {
+    std::byte header[wire::header_length_base];
+    wire::put(header, low);
+    wire::put(header + sizeof low, high);
+    print_frame(">", path, header, sizeof header, payload_length);
+}
+
+std::uint32_t TraceTap::send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                                   const std::byte* payload, std::uint32_t length, bool alone) {
+    const std::uint32_t calls = below().send_small(path, low, high, payload, length, alone);
+    if (calls != not_sent) print_small(path, low, high, length);
+    return calls;
+}
+
+std::uint32_t TraceTap::send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
+                                    const Pieces& payload) {
+    const std::uint32_t calls = below().send_pieces(path, low, high, payload);
+    if (calls != not_sent)
+        print_small(path, low, high, payload.first_length + payload.second_length);
+    return calls;
+}
+
 void TraceTap::transmit(device::PathId path) {
     for (const Staged& frame : staged_)
         if (frame.path == path)

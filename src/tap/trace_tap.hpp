@@ -15,14 +15,19 @@ namespace via::tap {
 using TraceSink = std::function<void(std::string_view line)>;
 
 /// Lines: "> path 0 send first last vi=65536 message=0 length=8" for a frame that is transmitted,
-/// "< path 0 ..." for one received, "event path 0 up" and the like. They hold no address of memory,
-/// so that equal runs print equal lines.
+/// "< path 0 ..." for one received, "event path 0 up" and the like. A frame that the device takes
+/// in one call is printed then. They hold no address of memory, so that equal runs print equal
+/// lines.
 class TraceTap final : public Tap {
 public:
     TraceTap(std::unique_ptr<device::Device> below, TraceSink sink);
 
     bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  device::FrameSlot& slot) override;
+    std::uint32_t send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length, bool alone) override;
+    std::uint32_t send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override;
     void transmit(device::PathId path) override;
     void abandon(device::PathId path) override;
     std::size_t receive(std::span<device::Frame> frames) override;
@@ -38,6 +43,8 @@ private:
     };
     void print_frame(const char* direction, device::PathId path, const std::byte* header,
                      std::uint32_t length, std::uint32_t payload_length);
+    void print_small(device::PathId path, std::uint64_t low, std::uint64_t high,
+                     std::uint32_t payload_length);
 
     TraceSink sink_;
     std::vector<Staged> staged_;  ///< reserved, still being filled

@@ -16,6 +16,23 @@ device|TRUE|base||
 device/loopback|TRUE|device base||
 sim|TRUE|agent base|memory|agent/agent.hpp
 """
+DEVICE = """#pragma once
+#include "base/a.hpp"
+struct Device {
+    virtual ~Device() = default;
+    virtual bool reserve(int) = 0;
+    virtual int send_small(int /*path*/) { return 0; }
+    virtual int send_pieces(int) const { return 0; }
+"""
+TAP = """struct Tap : public Device {
+    bool reserve(int n) override { return below_->reserve(n); }
+    int send_small(int n) override { return below_->send_small(n); }
+    int send_pieces(int n) const override {
+        return below_->send_pieces(n);
+    }
+    Device* below_;
+};
+"""
 CLEAN = {
     "src/CMakeLists.txt": "",
     "src/base/a.hpp": "#pragma once\nint number();\n",
@@ -26,7 +43,7 @@ CLEAN = {
     "src/agent/agent.hpp": '#pragma once\n#include <mutex>\n#include "memory/m.hpp"\n',
     "src/agent/other.hpp": "#pragma once\n",
     "src/agent/agent.cpp": '#include "agent/agent.hpp"\n#include "agent/other.hpp"\n',
-    "src/device/device.hpp": '#pragma once\n#include "base/a.hpp"\n',
+    "src/device/device.hpp": DEVICE + "};\n" + TAP,
     "src/device/loopback/l.cpp": '#include "device/device.hpp"\n',
     "src/sim/s.cpp": '#include "agent/agent.hpp"\n// std::mutex is a word here\n',
     "src/sim/s_test.cpp": '#include "memory/m.hpp"\n#include <thread>\n',
@@ -70,6 +87,14 @@ FAULTS = [
     ("text", "src/memory/n_test.cpp", "namespace via {\nTEST(A, b) {}\n}\n",
      "not in a namespace named n_test"),
     ("text", "src/memory/README.md", "line\n" * 61, "at most 60"),
+    ("taps", "src/device/device.hpp", DEVICE + "    virtual bool has_work(int n) = 0;\n};\n" + TAP,
+     "does not pass on has_work()"),
+    ("taps", "src/device/device.hpp",
+     DEVICE + "};\n" + TAP.replace("return below_->send_small(n)", "return 0"),
+     "does not pass on send_small()"),
+    ("taps", "src/device/device.hpp", DEVICE + "};\n", "no class Tap"),
+    ("taps", "src/memory/other.hpp", "class Other final : public tap::Tap {\n"
+     "    bool reserve(int n) override;\n};\n", "Other is not about send_pieces(), send_small()"),
     ("names", "README.md", "see /wo" "rk/notes\n", "path of one machine"),
     ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
     ("docs", "src/memory/README.md", None, "the room has no README.md"),

@@ -112,6 +112,21 @@ std::uint32_t LoopbackDevice::send_small(PathId path, std::uint64_t low, std::ui
     return 0;
 }
 
+std::uint32_t LoopbackDevice::send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
+                                          const Pieces& payload) {
+    FrameSlot slot;
+    if (!reserve(path, sizeof low + sizeof high, payload.first_length + payload.second_length,
+                 slot))
+        return not_sent;
+    std::memcpy(slot.header, &low, sizeof low);
+    std::memcpy(slot.header + sizeof low, &high, sizeof high);
+    if (payload.first_length != 0) std::memcpy(slot.payload, payload.first, payload.first_length);
+    if (payload.second_length != 0)
+        std::memcpy(slot.payload + payload.first_length, payload.second, payload.second_length);
+    transmit(path);
+    return 0;
+}
+
 // Sharing -----------------------------------------------------------------------------------------
 
 Status LoopbackDevice::offer(PathId path, const SharedMemory& memory, bool writable,

@@ -43,6 +43,8 @@ public:
     std::uint32_t notify() override { return 0; }
     std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
+    std::uint32_t send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override;
 
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;

@@ -115,6 +115,28 @@ TEST(LoopbackDevice, small_payloads_lie_behind_the_header_others_apart) {
     device.release();
 }
 
+TEST(LoopbackDevice, frames_sent_in_one_call_come_back_like_others) {
+    LoopbackDevice device(host(1), {64, 3});
+    std::array<std::byte, 20> bytes{};
+    for (std::size_t n = 0; n < bytes.size(); ++n) bytes[n] = static_cast<std::byte>(n);
+    ASSERT_TRUE(put(device, 1, 16, 10));
+    device.transmit(own_path);
+    EXPECT_EQ(device.send_small(own_path, 2, 3, bytes.data(), 20, true), 0U);
+    EXPECT_EQ(device.send_pieces(own_path, 4, 5, {bytes.data(), 8, bytes.data() + 8, 12}), 0U);
+    EXPECT_EQ(device.send_small(own_path, 6, 7, bytes.data(), 20, true), Device::not_sent);
+    EXPECT_EQ(device.send_pieces(own_path, 6, 7, {bytes.data(), 8, bytes.data(), 8}),
+              Device::not_sent);
+    std::array<Frame, 4> frames;
+    ASSERT_EQ(device.receive(frames), 3U);
+    for (std::uint64_t n : {1, 2}) {
+        ASSERT_EQ(frames[n].length, 16 + bytes.size());
+        const std::array<std::uint64_t, 2> header{n * 2, n * 2 + 1};
+        EXPECT_EQ(std::memcmp(frames[n].bytes, header.data(), sizeof header), 0);
+        EXPECT_EQ(std::memcmp(frames[n].bytes + 16, bytes.data(), bytes.size()), 0);
+    }
+    device.release();
+}
+
 TEST(LoopbackDevice, full_ring_presses_back_until_released) {
     LoopbackDevice device(host(1), {64, 4});
     for (std::uint8_t n = 1; n <= 4; ++n) ASSERT_TRUE(put(device, n, 16, 64));
