@@ -20,6 +20,10 @@ std::uint64_t Work::length() const {
     return sum;
 }
 
+bool Connection::has_credits() const {
+    return ends[0]->wants_credits && ends[1]->wants_credits && ends[0]->vi->reliable();
+}
+
 // The rules of the interface, which a NIC keeps or the program ends.
 
 bool Lines::load(const memory::Line& line) {

@@ -96,6 +96,8 @@ struct Connection {
     ChannelNumber channel_from(int side) const {
         return number * 2 + static_cast<ChannelNumber>(side);
     }
+    /// Messages wait at their senders until there are receives.
+    bool has_credits() const;
 };
 
 struct Queue {
@@ -120,6 +122,7 @@ struct Vi {
     Queue send;
     Queue receive;
     bool trouble = false;  ///< a receive was posted that cannot take every message
+    bool wants_credits = false;
     bool alive = true;
 };
 

@@ -179,6 +179,21 @@ void draw_peers(Parameters& p) {
     p.peer_percent = random.chance(70) ? static_cast<std::uint32_t>(random.between(5, 90)) : 0;
 }
 
+constexpr std::uint64_t first_seed_with_short_ways = 20'000'000;
+
+/// Many small messages, and all that is made for them.
+void draw_short_ways(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0006ULL).next());
+    p.short_ways = true;
+    p.together_max = random.chance(70) ? draw_scaled(random, 2, 32) : 1;
+    p.credit_percent = random.chance(50) ? static_cast<std::uint32_t>(random.between(20, 100)) : 0;
+    p.fabric.small_max = random.chance(75) ? draw_scaled(random, 16, p.fabric.payload_max) : 0;
+    if (random.chance(50)) p.segments_max = static_cast<std::uint32_t>(random.between(1, 2));
+    for (Profile& profile : p.profiles)
+        if (random.chance(50))
+            profile.transfer_length_max = static_cast<std::uint32_t>(random.between(1, 64));
+}
+
 void make_hostile(Parameters& parameters) {
     Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
     DatagramWorld& world = parameters.datagram;
@@ -273,7 +288,9 @@ Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     if (random.chance(30)) p.table = draw_table(random);
     p.medium = kind == WorldKind::lossless ? MediumKind::lossless : MediumKind::datagram;
     if (p.medium == MediumKind::datagram) draw_datagram_world(p);
+    p.fabric.small_max = 0;
     if (seed >= first_seed_with_peers) draw_peers(p);
+    if (seed >= first_seed_with_short_ways) draw_short_ways(p);
     if (kind == WorldKind::hostile) make_hostile(p);
     if (kind == WorldKind::calm) make_calm(p);
     if (kind == WorldKind::narrow) make_narrow(p);
@@ -325,6 +342,11 @@ std::string to_text(const Parameters& p) {
         static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close, p.table.entries,
         p.table.line, p.table.ways);
     std::string result = text;
+    if (p.short_ways)
+        result.insert(result.rfind("profiles="),
+                      "together=" + std::to_string(p.together_max) +
+                          " credits=" + std::to_string(p.credit_percent) +
+                          "% small=" + std::to_string(p.fabric.small_max) + " ");
     if (p.medium == MediumKind::datagram)
         result.insert(result.rfind("profiles="), to_text(p.datagram));
     for (const Profile& profile : p.profiles) {

@@ -73,6 +73,11 @@ struct Parameters {
     std::uint32_t fault_percent = 0;   ///< of posts that are wrong on purpose
     std::uint32_t segments_max = 1;
     std::uint32_t peer_percent = 0;  ///< of requests that are peer to peer
+    /// Worlds of the short ways: descriptors are posted together, connections have credits, frames
+    /// are sent in one call.
+    bool short_ways = false;
+    std::uint32_t together_max = 1;    ///< descriptors that one call posts
+    std::uint32_t credit_percent = 0;  ///< of VIs that want to send only what finds a receive
     std::uint32_t queue_entries_max = 1;
     Duration step_max{};                     ///< between two steps of a NIC
     Duration turn_delay_max{};               ///< from an arrival to the turn that takes it

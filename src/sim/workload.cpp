@@ -51,9 +51,9 @@ bool Workload::step(Node& node) {
     } else if (is(w.disconnect)) {
         disconnect(*vi);
     } else if (is(w.post_receive)) {
-        for (auto n = node.random.between(1, 4); n != 0; --n) post_receive(*vi);
+        for (auto n = node.random.between(1, 4); n != 0; --n) post_some(*vi, true);
     } else if (is(w.post_send)) {
-        for (auto n = node.random.between(1, 4); n != 0; --n) post_send(*vi);
+        for (auto n = node.random.between(1, 4); n != 0; --n) post_some(*vi, false);
     } else if (is(w.take)) {
         take(node);
     } else if (is(w.memory)) {

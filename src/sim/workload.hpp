@@ -27,6 +27,8 @@ public:
     // The end of a run
     void take_all(Node& node);
     void disconnect_all(Node& node);
+    /// Posts the receives that messages wait for, or parts the two.
+    void feed(Node& node);
     /// Answers and calls off what waits.
     void decline_all(Node& node);
     /// Gives everything back; each call must succeed.
@@ -58,8 +60,16 @@ private:
     void change_queues(Node& node);
 
     // workload_post.cpp
-    void post_receive(Vi& vi);
-    void post_send(Vi& vi);
+    /// A descriptor before its post.
+    struct Draft {
+        Work* work;
+        queue::ControlSegment control;
+        std::optional<queue::Segment> remote;
+        std::uint32_t fault;
+    };
+    void post_some(Vi& vi, bool receive);
+    bool draft_receive(Vi& vi, std::vector<Draft>& drafts);
+    bool draft_send(Vi& vi, std::vector<Draft>& drafts);
     void post_nonsense(Vi& vi);
     std::optional<std::uint64_t> take_block(Node& node, Region& region, std::uint64_t length);
     bool give_pieces(Work& work, std::uint32_t length);
@@ -67,13 +77,15 @@ private:
     bool give_target(Work& work, std::uint32_t length, queue::Segment& remote);
     static bool is_forbidden(const Work& work);
     bool give_wrong_target(Work& work, queue::Segment& remote);
-    void post(Work& work, queue::ControlSegment control, const queue::Segment* remote,
-              std::uint32_t fault);
+    bool aim(Work& work, bool faulty, queue::Segment& remote);
+    void write_descriptor(Draft& draft, bool full);
+    Status post_together(Vi& vi, bool receive, std::span<const Draft> drafts, std::size_t& posted);
+    void post(std::span<Draft> drafts);
     void misplace(Piece& piece, const Vi& vi, queue::Segment& segment);
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
-    bool is_received(const Vi& vi);
+    std::size_t receives_left(const Vi& vi) const;
     void give_back(Work& work);
     void withdraw(Work& work);
     void take(Node& node);

@@ -52,13 +52,18 @@ void Workload::make_vi(Node& node) {
     };
     const std::uint64_t send = draw_queue();
     const std::uint64_t receive = draw_queue();
+    const bool wants_credits =
+        parameters_.credit_percent != 0 && node.random.chance(parameters_.credit_percent);
     engine::Vi& made = *node.nic.with_turn([&] {
-        return node.nic.engine()
-            .create_vi(attributes, node.nic.completion_queue(send),
-                       node.nic.completion_queue(receive))
-            .value();
+        engine::Vi* const vi = node.nic.engine()
+                                   .create_vi(attributes, node.nic.completion_queue(send),
+                                              node.nic.completion_queue(receive))
+                                   .value();
+        vi->wants_credits = wants_credits;
+        return vi;
     });
     Vi& vi = model_.add_vi(node, made, attributes);
+    vi.wants_credits = wants_credits;
     vi.send.completions = send;
     vi.receive.completions = receive;
     observer_.tell(ViMade{vi.number, node.number, attributes});

@@ -288,52 +288,100 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     if (work.consumes_receive()) connection.sent[side].push_back(&work);
 }
 
-void Workload::post(Work& work, queue::ControlSegment segment, const queue::Segment* remote,
-                    std::uint32_t fault) {
+void Workload::write_descriptor(Draft& draft, bool full) {
+    Work& work = *draft.work;
     Vi& vi = *work.vi;
     Node& node = *vi.node;
-    Queue& queue = work.kind == WorkKind::receive ? vi.receive : vi.send;
     std::vector<queue::Segment> segments;
-    if (remote != nullptr) segments.push_back(*remote);
+    if (draft.remote) segments.push_back(*draft.remote);
     for (const Piece& piece : work.pieces)
         segments.push_back({node.arena.address(piece.offset), piece.region->handle, piece.length});
-    segment.segment_count = static_cast<std::uint16_t>(segments.size());
-    if (fault != 0) fault = spoil(work, segment, segments);
+    draft.control.segment_count = static_cast<std::uint16_t>(segments.size());
+    if (draft.fault != 0) draft.fault = spoil(work, draft.control, segments);
     // An RDMA read of an unreliable VI is a fault by itself, found before others but FORMAT.
-    if (work.kind == WorkKind::rdma_read && !vi.vi->reliable()) fault = status::format_error;
-    if (fault != 0) {
+    if (work.kind == WorkKind::rdma_read && !vi.vi->reliable()) draft.fault = status::format_error;
+    if (draft.fault != 0) {
         vi.trouble = true;
         if (vi.connection != nullptr) vi.connection->trouble = true;
     }
-    const bool full = queue.works.size() >= parameters_.limits.descriptors_per_queue_max;
-    segment.status = !full && node.random.chance(50) ? status::done : 0;  // stale, or not
+    draft.control.status = !full && node.random.chance(50) ? status::done : 0;  // stale, or not
     std::vector<std::byte> bytes(work.descriptor.length);
-    std::memcpy(bytes.data(), &segment, sizeof segment);
+    std::memcpy(bytes.data(), &draft.control, sizeof draft.control);
     if (!segments.empty())
-        std::memcpy(bytes.data() + sizeof segment, segments.data(),
+        std::memcpy(bytes.data() + sizeof draft.control, segments.data(),
                     segments.size() * sizeof(queue::Segment));
     node.arena.write(work.descriptor.offset, bytes);
-
-    const ViState state = vi.state;
-    void* at = node.arena.at(work.descriptor.offset);
-    const Status got = work.kind == WorkKind::receive
-                           ? node.nic.post_receive(*vi.vi, at, work.descriptor.region->handle)
-                           : node.nic.post_send(*vi.vi, at, work.descriptor.region->handle);
-    expect(work.kind == WorkKind::receive ? "PostRecv" : "PostSend", got,
-           full ? Status::error_resource : Status::success);
-    if (got == Status::success) {
-        queue.works.push_back(&work);
-        node.by_descriptor[work.descriptor.offset] = &work;
-        begin(work, state, fault, remote);
-    }
-    observer_.look(node);
-    if (got != Status::success) withdraw(work);
 }
 
-void Workload::post_receive(Vi& vi) {
+/// `posted`: how many of them were.
+Status Workload::post_together(Vi& vi, bool receive, std::span<const Draft> drafts,
+                               std::size_t& posted) {
+    Node& node = *vi.node;
+    std::vector<void*> at;
+    std::vector<memory::MemoryHandle> handles;
+    for (const Draft& draft : drafts) {
+        at.push_back(node.arena.at(draft.work->descriptor.offset));
+        handles.push_back(draft.work->descriptor.region->handle);
+    }
+    if (drafts.size() != 1) {
+        std::uint32_t count = 0;
+        const Status got = node.nic.post_many(*vi.vi, receive, at, handles.data(), count);
+        posted = count;
+        return got;
+    }
+    const Status got = receive ? node.nic.post_receive(*vi.vi, at[0], handles[0])
+                               : node.nic.post_send(*vi.vi, at[0], handles[0]);
+    posted = got == Status::success ? 1 : 0;
+    return got;
+}
+
+/// All of one queue, one call.
+void Workload::post(std::span<Draft> drafts) {
+    Vi& vi = *drafts.front().work->vi;
+    Node& node = *vi.node;
+    const bool receive = drafts.front().work->kind == WorkKind::receive;
+    Queue& queue = receive ? vi.receive : vi.send;
+    const std::size_t room = parameters_.limits.descriptors_per_queue_max - queue.works.size();
+    for (std::size_t n = 0; n < drafts.size(); ++n) write_descriptor(drafts[n], n >= room);
+    const ViState state = vi.state;
+    std::size_t posted = 0;
+    const Status got = post_together(vi, receive, drafts, posted);
+    const bool full = room < drafts.size();
+    expect(receive ? "PostRecv" : "PostSend", got, full ? Status::error_resource : Status::success);
+    if (drafts.size() > 1)
+        expect("the count of posts",
+               posted == std::min(room, drafts.size()) ? got : Status::not_done, got);
+    for (const Draft& draft : drafts.first(posted)) {
+        queue.works.push_back(draft.work);
+        node.by_descriptor[draft.work->descriptor.offset] = draft.work;
+        begin(*draft.work, state, draft.fault, draft.remote ? &*draft.remote : nullptr);
+    }
+    observer_.look(node);
+    for (const Draft& draft : drafts.subspan(posted)) withdraw(*draft.work);
+}
+
+/// One, or several in one call.
+void Workload::post_some(Vi& vi, bool receive) {
     Random& random = vi.node->random;
-    if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
-    if (vi.connection == nullptr && vi.receive.works.size() >= 12 && random.chance(95)) return;
+    const auto several = parameters_.together_max == 1 || random.chance(40)
+                             ? 1
+                             : random.between(2, parameters_.together_max);
+    std::vector<Draft> drafts;
+    for (std::uint64_t n = 0; n < several; ++n)
+        if (!(receive ? draft_receive(vi, drafts) : draft_send(vi, drafts))) break;
+    if (!drafts.empty()) post(drafts);
+}
+
+/// False: it posts something else, or nothing.
+bool Workload::draft_receive(Vi& vi, std::vector<Draft>& drafts) {
+    Random& random = vi.node->random;
+    if (drafts.empty() && random.chance(parameters_.fault_percent) && random.chance(30)) {
+        post_nonsense(vi);
+        return false;
+    }
+    if (vi.connection == nullptr && vi.receive.works.size() + drafts.size() >= 12 &&
+        random.chance(95))
+        return false;
     Work& work = model_.add_work(vi, WorkKind::receive);
     // Large enough for anything, but for some.
     const bool small = random.chance(parameters_.fault_percent);
@@ -344,7 +392,10 @@ void Workload::post_receive(Vi& vi) {
         vi.trouble = true;
         if (vi.connection != nullptr) vi.connection->trouble = true;
     }
-    if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
+    if (!give_pieces(work, length) || !give_descriptor(work)) {
+        give_back(work);
+        return false;
+    }
     for (const Piece& piece : work.pieces) {
         const auto there = vi.node->arena.bytes(piece.offset, piece.length);
         work.bytes.insert(work.bytes.end(), there.begin(), there.end());
@@ -353,11 +404,13 @@ void Workload::post_receive(Vi& vi) {
     segment.length = static_cast<std::uint32_t>(random.next());  // no limit (VIPL 4.10)
     segment.immediate_data = 0xDEAD;
     if (random.chance(20)) segment.control = control::immediate;  // ignored (VIPL 4.9)
-    post(work, segment, nullptr, random.chance(parameters_.fault_percent / 2) ? 1 : 0);
+    const bool faulty = random.chance(parameters_.fault_percent / 2);
+    drafts.push_back({&work, segment, {}, faulty ? 1U : 0U});
+    return true;
 }
 
-/// Has the peer a receive for one more message?
-bool Workload::is_received(const Vi& vi) {
+/// How many more messages find a receive of the peer's.
+std::size_t Workload::receives_left(const Vi& vi) const {
     const Connection& connection = *vi.connection;
     const int side = vi.side;
     // What is lost never comes, and what finds no receive is dropped.
@@ -368,13 +421,17 @@ bool Workload::is_received(const Vi& vi) {
     const auto coming = std::count_if(
         connection.sent[side].begin(), connection.sent[side].end(),
         [&](const Work* work) { return !work->delivered && !(may_vanish && work->completed); });
-    return waiting > coming;
+    return waiting > coming ? static_cast<std::size_t>(waiting - coming) : 0;
 }
 
-void Workload::post_send(Vi& vi) {
+/// The same of a send.
+bool Workload::draft_send(Vi& vi, std::vector<Draft>& drafts) {
     Random& random = vi.node->random;
-    if (random.chance(parameters_.fault_percent) && random.chance(30)) return post_nonsense(vi);
-    if (vi.connection == nullptr && random.chance(95)) return;
+    if (drafts.empty() && random.chance(parameters_.fault_percent) && random.chance(30)) {
+        post_nonsense(vi);
+        return false;
+    }
+    if (vi.connection == nullptr && random.chance(95)) return false;
     const auto drawn = vi.connection == nullptr ? 0 : random.below(100);
     const WorkKind kind = drawn < 55   ? WorkKind::send
                           : drawn < 85 ? WorkKind::rdma_write
@@ -385,26 +442,31 @@ void Workload::post_send(Vi& vi) {
     work.connection = vi.connection;
     work.side = vi.side;
     work.immediate = kind != WorkKind::rdma_read && random.chance(40);
-    // A message that finds no receive ends a reliable connection: not too often.
-    if (work.consumes_receive() && work.connection != nullptr && !is_received(vi)) {
-        if (!random.chance(parameters_.fault_percent)) return;
-        vi.connection->trouble = true;
+    // A message that finds no receive ends a reliable connection: not too often. With credits it
+    // waits.
+    const auto before = static_cast<std::size_t>(
+        std::count_if(drafts.begin(), drafts.end(),
+                      [](const Draft& draft) { return draft.work->consumes_receive(); }));
+    if (work.consumes_receive() && work.connection != nullptr && receives_left(vi) <= before) {
+        if (vi.connection->has_credits()) {
+            if (random.chance(70)) return false;
+        } else if (random.chance(parameters_.fault_percent)) {
+            vi.connection->trouble = true;
+        } else {
+            return false;
+        }
     }
     const std::uint32_t length = draw_length(random, vi.attributes.transfer_length_max);
-    if (!give_pieces(work, length) || !give_descriptor(work)) return give_back(work);
+    if (!give_pieces(work, length) || !give_descriptor(work)) {
+        give_back(work);
+        return false;
+    }
     work.bytes = content(work, length);
     const std::uint32_t fault = random.chance(parameters_.fault_percent) ? 1 : 0;
     queue::Segment remote{};
-    if (kind != WorkKind::send) {
-        // A VI that allows no RDMA at all is tried out more often.
-        const bool wrong = random.chance(parameters_.fault_percent * (is_forbidden(work) ? 5 : 1));
-        if (wrong && vi.connection != nullptr) vi.connection->trouble = true;
-        // Without room for it, or where it may not go: that is tried on purpose only.
-        if (fault != 0) {
-            remote = {0, wrong_handle, 0};
-        } else if (wrong ? !give_wrong_target(work, remote) : !give_target(work, length, remote)) {
-            return give_back(work);
-        }
+    if (kind != WorkKind::send && !aim(work, fault != 0, remote)) {
+        give_back(work);
+        return false;
     }
     if (kind != WorkKind::rdma_read) {
         std::uint64_t at = 0;
@@ -419,7 +481,43 @@ void Workload::post_send(Vi& vi) {
     if (work.fenced) segment.control |= control::queue_fence;
     segment.length = length;
     segment.immediate_data = work.immediate ? work.number : 0xBEEF;
-    post(work, segment, kind == WorkKind::send ? nullptr : &remote, fault);
+    drafts.push_back({&work, segment, {}, fault});
+    if (kind != WorkKind::send) drafts.back().remote = remote;
+    return true;
+}
+
+/// Where an RDMA operation goes. False: nowhere.
+bool Workload::aim(Work& work, bool faulty, queue::Segment& remote) {
+    Vi& vi = *work.vi;
+    // A VI that allows no RDMA at all is tried out more often.
+    const bool wrong =
+        vi.node->random.chance(parameters_.fault_percent * (is_forbidden(work) ? 5 : 1));
+    if (wrong && vi.connection != nullptr) vi.connection->trouble = true;
+    // Without room for it, or where it may not go: that is tried on purpose only.
+    if (faulty) {
+        remote = {0, wrong_handle, 0};
+        return true;
+    }
+    return wrong ? give_wrong_target(work, remote)
+                 : give_target(work, static_cast<std::uint32_t>(work.bytes.size()), remote);
+}
+
+void Workload::feed(Node& node) {
+    take_all(node);
+    for (Vi* vi : node.vis) {
+        if (vi->connection == nullptr || !vi->connection->has_credits()) continue;
+        const Connection& connection = *vi->connection;
+        const auto is_open = [](const Work* work) { return !work->completed && !work->delivered; };
+        const auto& coming = connection.sent[1 - vi->side];
+        const auto wanted = std::count_if(coming.begin(), coming.end(), is_open);
+        for (auto tries = wanted; tries > 0; --tries) {
+            std::vector<Draft> drafts;
+            if (draft_receive(*vi, drafts)) post(drafts);
+        }
+        const auto waiting =
+            std::count_if(vi->receive.works.begin(), vi->receive.works.end(), is_open);
+        if (vi->connection != nullptr && waiting < wanted) disconnect(*vi);
+    }
 }
 
 /// What no NIC can read is refused by the call (VIPL 4.12).

@@ -230,6 +230,9 @@ void World::look_at_idleness() {
 
 void World::rest() {
     medium_->heal();
+    if (parameters_.credit_percent != 0)
+        for (auto& node : model_.nodes)
+            if (node->alive) workload_.feed(*node);
     const Duration bound = patience();
     const Time end = clock_.now() + bound + bound;
     observer_.tell(Stopped{bound});

@@ -17,7 +17,7 @@ Report run(std::uint64_t seed, bool frames, std::string* text = nullptr) {
 }
 
 TEST(World, the_same_seed_gives_the_same_trace_byte_for_byte) {
-    for (const std::uint64_t seed : {1ULL, 2ULL, 77ULL, ~0ULL}) {
+    for (const std::uint64_t seed : {1ULL, 2ULL, 77ULL, 20'000'003ULL, ~0ULL}) {
         std::string first;
         std::string second;
         const Report one = run(seed, true, &first);
@@ -65,6 +65,35 @@ TEST(World, worlds_of_many_kinds_are_good) {
     EXPECT_GT(sum.reads, 100U);
     EXPECT_GT(sum.errors, 50U);
     EXPECT_GT(sum.lost, 50U);
+}
+
+TEST(World, what_was_kept_stays_what_it_was) {
+    // No short ways below their first seed.
+    EXPECT_FALSE(draw_parameters(19'999'999).short_ways);
+    EXPECT_EQ(draw_parameters(19'999'999).fabric.small_max, 0U);
+    EXPECT_TRUE(draw_parameters(20'000'000).short_ways);
+}
+
+TEST(World, worlds_of_short_ways_are_good) {
+    std::uint64_t messages = 0;
+    std::uint32_t together = 0;
+    std::uint32_t credits = 0;
+    std::uint32_t small = 0;
+    for (std::uint64_t seed = 20'001'000; seed < 20'001'025; ++seed) {
+        const Parameters parameters = draw_parameters(seed);
+        together += parameters.together_max > 1 ? 1 : 0;
+        credits += parameters.credit_percent != 0 ? 1 : 0;
+        small += parameters.fabric.small_max != 0 ? 1 : 0;
+        const Report report = run(seed, false);
+        EXPECT_TRUE(report.good()) << report.violation << "\nagain: ./dev sim --seed " << seed;
+        messages += report.tally.messages;
+    }
+    EXPECT_GT(messages, 500U);
+    // Both ways run.
+    for (const std::uint32_t worlds : {together, credits, small}) {
+        EXPECT_GT(worlds, 5U);
+        EXPECT_LT(worlds, 25U);
+    }
 }
 
 }  // namespace

@@ -5,29 +5,33 @@
 namespace via::tap {
 
 Pressure::Pressure(std::unique_ptr<device::Device> below, const PressureOptions& options)
-    : Tap(std::move(below)), options_(options), random_(options.seed) {
+    : Tap(std::move(below)),
+      options_(options),
+      random_(options.seed),
+      small_random_(~options.seed) {
     VIA_ASSERT(options.refuse_percent < 100);
 }
 
-bool Pressure::refuses() {
-    const bool refused = random_.chance(options_.refuse_percent);
+bool Pressure::refuses(Random& random) {
+    const bool refused = random.chance(options_.refuse_percent);
     if (refused) ++refused_;
     return refused;
 }
 
 bool Pressure::reserve(device::PathId path, std::uint32_t header_length,
                        std::uint32_t payload_length, device::FrameSlot& slot) {
-    return !refuses() && below().reserve(path, header_length, payload_length, slot);
+    return !refuses(random_) && below().reserve(path, header_length, payload_length, slot);
 }
 
 std::uint32_t Pressure::send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
                                    const std::byte* payload, std::uint32_t length, bool alone) {
-    return refuses() ? not_sent : below().send_small(path, low, high, payload, length, alone);
+    return refuses(small_random_) ? not_sent
+                                  : below().send_small(path, low, high, payload, length, alone);
 }
 
 std::uint32_t Pressure::send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
                                     const Pieces& payload) {
-    return refuses() ? not_sent : below().send_pieces(path, low, high, payload);
+    return refuses(small_random_) ? not_sent : below().send_pieces(path, low, high, payload);
 }
 
 std::size_t Pressure::receive(std::span<device::Frame> frames) {

@@ -33,10 +33,11 @@ public:
     std::uint64_t shortened() const { return shortened_; }
 
 private:
-    bool refuses();
+    bool refuses(Random& random);
 
     PressureOptions options_;
     Random random_;
+    Random small_random_;  ///< of what is sent in one call; whether it is changes nothing else
     std::uint64_t refused_ = 0;
     std::uint64_t shortened_ = 0;
 };

@@ -47,6 +47,7 @@ struct Parcel {
 struct FabricOptions {
     std::uint32_t payload_max = 4096;  ///< bytes of payload in one frame
     std::uint32_t frames_max = 64;     ///< frames of a link that were not given back yet
+    std::uint32_t small_max = 256;     ///< payload bytes of a frame that is sent in one call
 };
 
 /// What the fabric asks of a node.

@@ -153,7 +153,7 @@ bool SimDevice::next_event(PathEvent& event) {
     arrivals_.pop_front();
     if (event.kind == PathEventKind::down) {
         Path& path = paths_[event.path];
-        if (!path.staged.empty()) abandon(event.path);
+        drop_staged(path, 0);
         path.stage = Stage::free;
         path.grants.reset();
     }
@@ -225,6 +225,18 @@ void SimDevice::condemn(PathId id, const char* /*reason*/) {
 
 // Sending -----------------------------------------------------------------------------------------
 
+/// nullptr: there is no room.
+Parcel* SimDevice::stage(Path& path, std::uint32_t header_length, std::uint32_t payload_length) {
+    if (path.stage != Stage::open || !fabric_.has_room(node_, path.peer)) return nullptr;
+    fabric_.occupy(node_, path.peer);
+    auto parcel = std::make_unique<Parcel>();
+    parcel->kind = ParcelKind::frame;
+    parcel->header_length = header_length;
+    parcel->payload.reserve(payload_length + 1);  // never nullptr, not even for no bytes
+    parcel->payload.resize(payload_length);
+    return path.staged.emplace_back(std::move(parcel)).get();
+}
+
 bool SimDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t payload_length,
                         FrameSlot& slot) {
     VIA_ASSERT(header_length <= capabilities_.header_max &&
@@ -232,15 +244,9 @@ bool SimDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t pa
     VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
     Path& path = paths_[id];
     path.waiting_for_room = false;
-    if (path.stage != Stage::open || !fabric_.has_room(node_, path.peer)) return false;
-    fabric_.occupy(node_, path.peer);
-    auto parcel = std::make_unique<Parcel>();
-    parcel->kind = ParcelKind::frame;
-    parcel->header_length = header_length;
-    parcel->payload.reserve(payload_length + 1);  // never nullptr, not even for no bytes
-    parcel->payload.resize(payload_length);
+    Parcel* const parcel = stage(path, header_length, payload_length);
+    if (parcel == nullptr) return false;
     slot = {parcel->header, parcel->payload.data(), false};
-    path.staged.push_back(std::move(parcel));
     return true;
 }
 
@@ -248,12 +254,54 @@ void SimDevice::transmit(PathId id) {
     Path& path = paths_[id];
     for (auto& parcel : path.staged) fabric_.send(node_, path.peer, std::move(parcel));
     path.staged.clear();
+    path.kept = 0;
 }
 
-void SimDevice::abandon(PathId id) {
+void SimDevice::drop_staged(Path& path, std::size_t from) {
+    fabric_.vacate(node_, path.peer, static_cast<std::uint32_t>(path.staged.size() - from));
+    path.staged.resize(from);
+    path.kept = std::min(path.kept, from);
+}
+
+void SimDevice::abandon(PathId id) { drop_staged(paths_[id], paths_[id].kept); }
+
+/// The frame but for its payload, which goes where it says. nullptr: not sent.
+std::byte* SimDevice::stage_small(PathId id, std::uint64_t low, std::uint64_t high,
+                                  std::uint32_t length) {
+    VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
     Path& path = paths_[id];
-    fabric_.vacate(node_, path.peer, static_cast<std::uint32_t>(path.staged.size()));
-    path.staged.clear();
+    VIA_ASSERT(path.staged.size() == path.kept);  // it is asked while nothing is reserved
+    if (length > fabric_.options().small_max) return nullptr;
+    Parcel* const parcel = stage(path, sizeof low + sizeof high, length);
+    if (parcel == nullptr) return nullptr;
+    std::memcpy(parcel->header, &low, sizeof low);
+    std::memcpy(parcel->header + sizeof low, &high, sizeof high);
+    ++path.kept;
+    return parcel->payload.data();
+}
+
+std::uint32_t SimDevice::send_small(PathId id, std::uint64_t low, std::uint64_t high,
+                                    const std::byte* payload, std::uint32_t length, bool alone) {
+    std::byte* const to = stage_small(id, low, high, length);
+    if (to == nullptr) return not_sent;
+    if (length != 0) std::memcpy(to, payload, length);
+    return alone ? notify() : 0;
+}
+
+std::uint32_t SimDevice::send_pieces(PathId id, std::uint64_t low, std::uint64_t high,
+                                     const Pieces& payload) {
+    std::byte* const to = stage_small(id, low, high, payload.first_length + payload.second_length);
+    if (to == nullptr) return not_sent;
+    if (payload.first_length != 0) std::memcpy(to, payload.first, payload.first_length);
+    if (payload.second_length != 0)
+        std::memcpy(to + payload.first_length, payload.second, payload.second_length);
+    return notify();
+}
+
+std::uint32_t SimDevice::notify() {
+    for (Path& path : paths_)
+        if (path.kept != 0) transmit(id_of(path));
+    return 0;
 }
 
 // Sharing -----------------------------------------------------------------------------------------

@@ -34,7 +34,12 @@ public:
                  FrameSlot& slot) override;
     void transmit(PathId path) override;
     void abandon(PathId path) override;
-    std::uint32_t notify() override { return 0; }
+    /// Publishes what send_small() kept; nobody sleeps here.
+    std::uint32_t notify() override;
+    std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
+                             const std::byte* payload, std::uint32_t length, bool alone) override;
+    std::uint32_t send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
+                              const Pieces& payload) override;
 
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
@@ -65,8 +70,9 @@ private:
         Stage stage = Stage::free;
         NodeId peer = no_node;
         bool waiting_for_room = false;
-        std::vector<std::unique_ptr<Parcel>> staged;  ///< reserved, not transmitted
-        std::shared_ptr<GrantTable> grants;           ///< outlives us at a peer that uses it
+        std::vector<std::unique_ptr<Parcel>> staged;  ///< not published
+        std::size_t kept = 0;  ///< of these, which come first: sent in one call, not reserved
+        std::shared_ptr<GrantTable> grants;  ///< outlives us at a peer that uses it
     };
     /// What arrived, in order; an event stands between the frames before and behind it.
     struct Arrival {
@@ -93,6 +99,10 @@ private:
     void give_back(NodeId peer, std::uint32_t frames);
     void send_simple(ParcelKind kind, NodeId peer, Status status, std::uint64_t cookie);
     bool wanted_room_came() const;
+    Parcel* stage(Path& path, std::uint32_t header_length, std::uint32_t payload_length);
+    std::byte* stage_small(PathId path, std::uint64_t low, std::uint64_t high,
+                           std::uint32_t length);
+    void drop_staged(Path& path, std::size_t from);
 
     Fabric& fabric_;
     HostAddress address_;

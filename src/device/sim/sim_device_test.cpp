@@ -115,6 +115,82 @@ TEST(SimDevice, resolve_is_answered_by_the_other_node_after_a_while) {
     EXPECT_EQ(net.b->peer_address(0), host(1));
 }
 
+/// In one call.
+std::uint32_t put_small(SimDevice& device, std::uint8_t number, std::uint32_t length, bool alone) {
+    const std::uint64_t word = number * 0x0101'0101'0101'0101ULL;
+    const std::vector<std::byte> payload(length, static_cast<std::byte>(number));
+    return device.send_small(0, word, word, payload.data(), length, alone);
+}
+
+std::vector<int> all_received(Net& net, SimDevice& device) {
+    std::vector<int> all;
+    do {
+        const std::vector<int> numbers = numbers_received(device);
+        all.insert(all.end(), numbers.begin(), numbers.end());
+    } while (net.advance(device));
+    return all;
+}
+
+TEST(SimDevice, small_frames_are_published_by_the_next_transmit_or_by_notify_in_their_order) {
+    Net net;
+    net.connect();
+    EXPECT_EQ(put_small(*net.a, 1, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 2, 100, false), 0U);
+    EXPECT_FALSE(net.advance(*net.b));  // nothing is on its way yet
+    ASSERT_TRUE(put(*net.a, 3, 50));
+    net.a->transmit(0);
+    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{1, 2, 3}));
+
+    EXPECT_EQ(put_small(*net.a, 4, 0, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 5, 8, false), 0U);
+    EXPECT_FALSE(net.advance(*net.b));
+    EXPECT_EQ(net.a->notify(), 0U);
+    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{4, 5}));
+
+    EXPECT_EQ(put_small(*net.a, 6, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 7, 8, true), 0U);  // notify() is in it
+    const std::vector<std::byte> eight(20, std::byte{8});
+    EXPECT_EQ(net.a->send_pieces(0, 0x0808'0808'0808'0808, 0x0808'0808'0808'0808,
+                                 {eight.data(), 7, eight.data() + 7, 13}),
+              0U);
+    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{6, 7, 8}));
+}
+
+TEST(SimDevice, small_frames_need_room_and_are_not_abandoned_with_reserved_ones) {
+    Net net({600, 3, 100});
+    net.connect();
+    EXPECT_EQ(put_small(*net.a, 1, 101, true), Device::not_sent);  // it is not small
+    EXPECT_EQ(put_small(*net.a, 1, 100, false), 0U);
+    ASSERT_TRUE(put(*net.a, 2, 50));
+    net.a->abandon(0);
+    EXPECT_EQ(put_small(*net.a, 3, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 4, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 5, 8, false), Device::not_sent);
+    EXPECT_EQ(net.a->send_pieces(0, 0, 0, {nullptr, 0, nullptr, 0}), Device::not_sent);
+    EXPECT_FALSE(put(*net.a, 5, 8));
+    net.a->notify();
+    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{1, 3, 4}));
+    ASSERT_TRUE(net.advance(*net.a));
+    EXPECT_FALSE(net.a->has_work());  // takes the room in
+    EXPECT_EQ(put_small(*net.a, 5, 8, true), 0U);
+}
+
+TEST(SimDevice, kept_frames_of_a_path_that_ends_give_their_room_back) {
+    Net net({600, 2, 100});
+    net.connect();
+    EXPECT_EQ(put_small(*net.a, 1, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 2, 8, false), 0U);
+    net.b->condemn(0, "a test");
+    EXPECT_EQ(net.event_of(*net.a).kind, PathEventKind::down);
+    EXPECT_EQ(net.event_of(*net.b).kind, PathEventKind::down);
+    EXPECT_EQ(net.a->notify(), 0U);
+    net.b->unlisten(word("ear"));
+    net.connect();
+    EXPECT_EQ(put_small(*net.a, 3, 8, false), 0U);
+    EXPECT_EQ(put_small(*net.a, 4, 8, true), 0U);
+    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{3, 4}));
+}
+
 TEST(SimDevice, frames_arrive_in_order_and_not_before_their_time) {
     Net net;
     net.connect();
