@@ -216,7 +216,7 @@ Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byt
     if (theirs.reliability != vi.attributes.reliability) return Status::invalid_reliability_level;
     if (theirs.transfer_length_max != vi.attributes.transfer_length_max) return Status::invalid_mtu;
     if (theirs.qos != vi.attributes.qos) return Status::invalid_qos;
-    vi.epoch = (vi.epoch + 1) & 0xFFFF;
+    vi.begin_epoch();
     vi.peer = false;
     vi.remote_data.reset();
     notify_peer(offer->path, acceptance_of(vi, offer->message.vi, data));
@@ -244,7 +244,7 @@ void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& re
     vi.remote_data.reset();
     vi.connect_status = Status::not_done;
     vi.connect_deadline = deadline;
-    vi.epoch = (vi.epoch + 1) & 0xFFFF;
+    vi.begin_epoch();
     vi.path = no_path;
     vi.insists = false;
     vi.search_due = Time::never();

@@ -12,10 +12,11 @@ using queue::control::rdma_read;
 using queue::control::rdma_write;
 
 struct Lossy {
-    explicit Lossy(Reliability level, std::uint32_t payload_max = 64)
+    explicit Lossy(Reliability level, std::uint32_t payload_max = 64, std::uint32_t epoch = 0)
         : pair(payload_max, true),
           client(pair.a, attributes(level)),
           server(pair.b, attributes(level)) {
+        server.vi().epoch = epoch;
         connect(pair, client, server);
     }
     /// Everything that side a wants to send now; none of it has arrived.
@@ -234,6 +235,28 @@ TEST(Recovery, a_message_known_to_be_placed_is_not_read_again) {
     const auto skip = net.emit_all();
     EXPECT_EQ(skip.at(0).parsed().kind, wire::FrameKind::skip);
     EXPECT_EQ(skip.at(0).parsed().vi, 0U);  // the connection stands
+}
+
+/// 65,536 connections of one VI later. Number 0 is that of no VI, which such a skip says.
+TEST(Recovery, a_skip_of_no_connection_is_none_of_a_vi_whose_epochs_begin_anew) {
+    Lossy net(Reliability::reception, 64, 0xFFFF);
+    ASSERT_EQ(net.server.vi().index, 0U);
+    net.server.receive(0, 100);
+    net.server.receive(200, 100);
+    net.client.fill(0, 10, 1);
+    net.client.send(0, 10);
+    const auto frames = net.emit_all();
+    net.arrive(frames.at(0));
+    net.pair.carry();
+    net.reap(frames[0], true);
+    const auto skip = net.emit_all();
+    ASSERT_EQ(skip.at(0).parsed().vi, 0U);
+    net.arrive(skip[0]);
+    queue::Descriptor& send = net.client.send(0, 10);
+    net.pair.carry();
+    EXPECT_EQ(status_of(send), send_done);
+    EXPECT_TRUE(net.server.holds(200, 10, 1));
+    EXPECT_FALSE(net.server.vi().given_up);
 }
 
 TEST(Recovery, requests_with_their_data_are_repeated) {

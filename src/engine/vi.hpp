@@ -144,7 +144,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::uint32_t reads_count = 0;  ///< the peer's RDMA reads to be answered
     ViAttributes attributes;
     PathId path = no_path;
-    std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss
+    std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss; 0: none so far
     std::uint32_t remote_number = 0;
     std::uint32_t next_message = 0;
     std::uint32_t reads_in_flight = 0;
@@ -228,6 +228,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported
 
     bool reliable() const { return attributes.reliability != Reliability::unreliable; }
+    /// A connection begins, or a request for one. Never 0 again: the number of the first VI would
+    /// be 0, by which frames say that they are of none.
+    void begin_epoch() { epoch = epoch % 0xFFFF + 1; }
     /// The number by which frames name this VI now.
     std::uint32_t number() const { return (epoch << 16) | index; }
     ViState state_now() const { return state.load(std::memory_order_relaxed); }
