@@ -84,6 +84,11 @@ HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> stati
 OpenResult HostAgent::open(HostAgentOptions options,
                            std::vector<std::unique_ptr<device::Device>> devices,
                            std::unique_ptr<Statistics> statistics) {
+    for (const auto& device : devices)
+        if (const char* const why = nic::misfit(device->capabilities()))
+            return std::unexpected(OpenError{
+                Status::error_resource,
+                options.name + " cannot be used, its device is of no use for VIs: " + why});
     std::unique_ptr<HostAgent> agent(new HostAgent(std::move(options), std::move(statistics)));
     for (auto& device : devices) agent->nic_.add_device(std::move(device));
     agent->nic_.engine().begin_proofs(agent->options_.secret);

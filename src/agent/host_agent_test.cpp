@@ -12,6 +12,23 @@
 namespace via::agent::test::host_agent_test {
 namespace {
 
+TEST(HostAgent, a_device_that_says_it_reorders_is_refused_when_it_is_opened) {
+    struct Unordered final : QuietDevice {
+        explicit Unordered(Seen& seen) : QuietDevice(seen) { capabilities_.ordered = false; }
+    };
+    const TemporaryFolder folder;
+    QuietDevice::Seen seen;
+    std::vector<std::unique_ptr<device::Device>> devices;
+    devices.push_back(std::make_unique<Unordered>(seen));
+    HostAgentOptions options;
+    options.name = "quiet";
+    const auto opened = HostAgent::open(std::move(options), std::move(devices),
+                                        std::move(*Statistics::open(folder.path(), "quiet")));
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().status, Status::error_resource);
+    EXPECT_NE(opened.error().text.find("order"), std::string::npos) << opened.error().text;
+}
+
 TEST_F(HostAgentTest, who_polls_is_awake_from_the_first_poll) {
     for (int n = 0; n < 20; ++n) {
         ASSERT_TRUE(falls_asleep());

@@ -21,7 +21,7 @@
 namespace via::agent::test {
 
 /// Nothing ever comes. Says how it is slept on, and wants a turn when the test wants it to.
-class QuietDevice final : public nic::AbsentDevice {
+class QuietDevice : public nic::AbsentDevice {
 public:
     struct Seen {
         std::atomic<device::Sleep> sleep{device::Sleep::awake};
@@ -55,14 +55,16 @@ public:
         return 1;
     }
 
-private:
-    Seen& seen_;
-    int descriptor_;
+protected:
     device::Capabilities capabilities_{.payload_max = 1024,
                                        .header_max = 64,
                                        .large_length_min = ~0U,
                                        .lossless = true,
                                        .ordered = true};
+
+private:
+    Seen& seen_;
+    int descriptor_;
 };
 
 inline bool becomes_true(const std::function<bool()>& condition) {

@@ -29,12 +29,13 @@ using PathId = std::uint32_t;
 using GrantId = std::uint32_t;
 constexpr GrantId no_grant = ~0U;
 
+/// Of lossless and retransmits one is true, and so is ordered: a NIC takes no other device.
 struct Capabilities {
     std::uint32_t payload_max;       ///< payload bytes one frame can carry
     std::uint32_t header_max;        ///< header bytes one frame can carry
     std::uint32_t large_length_min;  ///< payloads at least this long are transmitted one by one
     bool lossless;                   ///< a transmitted frame arrives while the peer's NIC lives
-    bool ordered;                    ///< frames of a path arrive in the order of transmission
+    bool ordered;                    ///< frames that must arrive come in the order of reserving
     bool silent = false;             ///< nobody wakes us for frames: we sent them to ourselves
     /// Frames are done when reap() says so, and a lost one must be emitted again.
     bool retransmits = false;

@@ -31,7 +31,22 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
 
 Nic::~Nic() = default;
 
+/// The engine sends each thing once, but for what it is told was lost, and takes the messages of a
+/// reliable VI as they were sent.
+const char* misfit(const device::Capabilities& can) {
+    if (!can.ordered)
+        return "frames that must arrive may come in another order than they were sent";
+    if (!can.lossless && !can.retransmits) return "frames are lost, and nothing says which";
+    if (can.lossless && can.retransmits)
+        return "no frame is lost, and yet lost ones are sent again";
+    if (can.header_max < wire::header_length_remote) return "frames have no room for a header";
+    if (can.payload_max < wire::connect_payload_max)
+        return "frames have no room for a request with its private data";
+    return nullptr;
+}
+
 void Nic::add_device(std::unique_ptr<device::Device> device) {
+    VIA_ASSERT(misfit(device->capabilities()) == nullptr);
     silent_ = silent_ || device->capabilities().silent;
     retransmitting_.push_back(device->capabilities().retransmits);
     device->expect_offers(

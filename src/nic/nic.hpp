@@ -49,6 +49,9 @@ public:
     virtual Time now() = 0;
 };
 
+/// Why no VI can be had over a device of those capabilities; nullptr: it fits.
+const char* misfit(const device::Capabilities& capabilities);
+
 /// What one turn did.
 struct Turn {
     std::uint32_t received = 0;  ///< frames; what is received leaves what is sent its share
@@ -66,6 +69,7 @@ public:
         std::uint32_t first_generation = 0);
     ~Nic();
 
+    /// One that fits (misfit()).
     void add_device(std::unique_ptr<device::Device> device);
 
     /// The NIC's own table is a cache of that shape from now on. Called once, before any device is

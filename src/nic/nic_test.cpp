@@ -142,6 +142,34 @@ struct NicTest : Fixture {
     engine::Vi& server = make_vi(Reliability::delivery);
 };
 
+TEST(Misfit, a_device_that_reorders_or_loses_without_a_word_is_not_taken) {
+    const device::Capabilities fits{.payload_max = engine::connect_payload_max,
+                                    .header_max = 40,
+                                    .large_length_min = ~0U,
+                                    .lossless = true,
+                                    .ordered = true};
+    EXPECT_EQ(misfit(fits), nullptr);
+    device::Capabilities can = fits;
+    can.lossless = false;
+    EXPECT_NE(misfit(can), nullptr);
+    can.retransmits = true;
+    EXPECT_EQ(misfit(can), nullptr);
+    can.ordered = false;
+    EXPECT_NE(misfit(can), nullptr);
+    can = fits;
+    can.ordered = false;
+    EXPECT_NE(misfit(can), nullptr);
+    can = fits;
+    can.retransmits = true;
+    EXPECT_NE(misfit(can), nullptr);
+    can = fits;
+    --can.payload_max;
+    EXPECT_NE(misfit(can), nullptr);
+    can = fits;
+    --can.header_max;
+    EXPECT_NE(misfit(can), nullptr);
+}
+
 TEST_F(NicTest, Vipl_4_20_connect_answers) {
     ASSERT_EQ(nic.connect(client, {}, {host(1), word("nobody")}, Time::never()), Status::success);
     poll();
@@ -604,7 +632,7 @@ TEST_F(CompletionTest, Vipl_4_16_bound_queue_cannot_go_and_entries_of_a_destroye
 // The turn ----------------------------------------------------------------------------------------
 
 struct NarrowTest : Fixture {
-    NarrowTest() : Fixture({256, 3}, narrow()) {}
+    NarrowTest() : Fixture({engine::connect_payload_max, 3}, narrow()) {}
     static NicLimits narrow() {
         NicLimits limits;
         limits.turn_frames_max = 8;
