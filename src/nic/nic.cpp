@@ -69,7 +69,10 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
     const engine::PathId id = path_id(index, event.path);
     if (event.kind == device::PathEventKind::down) {
         engine_.on_path_down(id);
-        if (id < paths_.size()) paths_[id] = {};
+        if (id < paths_.size()) {
+            if (paths_[id].condemned) --condemned_paths_;
+            paths_[id] = {};
+        }
         std::erase_if(found_, [id](const Found& found) { return found.path == id; });
         for (Segment& segment : segments_)
             std::erase_if(segment.grants, [id](const Grant& grant) { return grant.path == id; });
@@ -136,7 +139,8 @@ void Nic::reap_from(std::size_t index) {
     if (verdict == engine::FrameVerdict::fetched || verdict == engine::FrameVerdict::not_fetched)
         device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
     if (verdict != engine::FrameVerdict::hostile) return;
-    paths_[id].condemned = some_condemned_ = true;
+    paths_[id].condemned = true;
+    ++condemned_paths_;
     device.condemn(frame.path, engine_.last_refusal());
 }
 
@@ -149,7 +153,7 @@ void Nic::reap_from(std::size_t index) {
     std::uint32_t others = 0;  // bytes of other frames
     auto taken = static_cast<std::uint32_t>(count);
     for (device::Frame& frame : std::span(frames_).first(count)) {
-        if (wire::is_whole_send(frame.bytes, frame.length) && !some_condemned_) [[likely]] {
+        if (wire::is_whole_send(frame.bytes, frame.length) && condemned_paths_ == 0) [[likely]] {
             const std::uint32_t length =
                 engine_.take_plain(path_id(index, frame.path), frame.bytes, frame.length,
                                    frame.payload, frame.payload_length);
@@ -445,6 +449,7 @@ void Nic::close() {
     for (engine::PathId id = 0; id < paths_.size(); ++id)
         if (paths_[id].device != nullptr) engine_.on_path_down(id);
     paths_.clear();
+    condemned_paths_ = 0;
     devices_.clear();
     imports_.clear();
     segments_.clear();

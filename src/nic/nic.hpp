@@ -148,6 +148,10 @@ public:
     /// Something was left to do when the last turn ended (bound or back-pressure without sleep).
     bool work_left() const { return work_left_; }
 
+    /// Paths that were condemned and are not down yet. While there are any, each frame is asked
+    /// whether it is of one.
+    std::uint32_t condemned_paths() const { return condemned_paths_; }
+
     // Waiting and sleeping (the agent's side)
     // -------------------------------------------------------
     /// Bits of attention(): set by the agent before a full fence and a last look at the work.
@@ -399,7 +403,7 @@ private:
     std::vector<char> retransmitting_;  ///< by device: reap() has something to say
     AbsentDevice absent_;               ///< of all paths after leave()
     std::vector<Path> paths_;
-    bool some_condemned_ = false;  ///< of these, now or before
+    std::uint32_t condemned_paths_ = 0;  ///< of these
     /// Somebody who begins to listen does so on the first device first. So whoever was found on
     /// another one is looked for on the first once more: it may not have listened there before.
     struct Found {

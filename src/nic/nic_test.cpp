@@ -1044,6 +1044,37 @@ TEST_F(NicTest, hostile_frame_ends_the_path) {
     EXPECT_EQ(counters.get(Counter::paths_open), 1U);
 }
 
+/// Keeps the end of a condemned path back until it is asked for.
+struct LateEnd final : LoopbackDevice {
+    LateEnd() : LoopbackDevice(host(2)) {}
+    bool next_event(device::PathEvent& event) override {
+        return !kept_back && LoopbackDevice::next_event(event);
+    }
+    bool kept_back = false;
+};
+
+/// One that lied costs the others nothing once its path is down.
+TEST_F(NicTest, frames_are_asked_for_condemned_paths_only_while_there_are_any) {
+    auto made_device = std::make_unique<LateEnd>();
+    LateEnd& device = *made_device;
+    nic.add_device(std::move(made_device));
+    connect(client, server, 2);
+    EXPECT_EQ(nic.condemned_paths(), 0U);
+    device.kept_back = true;
+    for (int n = 0; n < 2; ++n) {
+        device::FrameSlot slot;
+        ASSERT_TRUE(device.reserve(0, 16, 0, slot));
+        std::memset(slot.header, 0xEE, 16);
+    }
+    device.transmit(0);
+    poll();
+    EXPECT_EQ(nic.condemned_paths(), 1U);
+    device.kept_back = false;
+    poll();
+    EXPECT_EQ(client.state.load(), ViState::error);
+    EXPECT_EQ(nic.condemned_paths(), 0U);
+}
+
 TEST_F(NicTest, who_waits_on_a_completion_queue_hears_of_its_end) {
     const auto queue = nic.create_completion_queue(4);
     ASSERT_TRUE(queue);
