@@ -166,7 +166,7 @@ std::byte* Engine::imported(const Vi& vi, const queue::WorkEntry& entry) {
 
 /// Moves the bytes of the current message to or from the segment.
 void Engine::copy_imported(Vi& vi, const queue::WorkEntry& entry) {
-    std::byte* remote = direct_;
+    std::byte* remote = std::exchange(direct_, nullptr);
     const bool write = operation_of(entry) == queue::control::rdma_write;
     vi.gather.take(entry.length, [&](std::byte* local, std::size_t length) {
         if (write)

@@ -184,6 +184,34 @@ TEST_F(Attaching, OrderWithFramesHolds) {
     EXPECT_EQ(Status::success, outcome(number));
 }
 
+/// The NIC publishes what others were sent before a message that goes without frames, and only
+/// then.
+TEST_F(Attaching, WhatGoesWithoutFramesIsForgottenWhenItWasCarriedOut) {
+    attach();
+    guest.fill(0, 50, 1);
+    write(0, 50, 0);
+    Engine& engine = pair.a.engine;
+    FrameShape shape;
+    ASSERT_TRUE(engine.next_frame(the_path, shape));
+    EXPECT_TRUE(engine.goes_direct());
+    engine.carry_out(the_path);
+    EXPECT_FALSE(engine.goes_direct());
+
+    write(0, 50, 0);  // found, but not carried out: something else comes first
+    ASSERT_TRUE(engine.next_frame(the_path, shape));
+    EXPECT_TRUE(engine.goes_direct());
+    wire::Header stranger;
+    stranger.kind = wire::FrameKind::accept;
+    wire::ConnectMessage message{};
+    message.reliability = 2;
+    std::vector<std::byte> payload(sizeof message);
+    std::memcpy(payload.data(), &message, sizeof message);
+    pair.a.take(stranger, payload);
+    ASSERT_TRUE(engine.next_frame(the_path, shape));
+    EXPECT_EQ(shape.header_length, wire::header_length_base);
+    EXPECT_FALSE(engine.goes_direct());
+}
+
 TEST_F(Attaching, ImmediateDataFollowsTheBytes) {
     attach();
     const queue::Descriptor& receive = owner.receive(8000, 10);

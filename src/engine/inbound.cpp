@@ -282,8 +282,11 @@ bool Engine::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
 
 /// Several frames one by one, as if they had come so.
 FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
-    FrameVerdict verdict = FrameVerdict::taken;
     std::byte header[wire::header_length_remote];
+    if (!wire::is_inner(frame.header, frame.header_length) || frame.header_length > sizeof header ||
+        frame.payload == nullptr)
+        return hostile("several frames at once that are no pieces of a message");
+    FrameVerdict verdict = FrameVerdict::taken;
     std::memcpy(header, frame.header, frame.header_length);
     for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
         const auto further = static_cast<std::uint32_t>(n * frame.payload_length);

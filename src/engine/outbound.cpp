@@ -54,6 +54,7 @@ PathId Engine::next_sending(PathId id) {
 bool Engine::next_frame(PathId id, FrameShape& shape) {
     Path& path = path_at(id);
     shape = {};  // whatever it was the last time
+    direct_ = nullptr;
     if (!path.lost.empty() && next_lost(path, shape)) return true;
     if (!path.notices.empty()) {
         next_ = Piece::notice;
@@ -108,6 +109,7 @@ void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& sha
     const Vi::Read& read = vi.reads[vi.reads_first];
     const std::uint32_t left = read.length - read.done;
     next_ = Piece::read_reply;
+    direct_ = nullptr;  // of a message that waits for its turn
     next_length_ = std::min(left, path.payload_max);
     shape = {wire::header_length_remote, next_length_};
     // The region may have been deregistered since the request was granted. Who deregisters it now

@@ -30,8 +30,8 @@ void Engine::record_plain(Vi& vi, Path& path, std::uint32_t number) {
 void Engine::carry_out_plain(Vi& vi) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = *plain_;
-    memory::place(direct_, reinterpret_cast<const std::byte*>(entry.segments[1].address),
-                  entry.length);
+    memory::place(std::exchange(direct_, nullptr),
+                  reinterpret_cast<const std::byte*>(entry.segments[1].address), entry.length);
     counters_.add(Counter::direct_transfers);
     counters_.add(Counter::bytes_sent, entry.length);
     entry.message = vi.next_message;  // as in carry_out()

@@ -126,6 +126,30 @@ TEST_F(Run, a_piece_that_does_not_fit_breaks_the_connection) {
     EXPECT_EQ(scene.pair.b.take(frames[2]), FrameVerdict::refused) << "one is missing";
 }
 
+/// No device makes such, whatever a peer sends; the engine does not rely on it.
+TEST_F(Run, only_pieces_of_a_message_with_their_headers_come_at_once) {
+    std::byte bytes[64] = {};
+    wire::Header header;
+    header.kind = wire::FrameKind::send;
+    header.flags = wire::flag::extent;
+    header.message_length = 4 * frame_max;
+    wire::emit(header, bytes);
+    const std::byte payload[frame_max] = {};
+    const std::byte* const payloads[] = {payload, payload};
+    const auto take = [&](std::size_t header_length, const std::byte* first) {
+        return scene.pair.b.engine.on_frame(
+            the_path, {bytes, header_length, first, sizeof payload, 2, payloads});
+    };
+    const char* const why = "several frames at once that are no pieces of a message";
+    EXPECT_EQ(take(sizeof bytes, payload), FrameVerdict::hostile);
+    EXPECT_STREQ(scene.pair.b.engine.last_refusal(), why);
+    EXPECT_EQ(take(wire::header_length_extent, nullptr), FrameVerdict::hostile);
+    EXPECT_STREQ(scene.pair.b.engine.last_refusal(), why);
+    EXPECT_EQ(take(wire::header_length_base, payload), FrameVerdict::hostile);
+    EXPECT_STREQ(scene.pair.b.engine.last_refusal(), why);
+    EXPECT_EQ(take(wire::header_length_extent, payload), FrameVerdict::stale);
+}
+
 /// What runs are made of: a send, an RDMA write, the answer to an RDMA read.
 class EveryRun : public testing::TestWithParam<std::uint16_t> {
 protected:
