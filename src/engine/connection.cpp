@@ -243,14 +243,13 @@ void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& re
     keep_data(data.data(), data.size(), vi.own_data);
     vi.remote_data.reset();
     vi.connect_status = Status::not_done;
-    vi.connect_deadline = deadline;
     vi.begin_epoch();
     vi.path = no_path;
     vi.insists = false;
-    vi.search_due = Time::never();
     vi.search_pause = {};
-    ++pending_;
-    next_deadline_ = earlier(next_deadline_, deadline);
+    deadlines_.set(vi, deadline);
+    searches_.set(vi, Time::never());
+    find_deadline();
     // First: who waits for the outcome of a former request must not take this one for it.
     vi.requests.store(vi.requests.load(std::memory_order_relaxed) + 1);
     vi.state.store(ViState::connect_pending);
@@ -272,8 +271,8 @@ void Engine::connect_on(Vi& vi, PathId path) {
 
 void Engine::pending_ended(Vi& vi, Status status) {
     vi.connect_status = status;
-    --pending_;
-    vi.connect_deadline = vi.search_due = Time::never();
+    deadlines_.remove(vi);
+    searches_.remove(vi);
     if (vi.listening) {
         forgotten_.push_back(vi.local_address.discriminator);
         rare_ = true;
@@ -282,12 +281,9 @@ void Engine::pending_ended(Vi& vi, Status status) {
     find_deadline();
 }
 
-void Engine::find_deadline() {
-    next_deadline_ = Time::never();
-    if (pending_ == 0) return;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
-        if (const Vi& vi = vi_slot(index); vi.state_now() == ViState::connect_pending)
-            next_deadline_ = earlier(next_deadline_, earlier(vi.connect_deadline, vi.search_due));
+void Engine::set_search(Vi& vi, Time due) {
+    searches_.set(vi, due);
+    find_deadline();
 }
 
 void Engine::connect_failed(Vi& vi, Status status) {
@@ -297,12 +293,14 @@ void Engine::connect_failed(Vi& vi, Status status) {
 }
 
 void Engine::expire(Time now, bool answers_may_wait) {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        Vi& vi = vi_slot(index);
-        if (vi.state_now() != ViState::connect_pending || now < vi.connect_deadline) continue;
-        if (answers_may_wait && vi.path != no_path) continue;
-        if (vi.path != no_path) notify_peer(vi.path, wire::FrameKind::withdraw, 0, vi.number());
-        connect_failed(vi, vi.peer && vi.unreachable ? Status::not_reachable : Status::timeout);
+    expired_.clear();
+    deadlines_.each_due(now, [&](Vi& vi) {
+        if (!answers_may_wait || vi.path == no_path) expired_.push_back(&vi);
+    });
+    std::ranges::sort(expired_, {}, &Vi::index);
+    for (Vi* vi : expired_) {
+        if (vi->path != no_path) notify_peer(vi->path, wire::FrameKind::withdraw, 0, vi->number());
+        connect_failed(*vi, vi->peer && vi->unreachable ? Status::not_reachable : Status::timeout);
     }
 }
 

@@ -40,7 +40,11 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
                               queue::CompletionQueue* receive_queue) {
     if (free_vis_.empty()) {
         if (vi_slots_made_ == limits_.vis_max) return std::unexpected(Status::error_resource);
-        free_vis_.reserve(vi_slots_made_ + vis_per_chunk);  // a VI that ends needs no memory
+        // A VI that ends, or is pending, needs no memory.
+        free_vis_.reserve(vi_slots_made_ + vis_per_chunk);
+        deadlines_.reserve(vi_slots_made_ + vis_per_chunk);
+        searches_.reserve(vi_slots_made_ + vis_per_chunk);
+        expired_.reserve(vi_slots_made_ + vis_per_chunk);
         Vi* chunk = new (std::nothrow) Vi[vis_per_chunk];
         if (chunk == nullptr) return std::unexpected(Status::error_resource);
         vi_table_[vi_slots_made_ / vis_per_chunk].store(chunk, std::memory_order_release);
@@ -83,6 +87,7 @@ Status Engine::destroy_vi(Vi& vi) {
     vi.remote_data.reset();
     vi.send.work.reset();
     vi.receive.work.reset();
+    vi.send_use = vi.receive_use = {};
     free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest
     --vi_count_;
     counters_.subtract(Counter::vis_open);
@@ -141,33 +146,18 @@ bool Engine::is_bound(const queue::CompletionQueue& queue) const {
     return false;
 }
 
-namespace {
-
-bool entries_use(queue::WorkQueue& work, memory::MemoryHandle handle, bool send) {
-    queue::Cursor at = work.oldest();
-    while (at.position() != work.posted()) {
-        queue::WorkEntry& entry = at.cell();
-        if (entry.handle == handle) return true;
-        const bool remote = send && (entry.control & queue::control::operation_mask) != 0;
-        for (queue::SegmentWalk walk(at, remote ? 1 : 0); !walk.done();) {
-            const queue::Segment& segment = walk.next();
-            if (segment.handle == handle && segment.length != 0) return true;
-        }
-        at.pass();
-    }
-    return false;
-}
-
-}  // namespace
-
 bool Engine::uses_region(memory::MemoryHandle handle) {
+    const bool suspended = !memory_.live(handle);
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         Vi& vi = vi_slot(index);
         if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
-        for (queue::WorkQueue* work : {&vi.send.work, &vi.receive.work}) {
-            work->wait_for_posters();
-            if (entries_use(*work, handle, work == &vi.send.work)) return true;
+        if (suspended) {  // a post that found it is there now
+            vi.send.work.wait_for_posters();
+            vi.receive.work.wait_for_posters();
         }
+        if (vi.send_use.uses(vi.send.work, handle, true, progress_, looked_at_) ||
+            vi.receive_use.uses(vi.receive.work, handle, false, progress_, looked_at_))
+            return true;
     }
     return false;
 }

@@ -18,6 +18,7 @@
 #include "base/list.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/moments.hpp"
 #include "engine/mutation.hpp"
 #include "engine/under_way.hpp"
 #include "engine/vi.hpp"
@@ -161,6 +162,8 @@ public:
     /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
     /// Sure only for a suspended region: no post that comes later can name it.
     bool uses_region(memory::MemoryHandle handle);
+    /// Descriptors that uses_region() looked at so far.
+    std::uint64_t looked_at() const { return looked_at_; }
 
     // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------
     void listen(Listener& listener);
@@ -218,6 +221,10 @@ public:
     void disconnect_all();
     /// Moment at which a connection attempt runs out; never() if none.
     Time next_deadline() const { return next_deadline_; }
+    /// Comparisons of pending VIs so far: what attempts cost those that go on.
+    std::uint64_t deadline_comparisons() const {
+        return deadlines_.comparisons() + searches_.comparisons();
+    }
     /// `answers_may_wait`: to be received; then who sent his request has not waited in vain yet.
     void on_time(Time now, bool answers_may_wait = false) {
         now_ = now;
@@ -440,7 +447,8 @@ private:
                 std::span<const std::byte> data = {});
     void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message);
     void leave(Vi& vi, ViState state);
-    void find_deadline();
+    void set_search(Vi& vi, Time due);
+    void find_deadline() { next_deadline_ = earlier(deadlines_.earliest(), searches_.earliest()); }
     void pending_ended(Vi& vi, Status status);
     void expire(Time now, bool answers_may_wait);
 
@@ -655,7 +663,11 @@ private:
     List<Vi, FetchLink> fetches_;
     std::uint64_t proof_ = 0;            ///< no message's was the same
     std::vector<std::uint32_t> parted_;  ///< VIs whose connections had grants and ended
-    std::uint32_t pending_ = 0;
+    // All that are pending; a search that is not due is so never.
+    Moments<&Vi::connect_deadline, &Vi::deadline_place> deadlines_;
+    Moments<&Vi::search_due, &Vi::search_place> searches_;
+    std::vector<Vi*> expired_;
+    std::uint64_t looked_at_ = 0;
     std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();

@@ -23,22 +23,19 @@ Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddr
     vi.asks = asks;
     vi.unreachable = false;
     start_pending(vi, local, remote, deadline, data);
-    if (asks) {
-        vi.search_due = {};  // at once
-        find_deadline();
-    }
+    if (asks) set_search(vi, {});  // at once
     return Status::success;
 }
 
-/// The VI that waits to be found by `asker`, who wants `wanted`; the first one made.
+/// The VI that waits to be found by `asker`, who wants `wanted`; the one of the lowest index.
 Vi* Engine::awaiting(const NetAddress& asker, const Discriminator& wanted) {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        Vi& vi = vi_slot(index);
-        if (is_waiting(vi) && vi.remote_address == asker &&
-            vi.local_address.discriminator == wanted)
-            return &vi;
-    }
-    return nullptr;
+    Vi* found = nullptr;
+    for (Vi* vi : deadlines_.all())
+        if (is_waiting(*vi) && vi->remote_address == asker &&
+            vi->local_address.discriminator == wanted &&
+            (found == nullptr || vi->index < found->index))
+            found = vi;
+    return found;
 }
 
 bool Engine::is_awaited(const NetAddress& local, const NetAddress& remote) {
@@ -53,15 +50,10 @@ bool Engine::next_forgotten(Discriminator& discriminator) {
 }
 
 Vi* Engine::next_search(Time now) {
-    if (now < next_deadline_) return nullptr;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        Vi& vi = vi_slot(index);
-        if (vi.state_now() != ViState::connect_pending || now < vi.search_due) continue;
-        vi.search_due = Time::never();
-        find_deadline();
-        return &vi;
-    }
-    return nullptr;
+    if (now < searches_.earliest()) return nullptr;
+    Vi* const vi = searches_.first();
+    if (vi != nullptr) set_search(*vi, Time::never());
+    return vi;
 }
 
 void Engine::not_found(Vi& vi, Status status) {
@@ -78,8 +70,7 @@ void Engine::search_later(Vi& vi) {
     vi.path = no_path;
     vi.search_pause =
         std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
-    vi.search_due = now_ + vi.search_pause;
-    next_deadline_ = earlier(next_deadline_, vi.search_due);
+    set_search(vi, now_ + vi.search_pause);
 }
 
 FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::size_t length) {

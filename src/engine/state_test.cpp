@@ -381,5 +381,27 @@ TEST_F(State, Vipl_3_a_vi_connects_again_and_hears_nothing_of_its_former_connect
     EXPECT_EQ(server.state(), ViState::connected);
 }
 
+/// What ends is not looked for among all that go on.
+TEST(Deadlines, of_many_attempts_each_ends_in_a_few_steps) {
+    constexpr std::uint32_t count = 1000;
+    Side side;
+    std::vector<Vi*> vis;
+    for (std::uint32_t n = 0; n < count; ++n) {
+        vis.push_back(
+            side.engine.create_vi(attributes(Reliability::delivery), nullptr, nullptr).value());
+        ASSERT_EQ(side.engine.begin_connect(*vis[n], {}, {}, Time{1000 + n}), Status::success);
+    }
+    EXPECT_EQ(side.engine.next_deadline(), Time{1000});
+    for (std::uint32_t n = 0; n < count / 2; ++n)
+        side.engine.connect_failed(*vis[n], Status::not_reachable);
+    EXPECT_EQ(side.engine.next_deadline(), Time{1000 + count / 2});
+    side.engine.on_time(Time{1000 + count / 2 + 9});
+    EXPECT_EQ(vis[count / 2 + 9]->connect_status, Status::timeout);
+    EXPECT_EQ(vis[count / 2 + 10]->state_now(), ViState::connect_pending);
+    side.engine.on_time(Time{1000 + count});
+    EXPECT_TRUE(side.engine.next_deadline().is_never());
+    EXPECT_LT(side.engine.deadline_comparisons(), 50U * count);  // once through all were 1000 each
+}
+
 }  // namespace
 }  // namespace via::engine::test::state_test

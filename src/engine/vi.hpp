@@ -15,6 +15,7 @@
 #include "base/shared_memory.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/region_use.hpp"
 #include "memory/handle.hpp"
 #include "queue/byte_walk.hpp"
 #include "queue/completion_queue.hpp"
@@ -176,7 +177,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     RemoteAttributes remote;
     Atomic<std::uint32_t> requests{0};        ///< begun so far, a former VI's too; any thread
     Status connect_status = Status::success;  ///< outcome of the last request
+    static constexpr std::uint32_t nowhere = ~0U;
     Time connect_deadline = Time::never();
+    std::uint32_t deadline_place = nowhere;  ///< among those that are pending (moments.hpp)
     NetAddress local_address;
     NetAddress remote_address;
     std::unique_ptr<PrivateData> own_data;     ///< goes with the request; nullptr: none
@@ -191,7 +194,11 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     bool listening = false;    ///< the devices let others find it
     bool unreachable = false;  ///< when it looked last there was no such host
     Time search_due = Time::never();
+    std::uint32_t search_place = nowhere;  ///< among those that are pending
     Duration search_pause{};
+
+    RegionUse send_use;
+    RegionUse receive_use;
 
     bool wants_credits = false;
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
