@@ -1,6 +1,7 @@
 // How descriptors end: the outcome is written back, then the completion queue hears of it.
 #include <algorithm>
 
+#include "base/assert.hpp"
 #include "engine/engine.hpp"
 
 namespace via::engine {
@@ -128,6 +129,8 @@ void Engine::flush_queue(Vi& vi, ViQueue& queue) {
         const bool decided = queue.work.has_started() && (entry.status & queue::status::done) != 0;
         if (receive && (entry.status & queue::status::error_mask) != 0)
             ++vi.receive_faults_completed;
+        VIA_ASSERT(static_cast<std::int32_t>(vi.receive_faults.load(std::memory_order_relaxed) -
+                                             vi.receive_faults_completed) >= 0);
         complete(vi, queue, (decided ? entry.status : queue::status::flushed) | operation);
     }
 }

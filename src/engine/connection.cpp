@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "engine/connect_message.hpp"
 #include "engine/engine.hpp"
 
@@ -356,6 +357,9 @@ FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header, const std
 }
 
 void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message) {
+    VIA_ASSERT(path_at(path).up && vi.epoch != 0 &&
+               (vi.state_now() == ViState::idle || vi.state_now() == ViState::connect_pending));
+    VIA_ASSERT(vi.send.work.is_in_order() && vi.receive.work.is_in_order());
     vi.path = path;
     vi.remote_number = message.vi;
     vi.remote = attributes_of(message);
@@ -399,6 +403,7 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.state.store(state, std::memory_order_release);
     vi.send.work.wait_for_posters();
     vi.receive.work.wait_for_posters();
+    VIA_ASSERT(vi.send.work.is_in_order() && vi.receive.work.is_in_order());
     progressed();
 }
 
@@ -442,6 +447,7 @@ void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress&
                         bool retransmits) {
     while (paths_.size() <= id) paths_.push_back(std::make_unique<Path>());
     Path& path = path_at(id);
+    VIA_ASSERT(!path.up && path.notices.empty() && path.active.front() == nullptr);
     path.up = true;
     path.id = id;
     path.payload_max = payload_max;
@@ -453,6 +459,7 @@ void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress&
 }
 
 void Engine::on_path_changed(PathId id, std::uint32_t payload_max) {
+    VIA_ASSERT(id < paths_.size() && path_at(id).up && payload_max != 0);
     path_at(id).payload_max = payload_max;
 }
 

@@ -1,9 +1,17 @@
 // Credits: on a reliable connection whose both VIs ask for it, a message that consumes a receive
 // waits at its sender until the peer has told of one. Counts run from the connection's beginning,
 // modulo 2^32.
+#include "base/assert.hpp"
 #include "engine/engine.hpp"
 
 namespace via::engine {
+
+namespace {
+
+/// That the peer may tell of and we have not used: more would look like fewer.
+constexpr std::uint32_t credits_max = 1U << 31;
+
+}  // namespace
 
 void Engine::begin_credits(Vi& vi, const wire::ConnectMessage& message) {
     vi.credits_granted = vi.credits_taken = vi.credit_limit = vi.credits_used = 0;
@@ -38,8 +46,11 @@ void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
 }
 
 FrameVerdict Engine::on_credit(Vi& vi, const wire::Header& header) {
+    VIA_ASSERT(!vi.credits_agreed.load(std::memory_order_relaxed) ||
+               vi.credit_limit - vi.credits_used <= credits_max);
     if (!vi.credits_agreed.load(std::memory_order_relaxed) ||
-        header.message - vi.credit_limit > 1U << 31)
+        header.message - vi.credit_limit > credits_max ||
+        header.message - vi.credits_used > credits_max)
         return break_rule(vi, header, "credits that make no sense");
     vi.credit_limit = header.message;
     if (vi.send.work.has_current()) activate(vi);

@@ -167,6 +167,19 @@ TEST_P(Credits, TakenBackAreRefused) {
     EXPECT_EQ(pair.a.take(credit), FrameVerdict::refused);
 }
 
+/// Counts are modulo 2^32: who tells of so many that they would look like fewer lies.
+TEST_P(Credits, MoreThanCanBeCountedAreRefused) {
+    meet();
+    wire::Header credit;
+    credit.kind = wire::FrameKind::credit;
+    credit.vi = client.vi().number();
+    credit.message = 1U << 31;
+    EXPECT_EQ(pair.a.take(credit), FrameVerdict::taken);
+    credit.message = (1U << 31) + 1;
+    EXPECT_EQ(pair.a.take(credit), FrameVerdict::refused);
+    EXPECT_EQ(client.state(), ViState::error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Reliable, Credits,
                          testing::Values(Reliability::delivery, Reliability::reception),
                          [](const auto& level) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/assert.hpp"
 #include "base/prefetch.hpp"
 #include "engine/engine.hpp"
 #include "engine/mutation.hpp"
@@ -480,6 +481,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     counters_.add(Counter::bytes_received, length);
     vi.read_placed += static_cast<std::uint32_t>(length);
     if (!last) return FrameVerdict::taken;
+    VIA_ASSERT(vi.reads_in_flight != 0);
     vi.read_placed = 0;
     --vi.reads_in_flight;
     entry.status |= queue::status::done;

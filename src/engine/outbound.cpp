@@ -419,6 +419,7 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     read.done += next_length_;
     vi.reply_next = false;
     if (read.done != read.length) return;
+    VIA_ASSERT(vi.reads_count != 0 && vi.reads_count <= Vi::reads_max);
     vi.reads_first = (vi.reads_first + 1) % Vi::reads_max;
     --vi.reads_count;
 }

@@ -50,6 +50,7 @@ void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
         record.handle = first.handle;
     }
     const std::uint32_t more = (room.count - 1) * length;
+    VIA_ASSERT(more < header.message_length && header.offset < header.message_length - length);
     if (reply) {
         vi.reads[vi.reads_first].done += more;
     } else {

@@ -1,5 +1,6 @@
 #include "engine/region_use.hpp"
 
+#include "base/assert.hpp"
 #include "queue/descriptor.hpp"
 
 namespace via::engine {
@@ -29,6 +30,7 @@ bool RegionUse::look(queue::Cursor& at, memory::MemoryHandle handle, bool sends)
 
 bool RegionUse::uses(queue::WorkQueue& work, memory::MemoryHandle handle, bool sends,
                      std::uint64_t progress, std::uint64_t& looked_at) {
+    VIA_ASSERT(work.is_in_order());
     const std::uint32_t posted = work.posted();
     const std::uint32_t oldest = work.oldest().position();
     const bool knows = asked_ && progress - progress_ < progress_max &&

@@ -67,6 +67,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
 [[gnu::noinline]] void Nic::take(std::size_t index, device::PathEvent& event) {
     device::Device& device = *devices_[index];
     const engine::PathId id = path_id(index, event.path);
+    VIA_ASSERT(event.kind == device::PathEventKind::unresolved || is_path(event.path));
     if (event.kind == device::PathEventKind::down) {
         engine_.on_path_down(id);
         if (id < paths_.size()) {
@@ -139,6 +140,7 @@ void Nic::reap_from(std::size_t index) {
     if (verdict == engine::FrameVerdict::fetched || verdict == engine::FrameVerdict::not_fetched)
         device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
     if (verdict != engine::FrameVerdict::hostile) return;
+    VIA_ASSERT(is_path(frame.path) && !paths_[id].condemned);
     paths_[id].condemned = true;
     ++condemned_paths_;
     device.condemn(frame.path, engine_.last_refusal());
@@ -176,6 +178,7 @@ void Nic::reap_from(std::size_t index) {
 
 [[gnu::noinline]] std::uint32_t Nic::take_frame(device::Device& device, std::size_t index,
                                                 const device::Frame& frame) {
+    VIA_ASSERT(frame.length <= device::Frame::inline_max);
     const engine::PathId id = path_id(index, frame.path);
     if (id >= paths_.size() || paths_[id].condemned) return 0;
     const engine::FrameVerdict verdict =
@@ -347,6 +350,7 @@ bool Nic::looks_first(Time now) {
 }
 
 const Turn& Nic::turn(Time now) {
+    VIA_ASSERT(lock_.is_taken());
     turn_ = {};
     run_turn(now, turn_);
     return turn_;
@@ -429,11 +433,13 @@ bool Nic::has_work() {
 }
 
 void Nic::arm(device::Sleep sleep) {
+    VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) device->arm(sleep);
     sleep_until_ = {};
 }
 
 void Nic::service(Time now) {
+    VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) {
         device->service(now);
         counters_.add(Counter::own_frames, device->take_own_frames());

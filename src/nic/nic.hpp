@@ -287,6 +287,10 @@ private:
     engine::PathId path_id(std::size_t device, device::PathId local) const {
         return static_cast<engine::PathId>(device << paths_per_device_bits) | local;
     }
+    /// A number that devices may have: others would be another device's path.
+    static constexpr bool is_path(device::PathId local) {
+        return local >> paths_per_device_bits == 0;
+    }
     /// A grant to a segment, for one connection of a VI of ours.
     struct Grant {
         std::uint32_t vi;

@@ -1023,6 +1023,13 @@ TEST_F(UnansweredTest, Vipl_4_20_who_stood_still_and_is_gone_is_looked_for_every
     EXPECT_EQ(asker.connect_status, Status::not_reachable);
 }
 
+/// In release, too.
+TEST_F(NicTest, who_has_not_the_turn_takes_none) {
+    EXPECT_DEATH(nic.turn({}), "broken invariant");
+    EXPECT_DEATH(nic.arm(device::Sleep::awake), "broken invariant");
+    EXPECT_DEATH(nic.service({}), "broken invariant");
+}
+
 /// A peer that sends what no NIC sends loses its path and all its connections.
 TEST_F(NicTest, hostile_frame_ends_the_path) {
     connect(client, server);

@@ -85,6 +85,11 @@ public:
         return thread != 0 && thread != this_thread();
     }
 
+    /// Somebody has it; for who thinks it has.
+    bool is_taken() const {
+        return owned_ != nullptr || held_.load(std::memory_order_relaxed) != 0;
+    }
+
     /// The calling thread has it: this is the handler of a signal that came meanwhile. False as
     /// well while it only just takes it or lets it go.
     bool is_callers() const {

@@ -5,6 +5,8 @@
 #include <new>
 #include <vector>
 
+#include "base/assert.hpp"
+
 namespace via::queue {
 
 bool CompletionQueue::prepare(std::uint32_t entries) {
@@ -43,6 +45,8 @@ bool CompletionQueue::push_behind(const Waiting& waiting) {
 /// Under the lock: who makes room finds that it is waited for, or we find the room.
 void CompletionQueue::pump() {
     std::lock_guard guard(pop_lock_);
+    VIA_ASSERT(tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) <=
+               capacity_);
     std::size_t entered = 0;
     while (entered < waiting_.size() && !full()) enter(waiting_[entered++]);
     if (entered != 0)

@@ -197,6 +197,16 @@ public:
     }
     /// Lets current() go to the next entry.
     void start_next() { current_.pass(); }
+    /// taken <= completed <= current <= posted, and what is not completed fits the positions; for
+    /// the NIC. Posters and takers may be at work.
+    bool is_in_order() const {
+        const std::uint32_t taken = taken_.load(std::memory_order_acquire);
+        const std::uint32_t completed = completed_.load(std::memory_order_relaxed);
+        const std::uint32_t current = current_.position();
+        const std::uint32_t posted = posted_.load(std::memory_order_acquire);
+        return completed == oldest_.position() && completed - taken <= posted - taken &&
+               current - completed <= posted - completed;
+    }
     /// Completes oldest(): the outcome was written back. A started entry only.
     void complete_oldest();
     /// Starts and completes current(), an entry of one cell: the outcome was written back, and

@@ -447,6 +447,7 @@ TEST_F(WorkQueueTest, MatchesAModelUnderRandomUse) {
                     ++taken_count;
                 }
             }
+            ASSERT_TRUE(queue_.is_in_order());
             ASSERT_EQ(queue_.empty(), entries.empty());
             ASSERT_EQ(queue_.has_done(), completed != 0);
             ASSERT_EQ(queue_.has_outstanding(), completed != entries.size());
