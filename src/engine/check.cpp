@@ -1,25 +1,39 @@
 #include "engine/check.hpp"
 
+#include <algorithm>
+
 namespace via::engine {
 
 namespace {
+
+/// The regions of a descriptor's segments, each looked up once while it is the same.
+class Regions {
+public:
+    explicit Regions(const CheckContext& context) : context_(context) {}
+    const memory::Region& of(const queue::Segment& segment) {
+        if (segment.handle == context_.region.handle) return context_.region;
+        if (segment.handle != other_.handle) other_ = context_.memory.look(segment.handle);
+        return other_;
+    }
+    bool allow(const queue::Segment& segment, std::uint64_t length) {
+        return of(segment).allows(segment.address, length, context_.tag, memory::Access::local);
+    }
+
+private:
+    const CheckContext& context_;
+    memory::Region other_;
+};
 
 /// Sums the data segments from `first` on; a protection fault when one may not be touched.
 std::uint32_t check_segments(const CheckContext& context, const queue::ControlSegment& control,
                              const queue::Segment* segments, std::uint32_t first,
                              std::uint64_t& sum) {
     sum = 0;
-    memory::Region other;
+    Regions regions(context);
     for (std::uint32_t index = first; index < control.segment_count; ++index) {
         const queue::Segment& segment = segments[index];
         sum += segment.length;
-        if (segment.length == 0) continue;  // touches nothing
-        const memory::Region* region = &context.region;
-        if (segment.handle != region->handle) {
-            if (segment.handle != other.handle) other = context.memory.look(segment.handle);
-            region = &other;
-        }
-        if (!region->allows(segment.address, segment.length, context.tag, memory::Access::local))
+        if (segment.length != 0 && !regions.allow(segment, segment.length))
             return queue::status::protection_error;
     }
     return 0;
@@ -53,9 +67,18 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
     capacity = 0;
     if (bits != 0 || control.reserved != 0) return queue::status::format_error;
     std::uint64_t sum = 0;
-    const std::uint32_t fault = check_segments(context, control, segments, 0, sum);
+    bool whole = true;  // so far
+    Regions regions(context);
+    for (std::uint32_t index = 0; index < control.segment_count; ++index) {
+        const queue::Segment& segment = segments[index];
+        if (segment.length == 0) continue;  // touches nothing
+        if (!regions.allow(segment, 0)) return queue::status::protection_error;
+        const std::uint64_t registered = regions.of(segment).end - segment.address;
+        if (whole) sum += std::min<std::uint64_t>(segment.length, registered);
+        whole = whole && segment.length <= registered;
+    }
     capacity = sum > 0xFFFFFFFFU ? 0xFFFFFFFFU : static_cast<std::uint32_t>(sum);
-    return fault;
+    return 0;
 }
 
 }  // namespace via::engine

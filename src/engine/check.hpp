@@ -74,7 +74,9 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
     return check_any_send(context, control, segments);
 }
 
-/// The same for a receive descriptor; `capacity` becomes the sum of its segments, at most 2^32-1.
+/// The same for a receive descriptor. A segment that begins in its region and ends beyond it is no
+/// fault (VIPL 4.12): `capacity` becomes the bytes that may be placed, from the first on to where
+/// one would lie outside, at most 2^32-1.
 [[gnu::always_inline]] inline std::uint32_t check_receive(const CheckContext& context,
                                                           const queue::ControlSegment& control,
                                                           const queue::Segment* segments,

@@ -314,21 +314,34 @@ FrameVerdict Engine::on_placed(Vi& vi, const wire::Header& header, std::size_t l
     return FrameVerdict::taken;
 }
 
+namespace {
+
+/// Of a receive that cannot take a message of that length: it ends before, or its registered
+/// memory does.
+std::uint32_t why_too_short(const queue::Cursor& receive, std::uint32_t length) {
+    std::uint64_t sum = 0;
+    for (queue::SegmentWalk walk(receive); !walk.done();) sum += walk.next().length;
+    return length <= sum ? queue::status::protection_error : queue::status::length_error;
+}
+
+}  // namespace
+
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its
 /// own error; then, as when there is none, the message is refused.
 bool Engine::match_receive(Vi& vi) {
     queue::WorkQueue& work = vi.receive.work;
     if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
-    // A receive's length is its capacity.
+    // A receive's length is its capacity (check.hpp).
     const bool fits =
         vi.placing_length <= entry.length || mutated(Mutation::ignore_receive_capacity);
     vi.scatter.begin(work.current(), 0);
     work.start_next();
     if (fits) return true;
     vi.discarding = true;
-    complete_receive(vi, queue::status::length_error | queue::status::operation_receive, 0,
-                     nullptr);
+    complete_receive(
+        vi, why_too_short(work.oldest(), vi.placing_length) | queue::status::operation_receive, 0,
+        nullptr);
     return false;
 }
 

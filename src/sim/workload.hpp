@@ -81,7 +81,7 @@ private:
     void write_descriptor(Draft& draft, bool full);
     Status post_together(Vi& vi, bool receive, std::span<const Draft> drafts, std::size_t& posted);
     void post(std::span<Draft> drafts);
-    void misplace(Piece& piece, const Vi& vi, queue::Segment& segment);
+    void misplace(Piece& piece, const Vi& vi, queue::Segment& segment, bool receive);
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);

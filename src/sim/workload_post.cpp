@@ -199,15 +199,16 @@ void Workload::withdraw(Work& work) {
 // Posting -----------------------------------------------------------------------------------------
 
 /// Makes a segment name bytes that are not the VI's to use.
-void Workload::misplace(Piece& piece, const Vi& vi, queue::Segment& segment) {
+void Workload::misplace(Piece& piece, const Vi& vi, queue::Segment& segment, bool receive) {
     Node& node = *vi.node;
     const Region& region = *piece.region;
     switch (node.random.below(6)) {
         case 0:  // one byte before the region
             segment.address = node.arena.address(region.begin) - 1;
             return;
-        case 1:  // one byte behind it
-            segment.address = node.arena.address(region.begin + region.length - piece.length + 1);
+        case 1:  // one byte behind it: where it ends, or of a receive where it begins
+            segment.address =
+                node.arena.address(region.begin + region.length - (receive ? 0 : piece.length) + 1);
             return;
         case 2:  // round the end of all addresses
             segment.address = 0 - (std::uint64_t{piece.length} + 1) / 2;
@@ -243,7 +244,7 @@ std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
     const std::size_t first = segments.size() - work.pieces.size();
     for (std::size_t n = 0; n < work.pieces.size(); ++n) {
         if (work.pieces[n].length == 0 || random.chance(50)) continue;
-        misplace(work.pieces[n], *work.vi, segments[first + n]);
+        misplace(work.pieces[n], *work.vi, segments[first + n], receive);
         return status::protection_error;
     }
     if (!receive && random.chance(50)) {

@@ -1,7 +1,10 @@
 // Protection of the program's own memory against its own descriptors, rights that are taken away,
 // scatter lists that overlap (VIPL 4.6 to 4.9, 4.12). Refused RDMA targets are in rdma_test.cpp.
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "harness/end.hpp"
 
@@ -54,6 +57,7 @@ private:
 struct BadPiece {
     const char* name;
     Piece (*of)(const Ground&);
+    bool of_receives = true;  ///< or it may stay posted, and only what arrives tells
 };
 
 Piece at_address(const Ground& ground, VIP_UINT64 address) {
@@ -65,9 +69,10 @@ Piece at_address(const Ground& ground, VIP_UINT64 address) {
 const BadPiece bad_pieces[] = {
     {"it begins one byte before the region",
      [](const Ground& g) { return Piece{g.all.data - 1, 64, g.all.handle}; }},
-    {"it ends one byte behind the region", [](const Ground& g) { return g.all.part(137, 64); }},
-    {"it is longer than the region", [](const Ground& g) { return g.all.with_length(201); }},
-    {"it begins where the region ends", [](const Ground& g) { return g.all.part(200, 1); }},
+    {"it ends one byte behind the region", [](const Ground& g) { return g.all.part(137, 64); },
+     false},
+    {"it is longer than the region", [](const Ground& g) { return g.all.with_length(201); }, false},
+    {"it begins where the region ends", [](const Ground& g) { return g.all.part(200, 1); }, false},
     {"it wraps round", [](const Ground& g) { return at_address(g, ~VIP_UINT64{0} - 20); }},
     {"it ends with the last address", [](const Ground& g) { return at_address(g, 0 - 64ULL); }},
     {"the handle is 0", [](const Ground& g) { return g.good().with_handle(0); }},
@@ -141,6 +146,7 @@ void for_every_bad_piece(VIP_RELIABILITY_LEVEL level, Act act) {
         if (use == Use::rdma_read && level == VIP_SERVICE_UNRELIABLE) continue;
         for (const BadPiece& bad : bad_pieces)
             for (const bool first : {true, false}) {
+                if (use == Use::receive && !bad.of_receives) continue;
                 SCOPED_TRACE(testing::Message() << name_of_use[static_cast<int>(use)] << ", "
                                                 << bad.name << (first ? ", first" : ", last"));
                 act(use, bad, first);
@@ -167,6 +173,102 @@ VIPL_TEST(Vipl_4_12_segments_that_are_not_the_vis_own_fail_with_reliable_deliver
 }
 VIPL_TEST(Vipl_4_12_segments_that_are_not_the_vis_own_fail_with_reliable_reception, nothing) {
     refuse_local(test, VIP_SERVICE_RELIABLE_RECEPTION);
+}
+
+// Receives longer than their region
+// ----------------------------------------------------------------
+
+/// A receive whose registered part is `registered` bytes: of one segment, or behind another one.
+struct Overhanging {
+    std::size_t registered;
+    std::size_t first;  ///< of these, in a segment of their own
+};
+constexpr Overhanging overhanging[] = {{0, 0},     {8, 0},    {100, 0},     {100, 60},
+                                       {100, 100}, {5000, 0}, {5000, 3000}, {65536, 0}};
+
+/// Memory of which only the first bytes are registered.
+struct Edge {
+    Edge(End& end, std::size_t registered)
+        : nic(end.nic().handle()), room(end.take(registered + 200)), inside(registered) {
+        fill_with(room, 9);
+        OK(VipRegisterMem(nic, room.data, std::max<std::size_t>(registered, 1), nullptr, &handle));
+    }
+    ~Edge() { EXPECT_EQ(VIP_SUCCESS, VipDeregisterMem(nic, room.data, handle)); }
+    /// With room for 100 bytes more than are registered.
+    std::vector<Piece> pieces(std::size_t first) const {
+        // Of a region of one byte, what lies behind that.
+        const Piece all = inside == 0 ? room.part(1, 100) : room.with_length(inside + 100);
+        std::vector<Piece> result;
+        if (first != 0) result.push_back(all.part(0, first).with_handle(handle));
+        result.push_back(all.part(first, all.length - first).with_handle(handle));
+        return result;
+    }
+    Piece beyond() const { return room.part(std::max<std::size_t>(inside, 1), 100); }
+
+    VIP_NIC_HANDLE nic;
+    Piece room;
+    std::size_t inside;
+    VIP_MEM_HANDLE handle = 0;
+};
+
+VIPL_TEST(Vipl_4_12_a_receive_longer_than_its_region_takes_what_fits_into_the_registered_part,
+          nothing) {
+    for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+        const std::string suffix = std::to_string(level);
+        test.role("server" + suffix, [=](Role& me) {
+            for (const Overhanging& of : overhanging) {
+                End end(me, {.level = level, .transfer_max = 65537});
+                {
+                    Edge edge(end, of.registered);
+                    VIP_DESCRIPTOR* whole = end.receive(edge.pieces(of.first));
+                    VIP_DESCRIPTOR* empty = end.receive(edge.pieces(of.first));
+                    VIP_DESCRIPTOR* written = end.receive(edge.pieces(of.first));
+                    VIP_DESCRIPTOR* too_much = end.receive(edge.pieces(of.first));
+                    end.accept("client" + suffix);
+                    me.tell("client" + suffix, Target(end.take(8)));
+                    EXPECT_EQ(whole, end.received());
+                    EXPECT_EQ(of.registered, whole->CS.Length);
+                    EXPECT_TRUE(holds(edge.room.with_length(of.registered), 3));
+                    EXPECT_EQ(empty, end.received());
+                    EXPECT_EQ(0U, empty->CS.Length);
+                    EXPECT_EQ(written, end.received())
+                        << "an RDMA write takes it, and no bytes of it";
+                    EXPECT_EQ(too_much, end.received(VIP_DESCRIPTOR_ERROR));
+                    EXPECT_TRUE(only_protection(too_much));
+                    EXPECT_TRUE(holds_only(edge.beyond(), 9));
+                    if (level == VIP_SERVICE_UNRELIABLE) {
+                        EXPECT_EQ(VIP_STATE_CONNECTED, end.state());
+                        end.expect("client" + suffix, 1);
+                    } else {
+                        EXPECT_EQ(VIP_STATE_ERROR, end.state());
+                    }
+                    end.disconnect();
+                }
+                me.meet_with("client" + suffix);
+            }
+        });
+        test.role("client" + suffix, [=](Role& me) {
+            for (const Overhanging& of : overhanging) {
+                End end(me, {.level = level, .transfer_max = 65537});
+                end.connect("server" + suffix);
+                const auto word = me.hear<Target>("server" + suffix);
+                end.send(end.filled(of.registered, 3));
+                EXPECT_EQ(of.registered, end.sent()->CS.Length);
+                end.send(Pieces());
+                end.sent();
+                end.write(word, end.take(8), VIP_CONTROL_IMMEDIATE, 5);
+                end.sent();
+                end.send(end.take(of.registered + 1));
+                if (level == VIP_SERVICE_UNRELIABLE) {
+                    end.sent();
+                    end.say("server" + suffix, 1);
+                } else {
+                    end.wait_state(VIP_STATE_ERROR);
+                }
+                me.meet_with("server" + suffix);
+            }
+        });
+    }
 }
 
 VIPL_TEST(Vipl_4_9_descriptors_need_a_handle_that_lives_on_this_nic_with_the_vis_tag, nothing) {
