@@ -388,7 +388,8 @@ VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE 
  * @param Length          bytes
  * @param MemAttribs      NULL: default tag, no RDMA
  * @param MemoryHandle    out: valid until VipDeregisterMem
- * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_INVALID_RDMAREAD;
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER, also where a page is not mapped, or may not be
+ * written though EnableRdmaWrite asks for it; VIP_INVALID_PTAG; VIP_INVALID_RDMAREAD;
  *         VIP_ERROR_RESOURCE: too many regions, or pages that must be locked cannot be
  */
 VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress,

@@ -136,8 +136,8 @@ private:
                     return "The descriptor must begin at a multiple of 64 and lie inside the "
                            "region passed with it, all segments included; the VI must live";
                 if (call == "VipRegisterMem" || call == "ViaCreateSegment")
-                    return "The memory needs 1 byte or more, and an open NIC that was not moved "
-                           "from";
+                    return "The memory needs 1 byte or more, all of it mapped, and writable where "
+                           "peers may write; the log names the page. Was the NIC moved from?";
                 if (call == "VipCreateCQ" || call == "VipResizeCQ")
                     return "A queue has 1 to 65536 entries, and an open NIC; was it moved from?";
                 if (call.find("Connect") != call.npos)

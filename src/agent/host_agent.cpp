@@ -1,6 +1,7 @@
 #include "agent/host_agent.hpp"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
@@ -220,14 +221,39 @@ void HostAgent::refused(const char* why) {
 
 Result<memory::MemoryHandle> HostAgent::register_memory(
     std::uint64_t address, std::uint64_t length, const memory::MemoryAttributes& attributes) {
-    // First the NIC, which knows what is wrong with the arguments. Until we return nobody has been
-    // told the handle.
-    const auto region = nic_.register_memory(address, length, attributes);
+    memory::MemoryAttributes granted = attributes;
+    if (!allowed_by_pages(address, length, granted))
+        return std::unexpected(Status::invalid_parameter);
+    // Then the NIC, which knows what is wrong with the other arguments. Until we return nobody has
+    // been told the handle.
+    const auto region = nic_.register_memory(address, length, granted);
     if (!region) return region;
     const Status pinned = pins_.pin(*region, address, length);
     if (pinned == Status::success) return region;
     nic_.deregister(*region, address);
     return std::unexpected(pinned);
+}
+
+/// A peer's bytes that come to a page which does not take them would end the process. Notes whether
+/// all pages may be written.
+bool HostAgent::allowed_by_pages(std::uint64_t address, std::uint64_t length,
+                                 memory::MemoryAttributes& attributes) {
+    if (length == 0 || address + length < address) return true;  // the NIC refuses that
+    PageRights rights;
+    try {
+        rights = LockSystem::real().page_rights(address, address + length);
+    } catch (const std::bad_alloc&) {
+        return true;  // as where the kernel does not tell
+    }
+    attributes.writable = rights.read_only == PageRights::none;
+    std::optional<std::string> fault = fault_of(rights);
+    if (!fault && attributes.rdma_write && !attributes.writable)
+        fault = "a peer shall write there (EnableRdmaWrite), and " + place_text(rights.read_only) +
+                " may not be written";
+    if (!fault) return true;
+    log(1, "NIC %s: cannot register %" PRIu64 " bytes at 0x%" PRIx64 ": %s", nic_.name().c_str(),
+        length, address, fault->c_str());
+    return false;
 }
 
 Status HostAgent::deregister(memory::MemoryHandle region, std::uint64_t address) {

@@ -107,6 +107,9 @@ private:
     void entry_came(queue::CompletionQueue& queue) override;
     void queue_goes(const queue::CompletionQueue& queue) override;
 
+    bool allowed_by_pages(std::uint64_t address, std::uint64_t length,
+                          memory::MemoryAttributes& attributes);
+
     // host_agent.cpp: the progress thread
     bool leave_in_time();
     void run();

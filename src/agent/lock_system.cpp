@@ -39,6 +39,11 @@ int LockSystem::check_mapped(std::uint64_t address, std::uint64_t length) {
     return static_cast<int>(syscall(SYS_msync, address, length, MS_ASYNC));
 }
 
+PageRights LockSystem::page_rights(std::uint64_t begin, std::uint64_t end) {
+    Mappings mappings;
+    return agent::page_rights(mappings, begin, end);
+}
+
 std::vector<memory::PageRun> LockSystem::mapped_in(memory::PageRun run) {
     const NotCancelled not_cancelled;  // lines are locked under the turn
     std::vector<memory::PageRun> mapped;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent/page_rights.hpp"
 #include "memory/page_ranges.hpp"
 
 struct io_uring_params;  // NOLINT(readability-identifier-naming): the kernel's
@@ -24,6 +25,8 @@ public:
     virtual int munlock(std::uint64_t address, std::uint64_t length);
     /// 0 when all of it is mapped, else ENOMEM. Touches nothing (msync, MS_ASYNC).
     virtual int check_mapped(std::uint64_t address, std::uint64_t length);
+    /// Of [begin, end). Throws bad_alloc.
+    virtual PageRights page_rights(std::uint64_t begin, std::uint64_t end);
     /// The parts of `run` that are mapped, from /proc/self/maps; none when that cannot be read.
     virtual std::vector<memory::PageRun> mapped_in(memory::PageRun run);
 

@@ -47,6 +47,12 @@ public:
         const auto hole = unmapped.lower_bound(address / page);
         return answer(hole != unmapped.end() && *hole * page < address + length ? ENOMEM : 0);
     }
+    PageRights page_rights(std::uint64_t begin, std::uint64_t end) override {
+        PageRights rights;
+        const auto hole = unmapped.lower_bound(begin / page);
+        if (hole != unmapped.end() && *hole * page < end) rights.unmapped = *hole * page;
+        return rights;
+    }
     std::vector<memory::PageRun> mapped_in(memory::PageRun run) override {
         std::vector<memory::PageRun> mapped;
         for (std::uint64_t at = run.begin; at < run.end; ++at)

@@ -120,13 +120,13 @@ std::string LockedMemory::why(Failure failure, std::uint64_t address, std::uint6
     const std::uint64_t begin = address >> page_bits_ << page_bits_;
     switch (failure.error) {
         case ENOMEM:
-            if (system_.check_mapped(begin, address - begin + length) < 0 && errno == ENOMEM)
-                return "part of it is not mapped";
+            if (const auto text = fault_of(system_.page_rights(begin, address + length)))
+                return *text;
             if (is_limited) return limit_text();
             // A container's administrator seems to have the right, and has not.
             if (limit != LockSystem::unlimited && limit < bytes_locked() + length)
                 return limit_text() + " outside of user namespaces";
-            return "the process may not touch it, or has too many mappings (vm.max_map_count is " +
+            return "the process has too many mappings (vm.max_map_count is " +
                    std::to_string(system_.mappings_max()) + ")";
         case EPERM:
             return "RLIMIT_MEMLOCK is 0, and the process has no CAP_IPC_LOCK";

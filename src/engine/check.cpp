@@ -15,8 +15,8 @@ public:
         if (segment.handle != other_.handle) other_ = context_.memory.look(segment.handle);
         return other_;
     }
-    bool allow(const queue::Segment& segment, std::uint64_t length) {
-        return of(segment).allows(segment.address, length, context_.tag, memory::Access::local);
+    bool allow(const queue::Segment& segment, std::uint64_t length, memory::Access access) {
+        return of(segment).allows(segment.address, length, context_.tag, access);
     }
 
 private:
@@ -24,16 +24,16 @@ private:
     memory::Region other_;
 };
 
-/// Sums the data segments from `first` on; a protection fault when one may not be touched.
+/// Sums the data segments from `first` on; a protection fault when one may not be touched so.
 std::uint32_t check_segments(const CheckContext& context, const queue::ControlSegment& control,
                              const queue::Segment* segments, std::uint32_t first,
-                             std::uint64_t& sum) {
+                             memory::Access access, std::uint64_t& sum) {
     sum = 0;
     Regions regions(context);
     for (std::uint32_t index = first; index < control.segment_count; ++index) {
         const queue::Segment& segment = segments[index];
         sum += segment.length;
-        if (segment.length != 0 && !regions.allow(segment, segment.length))
+        if (segment.length != 0 && !regions.allow(segment, segment.length, access))
             return queue::status::protection_error;
     }
     return 0;
@@ -52,8 +52,12 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
     if (operation == queue::control::rdma_read &&
         (!context.rdma_read_allowed || (control.control & queue::control::immediate) != 0))
         return queue::status::format_error;
+    const memory::Access access = operation == queue::control::rdma_read
+                                      ? memory::Access::local_write
+                                      : memory::Access::local;
     std::uint64_t sum = 0;
-    if (const std::uint32_t fault = check_segments(context, control, segments, remote ? 1 : 0, sum))
+    if (const std::uint32_t fault =
+            check_segments(context, control, segments, remote ? 1 : 0, access, sum))
         return fault;
     if (sum != control.length || sum > context.transfer_length_max)
         return queue::status::length_error;
@@ -72,7 +76,8 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
     for (std::uint32_t index = 0; index < control.segment_count; ++index) {
         const queue::Segment& segment = segments[index];
         if (segment.length == 0) continue;  // touches nothing
-        if (!regions.allow(segment, 0)) return queue::status::protection_error;
+        if (!regions.allow(segment, 0, memory::Access::local_write))
+            return queue::status::protection_error;
         const std::uint64_t registered = regions.of(segment).end - segment.address;
         if (whole) sum += std::min<std::uint64_t>(segment.length, registered);
         whole = whole && segment.length <= registered;

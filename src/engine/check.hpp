@@ -11,7 +11,8 @@ namespace via::engine {
 /// What the check must know of the VI.
 struct CheckContext {
     const memory::MemoryTable& memory;
-    const memory::Region& region;  ///< of the descriptor; that of its segments as a rule
+    const memory::Region&
+        region;  ///< of the descriptor, so writable; that of its segments as a rule
     memory::ProtectionTag tag;
     std::uint32_t transfer_length_max;  ///< bytes, for sends
     bool rdma_read_allowed;             ///< the VI is reliable
@@ -30,7 +31,8 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
 
 /// What most descriptors are: one segment, in `region`, and no bits but
 /// IMMEDIATE, which may be left over from a receive's former use (VIPL 4.9), and of sends the
-/// fence. Nothing is wrong with the segment, if the VI may use the region.
+/// fence. Nothing is wrong with the segment, if the VI may use the region, and for a receive write
+/// there: as it may where a descriptor is.
 [[gnu::always_inline]] inline bool is_plain_send(const memory::Region& region,
                                                  const queue::ControlSegment& control,
                                                  const queue::Segment& segment,

@@ -12,6 +12,12 @@ std::uint32_t tag_index(ProtectionTag tag) {
     return static_cast<std::uint32_t>(tag & ((1U << tag_index_bits) - 1));
 }
 
+std::uint32_t rights_of(const MemoryAttributes& attributes) {
+    return (attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
+           (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U) |
+           (attributes.writable ? Region::right_of(Access::local_write) : 0U);
+}
+
 }  // namespace
 
 MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
@@ -45,7 +51,8 @@ std::uint32_t MemoryTable::take_slot() {
 
 Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t length,
                                       const MemoryAttributes& attributes) {
-    if (length == 0 || address + length < address)
+    if (length == 0 || address + length < address ||
+        (attributes.rdma_write && !attributes.writable))
         return std::unexpected(Status::invalid_parameter);
     if (attributes.tag != no_tag && !is_tag(attributes.tag))
         return std::unexpected(Status::invalid_ptag);
@@ -56,9 +63,7 @@ Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t lengt
     slot.begin.store(address, std::memory_order_relaxed);
     slot.end.store(address + length, std::memory_order_relaxed);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);
-    slot.rights.store((attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
-                          (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U),
-                      std::memory_order_relaxed);
+    slot.rights.store(rights_of(attributes), std::memory_order_relaxed);
     slot.handle.store(handle, std::memory_order_release);
     count_tag(attributes.tag, 1);
     ++regions_;
@@ -114,12 +119,14 @@ Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attribut
     if (found == nullptr || (!found->suspended && !live(handle))) return Status::invalid_parameter;
     if (attributes.tag != no_tag && !is_tag(attributes.tag)) return Status::invalid_ptag;
     Slot& slot = *found;
+    MemoryAttributes granted = attributes;
+    granted.writable =
+        (slot.rights.load(std::memory_order_relaxed) & Region::right_of(Access::local_write)) != 0;
+    if (granted.rdma_write && !granted.writable) return Status::invalid_parameter;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     count_tag(attributes.tag, 1);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);
-    slot.rights.store((attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
-                          (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U),
-                      std::memory_order_release);
+    slot.rights.store(rights_of(granted), std::memory_order_release);
     return Status::success;
 }
 
@@ -136,6 +143,7 @@ Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
     attributes.tag = tag;
     attributes.rdma_write = (rights & Region::right_of(Access::remote_write)) != 0;
     attributes.rdma_read = (rights & Region::right_of(Access::remote_read)) != 0;
+    attributes.writable = (rights & Region::right_of(Access::local_write)) != 0;
     return Status::success;
 }
 

@@ -21,6 +21,7 @@ struct MemoryAttributes {
     ProtectionTag tag = no_tag;
     bool rdma_write = false;  ///< a peer may write here
     bool rdma_read = false;   ///< a peer may read here
+    bool writable = true;     ///< all its pages may be written; stays as it was registered
 };
 
 /// Addresses [begin, end) of a region.
@@ -29,7 +30,8 @@ struct Bounds {
     std::uint64_t end = 0;
 };
 
-enum class Access : std::uint8_t { local, remote_write, remote_read };
+/// `local` reads; `local_write` is what a receive, an RDMA read or a descriptor's status need.
+enum class Access : std::uint8_t { local, local_write, remote_write, remote_read };
 
 /// What the table said of a region at one moment; of none it allows nothing.
 struct Region {
@@ -42,14 +44,26 @@ struct Region {
     /// MemoryTable::check() at that moment.
     [[gnu::always_inline]] bool allows(std::uint64_t address, std::uint64_t length,
                                        ProtectionTag vi_tag, Access access) const {
-        return covers(address, length) && (vi_tag == no_tag || vi_tag == tag) &&
-               (access == Access::local || (rights & right_of(access)) != 0);
+        return covers(address, length) && (vi_tag == no_tag || vi_tag == tag) && grants(access);
+    }
+    [[gnu::always_inline]] bool grants(Access access) const {
+        return access == Access::local || (rights & right_of(access)) != 0;
     }
     [[gnu::always_inline]] bool covers(std::uint64_t address, std::uint64_t length) const {
         return address >= begin && address <= end && length <= end - address;
     }
     static constexpr std::uint32_t right_of(Access access) {
-        return access == Access::remote_write ? 1U : 2U;
+        switch (access) {
+            case Access::remote_write:
+                return 1U;
+            case Access::remote_read:
+                return 2U;
+            case Access::local_write:
+                return 4U;
+            case Access::local:
+                break;
+        }
+        return 0;
     }
 };
 
@@ -59,8 +73,9 @@ public:
     explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
                          std::uint64_t tag_uses_max = tag_generation_max);
 
-    /// Registers [address, address + length). length > 0 and no wrap, else invalid_parameter;
-    /// an unknown tag: invalid_ptag; table full, or no memory for more of it: error_resource.
+    /// Registers [address, address + length). length > 0, no wrap, and RDMA write only where it is
+    /// writable, else invalid_parameter; an unknown tag: invalid_ptag; table full, or no memory for
+    /// more of it: error_resource.
     Result<MemoryHandle> add(std::uint64_t address, std::uint64_t length,
                              const MemoryAttributes& attributes);
     /// True when `handle` is a live region that starts at `address`.
@@ -73,7 +88,8 @@ public:
     void remove(MemoryHandle handle);
     /// Where a region lies that is live or suspended; for the holder of the turn.
     Bounds bounds(MemoryHandle handle) const;
-    /// Of a region that is suspended, so that nobody is granted anything by what was.
+    /// Of a region that is suspended, so that nobody is granted anything by what was. RDMA write
+    /// to one that is not writable: invalid_parameter.
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
 

@@ -298,9 +298,10 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
     std::vector<ProtectionTag> all_tags{no_tag};
     Random random(1);
     const auto any_attributes = [&] {
-        return with_tag(all_tags[random.below(all_tags.size())], random.chance(50),
-                        random.chance(50));
+        return MemoryAttributes{all_tags[random.below(all_tags.size())], random.chance(50),
+                                random.chance(50), random.chance(70)};
     };
+    const auto agree = [](bool write, bool writable) { return writable || !write; };
     const auto is_good = [&](ProtectionTag tag) { return tag == no_tag || tags.contains(tag); };
     for (int step = 0; step < 60'000; ++step) {
         const MemoryHandle handle =
@@ -311,7 +312,9 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
                 const Region fresh{random.between(1000, 2000), random.between(1, 100),
                                    any_attributes()};
                 const auto added = table.add(fresh.begin, fresh.length, fresh.attributes);
-                if (!is_good(fresh.attributes.tag)) {
+                if (!agree(fresh.attributes.rdma_write, fresh.attributes.writable)) {
+                    ASSERT_EQ(added.error(), Status::invalid_parameter);
+                } else if (!is_good(fresh.attributes.tag)) {
                     ASSERT_EQ(added.error(), Status::invalid_ptag);
                 } else if (model.size() == slots) {
                     ASSERT_EQ(added.error(), Status::error_resource);
@@ -329,10 +332,15 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
                 }
                 break;
             case 2: {
-                const MemoryAttributes attributes = any_attributes();
-                const Status expected = region == model.end()      ? Status::invalid_parameter
-                                        : !is_good(attributes.tag) ? Status::invalid_ptag
-                                                                   : Status::success;
+                MemoryAttributes attributes = any_attributes();
+                Status expected = region == model.end()      ? Status::invalid_parameter
+                                  : !is_good(attributes.tag) ? Status::invalid_ptag
+                                                             : Status::success;
+                if (expected == Status::success) {
+                    attributes.writable = region->second.attributes.writable;  // stays as it was
+                    if (!agree(attributes.rdma_write, attributes.writable))
+                        expected = Status::invalid_parameter;
+                }
                 ASSERT_EQ(table.change(handle, attributes), expected);
                 if (expected == Status::success) region->second.attributes = attributes;
                 break;
@@ -363,7 +371,7 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
         const std::uint64_t address = random.between(990, 2110);
         const std::uint64_t length = random.below(40);
         const ProtectionTag tag = all_tags[random.below(all_tags.size())];
-        const auto access = static_cast<Access>(random.below(3));
+        const auto access = static_cast<Access>(random.below(4));
         const auto now = model.find(handle);
         bool expected = now != model.end();
         if (expected) {
@@ -371,11 +379,26 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
             expected = address >= one.begin && address + length <= one.begin + one.length &&
                        (tag == no_tag || tag == one.attributes.tag) &&
                        (access == Access::local ||
-                        (access == Access::remote_write ? one.attributes.rdma_write
-                                                        : one.attributes.rdma_read));
+                        (access == Access::local_write    ? one.attributes.writable
+                         : access == Access::remote_write ? one.attributes.rdma_write
+                                                          : one.attributes.rdma_read));
         }
         ASSERT_EQ(table.check(handle, address, length, tag, access), expected) << step;
     }
+}
+
+TEST(MemoryTable, WhatMayNotBeWrittenIsReadOnlyForEverybody) {
+    MemoryTable table(2, 16);
+    EXPECT_EQ(table.add(1000, 50, {no_tag, true, false, false}).error(), Status::invalid_parameter);
+    const MemoryHandle handle = table.add(1000, 50, {no_tag, false, true, false}).value();
+    EXPECT_TRUE(may(table, handle, 1000, 50));
+    EXPECT_TRUE(table.check(handle, 1000, 50, no_tag, Access::remote_read));
+    EXPECT_FALSE(table.check(handle, 1000, 50, no_tag, Access::local_write));
+    table.suspend(handle);
+    EXPECT_EQ(table.change(handle, with_tag(no_tag, true)), Status::invalid_parameter);
+    EXPECT_EQ(table.change(handle, {}), Status::success);
+    table.resume(handle);
+    EXPECT_FALSE(table.check(handle, 1000, 50, no_tag, Access::local_write)) << "as registered";
 }
 
 TEST(MemoryTable, ASuspendedRegionRefusesUntilResumed) {

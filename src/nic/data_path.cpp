@@ -79,7 +79,8 @@ template <bool receive>
     if (count == 1 && few[0].handle != handle) {
         const memory::Region of_buffer = memory_.look(few[0].handle);
         const std::array<queue::Segment, 1> one{few[0]};
-        if (engine::is_usable(tag, of_buffer) &&
+        constexpr auto access = receive ? memory::Access::local_write : memory::Access::local;
+        if (engine::is_usable(tag, of_buffer) && of_buffer.grants(access) &&
             post_plain<receive>(vi, descriptor, handle, control, one, of_buffer)) [[likely]]
             return posted<receive>(vi);
     }
@@ -111,7 +112,8 @@ template <bool receive>
     const memory::Region region = memory_.look(handle);
     const memory::ProtectionTag tag = vi.attributes.tag;
     if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local)) [[unlikely]]
+        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
+        [[unlikely]]
         return Status::invalid_parameter;
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
