@@ -13,7 +13,8 @@
  *  - A bad, stale or invented handle or a NULL out-pointer returns VIP_INVALID_PARAMETER and
  *    changes nothing (VIPL 1.11, 2). Out-parameters are written on VIP_SUCCESS only, unless said
  *    otherwise.
- *  - In a child made by fork() every call returns VIP_INVALID_STATE and disturbs nobody.
+ *  - In a child made by fork() the parent's handles answer VIP_INVALID_STATE and disturb nobody; it
+ *    may open NICs of its own.
  *  - A call that sleeps while its VI, completion queue or NIC goes returns VIP_INVALID_STATE.
  *  - Timeouts are milliseconds; 0xFFFFFFFF and ~0UL both mean for ever (VIPL 1.5).
  *  - Structures and addresses passed in stay the program's and are read before the call returns.

@@ -17,7 +17,8 @@
  * bytes.
  *  - Objects may be destroyed in any order. Declared in the order NIC, tags, memory, completion
  *    queues, VIs they release everything; a class says what another order leaves behind.
- *  - In a child made by fork() every call fails with VIP_INVALID_STATE and disturbs nobody.
+ *  - In a child made by fork() calls about the parent's objects fail with VIP_INVALID_STATE and
+ *    disturb nobody; it may open NICs of its own.
  */
 #pragma once
 

@@ -27,15 +27,15 @@ namespace {
 
 /// Kernels and sandboxes without it get along with fences of each thread's own.
 void offer_fence_of_all() {
-    [[maybe_unused]] static const bool offered = [] {
-        if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0)
-            return false;
-        set_fence_hook([] {
-            const long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-            VIA_ASSERT(result == 0);  // registered, it has no other answer
-        });
-        return true;
-    }();
+    // No static with a guard, which a thread of the parent may hold in a forked child.
+    static constinit Atomic<bool> offered{false};
+    if (offered.exchange(true) ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0)
+        return;
+    set_fence_hook([] {
+        const long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+        VIA_ASSERT(result == 0);  // registered, it has no other answer
+    });
 }
 
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages

@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <memory>
 #include <new>
 
 #include "agent/process.hpp"
+#include "base/atomic.hpp"
 
 namespace via::agent {
 
@@ -27,10 +29,29 @@ LockedMemory::LockedMemory(LockSystem& system)
       areas_max_(system.mappings_max() / mappings_per_area),
       dma_(system) {}
 
+namespace {
+
+// Never destroyed: NICs may close while the process ends. No guard, which a thread of the parent
+// may hold in a forked child.
+constinit Atomic<LockedMemory*> memory_of_process{nullptr};
+/// Kept as it is: its locks may be held for ever.
+constinit Atomic<LockedMemory*> memory_of_parent{nullptr};
+
+}  // namespace
+
 LockedMemory& LockedMemory::of_process() {
-    // Never destroyed: NICs may close while the process ends.
-    static LockedMemory& memory = *new LockedMemory(LockSystem::real());
-    return memory;
+    LockedMemory* memory = memory_of_process.load(std::memory_order_acquire);
+    if (memory != nullptr) return *memory;
+    auto made = std::make_unique<LockedMemory>(LockSystem::real());
+    // The first one is everybody's.
+    if (memory_of_process.compare_exchange_strong(memory, made.get(), std::memory_order_acq_rel))
+        memory = made.release();
+    return *memory;
+}
+
+void LockedMemory::begin_in_child() {
+    memory_of_parent.store(memory_of_process.exchange(nullptr, std::memory_order_relaxed),
+                           std::memory_order_relaxed);
 }
 
 std::expected<void, LockedMemory::Failure> LockedMemory::lock(std::uint64_t address,

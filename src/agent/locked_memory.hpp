@@ -38,6 +38,8 @@ public:
     explicit LockedMemory(LockSystem& system);
     /// The process's own; lives for ever.
     static LockedMemory& of_process();
+    /// A forked child has no locks: of_process() is a new one from here on.
+    static void begin_in_child();
 
     /// Locks the pages of [address, address + length), which is not empty and does not wrap, once
     /// more. On failure nothing has changed.

@@ -14,6 +14,7 @@ namespace {
 
 using test::ChildSystem;
 using test::FakeSystem;
+using test::fork_past_handlers;
 using test::in_child;
 using test::limit_locking;
 using test::page;
@@ -387,6 +388,22 @@ TEST(RealLocking, ALimitOfNothingIsNamed) {
     EXPECT_EQ(outcome, 0);
 }
 
+TEST(RealLocking, AForkedChildCountsAnew) {
+    if (!may_lock()) GTEST_SKIP() << "RLIMIT_MEMLOCK is below 4 MiB";
+    ASSERT_TRUE(remember_process());
+    const Pages room(16);
+    ASSERT_TRUE(LockedMemory::of_process().lock(room.address(), room.length()));
+    const int outcome = in_child([&] {
+        LockedMemory& memory = LockedMemory::of_process();
+        if (memory.bytes_locked() != 0) return 1;
+        if (!memory.lock(room.address(), page)) return 2;
+        return status_bytes("VmLck") == page ? 0 : 3;
+    });
+    EXPECT_EQ(outcome, 0);
+    EXPECT_EQ(LockedMemory::of_process().bytes_locked(), room.length());
+    LockedMemory::of_process().unlock(room.address(), room.length());
+}
+
 TEST(RealLocking, AForkLeavesTheParentsLocks) {
     if (!may_lock()) GTEST_SKIP() << "RLIMIT_MEMLOCK is below 4 MiB";
     ASSERT_TRUE(remember_process());
@@ -395,14 +412,16 @@ TEST(RealLocking, AForkLeavesTheParentsLocks) {
     const Pages room(16);
     const std::uint64_t before = status_bytes("VmLck");
     ASSERT_EQ(pins.pin(1, room.address(), room.length()), Status::success);
-    const int outcome = in_child([&] {
-        if (status_bytes("VmLck") != 0) return 1;  // the kernel gives a child no locks
-        // What the child locks itself is not ours to take away.
-        if (LockSystem::real().mlock(room.address(), room.length()) < 0) return 2;
-        pins.unpin(1);
-        pins.end();
-        return status_bytes("VmLck") == room.length() ? 0 : 3;
-    });
+    const int outcome = in_child(
+        [&] {
+            if (status_bytes("VmLck") != 0) return 1;  // the kernel gives a child no locks
+            // What the child locks itself is not ours to take away.
+            if (LockSystem::real().mlock(room.address(), room.length()) < 0) return 2;
+            pins.unpin(1);
+            pins.end();
+            return status_bytes("VmLck") == room.length() ? 0 : 3;
+        },
+        fork_past_handlers);
     EXPECT_EQ(outcome, 0);
     EXPECT_EQ(status_bytes("VmLck") - before, room.length());
     pins.unpin(1);

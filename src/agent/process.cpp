@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,7 +14,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+
+#include "agent/locked_memory.hpp"
 
 namespace via::agent {
 
@@ -80,43 +84,79 @@ private:
 
 constexpr unsigned lines_per_second_max = 20;
 
+struct LogRate {
+    std::mutex mutex;
+    time_t second = 0;
+    unsigned lines = 0;
+    unsigned dropped = 0;
+};
+constinit LogRate log_rate;
+
 /// Room for one more line this second? Tells how many were left out since the last one.
 bool may_log(unsigned& left_out) {
-    static std::mutex mutex;
-    static time_t second = 0;
-    static unsigned lines = 0;
-    static unsigned dropped = 0;
-    std::lock_guard guard(mutex);
+    std::lock_guard guard(log_rate.mutex);
     const time_t now = time(nullptr);
-    if (now != second) {
-        second = now;
-        lines = 0;
+    if (now != log_rate.second) {
+        log_rate.second = now;
+        log_rate.lines = 0;
     }
-    if (lines == lines_per_second_max) {
-        ++dropped;
+    if (log_rate.lines == lines_per_second_max) {
+        ++log_rate.dropped;
         return false;
     }
-    ++lines;
-    left_out = dropped;
-    dropped = 0;
+    ++log_rate.lines;
+    left_out = log_rate.dropped;
+    log_rate.dropped = 0;
     return true;
+}
+
+const Log& log_settings() {
+    static const Log log;
+    return log;
 }
 
 }  // namespace
 
-bool remember_process() {
+namespace {
+
+void (*begin_in_child)() = nullptr;
+ProcessState state_before = ProcessState::own;  ///< of the fork that is under way
+
+/// What other threads do under the mutex once and for all is done before a child begins.
+void before_fork() {
+    alive_mutex.lock();
+    state_before = process_state();
+}
+void after_fork() { alive_mutex.unlock(); }
+/// Here threads of the parent may hold locks, also ours; nobody will ever let go of them.
+void after_fork_in_child() {
+    alive_mutex.unlock();
+    std::construct_at(&log_rate.mutex);
+    volatile char* page = process_page.load(std::memory_order_relaxed);
+    if (page == nullptr || state_before == ProcessState::lost) return;
+    LockedMemory::begin_in_child();
+    if (begin_in_child != nullptr) begin_in_child();
+    *page = static_cast<char>(ProcessState::child);
+}
+
+}  // namespace
+
+bool remember_process(void (*child_begins)()) {
     std::lock_guard guard(alive_mutex);
+    if (child_begins != nullptr) begin_in_child = child_begins;
     if (process_page.load(std::memory_order_relaxed) != nullptr) return true;
-    const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    log_settings();
+    const auto size = static_cast<std::size_t>(1) << LockSystem::real().page_bits();
     void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return false;
-    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+    if (madvise(page, size, MADV_WIPEONFORK) != 0 ||
+        pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
         munmap(page, size);
         return false;
     }
-    auto* flag = static_cast<volatile char*>(page);
-    *flag = 1;
-    process_page.store(flag, std::memory_order_release);
+    auto* state = static_cast<volatile char*>(page);
+    *state = static_cast<char>(ProcessState::own);
+    process_page.store(state, std::memory_order_release);
     return true;
 }
 
@@ -126,7 +166,7 @@ void give_up_process() {
 }
 
 void log(int level, const char* format, ...) {
-    static const Log log;
+    const Log& log = log_settings();
     if (level > log.level) return;
     unsigned left_out = 0;
     if (!may_log(left_out)) return;

@@ -12,28 +12,37 @@
 namespace via::agent::process_test {
 namespace {
 
+using test::fork_past_handlers;
 using test::in_child;
 using test::TemporaryFolder;
 using test::Variable;
 
-TEST(Process, IsForkedInAChildOnly) {
+TEST(Process, AForkedChildIsMadeReadyBeforeForkReturns) {
     ASSERT_TRUE(remember_process());
-    EXPECT_FALSE(forked());
-    EXPECT_EQ(in_child([] { return forked() ? 0 : 1; }), 0);
-    EXPECT_FALSE(forked()) << "the child's fate is not the parent's";
+    EXPECT_EQ(process_state(), ProcessState::own);
+    const auto is_ready = [] { return process_state() == ProcessState::child ? 0 : 1; };
+    EXPECT_EQ(in_child(is_ready), 0);
+    EXPECT_EQ(in_child([&] { return in_child(is_ready); }), 0) << "a grandchild, too";
+    EXPECT_EQ(process_state(), ProcessState::own) << "the child's fate is not the parent's";
 }
 
-TEST(Process, IsForkedInAGrandchildToo) {
+TEST(Process, AChildMadePastTheHandlersIsLost) {
     ASSERT_TRUE(remember_process());
-    EXPECT_EQ(in_child([] { return in_child([] { return forked() ? 0 : 1; }); }), 0);
+    EXPECT_EQ(in_child([] { return forked() ? 0 : 1; }, fork_past_handlers), 0);
+    EXPECT_EQ(in_child([] { return in_child([] { return forked() ? 0 : 1; }, fork); },
+                       fork_past_handlers),
+              0)
+        << "and so are its own";
+    EXPECT_EQ(in_child([] { return remember_process() && forked() ? 0 : 1; }, fork_past_handlers),
+              0)
+        << "a child that tries stays lost";
+    EXPECT_FALSE(forked());
 }
 
 TEST(Process, RememberingAgainChangesNothing) {
     ASSERT_TRUE(remember_process());
     ASSERT_TRUE(remember_process());
-    EXPECT_FALSE(forked());
-    EXPECT_EQ(in_child([] { return remember_process() && forked() ? 0 : 1; }), 0)
-        << "a child that tries stays a child";
+    EXPECT_EQ(process_state(), ProcessState::own);
 }
 
 /// What must run in a process that has done nothing yet: `forked` and `log` remember their first

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,10 +120,15 @@ private:
     bool was_set_ = false;
 };
 
+/// fork(3), without the handlers that pthread_atfork() knows.
+inline pid_t fork_past_handlers() {
+    return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+}
+
 /// Runs `body` in a forked child; its result (0 to 255) or -1 when a signal ended it.
 template <class Body>
-int in_child(Body body) {
-    const pid_t child = fork();
+int in_child(Body body, pid_t (*make)() = fork) {
+    const pid_t child = make();
     if (child < 0) return -1;
     if (child == 0) _exit(body());
     int status = 0;

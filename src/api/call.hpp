@@ -99,8 +99,16 @@ inline void write_address(const HostAddress& host, const Discriminator& discrimi
     std::memcpy(bytes + host.length, discriminator.bytes.data(), discriminator.length);
 }
 
+/// A forked child has NICs of its own; its parent's are not touched there (VIPL 4.3).
+[[gnu::always_inline]] inline bool is_of_parent(const void* handle = nullptr) {
+    const agent::ProcessState state = agent::process_state();
+    if (state == agent::ProcessState::own) [[likely]]
+        return false;
+    return state == agent::ProcessState::lost || is_inherited(handle);
+}
+
 }  // namespace via::api
 
-/// In a forked child nothing of ours may be touched (VIPL 4.3).
-#define VIA_REFUSE_CHILD() \
-    if (::via::agent::forked()) return VIP_INVALID_STATE
+/// With the handle that the call is about.
+#define VIA_REFUSE_CHILD(...) \
+    if (::via::api::is_of_parent(__VA_ARGS__)) return VIP_INVALID_STATE

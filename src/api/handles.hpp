@@ -85,6 +85,11 @@ inline FoundQueue find_queue(const void* handle) {
     return {open, open->nic->completion_queue(name_of(handle))};
 }
 
+/// In a forked child: is it a handle of a NIC that is the parent's, or of something on it?
+bool is_inherited(const void* handle);
+/// In a forked child, before anything else: what there is, is the parent's.
+void begin_in_child();
+
 /// Puts an agent into the table; its handle becomes valid. nullptr: the table is full.
 OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation);
 /// Closes a NIC; `handler` had its errors. false: somebody else did already.

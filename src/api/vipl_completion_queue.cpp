@@ -36,7 +36,7 @@ VIP_RETURN take(const FoundQueue& found, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* 
 }  // namespace
 
 VIA_VIPL via_VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE* queue_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || queue_handle == nullptr || entries == 0) return VIP_INVALID_PARAMETER;
     if (entries > open->nic->limits().completion_queue_entries_max) return VIP_INVALID_PARAMETER;
@@ -48,7 +48,7 @@ VIA_VIPL via_VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE
 }
 
 VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     const Status status =
@@ -59,7 +59,7 @@ VIA_VIPL via_VipDestroyCQ(VIP_CQ_HANDLE handle) {
 }
 
 VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || entries == 0 || entries > found.open->nic->limits().completion_queue_entries_max)
         return VIP_INVALID_PARAMETER;
@@ -70,7 +70,7 @@ VIA_VIPL via_VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries) {
 }
 
 VIA_VIPL via_VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || vi_handle == nullptr || receive == nullptr) return VIP_INVALID_PARAMETER;
     return take(found, vi_handle, receive);
@@ -78,7 +78,7 @@ VIA_VIPL via_VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi_handle, VIP_BOOLE
 
 VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* vi_handle,
                        VIP_BOOLEAN* receive) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || vi_handle == nullptr || receive == nullptr) return VIP_INVALID_PARAMETER;
     VIP_RETURN result = take(found, vi_handle, receive);
@@ -99,7 +99,7 @@ VIA_VIPL via_VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE* v
 
 VIA_VIPL ViaCQDoneMany(VIP_CQ_HANDLE handle, VIA_COMPLETION* entries, VIP_UINT32 room,
                        VIP_UINT32* taken) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || taken == nullptr || entries == nullptr || room == 0) return VIP_INVALID_PARAMETER;
     VIP_UINT32 count = 0;
@@ -112,7 +112,7 @@ VIA_VIPL ViaCQDoneMany(VIP_CQ_HANDLE handle, VIA_COMPLETION* entries, VIP_UINT32
 }
 
 VIA_VIPL ViaCQDescriptor(VIP_CQ_HANDLE handle, int* descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return answer(if_memory_lasts(
@@ -155,7 +155,7 @@ private:
 }  // namespace
 
 VIA_VIPL via_VipCQNotify(VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundQueue found = find_queue(handle);
     if (!found || handler == nullptr) return VIP_INVALID_PARAMETER;
     std::unique_ptr<agent::Notification> notification(

@@ -135,7 +135,7 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
 VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
                             VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
                             VIP_CONN_HANDLE* connection) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     engine::Listener listener;
     return connect_wait(handle, local, timeout, remote, remote_attributes, connection, listener);
 }
@@ -143,7 +143,7 @@ VIA_VIPL via_VipConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_U
 VIA_VIPL ViaConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
                         VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
                         VIP_CONN_HANDLE* connection, VIP_PVOID data, VIP_UINT32* length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     if (length == nullptr || (*length != 0 && data == nullptr)) return VIP_INVALID_PARAMETER;
     engine::Listener listener;
     const VIP_RETURN result =
@@ -153,25 +153,25 @@ VIA_VIPL ViaConnectWait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG
 }
 
 VIA_VIPL via_VipConnectAccept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return connect_accept(connection, handle, {});
 }
 
 VIA_VIPL ViaConnectAccept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle, const void* data,
                           VIP_UINT32 length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes) ? connect_accept(connection, handle, bytes)
                                           : VIP_INVALID_PARAMETER;
 }
 
 VIA_VIPL via_VipConnectReject(VIP_CONN_HANDLE connection) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(connection);
     return connect_reject(connection, {});
 }
 
 VIA_VIPL ViaConnectReject(VIP_CONN_HANDLE connection, const void* data, VIP_UINT32 length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(connection);
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes) ? connect_reject(connection, bytes)
                                           : VIP_INVALID_PARAMETER;
@@ -180,14 +180,14 @@ VIA_VIPL ViaConnectReject(VIP_CONN_HANDLE connection, const void* data, VIP_UINT
 VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
                                VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
                                VIP_VI_ATTRIBUTES* remote_attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return connect_request(handle, local, remote, timeout, remote_attributes, {}, false);
 }
 
 VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
                            VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes,
                            const void* data, VIP_UINT32 length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes)
                ? connect_request(handle, local, remote, timeout, remote_attributes, bytes, true)
@@ -195,7 +195,7 @@ VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
 }
 
 VIA_VIPL ViaQueryPrivateData(VIP_VI_HANDLE handle, VIP_PVOID data, VIP_UINT32* length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || length == nullptr || (*length != 0 && data == nullptr))
         return VIP_INVALID_PARAMETER;
@@ -210,7 +210,7 @@ VIA_VIPL ViaQueryPrivateData(VIP_VI_HANDLE handle, VIP_PVOID data, VIP_UINT32* l
 }
 
 VIA_VIPL via_VipDisconnect(VIP_VI_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->with_turn([&] {
@@ -255,21 +255,21 @@ VIP_RETURN peer_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_AD
 
 VIA_VIPL via_VipConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
                                    VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return peer_request(handle, local, remote, timeout, {});
 }
 
 VIA_VIPL ViaConnectPeerRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
                                VIP_NET_ADDRESS* remote, VIP_ULONG timeout, const void* data,
                                VIP_UINT32 length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes) ? peer_request(handle, local, remote, timeout, bytes)
                                           : VIP_INVALID_PARAMETER;
 }
 
 VIA_VIPL via_VipConnectPeerDone(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     found.open->nic->poll();
@@ -278,7 +278,7 @@ VIA_VIPL via_VipConnectPeerDone(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
 }
 
 VIA_VIPL via_VipConnectPeerWait(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     Request request{found.vi, 0};

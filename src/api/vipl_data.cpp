@@ -48,7 +48,7 @@ VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG
 
 VIA_VIPL_HOT via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
                              VIP_MEM_HANDLE memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->post_send(*found.vi, descriptor, memory_handle));
@@ -56,35 +56,35 @@ VIA_VIPL_HOT via_VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
 
 VIA_VIPL_HOT via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
                              VIP_MEM_HANDLE memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->post_receive(*found.vi, descriptor, memory_handle));
 }
 
 VIA_VIPL via_VipSendDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return take(found, found.vi->send, descriptor);
 }
 
 VIA_VIPL via_VipRecvDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return take(found, found.vi->receive, descriptor);
 }
 
 VIA_VIPL via_VipSendWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return wait_and_take(found, found.vi->send, timeout, handle, descriptor);
 }
 
 VIA_VIPL via_VipRecvWait(VIP_VI_HANDLE handle, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return wait_and_take(found, found.vi->receive, timeout, handle, descriptor);
@@ -120,25 +120,25 @@ namespace {
 
 VIA_VIPL ViaPostSendMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
                          const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return post_many(handle, false, descriptors, handles, count, posted);
 }
 
 VIA_VIPL ViaPostRecvMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors,
                          const VIP_MEM_HANDLE* handles, VIP_UINT32 count, VIP_UINT32* posted) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return post_many(handle, true, descriptors, handles, count, posted);
 }
 
 VIA_VIPL ViaSendDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
                          VIP_UINT32* taken) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return done_many(handle, false, descriptors, room, taken);
 }
 
 VIA_VIPL_HOT ViaRecvDoneMany(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptors, VIP_UINT32 room,
                              VIP_UINT32* taken) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return done_many(handle, true, descriptors, room, taken);
 }
 
@@ -191,11 +191,11 @@ VIP_RETURN notify(VIP_VI_HANDLE handle, bool receive, VIP_PVOID context, VIP_VI_
 }  // namespace
 
 VIA_VIPL via_VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return notify(handle, false, context, handler);
 }
 
 VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return notify(handle, true, context, handler);
 }

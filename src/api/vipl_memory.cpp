@@ -7,7 +7,7 @@ using namespace via;
 using namespace via::api;
 
 VIA_VIPL via_VipCreatePtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE* tag_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || tag_handle == nullptr) return VIP_INVALID_PARAMETER;
     const auto tag = if_memory_lasts(
@@ -18,7 +18,7 @@ VIA_VIPL via_VipCreatePtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE* tag_han
 }
 
 VIA_VIPL via_VipDestroyPtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE tag_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     memory::ProtectionTag tag = memory::no_tag;
     if (open == nullptr || tag_handle == nullptr || !tag_of(*open, tag_handle, tag))
@@ -30,7 +30,7 @@ VIA_VIPL via_VipDestroyPtag(VIP_NIC_HANDLE handle, VIP_PROTECTION_HANDLE tag_han
 
 VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG length,
                             VIP_MEM_ATTRIBUTES* attributes, VIP_MEM_HANDLE* memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || memory_handle == nullptr || address == nullptr)
         return VIP_INVALID_PARAMETER;
@@ -45,7 +45,7 @@ VIA_VIPL via_VipRegisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG 
 
 VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address,
                               VIP_MEM_HANDLE memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
     return answer(open->agent->deregister(memory_handle, bits_of(address)));
@@ -53,7 +53,7 @@ VIA_VIPL via_VipDeregisterMem(VIP_NIC_HANDLE handle, VIP_PVOID address,
 
 VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
                                  VIP_MEM_HANDLE memory_handle, VIP_MEM_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
     memory::MemoryAttributes wanted;
@@ -66,7 +66,7 @@ VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
 
 VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
                          VIP_MEM_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
     memory::MemoryAttributes found;
@@ -84,7 +84,7 @@ VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDL
 }
 
 VIA_VIPL ViaRegisterAll(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE* memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || memory_handle == nullptr) return VIP_INVALID_PARAMETER;
     // Past the agent: not even pin=require can lock a whole address space.

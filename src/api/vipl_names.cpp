@@ -9,18 +9,18 @@ using namespace via;
 using namespace via::api;
 
 VIA_VIPL via_VipNSInit(VIP_NIC_HANDLE handle, VIP_PVOID) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return find_nic(handle) == nullptr ? VIP_INVALID_PARAMETER : VIP_SUCCESS;
 }
 
 VIA_VIPL via_VipNSShutdown(VIP_NIC_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     return find_nic(handle) == nullptr ? VIP_INVALID_PARAMETER : VIP_SUCCESS;
 }
 
 VIA_VIPL via_VipNSGetHostByName(VIP_NIC_HANDLE handle, VIP_CHAR* name, VIP_NET_ADDRESS* address,
                                 VIP_ULONG index) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || name == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
     HostAddress host;
@@ -37,7 +37,7 @@ VIA_VIPL via_VipNSGetHostByName(VIP_NIC_HANDLE handle, VIP_CHAR* name, VIP_NET_A
 
 VIA_VIPL via_VipNSGetHostByAddr(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* address, VIP_CHAR* name,
                                 VIP_ULONG* name_length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || address == nullptr || name == nullptr || name_length == nullptr)
         return VIP_INVALID_PARAMETER;

@@ -54,8 +54,8 @@ Opened open_nic(const VIP_CHAR* name) {
     const auto fail = [](const char* why) {
         return std::unexpected(agent::OpenError{Status::error_resource, why});
     };
-    if (!agent::remember_process())
-        return fail("no memory that a fork wipes (mmap, MADV_WIPEONFORK)");
+    if (!agent::remember_process(begin_in_child))
+        return fail("no memory that a fork wipes (mmap, MADV_WIPEONFORK), or no handler of a fork");
     const std::uint64_t generation = next_generation();
     // Generations step by 2^16 from NIC to NIC: handles of one do not fit another.
     auto agent = open_by_name(name, static_cast<std::uint32_t>(generation << 16));
@@ -100,15 +100,15 @@ VIA_VIPL ViaOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
     if (agent::forked()) {
         if (why != nullptr && why_size != 0)
             std::snprintf(why, why_size,
-                          "this process was forked from one that had used the library already; "
-                          "fork first, then let each open its own NIC");
+                          "this process was made from one that had used the library already, past "
+                          "fork(3) and its handlers (clone, _Fork), or it ends");
         return VIP_INVALID_STATE;
     }
     return open_and_tell(name, handle, why, why_size);
 }
 
 VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     agent::Handler handler{};
     if (find_nic(handle) == nullptr || !close_nic(handle, handler)) return VIP_INVALID_PARAMETER;
     delete static_cast<ErrorHandler*>(handler.context);
@@ -116,7 +116,7 @@ VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
 }
 
 VIA_VIPL via_VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
     const NicLimits& limits = open->nic->limits();
@@ -148,7 +148,7 @@ VIA_VIPL via_VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES* attributes) 
 }
 
 VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERROR_HANDLER handler) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
     agent::Handler next{};
@@ -162,7 +162,7 @@ VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERRO
 }
 
 VIA_VIPL via_VipQuerySystemManagementInfo(VIP_NIC_HANDLE handle, VIP_ULONG type, VIP_PVOID info) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || info == nullptr || type != VIP_SMI_AUTODISCOVERY)
         return VIP_INVALID_PARAMETER;
@@ -196,7 +196,7 @@ VIA_TEXT ViaCounterText(VIP_UINT32 index) {
 }
 
 VIA_VIPL ViaReadCounter(VIP_NIC_HANDLE handle, const char* name, VIP_UINT64* value) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || name == nullptr || value == nullptr) return VIP_INVALID_PARAMETER;
     for (std::uint32_t index = 0; index < counter_count; ++index) {
@@ -235,7 +235,7 @@ VIA_TEXT ViaReturnText(VIP_RETURN code) {
         case VIP_DESCRIPTOR_ERROR:
             return "the descriptor completed with an error, or nothing is posted";
         case VIP_INVALID_STATE:
-            return "not in this state of the VI, or in a forked child";
+            return "not in this state of the VI, or in a forked child with a handle of its parent";
         case VIP_ERROR_NAMESERVICE:
             return "the name service knows no such host";
         case VIP_NO_MATCH:

@@ -22,7 +22,7 @@ bool is_answered(const void* subject) {
 
 VIA_VIPL ViaCreateSegment(VIP_NIC_HANDLE handle, VIP_ULONG length, VIP_MEM_ATTRIBUTES* attributes,
                           VIP_PVOID* address, VIP_MEM_HANDLE* memory_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || address == nullptr || memory_handle == nullptr || length == 0)
         return VIP_INVALID_PARAMETER;
@@ -37,7 +37,7 @@ VIA_VIPL ViaCreateSegment(VIP_NIC_HANDLE handle, VIP_ULONG length, VIP_MEM_ATTRI
 }
 
 VIA_VIPL ViaDestroySegment(VIP_NIC_HANDLE handle, VIP_PVOID address) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
     return answer(open->agent->destroy_segment(static_cast<std::byte*>(address)));
@@ -46,7 +46,7 @@ VIA_VIPL ViaDestroySegment(VIP_NIC_HANDLE handle, VIP_PVOID address) {
 VIA_VIPL ViaImportSegment(VIP_VI_HANDLE handle, VIP_UINT64 remote_address,
                           VIP_MEM_HANDLE remote_handle, VIP_BOOLEAN writable, VIP_ULONG timeout,
                           VIP_PVOID* address, VIP_ULONG* length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || address == nullptr || length == nullptr) return VIP_INVALID_PARAMETER;
     nic::Nic& nic = *found.open->nic;
@@ -69,7 +69,7 @@ VIA_VIPL ViaImportSegment(VIP_VI_HANDLE handle, VIP_UINT64 remote_address,
 }
 
 VIA_VIPL ViaReleaseSegment(VIP_NIC_HANDLE handle, VIP_PVOID address) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
     return answer(open->nic->release_import(static_cast<std::byte*>(address)));

@@ -47,7 +47,7 @@ bool queue_of(const OpenNic& open, VIP_CQ_HANDLE handle, queue::CompletionQueue*
 VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
                          VIP_CQ_HANDLE send_queue, VIP_CQ_HANDLE receive_queue,
                          VIP_VI_HANDLE* vi_handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr || vi_handle == nullptr)
         return VIP_INVALID_PARAMETER;
@@ -71,7 +71,7 @@ VIA_VIPL via_VipCreateVi(VIP_NIC_HANDLE handle, VIP_VI_ATTRIBUTES* attributes,
 }
 
 VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     const Status status = found.open->nic->with_turn([&] {
@@ -86,7 +86,7 @@ VIA_VIPL via_VipDestroyVi(VIP_VI_HANDLE handle) {
 }
 
 VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || attributes == nullptr) return VIP_INVALID_PARAMETER;
     engine::ViAttributes wanted;
@@ -103,7 +103,7 @@ VIA_VIPL via_VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attribu
 
 VIA_VIPL via_VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIBUTES* attributes,
                         VIP_BOOLEAN* send_empty, VIP_BOOLEAN* receive_empty) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || state == nullptr || attributes == nullptr || send_empty == nullptr ||
         receive_empty == nullptr)
@@ -121,7 +121,7 @@ VIA_VIPL via_VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIB
 // Credits -----------------------------------------------------------------------------------------
 
 VIA_VIPL ViaSetCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN wanted) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->with_turn([&] {
@@ -134,7 +134,7 @@ VIA_VIPL ViaSetCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN wanted) {
 }
 
 VIA_VIPL ViaQueryCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN* agreed, VIP_UINT32* left) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);
     if (!found || agreed == nullptr || left == nullptr) return VIP_INVALID_PARAMETER;
     return answer(found.open->nic->with_turn([&] {

@@ -150,6 +150,14 @@ System& System::real() {
     return system;
 }
 
+namespace {
+
+/// Made when the library is loaded: a thread of the parent may be making it at a fork otherwise,
+/// and a child would wait for it.
+[[maybe_unused]] const System& made_at_load = System::real();
+
+}  // namespace
+
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
     if (this != &other) {
         reset();
