@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/address.hpp"
 #include "engine/vi.hpp"
@@ -17,5 +18,7 @@ RemoteAttributes attributes_of(const wire::ConnectMessage& message);
 bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMessage& message);
 /// Keeps `length` bytes of private data, at most wire::private_length_max; none: nullptr.
 void keep_data(const std::byte* from, std::size_t length, std::unique_ptr<PrivateData>& data);
+/// What goes with the VI's request, or with the acceptance of a peer's.
+std::span<const std::byte> own_data_of(const Vi& vi);
 
 }  // namespace via::engine

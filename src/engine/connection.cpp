@@ -69,23 +69,30 @@ wire::ConnectMessage Engine::describe(const Vi& vi) const {
     return message;
 }
 
+std::span<const std::byte> own_data_of(const Vi& vi) {
+    if (!vi.own_data) return {};
+    return {vi.own_data->bytes.data(), vi.own_data->length};
+}
+
+void Engine::Notice::set(wire::ConnectMessage message, std::span<const std::byte> data) {
+    message.private_length = static_cast<std::uint32_t>(data.size());
+    payload.resize(sizeof message + data.size());
+    std::memcpy(payload.data(), &message, sizeof message);
+    if (!data.empty()) std::memcpy(payload.data() + sizeof message, data.data(), data.size());
+}
+
 /// A request of that VI, to its remote address.
 Engine::Notice Engine::request_of(const Vi& vi) const {
     const Discriminator& local = vi.local_address.discriminator;
     const Discriminator& remote = vi.remote_address.discriminator;
+    wire::ConnectMessage message = describe(vi);
+    message.local_length = local.length;
+    message.remote_length = remote.length;
+    std::memcpy(message.local_discriminator, local.bytes.data(), local.length);
+    std::memcpy(message.remote_discriminator, remote.bytes.data(), remote.length);
     Notice notice;
     notice.header.kind = vi.peer ? wire::FrameKind::peer_request : wire::FrameKind::request;
-    notice.has_message = true;
-    notice.message = describe(vi);
-    notice.message.local_length = local.length;
-    notice.message.remote_length = remote.length;
-    std::memcpy(notice.message.local_discriminator, local.bytes.data(), local.length);
-    std::memcpy(notice.message.remote_discriminator, remote.bytes.data(), remote.length);
-    if (vi.own_data) {
-        notice.message.private_length = vi.own_data->length;
-        notice.data.assign(vi.own_data->bytes.begin(),
-                           vi.own_data->bytes.begin() + vi.own_data->length);
-    }
+    notice.set(message, own_data_of(vi));
     return notice;
 }
 
@@ -94,10 +101,7 @@ Engine::Notice Engine::acceptance_of(const Vi& vi, std::uint32_t remote_number,
     Notice notice;
     notice.header.kind = wire::FrameKind::accept;
     notice.header.vi = remote_number;
-    notice.has_message = true;
-    notice.message = describe(vi);
-    notice.message.private_length = static_cast<std::uint32_t>(data.size());
-    notice.data.assign(data.begin(), data.end());
+    notice.set(describe(vi), data);
     return notice;
 }
 
@@ -107,15 +111,16 @@ void Engine::refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
     notice.header.kind = wire::FrameKind::refuse;
     notice.header.vi = number;
     notice.header.immediate_or_code = static_cast<std::uint32_t>(code);
-    notice.data.assign(data.begin(), data.end());
+    notice.payload.assign(data.begin(), data.end());
     counters_.add(Counter::requests_refused);
-    notify_peer(path, notice);
+    notify_peer(path, std::move(notice));
 }
 
-void Engine::notify_peer(PathId path, const Notice& notice) {
-    if (!path_at(path).up) return;
-    path_at(path).notices.push_back(notice);
-    wants_to_send(path_at(path));
+void Engine::notify_peer(PathId id, Notice&& notice) {
+    Path& path = path_at(id);
+    if (!path.up) return;
+    path.notices.push_back(std::move(notice));
+    wants_to_send(path);
 }
 
 void Engine::notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message,
@@ -125,7 +130,7 @@ void Engine::notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, st
     notice.header.vi = vi;
     notice.header.message = message;
     notice.header.immediate_or_code = code;
-    notify_peer(path, notice);
+    notify_peer(path, std::move(notice));
 }
 
 // Listening ---------------------------------------------------------------------------------------
@@ -476,7 +481,8 @@ void Engine::on_path_down(PathId id) {
     for (Connection& connection : connections_)
         if (connection.stage == Connection::Stage::offered && connection.path == id)
             connection.stage = Connection::Stage::withdrawn;
-    path.notices.clear();
+    path.notices = {};
+    answers_ -= std::exchange(path.answers, 0);
     path.under_way = {};
     path.lost.clear();
     List<Path>::remove_if_linked(path);

@@ -382,12 +382,10 @@ public:
 private:
     struct Notice {
         wire::Header header;
-        bool has_message = false;
-        wire::ConnectMessage message{};
-        std::vector<std::byte> data;  ///< private data
-        std::uint32_t payload_length() const {
-            return static_cast<std::uint32_t>((has_message ? sizeof message : 0) + data.size());
-        }
+        bool answer = false;  ///< a frame of the peer brought it about, not our program
+        std::vector<std::byte> payload;
+        std::uint32_t payload_length() const { return static_cast<std::uint32_t>(payload.size()); }
+        void set(wire::ConnectMessage message, std::span<const std::byte> private_data);
     };
     struct Path : ListLink {
         bool up = false;
@@ -396,6 +394,7 @@ private:
         PathId id = no_path;
         List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
         std::deque<Notice> notices;   ///< frames of connecting and parting; sent before VIs'
+        std::uint32_t answers = 0;    ///< of these and of what is under way
         bool retransmits = false;
         UnderWay under_way;  ///< of a path that retransmits: frames that must arrive
         /// Of these, to be emitted again, the oldest first. Sent before notices.
@@ -422,9 +421,20 @@ private:
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t notices_max = 65536;
+    /// Answers that a peer causes and does not take: of a path in any case, at most, and of all
+    /// beyond what each has in any case, of which no path has more than it leaves free. Honest
+    /// peers take them as fast as they ask.
+    static constexpr std::uint32_t answers_of_path_least = 64;
+    static constexpr std::uint32_t answers_of_path_max = 16384;
+    static constexpr std::uint32_t answers_max = 131072;
+    bool may_have_answers(const Path& path) const {
+        const std::uint32_t left = answers_ < answers_max ? answers_max - answers_ : 0;
+        return path.answers < answers_of_path_least ||
+               path.answers < std::min(answers_of_path_max, left);
+    }
 
     // connection.cpp
-    void notify_peer(PathId path, const Notice& notice);
+    void notify_peer(PathId path, Notice&& notice);
     void notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message = 0,
                      std::uint32_t code = 0);
     FrameVerdict on_request(Path& path, const wire::Header& header, const std::byte* payload,
@@ -545,15 +555,22 @@ private:
     bool message_may_start(Vi& vi);
     void fail_current_send(Vi& vi, std::uint32_t fault);
     void emit_next(Path& path, const FrameRoom& room);
-    static void write_payload(const Notice& notice, std::byte* to);
     static void fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length);
-    static void emit_notice(Path& path, const FrameRoom& room);
+    void emit_notice(Path& path, const FrameRoom& room);
+    void answer_taken(Path& path) {
+        --path.answers;
+        --answers_;
+    }
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);
     void emit_message(Vi& vi, const FrameRoom& room);
     void mark_acknowledged(Vi& vi, std::uint32_t below);
     static void placed_below(Vi& vi, std::uint32_t message);
     FrameVerdict on_ack(Vi& vi, const wire::Header& header);
+    FrameVerdict take_of_meeting(Path& path, const wire::Header& header, const std::byte* payload,
+                                 std::size_t length);
+    FrameVerdict act_on(Path& path, const wire::Header& header, const std::byte* payload,
+                        std::size_t length);
     FrameVerdict on_skip(PathId path, const wire::Header& header);
     FrameVerdict on_nak(Vi& vi, const wire::Header& header);
 
@@ -654,6 +671,7 @@ private:
     std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
     std::vector<Vi*> late_flushes_;
     std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
+    std::uint32_t answers_ = 0;   ///< of all paths
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     bool next_allowed_ = false;          ///< the memory that the next answer to a read comes from

@@ -179,6 +179,51 @@ TEST_F(Hostile, frames_for_nobody_are_stale) {
     EXPECT_EQ(victim.state(), ViState::connected);
 }
 
+/// Requests for a discriminator that nobody has, whose refusals nobody takes: how many until the
+/// path is closed?
+std::uint32_t ask_without_end(Side& side, PathId path) {
+    wire::Header request;
+    request.kind = FrameKind::request;
+    std::byte header[wire::header_length_base];
+    wire::emit(request, header);
+    wire::ConnectMessage message{};
+    message.reliability = static_cast<std::uint16_t>(Reliability::delivery);
+    const ReceivedFrame frame{header, sizeof header, reinterpret_cast<const std::byte*>(&message),
+                              sizeof message};
+    std::uint32_t taken = 0;
+    while (side.engine.on_frame(path, frame) == FrameVerdict::taken) ++taken;
+    return taken;
+}
+
+TEST_F(Hostile, who_takes_no_answer_gets_no_more_than_his_share) {
+    const std::uint32_t alone = ask_without_end(pair.b, the_path);
+    EXPECT_LE(alone, 16384U);
+    std::uint32_t all = alone;
+    std::uint32_t least = alone;
+    constexpr PathId paths = 100;
+    for (PathId path = 1; path < paths; ++path) {
+        pair.b.engine.on_path_up(path, 64, {}, false);
+        least = ask_without_end(pair.b, path);
+        all += least;
+    }
+    EXPECT_LT(all, 131072U + 64 * paths) << "whatever the number of paths";
+    EXPECT_EQ(least, 64U) << "the next one has something, too";
+    for (PathId path = 1; path < paths; ++path) pair.b.engine.on_path_down(path);
+    pair.b.engine.on_path_up(1, 64, {}, false);
+    EXPECT_GE(ask_without_end(pair.b, 1), alone) << "those that ended gave theirs back";
+}
+
+TEST(HostileLossy, answers_count_until_the_peer_has_them) {
+    Side side(1000, true);
+    const std::uint32_t most = ask_without_end(side, the_path);
+    std::vector<std::uint32_t> numbers;
+    while (const auto frame = side.emit()) numbers.push_back(frame->number);
+    ASSERT_EQ(numbers.size(), most);
+    EXPECT_EQ(ask_without_end(side, the_path), 0U) << "they left, and may be lost";
+    for (const std::uint32_t number : numbers) side.engine.on_reaped(the_path, number, false);
+    EXPECT_EQ(ask_without_end(side, the_path), most);
+}
+
 TEST_F(Hostile, bytes_that_are_no_frame_condemn_the_path) {
     for (std::size_t length : {0UZ, 1UZ, 15UZ, 16UZ, 40UZ, 64UZ}) {
         const Carried garbage{std::vector<std::byte>(length, std::byte{0xFF}), {}};

@@ -12,6 +12,14 @@
 
 namespace via::engine {
 
+namespace {
+
+bool is_of_meeting(wire::FrameKind kind) {
+    return kind <= wire::FrameKind::disconnect || kind == wire::FrameKind::peer_request;
+}
+
+}  // namespace
+
 FrameVerdict Engine::hostile(const char* why) {
     refusal_ = why;
     counters_.add(Counter::frames_refused);
@@ -66,22 +74,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     Path& path = path_at(id);
     if (path.notices.size() >= notices_max)
         return hostile("it asks without end and reads no answer");
-    switch (header.kind) {
-        case wire::FrameKind::request:
-            return on_request(path, header, payload, length);
-        case wire::FrameKind::accept:
-            return on_accept(path, header, payload, length);
-        case wire::FrameKind::refuse:
-            return on_refuse(path, header, payload, length);
-        case wire::FrameKind::peer_request:
-            return on_peer_request(path, payload, length);
-        case wire::FrameKind::withdraw:
-            return on_withdraw(path, header);
-        case wire::FrameKind::disconnect:
-            return on_disconnect(path, header);
-        default:
-            break;
-    }
+    if (is_of_meeting(header.kind)) return take_of_meeting(path, header, payload, length);
     Vi* vi = connected_vi(id, header.vi);
     if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
         return FrameVerdict::stale;
@@ -105,6 +98,38 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             return on_pulled(*vi, header);
         default:
             return on_nak(*vi, header);
+    }
+}
+
+/// Of meeting and parting: what it has us answer is counted until the peer took it.
+FrameVerdict Engine::take_of_meeting(Path& path, const wire::Header& header,
+                                     const std::byte* payload, std::size_t length) {
+    if (!may_have_answers(path)) return hostile("it asks without end and takes no answer");
+    const std::size_t before = path.notices.size();
+    const FrameVerdict verdict = act_on(path, header, payload, length);
+    if (path.notices.size() > before) {  // by one
+        path.notices.back().answer = true;
+        ++path.answers;
+        ++answers_;
+    }
+    return verdict;
+}
+
+FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::byte* payload,
+                            std::size_t length) {
+    switch (header.kind) {
+        case wire::FrameKind::request:
+            return on_request(path, header, payload, length);
+        case wire::FrameKind::accept:
+            return on_accept(path, header, payload, length);
+        case wire::FrameKind::refuse:
+            return on_refuse(path, header, payload, length);
+        case wire::FrameKind::peer_request:
+            return on_peer_request(path, payload, length);
+        case wire::FrameKind::withdraw:
+            return on_withdraw(path, header);
+        default:
+            return on_disconnect(path, header);
     }
 }
 

@@ -286,17 +286,12 @@ void Engine::emit_next(Path& path, const FrameRoom& room) {
     if (has_to_send(vi) && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
-void Engine::write_payload(const Notice& notice, std::byte* to) {
-    if (notice.has_message) {
-        std::memcpy(to, &notice.message, sizeof notice.message);
-        to += sizeof notice.message;
-    }
-    if (!notice.data.empty()) std::memcpy(to, notice.data.data(), notice.data.size());
-}
-
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
-    wire::emit(path.notices.front().header, room.header);
-    write_payload(path.notices.front(), room.payload);
+    const Notice& notice = path.notices.front();
+    wire::emit(notice.header, room.header);
+    if (!notice.payload.empty())
+        std::memcpy(room.payload, notice.payload.data(), notice.payload.size());
+    if (notice.answer && !path.retransmits) answer_taken(path);
     path.notices.pop_front();
 }
 

@@ -93,11 +93,7 @@ FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::
         return end(wire::RefuseCode::transfer_length, Status::invalid_mtu);
     if (theirs.qos != vi->attributes.qos) return end(wire::RefuseCode::qos, Status::invalid_qos);
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
-    notify_peer(path.id,
-                acceptance_of(*vi, message.vi,
-                              vi->own_data ? std::span<const std::byte>(vi->own_data->bytes.data(),
-                                                                        vi->own_data->length)
-                                           : std::span<const std::byte>()));
+    notify_peer(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
     pending_ended(*vi, Status::success);
     enter_connected(*vi, path.id, message);
     return FrameVerdict::taken;

@@ -66,10 +66,10 @@ void Engine::note_source(Path& path, FrameRecord& record) {
     if (next_ == Piece::notice) {
         const Notice& notice = path.notices.front();
         record.payload_length = notice.payload_length();
-        record.copy.resize(record.payload_length);
+        record.answer = notice.answer;
         if (record.payload_length == 0) return;
         record.source = FrameRecord::Source::copy;
-        write_payload(notice, record.copy.data());
+        record.copy = notice.payload;
         return;
     }
     Vi& vi = *path.active.front();
@@ -213,8 +213,11 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
         return;
     }
     record->delivered = true;
-    for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop())
-        if (path.under_way.front().completes) on_delivered(path.under_way.front());
+    for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop()) {
+        const FrameRecord& oldest = path.under_way.front();
+        if (oldest.completes) on_delivered(oldest);
+        if (oldest.answer) answer_taken(path);
+    }
 }
 
 /// The peer's NIC has all of the message, and everything before it.

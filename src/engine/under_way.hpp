@@ -25,6 +25,7 @@ struct FrameRecord {
     bool delivered = false;
     bool queued = false;     ///< waits to be emitted again
     bool completes = false;  ///< its delivery is that of its message
+    bool answer = false;     ///< of connecting, and a frame of the peer brought it about
     std::uint32_t vi = 0;    ///< number of our VI; entry, region
     std::uint32_t payload_length = 0;
     queue::Cursor entry;
@@ -54,7 +55,7 @@ public:
         FrameRecord& record = records_[end_++ & mask()];
         record.header = {};
         record.source = FrameRecord::Source::none;  // then there is no more to it than its header
-        record.delivered = record.queued = record.completes = false;
+        record.delivered = record.queued = record.completes = record.answer = false;
         record.payload_length = 0;
         return record;
     }
