@@ -127,5 +127,7 @@ constexpr Duration stood_still_least = milliseconds(3);
 /// How long a path that is over may wait for a look at what was received while nobody looked.
 constexpr Duration last_look_max = milliseconds(100);
 constexpr std::int64_t suspicion_timeouts = 3;
+/// Of one frame, while others arrive: bad luck loses fewer within all our patience.
+constexpr std::uint32_t stuck_losses_least = 16;
 
 }  // namespace via::device::datagram

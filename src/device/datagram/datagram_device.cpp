@@ -160,12 +160,16 @@ void DatagramDevice::condemn(PathId id, const char* /*reason*/) {
     });
     path->ready = 0;
     if (path->stage != Path::Stage::up) return;  // the peer was faster: its down event stands there
-    std::byte packet[wire::connecting_length_max];
-    const std::uint32_t length = wire::emit_close(
-        path->theirs, wire::CloseReason::broke_the_protocol, wire::ConnectingBytes(packet));
-    stage_connecting(path->peer, {packet, length});
-    go_down(*path);
+    leave(*path, wire::CloseReason::broke_the_protocol);
     flush(port_->now());
+}
+
+/// Ends a path that is up, and says so: a peer whom we do not hear may hear us.
+void DatagramDevice::leave(Path& path, wire::CloseReason why) {
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_close(path.theirs, why, wire::ConnectingBytes(packet));
+    stage_connecting(path.peer, {packet, length});
+    go_down(path);
 }
 
 // The turn ----------------------------------------------------------------------------------------
@@ -235,6 +239,7 @@ void DatagramDevice::forgive(Duration stood_still, Time now) {
         if (!path->suspected_until.is_never())
             path->suspected_until =
                 earlier(path->suspected_until + stood_still, now + path->doubt_timeout());
+        path->forgive(stood_still);
     }
     for (Search& search : searches_) search.give_up = search.give_up + stood_still;
 }
@@ -252,8 +257,11 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
     if (is_silent || now >= path.suspected_until) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;
-        if (!port_->has_work() || now >= path.over_since + last_look_max) return go_down(path);
+        if (!port_->has_work() || now >= path.over_since + last_look_max)
+            return leave(path, wire::CloseReason::left);
     }
+    // It talks, and takes nothing; or it never gets what all the rest waits for.
+    if (path.waits_in_vain(now, options_.silence)) return leave(path, wire::CloseReason::left);
     if (now >= path.loss_time) detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
         !mutated(Mutation::forget_probe_timeout)) {

@@ -164,6 +164,7 @@ private:
     Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
     void free_path(Path& path);
     void go_down(Path& path);
+    void leave(Path& path, wire::CloseReason why);
     void push_event(const PathEvent& event) { events_.push_back(event); }
 
     // Meeting (meeting.cpp)
@@ -238,6 +239,7 @@ private:
     void note_ack(Path& path, const wire::Ack& ack, Time now);
     void detect_losses(Path& path, Time now);
     void on_lost(Path& path, std::uint64_t number, const SentPacket& packet);
+    void lose_frame(Path& path, std::uint32_t frame, std::uint64_t packet);
     void report(Path& path, std::uint32_t frame, bool lost);
     void length_changed(Path& path);
     void fall_back(Path& path, std::uint32_t hint);

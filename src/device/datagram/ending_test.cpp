@@ -13,6 +13,38 @@ TEST_F(Carrying, silence_ends_a_path) {
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
 }
 
+TEST_F(Carrying, who_is_given_up_hears_of_it_if_he_can) {
+    network.weather = [](const Datagram& datagram) {
+        return datagram.from.bytes[3] == 2 ? Fate{} : Fate{microseconds(10)};
+    };
+    ASSERT_TRUE(run(seconds(6), [&] { return count(a, PathEventKind::down) == 1; }));
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::down), 1U) << "without patience of its own";
+}
+
+TEST_F(Carrying, who_talks_and_takes_nothing_is_given_up) {
+    std::uint64_t connection = 0;
+    network.weather = [&](const Datagram& sent) {
+        if (sent.from.bytes[3] == 1) std::memcpy(&connection, sent.bytes.data() + 8, 8);
+        return sent.from.bytes[3] == 1 ? Fate{microseconds(10)} : Fate{};  // b's never arrive
+    };
+    a.send("to learn the identifier");
+    run(microseconds(50));
+    ends = {&b};
+    b.send("not acknowledged");
+    Datagram ping{address(1, 40000), address(2, 40000),
+                  std::vector<std::byte>(wire::data_header_length + wire::chunk_prefix_length)};
+    wire::emit_ping_chunk(ping.bytes.data() + wire::data_header_length);
+    const Time begin = network.now;
+    for (std::uint64_t number = 100; number < 200; ++number) {
+        wire::seal_data(ping.bytes, connection, number);
+        network.deliver(network.now, ping);
+        if (run(milliseconds(100), [&] { return count(b, PathEventKind::down) == 1; })) break;
+    }
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+    EXPECT_NEAR(double((network.now - begin).ns), 5e9, 0.5e9);
+}
+
 /// Nobody runs a, nor does anything arrive there; b, too, has said nothing.
 void stand_still(Scene& scene, Duration span) { scene.network.now = scene.network.now + span; }
 

@@ -44,8 +44,11 @@ void PartsUnderWay::arrived(std::uint64_t packet) {
     ++arrived_;
 }
 
-void PartsUnderWay::lost(std::uint64_t packet) {
-    if (Part* const part = find(packet)) part->state = State::waits;
+bool PartsUnderWay::lost(std::uint64_t packet) {
+    Part* const part = find(packet);
+    if (part == nullptr) return false;
+    part->state = State::waits;
+    return true;
 }
 
 bool PartsHere::put(std::uint32_t at, std::span<const std::byte> part) {

@@ -33,7 +33,9 @@ public:
     void sent(std::uint32_t n, std::uint64_t packet);
     /// What became of a packet, which may have held none of the parts.
     void arrived(std::uint64_t packet);
-    void lost(std::uint64_t packet);
+    /// True if it held one.
+    bool lost(std::uint64_t packet);
+    std::uint32_t arrived_count() const { return arrived_; }
     bool all_arrived() const { return arrived_ == count(); }
 
 private:

@@ -65,6 +65,25 @@ TEST_F(Narrower, what_was_cut_longer_arrives_in_parts) {
     EXPECT_EQ(count(a, PathEventKind::down), 0U);
 }
 
+TEST_F(Narrower, a_way_that_carries_no_part_ends_the_path_however_well_small_ones_go) {
+    begin();
+    carried = 500;
+    a.send(letters(long_payload, 0));
+    const Time begin = network.now;
+    int small = 0;
+    while (a.is_up && network.now - begin < seconds(30)) {
+        b.send("small");
+        ++small;
+        run(milliseconds(100), [&] { return !a.is_up; });
+    }
+    EXPECT_EQ(count(a, PathEventKind::down), 1U);
+    EXPECT_LT((network.now - begin).ns, seconds(8).ns);
+    EXPECT_GE((network.now - begin).ns, seconds(5).ns);
+    EXPECT_EQ(a.received, std::vector<std::string>(static_cast<std::size_t>(small), "small"));
+    run(milliseconds(1));
+    EXPECT_EQ(count(b, PathEventKind::down), 1U) << "it was told";
+}
+
 TEST_F(Narrower, all_that_was_under_way_arrives_in_order) {
     begin();
     std::vector<std::string> all;

@@ -41,6 +41,31 @@ Time Path::next_question(Duration silence) const {
     return std::max(last_heard, probe_base) + Duration{silence.ns / silence_parts};
 }
 
+/// Of the oldest frame and how much of it came: another number when either changes.
+std::uint64_t Path::oldest_waiting() const {
+    return std::uint64_t{frames.oldest()} << 32 | (parts != nullptr ? parts->arrived_count() : 0);
+}
+
+void Path::note_stuck(Time now) {
+    if (stuck.losses == 0 || stuck.what != oldest_waiting()) stuck = {oldest_waiting(), 0, now};
+    ++stuck.losses;
+}
+
+void Path::forgive(Duration stood_still) {
+    stuck.since = stuck.since + stood_still;
+    if (sent.packets_in_flight() == 0) return;
+    waits_from = std::max(waits_from, sent.packet(sent.oldest_in_flight()).sent) + stood_still;
+}
+
+bool Path::waits_in_vain(Time now, Duration silence) {
+    if (mutated(Mutation::forget_probe_timeout)) return false;
+    if (sent.packets_in_flight() != 0 &&
+        now >= std::max(waits_from, sent.packet(sent.oldest_in_flight()).sent) + silence)
+        return true;
+    return frames.count() != 0 && stuck.losses >= stuck_losses_least &&
+           stuck.what == oldest_waiting() && now >= stuck.since + silence;
+}
+
 Time Path::deadline(Time now, Duration silence) const {
     if (stage == Stage::asking) return earlier(next_try, give_up);
     if (stage != Stage::up) return Time::never();

@@ -118,6 +118,13 @@ struct Path : AckLink, WaitLink, PartsLink {
     std::uint32_t ready = 0;  ///< frames to be handed up
 
     // Doubts
+    /// What all the rest waits for: the oldest frame, or the parts of it that are missing.
+    struct Stuck {
+        std::uint64_t what = 0;
+        std::uint32_t losses = 0;  ///< of it, in a row
+        Time since{};
+    } stuck;
+    Time waits_from{};  ///< for answers, at the earliest: later by what we stood still
     Time suspected_until = Time::never();
     Time over_since = Time::never();  ///< it would be down, but for what waits to be received
     bool replaced = false;            ///< its peer has said hello again
@@ -158,9 +165,19 @@ struct Path : AckLink, WaitLink, PartsLink {
     /// When to ask for a sign of life: some time after the last one, and the last question. The
     /// probe timeout of a peer that was late once may be longer than all patience.
     Time next_question(Duration silence) const;
+    /// Something of the oldest frame was lost.
+    void note_stuck(Time now);
+    /// We stood still.
+    void forgive(Duration stood_still);
+    /// The oldest packet was not acknowledged for all our patience, or the frame that all others
+    /// wait for does not go through.
+    bool waits_in_vain(Time now, Duration silence);
     /// When it wants to be looked at next.
     Time deadline(Time now, Duration silence) const;
     PathStatistics statistics() const;
+
+private:
+    std::uint64_t oldest_waiting() const;
 };
 
 }  // namespace via::device::datagram

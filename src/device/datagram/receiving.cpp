@@ -444,9 +444,16 @@ void DatagramDevice::detect_losses(Path& path, Time now) {
 void DatagramDevice::on_lost(Path& path, std::uint64_t number, const SentPacket& packet) {
     if (packet.length_probe) return path.length.lost(packet.length);
     for (std::uint32_t n = 0; n < packet.frames; ++n)
-        if (path.frames.lost(path.sent.frame(packet, n), number))
-            report(path, path.sent.frame(packet, n), true);
-    if (packet.frames == 0 && path.parts != nullptr) path.parts->lost(number);
+        lose_frame(path, path.sent.frame(packet, n), number);
+    if (packet.frames == 0 && path.parts != nullptr && path.parts->lost(number))
+        path.note_stuck(port_->now());
+}
+
+/// Unless it was sent again since, or had come.
+void DatagramDevice::lose_frame(Path& path, std::uint32_t frame, std::uint64_t packet) {
+    if (!path.frames.lost(frame, packet)) return;
+    report(path, frame, true);
+    if (frame == path.frames.oldest()) path.note_stuck(port_->now());
 }
 
 void DatagramDevice::length_changed(Path& path) {

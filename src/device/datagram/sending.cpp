@@ -363,8 +363,7 @@ void DatagramDevice::on_probe_timeout(Path& path, Time now) {
     if (number == path.sent.next_number()) return;
     const SentPacket& packet = path.sent.packet(number);
     for (std::uint32_t n = 0; n < packet.frames; ++n)
-        if (path.frames.lost(path.sent.frame(packet, n), number))
-            report(path, path.sent.frame(packet, n), true);
+        lose_frame(path, path.sent.frame(packet, n), number);
 }
 
 // To the port -------------------------------------------------------------------------------------
