@@ -65,9 +65,13 @@ bool is_left_over(const std::string& path) {
     return !error;
 }
 
+/// A courtesy; everybody may make names there, so only some are looked at.
 void remove_left_over(const std::string& place) {
+    constexpr int names_max = 16'384;
+    int names = 0;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+        if (++names > names_max) return;
         const std::string path = entry.path();
         if (path.starts_with(place + "/openvia-") && is_left_over(path))
             std::filesystem::remove_all(path, error);

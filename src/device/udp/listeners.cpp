@@ -33,6 +33,7 @@ std::expected<Listeners, std::string> Listeners::open(System& system, const std:
         return std::unexpected("udp: cannot open the directory " + directory + because(errno));
     Listeners self(system, std::move(opened), directory, shared);
     self.remove_leftovers();
+    self.others_.look_at_all();
     if (auto done = self.put_down(data_port, instance); !done)
         return std::unexpected(std::move(done.error()));
     return self;

@@ -255,6 +255,59 @@ TEST(UdpListeners, NobodyTakesAnothersNames) {
     EXPECT_EQ(a->listen(discriminator("door")), Status::success);
 }
 
+/// Counts how much is looked at where everybody may make names.
+class Counting : public System {
+public:
+    int opened = 0, listed = 0;
+    Time time{seconds(1).ns};
+
+    int open_below(int directory, const char* path) override {
+        ++opened;
+        return System::open_below(directory, path);
+    }
+    int lstatat(int directory, const char* name, struct stat* status) override {
+        ++opened;
+        return System::lstatat(directory, name, status);
+    }
+    ssize_t getdents(int fd, void* buffer, std::size_t length) override {
+        ++listed;
+        return System::getdents(fd, buffer, length);
+    }
+    Time now() override { return time; }
+};
+
+/// With the turn, whoever asks: 200,000 names stopped a NIC for seconds each time.
+TEST(UdpListeners, ACrowdOfNamesIsLookedAtInParts) {
+    constexpr int crowd = 20'000;
+    const Place place;
+    const User first(place), second(place);
+    Counting counting;
+    Node a(first, test_address(), 1, counting);
+    for (int n = 0; n < crowd; ++n) {
+        char name[16];
+        std::snprintf(name, sizeof name, "/host-%06d", n);
+        ASSERT_EQ(::symlink("nowhere", (place.path + name).c_str()), 0);
+    }
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    bool found = false;
+    Node b(second, test_address(), 2);
+    ASSERT_EQ(b->listen(discriminator("b")), Status::success);
+    for (int looks = 0; looks < crowd && !found; ++looks) {
+        counting.opened = counting.listed = 0;
+        counting.time = counting.time + milliseconds(20);
+        found = a->find_listener(discriminator("b"), port, instance);
+        EXPECT_LE(counting.opened, 500);
+        EXPECT_LE(counting.listed, 100);
+    }
+    EXPECT_TRUE(found) << "after some time";
+    EXPECT_EQ(instance, 2U);
+    counting.opened = counting.listed = 0;
+    EXPECT_EQ(a->listen(discriminator("a")), Status::success);
+    EXPECT_LE(counting.opened, 1000);
+    EXPECT_LE(counting.listed, 200);
+}
+
 /// As if what is made in one folder had been made a minute earlier.
 class Earlier : public System {
 public:

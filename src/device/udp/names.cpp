@@ -30,17 +30,23 @@ bool is_nic_name(const std::string& name) {
     return parse_nic_name(name, port, instance);
 }
 
+int next_names(System& system, int directory, const std::function<bool(const std::string&)>& take) {
+    constexpr std::size_t entry_bytes_least = 24;
+    alignas(8) char buffer[names_at_once_max * entry_bytes_least];
+    const ssize_t length = system.getdents(directory, buffer, sizeof buffer);
+    if (length <= 0) return static_cast<int>(length);
+    int count = 0;
+    for (ssize_t at = 0; at < length; ++count) {
+        const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+        if (!take(entry->d_name)) return 0;
+        at += entry->d_reclen;
+    }
+    return count;
+}
+
 void list_names(System& system, int directory,
                 const std::function<bool(const std::string&)>& take) {
-    alignas(8) char buffer[4096];
-    for (;;) {
-        const ssize_t length = system.getdents(directory, buffer, sizeof buffer);
-        if (length <= 0) return;
-        for (ssize_t at = 0; at < length;) {
-            const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-            if (!take(entry->d_name)) return;
-            at += entry->d_reclen;
-        }
+    while (next_names(system, directory, take) > 0) {
     }
 }
 

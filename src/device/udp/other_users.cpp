@@ -18,6 +18,10 @@ constexpr std::size_t directories_max = 256;
 constexpr std::ptrdiff_t directories_of_user_max = 4;
 /// A stranger may ask a thousand times a second who listens; the answer is not older than this.
 constexpr Duration look_interval = milliseconds(20);
+/// Of one look: some hundred microseconds, whatever others put there.
+constexpr int names_per_look = 2048;
+constexpr int directories_per_look = 64;
+constexpr int looks_for_all_max = 512;
 
 }  // namespace
 
@@ -47,30 +51,63 @@ void OtherUsers::look_around(bool now) {
     const Time time = system_->now();
     if (!now && time < looked_ + look_interval) return;
     looked_ = time;
-    const Descriptor parent(
-        *system_, system_->openat(AT_FDCWD, parent_path_.c_str(), O_RDONLY | O_DIRECTORY));
-    if (!parent.valid()) return;
-    users_.clear();
-    const std::string prefix = own_.substr(0, own_.size() - random_length);
-    list_names(*system_, parent.get(), [&](const std::string& name) {
-        if (name.size() == own_.size() && name.starts_with(prefix) && name != own_)
-            add(parent.get(), name);
-        return users_.size() < directories_max;
-    });
+    look_further();
 }
 
-void OtherUsers::add(int parent, const std::string& name) {
+void OtherUsers::look_at_all() {
+    if (parent_path_.empty()) return;
+    for (int looks = 0; looks < looks_for_all_max && look_further(); ++looks) {
+    }
+}
+
+/// False: that was the rest of them.
+bool OtherUsers::look_further() {
+    constexpr int flags = O_RDONLY | O_DIRECTORY;
+    if (!parent_.valid())
+        parent_ = Descriptor(*system_, system_->openat(AT_FDCWD, parent_path_.c_str(), flags));
+    if (!parent_.valid()) return false;
+    if (!listing_.valid()) {
+        found_.clear();
+        listing_ = Descriptor(*system_, system_->openat(parent_.get(), ".", flags));
+        if (!listing_.valid()) return false;
+    }
+    const std::string prefix = own_.substr(0, own_.size() - random_length);
+    considered_ = 0;
+    for (int names = 0; names < names_per_look && considered_ < directories_per_look;) {
+        const int more = next_names(*system_, listing_.get(), [&](const std::string& name) {
+            if (name.size() == own_.size() && name.starts_with(prefix) && name != own_)
+                consider(name);
+            return true;
+        });
+        if (more <= 0) {
+            listing_.reset();
+            if (more == 0) users_ = found_;
+            return false;
+        }
+        names += more;
+    }
+    return true;
+}
+
+void OtherUsers::consider(const std::string& name) {
+    ++considered_;
+    const Descriptor directory(*system_, system_->open_below(parent_.get(), name.c_str()));
     struct stat status{};
-    if (system_->lstatat(parent, name.c_str(), &status) < 0 || !S_ISDIR(status.st_mode)) return;
-    const auto of_user = std::count_if(
-        users_.begin(), users_.end(), [&](const User& user) { return user.user == status.st_uid; });
-    if (of_user < directories_of_user_max) users_.push_back({name, status.st_uid});
+    if (!directory.valid() || system_->fstat(directory.get(), &status) < 0) return;
+    for (std::vector<User>* all : {&found_, &users_}) {
+        const auto is_this = [&](const User& user) {
+            return user.directory == name && user.user == status.st_uid;
+        };
+        const auto of_user = std::count_if(
+            all->begin(), all->end(), [&](const User& user) { return user.user == status.st_uid; });
+        if (all->size() < directories_max && of_user < directories_of_user_max &&
+            std::none_of(all->begin(), all->end(), is_this))
+            all->push_back({name, status.st_uid});
+    }
 }
 
 Descriptor OtherUsers::open_directory(const User& user) const {
-    const Descriptor parent(
-        *system_, system_->openat(AT_FDCWD, parent_path_.c_str(), O_RDONLY | O_DIRECTORY));
-    Descriptor directory(*system_, system_->open_below(parent.get(), user.directory.c_str()));
+    Descriptor directory(*system_, system_->open_below(parent_.get(), user.directory.c_str()));
     struct stat status{};
     if (directory.valid() && (system_->fstat(directory.get(), &status) < 0 ||
                               status.st_uid != user.user || !S_ISDIR(status.st_mode)))

@@ -1,7 +1,7 @@
 // Listeners of other users at the same NIC address. Each user has a directory of its own in one
 // place that is the system's (/dev/shm), called PREFIX-XXXXXX, which the others may look into by
 // name, but neither list nor write. All that stands in it is its user's word: read once, checked,
-// and good for that user's own ports only.
+// and good for that user's own ports only. How many names lie there is everybody's word, too.
 #pragma once
 
 #include <compare>
@@ -40,8 +40,11 @@ public:
     /// Those beside `directory`, ours. `shared` false: it lies where no other user can come.
     OtherUsers(System& system, const std::string& directory, bool shared);
 
-    /// Looks who is there, now or when it last looked some time ago.
+    /// Looks who is there, now or when it last looked some time ago. Anybody can make names there,
+    /// and this is called with the turn: so it looks at a part of them, the next time at the next.
     void look_around(bool now);
+    /// Looks at all names, or so many that no honest place has them. Not with the turn.
+    void look_at_all();
     /// Of those alive that listen by `link`, who has it longest.
     std::optional<Claim> oldest(const std::string& link) const;
     /// The open file of the NIC that answers for the host by another user's word; not valid: none.
@@ -53,14 +56,19 @@ private:
         uid_t user;
     };
 
-    void add(int parent, const std::string& name);
+    bool look_further();
+    void consider(const std::string& name);
     Descriptor open_directory(const User& user) const;
     Descriptor open_alive(int directory, uid_t user, const std::string& nic) const;
 
     System* system_;
     std::string parent_path_;  ///< empty: there are no others
     std::string own_;
-    std::vector<User> users_;
+    Descriptor parent_;        ///< opened by the first look
+    Descriptor listing_;       ///< stands where the next look goes on; not valid: at the beginning
+    std::vector<User> users_;  ///< of the last complete listing, and of the present one so far
+    std::vector<User> found_;  ///< of the present one
+    int considered_ = 0;       ///< directories that this look opened
     Time looked_{};
 };
 
