@@ -57,7 +57,8 @@ bool is_left_over(const std::string& path) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
         if (!entry.is_regular_file(error) || entry.is_symlink(error)) continue;
-        const File file(open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+        constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+        const File file(open(entry.path().c_str(), flags));
         struct flock lock{};
         lock.l_type = F_RDLCK;
         if (fcntl(file.get(), F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK) return false;
@@ -76,6 +77,20 @@ void remove_left_over(const std::string& place) {
         if (path.starts_with(place + "/openvia-") && is_left_over(path))
             std::filesystem::remove_all(path, error);
     }
+}
+
+/// So that two processes of ours make one. Held for a few calls; who has it may be stopped, or hold
+/// it for ever. False: it cannot be had.
+bool lock_for_a_moment(int directory) {
+    constexpr timespec pause{0, 1'000'000};
+    constexpr int tries_max = 500;
+    for (int tries = 0; tries < tries_max; ++tries) {
+        if (flock(directory, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+    }
+    errno = EWOULDBLOCK;
+    return false;
 }
 
 /// Empty and errno: it cannot be made.
@@ -104,11 +119,14 @@ std::expected<SharedDirectory, std::string> shared_directory(const std::string& 
     if (!host) return std::unexpected(host.error());
     const std::string begin = place + "/openvia-" + *host + "-" + name;
     const std::string link = parent + "/" + name;
-    // Two processes of ours make one.
+    std::string target = link_target(link, begin);
+    if (is_common(place) && is_shared_by_us(target)) return SharedDirectory{target, true};
+    const NotCancelled whole;
     File lock(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    while (lock.valid() && flock(lock.get(), LOCK_EX) < 0 && errno == EINTR) {
-    }
-    const std::string target = link_target(link, begin);
+    if (lock.valid() && !lock_for_a_moment(lock.get()))
+        return std::unexpected("cannot lock " + parent + " (flock): " + strerror(errno) +
+                               "; end the process of yours that keeps it locked, or let it go on");
+    target = link_target(link, begin);
     if (is_common(place)) {
         std::string path = is_shared_by_us(target) ? target : make_linked_directory(link, begin);
         if (!path.empty()) return SharedDirectory{path, true};

@@ -1,11 +1,13 @@
 #include "agent/shared_directory.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
 #include "agent/directory.hpp"
+#include "agent/file.hpp"
 #include "agent/test_support.hpp"
 
 namespace via::agent::shared_directory_test {
@@ -101,6 +103,26 @@ TEST(SharedDirectory, OursAloneReplacesALinkIntoAPlaceThatIsNoneAnyMore) {
 
     fs::create_symlink("/elsewhere", ours / "udp-z");
     EXPECT_FALSE(shared_directory(ours.path(), "udp-z", place.path())) << "not of our making";
+}
+
+TEST(SharedDirectory, AHeldLockDelaysNobodyForEver) {
+    const Common place;
+    const TemporaryFolder ours;
+    const File other(open(ours.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+    alarm(20);  // ends a test that hangs
+    const auto refused = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().find("cannot lock " + ours.path()), std::string::npos)
+        << refused.error();
+    ASSERT_EQ(flock(other.get(), LOCK_UN), 0);
+    const auto made = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(made) << made.error();
+    ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+    const auto again = shared_directory(ours.path(), "udp-x", place.path());
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(again->path, made->path) << "without the lock";
+    alarm(0);
 }
 
 TEST(SharedDirectory, WhatTheDeadLeftIsRemoved) {

@@ -73,10 +73,14 @@ std::expected<void, std::string> Listeners::put_down(std::uint16_t data_port,
     return failure;
 }
 
+/// What cannot be seen now counts as alive; what is no file never was a NIC's.
 bool Listeners::is_alive(const std::string& name) const {
     if (name == name_) return true;
     const Descriptor file(*system_, system_->openat(directory_.get(), name.c_str(), O_RDONLY));
-    if (!file.valid()) return errno != ENOENT;
+    if (!file.valid())
+        return errno != ENOENT && errno != ELOOP && errno != ENXIO && errno != ENODEV;
+    struct stat status{};
+    if (system_->fstat(file.get(), &status) == 0 && !S_ISREG(status.st_mode)) return false;
     return system_->is_locked(file.get()) != 0;
 }
 

@@ -52,6 +52,13 @@ private:
     pid_t pid_ = -1;
 };
 
+/// Ends a test that hangs, by the signal's own action.
+struct Watchdog {
+    Watchdog() { ::alarm(watchdog_ms / 1000); }
+    ~Watchdog() { ::alarm(0); }
+    Watchdog(const Watchdog&) = delete;
+};
+
 TEST(UdpListeners, EachIsFoundByAll) {
     Directory directory;
     Node a(directory), b(directory, test_address(), 2);
@@ -253,6 +260,23 @@ TEST(UdpListeners, NobodyTakesAnothersNames) {
     std::filesystem::create_directory_symlink(hostile.path, place.path + "/host-aaaaaa");
     EXPECT_FALSE(found());
     EXPECT_EQ(a->listen(discriminator("door")), Status::success);
+}
+
+/// Of a process of the same user: a file that cannot be opened without waiting.
+TEST(UdpListeners, APipeInPlaceOfANicsFileStopsNobody) {
+    Directory directory;
+    Node a(directory);
+    const std::string name = "nic-7-7-0000000000000007";
+    const std::string pipe = directory.path + "/" + name;
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    ASSERT_EQ(::symlink(name.c_str(), (directory.path + "/d-78").c_str()), 0);
+    const Watchdog watchdog;
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    EXPECT_FALSE(a->find_listener(discriminator("x"), port, instance));
+    EXPECT_EQ(a->listen(discriminator("x")), Status::success) << "no NIC has it";
+    Node b(directory, test_address(), 2);
+    EXPECT_FALSE(std::filesystem::exists(pipe)) << "left over";
 }
 
 /// Counts how much is looked at where everybody may make names.

@@ -95,8 +95,8 @@ int System::interface_mtu(int fd, ifreq* request) { return ::ioctl(fd, SIOCGIFMT
 int System::getifaddrs(ifaddrs** list) { return ::getifaddrs(list); }
 
 int System::openat(int directory, const char* path, int flags) {
-    return static_cast<int>(
-        ::syscall(SYS_openat, directory, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+    constexpr int always = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    return static_cast<int>(::syscall(SYS_openat, directory, path, flags | always, 0600));
 }
 int System::open_below(int directory, const char* path) {
     open_how how{};

@@ -50,7 +50,8 @@ public:
     virtual int interface_mtu(int fd, ifreq* request);
     virtual int getifaddrs(ifaddrs** list);
 
-    virtual int openat(int directory, const char* path, int flags);  ///< mode 0600
+    /// Mode 0600; follows no link, and waits for nobody who has a pipe or a lease there.
+    virtual int openat(int directory, const char* path, int flags);
     /// A directory below `directory`, on the same file system and by no symbolic link, for names
     /// within it.
     virtual int open_below(int directory, const char* path);
