@@ -18,6 +18,7 @@
 #include <mutex>
 
 #include "agent/locked_memory.hpp"
+#include "agent/write_now.hpp"
 
 namespace via::agent {
 
@@ -27,12 +28,6 @@ namespace {
 
 std::mutex alive_mutex;
 
-/// No cancellation point: who has the turn may have something to say. A log that cannot be written
-/// has nowhere to say so.
-void write_line(int file, const char* line, int length) {
-    syscall(SYS_write, file, line, static_cast<std::size_t>(length));
-}
-
 /// There is no log yet: what is wrong with the user's wish for one.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
     char text[400];
@@ -41,9 +36,9 @@ void write_line(int file, const char* line, int length) {
     std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     char line[sizeof text + 40];
-    write_line(STDERR_FILENO, line,
-               std::snprintf(line, sizeof line, "openvia[%d]: warning: %s\n",
-                             static_cast<int>(getpid()), text));
+    const int length = std::snprintf(line, sizeof line, "openvia[%d]: warning: %s\n",
+                                     static_cast<int>(getpid()), text);
+    write_now(STDERR_FILENO, {line, static_cast<std::size_t>(length)});
 }
 
 struct Log {
@@ -54,9 +49,9 @@ struct Log {
         if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) read_level(text);
         const char* path = secure_getenv("OPENVIA_LOG");
         if (path == nullptr) return;
-        const auto opened =
-            static_cast<int>(syscall(SYS_openat, AT_FDCWD, path,
-                                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+        constexpr int flags =
+            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+        const auto opened = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0600));
         if (opened >= 0) {
             file = opened;
             return;
@@ -88,25 +83,20 @@ struct LogRate {
     std::mutex mutex;
     time_t second = 0;
     unsigned lines = 0;
-    unsigned dropped = 0;
 };
 constinit LogRate log_rate;
+std::atomic<unsigned> lines_left_out{0};
 
-/// Room for one more line this second? Tells how many were left out since the last one.
-bool may_log(unsigned& left_out) {
+/// Room for one more line this second?
+bool may_log() {
     std::lock_guard guard(log_rate.mutex);
     const time_t now = time(nullptr);
     if (now != log_rate.second) {
         log_rate.second = now;
         log_rate.lines = 0;
     }
-    if (log_rate.lines == lines_per_second_max) {
-        ++log_rate.dropped;
-        return false;
-    }
+    if (log_rate.lines == lines_per_second_max) return false;
     ++log_rate.lines;
-    left_out = log_rate.dropped;
-    log_rate.dropped = 0;
     return true;
 }
 
@@ -168,8 +158,11 @@ void give_up_process() {
 void log(int level, const char* format, ...) {
     const Log& log = log_settings();
     if (level > log.level) return;
-    unsigned left_out = 0;
-    if (!may_log(left_out)) return;
+    if (!may_log()) {
+        lines_left_out.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    const unsigned left_out = lines_left_out.exchange(0, std::memory_order_relaxed);
     char line[512];
     constexpr const char* names[] = {"error", "warning", "info"};
     int length = std::snprintf(line, sizeof line, "openvia[%d]: %s: ", static_cast<int>(getpid()),
@@ -183,7 +176,8 @@ void log(int level, const char* format, ...) {
     if (left_out != 0)
         length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);
     line[length++] = '\n';
-    write_line(log.file, line, length);
+    if (!write_now(log.file, {line, static_cast<std::size_t>(length)}))
+        lines_left_out.fetch_add(left_out + 1, std::memory_order_relaxed);
 }
 
 }  // namespace via::agent

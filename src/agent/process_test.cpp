@@ -1,5 +1,6 @@
 #include "agent/process.hpp"
 
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
@@ -73,6 +74,31 @@ constexpr Fresh fresh[] = {
          log(1, "last");
          return 0;
      }},
+    {"unread",
+     [] {
+         int ends[2];
+         if (pipe(ends) != 0 || dup2(ends[1], STDERR_FILENO) < 0) return 1;
+         const auto flags = [&](int end, int wanted) { return fcntl(end, F_SETFL, wanted) == 0; };
+         const std::string filler(4096, 'x');
+         if (!flags(ends[1], O_NONBLOCK)) return 2;
+         while (write(ends[1], filler.data(), filler.size()) > 0) {
+         }
+         if (!flags(ends[1], 0)) return 3;
+         for (int n = 0; n < 3; ++n) log(1, "nobody reads it");
+         if ((fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK) != 0) return 4;
+         std::string read_all(1 << 20, '\0');
+         if (!flags(ends[0], O_NONBLOCK)) return 5;
+         while (read(ends[0], read_all.data(), read_all.size()) > 0) {
+         }
+         log(1, "read");
+         const ssize_t length = read(ends[0], read_all.data(), read_all.size());
+         if (length <= 0) return 6;
+         read_all.resize(static_cast<std::size_t>(length));
+         if (!read_all.ends_with("read (and 3 more lines left out)\n")) return 7;
+         close(ends[0]);
+         log(1, "a pipe without a reader ends nobody");
+         return 0;
+     }},
     {"long line",
      [] {
          log(1, "%s", std::string(10'000, 'x').c_str());
@@ -91,6 +117,7 @@ constexpr Fresh fresh[] = {
 int in_fresh_process(const char* name) {
     return in_child([name] {
         setenv("FRESH_PROCESS", name, 1);
+        alarm(60);  // ends a test that hangs
         execl("/proc/self/exe", "test", nullptr);
         return 99;
     });
@@ -186,6 +213,17 @@ TEST_F(Log, FollowsNoLinkAndFallsBackToStandardError) {
     EXPECT_NE(said.find("cannot open OPENVIA_LOG (" + path_ + "): "), std::string::npos) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << "each once: " << said;
     EXPECT_FALSE(std::filesystem::exists(folder_ / "target"));
+}
+
+TEST(LogOnStandardError, ThatNobodyReadsIsCounted) { EXPECT_EQ(in_fresh_process("unread"), 0); }
+
+TEST_F(Log, APipeThatNobodyReadsStopsNobody) {
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    testing::internal::CaptureStderr();
+    run("three levels", "0");
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("cannot open OPENVIA_LOG (" + path_ + "): "), std::string::npos) << said;
+    EXPECT_NE(said.find("error: it is broken"), std::string::npos) << said;
 }
 
 TEST_F(Log, IsForItsOwnerOnly) {
