@@ -35,6 +35,7 @@ install(FILES ${packaging}/man/viad.8
 configure_file(${packaging}/systemd/viad.service.in ${CMAKE_BINARY_DIR}/viad.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/viad.service
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+install(FILES ${packaging}/systemd/openvia.conf DESTINATION lib/tmpfiles.d COMPONENT library)
 install(FILES ${packaging}/man/vipl.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
         COMPONENT development)
 install(FILES ${packaging}/man/openvia.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5

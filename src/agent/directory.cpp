@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/base_directory.hpp"
 #include "agent/file.hpp"
 #include "agent/process.hpp"
 
@@ -18,7 +18,6 @@ namespace via::agent {
 
 namespace {
 
-constexpr const char* fallback_prefix = "/tmp/openvia-";
 constexpr std::size_t boot_digits = 8;
 constexpr int folders_below_host = 1;
 
@@ -169,32 +168,6 @@ std::size_t remove_old_hosts(int directory, const std::string& path, const std::
     return removed;
 }
 
-/// Where the folders of hosts are. All of a user's processes must come to the same answer, so what
-/// may be different the next time is an error.
-std::expected<std::string, std::string> base_path() {
-    std::string fallback = fallback_prefix + std::to_string(geteuid());
-    const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
-    if (runtime == nullptr || *runtime == '\0') return fallback;
-    const char* why = nullptr;
-    struct stat status;
-    if (*runtime != '/') {
-        why = "it is not absolute";
-    } else if (stat(runtime, &status) < 0) {
-        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-            return failure("cannot look at XDG_RUNTIME_DIR (" + std::string(runtime) + ")", errno);
-        why = strerror(errno);
-    } else if (!S_ISDIR(status.st_mode)) {
-        why = "it is not a directory";
-    } else if (status.st_uid != geteuid()) {
-        why = "it belongs to another user";
-    } else if ((status.st_mode & 022) != 0) {
-        why = "others can write to it";
-    }
-    if (why == nullptr) return std::string(runtime) + "/openvia";
-    log(2, "XDG_RUNTIME_DIR (%s) is not used: %s", runtime, why);
-    return fallback;
-}
-
 }  // namespace
 
 std::expected<std::string, std::string> private_directory(const std::string& path) {
@@ -227,7 +200,7 @@ std::size_t remove_old_hosts(const std::string& directory) {
 std::expected<std::string, std::string> host_directory() {
     const auto host = host_folder();
     if (!host) return host;
-    const auto base = base_path();
+    const auto base = base_directory();
     if (!base) return base;
     const auto opened = open_private(AT_FDCWD, base->c_str(), *base);
     if (!opened) return std::unexpected(opened.error());

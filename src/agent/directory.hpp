@@ -8,9 +8,8 @@
 
 namespace via::agent {
 
-/// The host's directory, made if it is missing: $XDG_RUNTIME_DIR/openvia or /tmp/openvia-UID, and
-/// in it a folder for the host. The first counts only if it is absolute, ours and writable for
-/// nobody else. Folders that earlier boots left are removed. Any thread; makes system calls.
+/// The host's directory, made if it is missing: a folder for the host in base_directory().
+/// Folders that earlier boots left are removed. Any thread; makes system calls.
 /// error: what is wrong with it and what to do.
 std::expected<std::string, std::string> host_directory();
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "agent/base_directory.hpp"
 #include "agent/test_support.hpp"
 
 namespace via::agent::directory_test {
@@ -218,7 +219,10 @@ TEST(HostDirectory, FallsBackWhenTheRuntimeDirectoryIsNoGood) {
         ASSERT_EQ(chown((folder / "foreign").c_str(), 12345, 12345), 0);
         bad.push_back(folder / "foreign");
     }
-    const std::string expected = "/tmp/openvia-" + std::to_string(geteuid()) + "/" + *host_folder();
+    const std::string expected = [] {
+        const Variable variable("XDG_RUNTIME_DIR", nullptr);
+        return *base_directory() + "/" + *host_folder();
+    }();
     for (const std::string& value : bad) {
         const Variable variable("XDG_RUNTIME_DIR", value.c_str());
         const auto made = host_directory();

@@ -428,6 +428,7 @@ bool HostAgent::leave() {
     const bool left = leave_in_time();
     if (left) {
         statistics_->retire();
+        options_.held.reset();
     } else {
         closing_.store(false);
     }
@@ -472,6 +473,7 @@ void HostAgent::close() {
     if (lines_ != nullptr) nic_.with_turn([this] { lines_->end(); });
     stop_handlers();
     statistics_->retire();
+    options_.held.reset();
     for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
     queues_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));

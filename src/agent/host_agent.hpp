@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/file.hpp"
 #include "agent/locked_lines.hpp"
 #include "agent/locked_memory.hpp"
 #include "agent/name_service.hpp"
@@ -39,6 +40,7 @@ struct HostAgentOptions {
     NicOptions nic_options;
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
     std::uint64_t secret = 0;            ///< random: nobody else's proofs are the same
+    File held;                           ///< of hold_directory(), while the NIC is open
 };
 
 class HostAgent final : public Agent, private nic::Attendant {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agent/addresses.hpp"
+#include "agent/base_directory.hpp"
 #include "agent/configuration.hpp"
 #include "agent/directory.hpp"
 #include "agent/host_agent.hpp"
@@ -181,6 +182,7 @@ agent::OpenResult open_host(const Opening& opening,
         std::move(neighbours), std::move(link));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
+    options.held = agent::hold_directory(directory.substr(0, directory.rfind('/')));
     if (!fill_random(options.secret))
         return std::unexpected(
             no_resource(std::string("no random number (getrandom): ") + strerror(errno)));

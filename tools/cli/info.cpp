@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "agent/addresses.hpp"
+#include "agent/base_directory.hpp"
 #include "agent/directory.hpp"
 #include "agent/machine.hpp"
 #include "agent/nic_options.hpp"
@@ -346,6 +347,9 @@ int run_info(const InfoOptions& options) {
     print_limits();
     fmt::print("\n");
     print_machine(machine, where);
+    for (const std::string& other : agent::other_bases(where.substr(0, where.rfind('/'))))
+        fmt::print("  {:<20}NICs of yours in {}: give all the same XDG_RUNTIME_DIR\n",
+                   "not met from here", other);
     fmt::print("\nPaths that are off, and what that costs\n");
     for (const Remark& remark : remarks_on(machine))
         fmt::print("  {:<20}{}\n", remark.name, remark.text);
