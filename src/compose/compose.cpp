@@ -201,6 +201,10 @@ MadeDevice make_shm(const Opening& opening, const std::string& directory,
     auto folder = agent::sub_directory(directory, device::shm::folder_name(config.address));
     if (!folder) return std::unexpected(no_resource(folder.error()));
     config.directory = *folder;
+    config.directory_again = [name = device::shm::folder_name(address)] {
+        const auto again = agent::host_directory();
+        return again ? agent::sub_directory(*again, name) : again;
+    };
     config.paths_max = NicLimits{}.paths_max;
     if (!fill_random(config.key))
         return std::unexpected(

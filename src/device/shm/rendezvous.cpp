@@ -1,5 +1,6 @@
 #include "device/shm/rendezvous.hpp"
 
+#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/un.h>
 #include <cstring>
@@ -19,18 +20,47 @@ std::unexpected<Failure> refuse(Status status, std::string text) {
 
 }  // namespace
 
+Outcome<Folder> Rendezvous::enter(System& system, const std::string& directory, const Host& host) {
+    auto folder = Folder::open(system, directory);
+    if (!folder || host.name.empty()) return folder;
+    if (auto claimed = folder->claim(host.name); !claimed) return std::unexpected(claimed.error());
+    return folder;
+}
+
 Outcome<std::unique_ptr<Rendezvous>> Rendezvous::open(System& system, const std::string& directory,
                                                       std::uint64_t key, const Host& host) {
-    auto folder = Folder::open(system, directory);
+    auto folder = enter(system, directory, host);
     if (!folder) return std::unexpected(folder.error());
-    if (!host.name.empty()) {
-        if (auto claimed = folder->claim(host.name); !claimed)
-            return std::unexpected(claimed.error());
-    }
-    std::unique_ptr<Rendezvous> self(new Rendezvous(std::move(*folder), host.address));
+    std::unique_ptr<Rendezvous> self(new Rendezvous(std::move(*folder), host, key));
     self->remove_leftovers();
-    if (auto opened = self->open_socket(key); !opened) return std::unexpected(opened.error());
+    if (auto opened = self->open_socket(); !opened) return std::unexpected(opened.error());
     return self;
+}
+
+bool Rendezvous::is_known() const {
+    // By the path: a folder that is gone, or covered by another file system, is nobody's way to us.
+    const std::string path = folder_.path() + "/" + name_;
+    if (system_.faccessat(AT_FDCWD, path.c_str()) == 0) return true;
+    return errno != ENOENT && errno != ENOTDIR;
+}
+
+Outcome<void> Rendezvous::make_known(const std::string& directory) {
+    auto folder = enter(system_, directory, host_);
+    if (!folder) return std::unexpected(folder.error());
+    folder_ = std::move(*folder);
+    if (auto opened = open_socket(); !opened) return opened;
+    return make_links();
+}
+
+Outcome<void> Rendezvous::make_links() {
+    Outcome<void> all;
+    for (const auto& [link, count] : listening_) {
+        bool exists = false;
+        folder_.read_nic(link, &exists);
+        if (exists) continue;
+        if (auto taken = take_name(link); !taken) all = std::move(taken);
+    }
+    return all;
 }
 
 Rendezvous::~Rendezvous() {
@@ -55,8 +85,8 @@ int Rendezvous::bind_and_listen(const std::string& temporary) {
     return error;
 }
 
-Outcome<void> Rendezvous::open_socket(std::uint64_t key) {
-    const std::string name = make_nic_name(system_.getpid(), key);
+Outcome<void> Rendezvous::open_socket() {
+    const std::string name = make_nic_name(system_.getpid(), key_);
     // A bound socket that does not listen yet looks dead, so it gets its real name afterwards.
     const std::string temporary = "new" + name.substr(3);
     socket_ = Descriptor(system_, system_.socket());
@@ -79,7 +109,7 @@ std::string Rendezvous::find(const Discriminator& discriminator) const {
 }
 
 Outcome<std::string> Rendezvous::find(const NetAddress& remote) const {
-    if (remote.host == address_) return find(remote.discriminator);
+    if (remote.host == host_.address) return find(remote.discriminator);
     const auto folder = folder_.beside(remote.host);
     if (!folder) return std::unexpected(folder.error());
     return folder->read_nic(link_name(remote.discriminator));
@@ -87,7 +117,7 @@ Outcome<std::string> Rendezvous::find(const NetAddress& remote) const {
 
 Outcome<bool> Rendezvous::knows(const HostAddress& address, const std::string& name) const {
     int found = 0;
-    if (address == address_) {
+    if (address == host_.address) {
         found = folder_.has(name);
     } else {
         const auto folder = folder_.beside(address);
@@ -101,7 +131,7 @@ Outcome<bool> Rendezvous::knows(const HostAddress& address, const std::string& n
 
 Outcome<Folder::Reach> Rendezvous::connect(int socket, const HostAddress& address,
                                            const std::string& name) const {
-    if (address == address_) return folder_.connect(socket, name);
+    if (address == host_.address) return folder_.connect(socket, name);
     const auto folder = folder_.beside(address);
     if (!folder) return std::unexpected(folder.error());
     return folder->connect(socket, name);

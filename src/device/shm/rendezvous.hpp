@@ -33,6 +33,16 @@ public:
     const std::string& name() const { return name_; }
     int listening_socket() const { return socket_.get(); }
 
+    /// Is our name where others look for it? Not once a cleaner of temporary files, or the end of
+    /// a login, took it away.
+    bool is_known() const;
+    bool is_listened_to() const { return !listening_.empty(); }
+    /// Begins to listen anew in `directory`, with the name and the discriminators that we have.
+    /// Whoever holds one of these by now keeps it.
+    Outcome<void> make_known(const std::string& directory);
+    /// Makes those links anew that are gone.
+    Outcome<void> make_links();
+
     /// Makes `discriminator` lead to us. Calls nest. error_resource: it leads to somebody alive.
     Outcome<void> listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
@@ -51,10 +61,14 @@ public:
     int duplicate_descriptor() const { return system_.duplicate(folder_.descriptor()); }
 
 private:
-    Rendezvous(Folder folder, const HostAddress& address)
-        : folder_(std::move(folder)), system_(folder_.system()), address_(address) {}
+    Rendezvous(Folder folder, Host host, std::uint64_t key)
+        : folder_(std::move(folder)),
+          system_(folder_.system()),
+          host_(std::move(host)),
+          key_(key) {}
 
-    Outcome<void> open_socket(std::uint64_t key);
+    static Outcome<Folder> enter(System& system, const std::string& directory, const Host& host);
+    Outcome<void> open_socket();
     int bind_and_listen(const std::string& temporary);
     void remove_leftovers();
     void consider_leftover(std::string_view entry, std::map<std::string, bool, std::less<>>& dead);
@@ -64,7 +78,8 @@ private:
 
     Folder folder_;
     System& system_;
-    HostAddress address_;
+    Host host_;
+    std::uint64_t key_;
     Descriptor socket_;
     std::string name_;
     std::map<std::string, unsigned> listening_;  ///< link name, how often

@@ -15,6 +15,7 @@ namespace {
 constexpr int accepts_per_service = 16;
 constexpr Duration connect_pause = milliseconds(2);
 constexpr Duration accept_pause = milliseconds(100);
+constexpr Duration names_interval = seconds(5);
 
 Breakdown no_room(const std::string& what) {
     return {Status::error_resource, "shm: a peer is refused: " + what};
@@ -32,7 +33,33 @@ Breakdown turn_away_one_of_many(Handshake& handshake) {
 
 // ---------------------------------------------------------------- names
 
+/// A cleaner of temporary files, or the end of a login, may take our names away while we live.
+void ShmDevice::look_at_names() {
+    names_look_ = now_ + names_interval;
+    if (!rendezvous_->is_known()) return make_known();
+    if (auto made = rendezvous_->make_links(); !made) report(made.error().text);
+}
+
+void ShmDevice::make_known() {
+    std::string directory = config_.directory;
+    if (config_.directory_again) {
+        auto again = config_.directory_again();
+        if (!again) return report("shm: our names are gone, and " + again.error());
+        directory = std::move(*again);
+    }
+    accept_peers();  // who came to the old socket
+    const bool watched = accept_deadline_.is_never();
+    if (watched) unwatch(rendezvous_->listening_socket());
+    const auto made = rendezvous_->make_known(directory);
+    if (watched &&
+        !watch(rendezvous_->listening_socket(), make_key(Watched::listener, 0, 0), EPOLL_CTL_ADD))
+        accept_deadline_ = now_ + accept_pause;
+    report(made ? "shm: our names were taken away; others find us in " + directory + " again"
+                : made.error().text);
+}
+
 Status ShmDevice::listen(const Discriminator& discriminator) {
+    if (!rendezvous_->is_known()) make_known();
     const auto listening = rendezvous_->listen(discriminator);
     if (listening) return Status::success;
     report(listening.error().text);
@@ -58,6 +85,7 @@ Channel* ShmDevice::find_channel(const HostAddress& address, const std::string& 
 }
 
 void ShmDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
+    if (!rendezvous_->is_known()) make_known();  // whom we come to looks for our name
     const auto found = rendezvous_->find(remote);
     if (!found) {
         report(found.error().text);

@@ -38,6 +38,9 @@ struct ShmConfig {
     /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
     /// with the turn, from any of the device's calls; may be empty.
     std::function<void(const std::string&)> report;
+    /// Makes the directory anew, when it is gone, and answers its path, or why it cannot be made.
+    /// Empty: `directory` is looked for again.
+    std::function<std::expected<std::string, std::string>()> directory_again;
     System* system = nullptr;  ///< nullptr: the real one
 };
 
@@ -139,6 +142,8 @@ private:
     bool accept_failed(int error);
     int turn_one_away();
     void pause_accepting();
+    void look_at_names();
+    void make_known();
     void resume_accepting();
 
     // shm_segments.cpp: segments of peers
@@ -175,6 +180,7 @@ private:
     Time now_{};  ///< of the last service()
     Time idle_deadline_ = Time::never();
     Time accept_deadline_ = Time::never();
+    Time names_look_{};  ///< due while somebody may look for us
     bool short_of_descriptors_ = false;
     std::uint32_t reports_left_ = 4;
 

@@ -1,6 +1,7 @@
 // Two and more devices that mean well.
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "device/shm/test_support.hpp"
@@ -36,6 +37,49 @@ TEST(ShmDevice, SaysWhatItCanDo) {
     EXPECT_TRUE(can.lossless && can.ordered);
     EXPECT_EQ(a->address(), test_address());
     EXPECT_GE(a->wait_handle(), 0);
+}
+
+/// As after a cleaner of temporary files, or when the login ended whose directory it was.
+TEST(ShmDevice, WhoseNamesAreTakenAwayIsFoundAgain) {
+    Directory before, after;
+    Node server(before,
+                [&](ShmConfig& config) { config.directory_again = [&] { return after.path; }; });
+    ASSERT_EQ(server->listen(address_of("old").discriminator), Status::success);
+    EXPECT_FALSE(server->next_deadline().is_never()) << "it looks whether it is known";
+    server->service(Time{});
+    std::filesystem::remove_all(before.path);
+    server->service(Time{} + seconds(10));
+    Node client(after);
+    connect(client, server, "new");
+    PathEvent event;
+    client->resolve(address_of("old"), 7);
+    ASSERT_TRUE(client->next_event(event)) << "the path is there";
+    EXPECT_EQ(event.kind, PathEventKind::resolved) << "what it listened to before";
+    ASSERT_EQ(server.reports.size(), 1U);
+    EXPECT_NE(server.reports.front().find("others find us in " + after.path), std::string::npos);
+    std::filesystem::create_directory(before.path);
+}
+
+TEST(ShmDevice, ALinkThatIsTakenAwayIsMadeAgain) {
+    Directory directory;
+    Node server(directory), client(directory);
+    ASSERT_EQ(server->listen(address_of("x").discriminator), Status::success);
+    server->service(Time{});
+    std::filesystem::remove(directory.path + "/" + link_name(address_of("x").discriminator));
+    server->service(Time{} + seconds(10));
+    connect(client, server, "y");
+    client->resolve(address_of("x"), 7);
+    PathEvent event;
+    ASSERT_TRUE(client->next_event(event));
+    EXPECT_EQ(event.kind, PathEventKind::resolved);
+}
+
+/// Whoever it comes to looks for its name.
+TEST(ShmDevice, WhoOnlyConnectsIsKnownAgainToo) {
+    Directory directory;
+    Node client(directory), server(directory);
+    std::filesystem::remove(directory.path + "/" + client->name());
+    connect(client, server);
 }
 
 TEST(ShmDevice, ADeviceReachesItself) {

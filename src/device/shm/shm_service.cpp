@@ -109,6 +109,7 @@ void ShmDevice::service(Time now) {
     reports_left_ = reports_per_service;
     if (std::exchange(wake_again_, false)) notify();
     if (now_ >= accept_deadline_) resume_accepting();
+    if (now_ >= names_look_) look_at_names();
     epoll_event events[events_per_service];
     int count;
     do {
@@ -216,6 +217,7 @@ void ShmDevice::give_back_arena(Channel& channel) {
 
 Time ShmDevice::next_deadline() const {
     Time deadline = earlier(idle_deadline_, accept_deadline_);
+    if (rendezvous_->is_listened_to()) deadline = earlier(deadline, names_look_);
     if (wake_again_) deadline = earlier(deadline, now_ + wake_pause);
     for (const Channel* channel : live_) {
         // An arena that service() has not seen in use: it starts the clock, at once.

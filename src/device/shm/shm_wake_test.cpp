@@ -160,6 +160,8 @@ TEST(ShmDevice, AnIdleDeviceHasNoDeadlineAndNothingReadable) {
         b.turn();
     }
     EXPECT_TRUE(a->next_deadline().is_never());
+    EXPECT_GE(b->next_deadline(), Time{} + seconds(5)) << "is its name still there?";
+    b->unlisten(address_of("x").discriminator);
     EXPECT_TRUE(b->next_deadline().is_never());
     pollfd entries[2]{{a->wait_handle(), POLLIN, 0}, {b->wait_handle(), POLLIN, 0}};
     EXPECT_EQ(::poll(entries, 2, 0), 0);
