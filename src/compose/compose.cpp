@@ -244,6 +244,15 @@ agent::OpenResult open_loopback(const Opening& opening) {
     return open_host(opening, std::move(devices), *host, {});
 }
 
+/// Where NICs at an address meet by now.
+std::expected<device::udp::UdpConfig::Meeting, std::string> meeting_again(const std::string& name) {
+    const auto host = agent::host_directory();
+    if (!host) return std::unexpected(host.error());
+    const auto made = agent::shared_directory(*host, name);
+    if (!made) return std::unexpected(made.error());
+    return device::udp::UdpConfig::Meeting{made->path, made->shared};
+}
+
 /// The directory may go with the last NIC of this user at the address while we come: then once
 /// more.
 std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
@@ -257,6 +266,7 @@ std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
         device::udp::UdpConfig config{place, folder->path, instance, folder->shared};
         config.own_frames = own_frames;
         config.report = mention;
+        config.directory_again = [name] { return meeting_again(name); };
         auto port = device::udp::UdpPort::open(config);
         if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;
     }

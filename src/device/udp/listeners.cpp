@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "device/udp/because.hpp"
@@ -97,6 +98,32 @@ std::optional<Since> Listeners::own_since(const std::string& link) const {
 bool Listeners::remove(const std::string& name) const {
     if (system_->unlinkat(directory_.get(), name.c_str()) == 0) return true;
     return errno != ENOENT && system_->unlinkat(directory_.get(), name.c_str()) == 0;
+}
+
+bool Listeners::is_known() const {
+    // By the path: a directory that is gone is nobody's way to us.
+    struct stat status{};
+    const std::string path = path_ + "/" + name_;
+    if (system_->lstatat(AT_FDCWD, path.c_str(), &status) == 0) return true;
+    return errno != ENOENT && errno != ENOTDIR;
+}
+
+std::expected<void, std::string> Listeners::make_known(const std::string& directory, bool shared,
+                                                       std::uint16_t data_port,
+                                                       std::uint64_t instance) {
+    auto made = open(*system_, directory, shared, data_port, instance);
+    if (!made) return std::unexpected(std::move(made.error()));
+    name_.clear();  // what is gone needs no removal
+    directory_ = std::move(made->directory_);
+    path_ = made->path_;
+    shared_ = shared;
+    others_ = std::move(made->others_);
+    lock_ = std::move(made->lock_);
+    name_ = std::exchange(made->name_, {});
+    std::expected<void, std::string> all;
+    for (const auto& [link, count] : listening_)
+        if (auto taken = take_link(link); !taken) all = std::move(taken);
+    return all;
 }
 
 bool Listeners::lock_directory() const {

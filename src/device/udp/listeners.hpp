@@ -33,6 +33,13 @@ public:
     /// Removes our names.
     ~Listeners();
 
+    /// Is our file where others look for it? Not once a cleaner of temporary files took it away.
+    bool is_known() const;
+    bool is_listened_to() const { return !listening_.empty(); }
+    /// Puts file and discriminators down anew, in a directory as that of open(). Whoever holds one
+    /// of these by now keeps it. error, in words: that, or what failed.
+    std::expected<void, std::string> make_known(const std::string& directory, bool shared,
+                                                std::uint16_t data_port, std::uint64_t instance);
     /// Makes `discriminator` lead to us. Calls nest by count. error, in words: it leads to somebody
     /// alive, of whatever user, or the directory cannot be written.
     std::expected<void, std::string> listen(const Discriminator& discriminator);

@@ -142,7 +142,37 @@ TEST(UdpListeners, WhoClosesLeavesNothingAndAnotherAnswers) {
     b->service(due);
     EXPECT_TRUE(b->has_host_port());
     EXPECT_EQ(::poll(&handle, 1, 0), 0);
-    EXPECT_TRUE(b->next_deadline().is_never());
+    EXPECT_GE(b->next_deadline(), due) << "whether its names are still there";
+}
+
+/// As after a cleaner of temporary files.
+TEST(UdpListeners, WhoseNamesAreTakenAwayIsFoundAgain) {
+    const Place place;
+    const User before(place), after(place), refused(place), other(place);
+    std::vector<std::string> reports;
+    auto opened =
+        UdpPort::open({.place = {"lo", 1, test_address()},
+                       .directory = before.path,
+                       .instance = 7,
+                       .shared = true,
+                       .report = [&](const std::string& text) { reports.push_back(text); },
+                       .directory_again = [&] { return UdpConfig::Meeting{after.path, true}; }});
+    ASSERT_TRUE(opened) << opened.error();
+    Node server(std::move(*opened));
+    ASSERT_EQ(server->listen(discriminator("x")), Status::success);
+    std::filesystem::remove_all(before.path);
+    EXPECT_FALSE(open(refused, test_address(), 2)) << "nobody knows who has the port";
+    server->service(server->now() + seconds(10));
+    Node next(other, test_address(), 2);
+    EXPECT_FALSE(next->has_host_port());
+    std::uint16_t port = 0;
+    std::uint64_t instance = 0;
+    ASSERT_TRUE(next->find_listener(discriminator("x"), port, instance));
+    EXPECT_EQ(instance, 7U);
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_NE(reports.front().find("others find us in " + after.path), std::string::npos);
+    std::filesystem::remove_all(after.path);
+    EXPECT_EQ(server->listen(discriminator("y")), Status::error_resource) << "nowhere to say so";
 }
 
 TEST(UdpListeners, TheDeadGiveWay) {
@@ -338,6 +368,7 @@ public:
     explicit Earlier(std::string folder) : folder_(std::move(folder)) {}
     int lstatat(int directory, const char* name, struct stat* status) override {
         const int result = System::lstatat(directory, name, status);
+        if (directory < 0) return result;
         const auto at = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(directory));
         if (result == 0 && at == folder_) status->st_ctim.tv_sec -= 60;
         return result;

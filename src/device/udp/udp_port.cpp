@@ -206,6 +206,7 @@ bool UdpPort::has_work() {
 // Listening ---------------------------------------------------------------------------------------
 
 Status UdpPort::listen(const Discriminator& discriminator) {
+    if (!listeners_->is_known()) look_at_names(system_.now());
     const auto listening = listeners_->listen(discriminator);
     if (listening) return Status::success;
     if (config_.report) config_.report(listening.error());

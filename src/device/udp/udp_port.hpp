@@ -35,6 +35,13 @@ struct UdpConfig {
     bool own_frames = false;  ///< frames of our own to a busy peer, where packet sockets may be had
     /// Hears why somebody cannot listen.
     std::function<void(const std::string&)> report = {};
+    struct Meeting {
+        std::string directory;
+        bool shared = false;
+    };
+    /// Makes the directory anew, when our names in it are gone, or says why it cannot be made.
+    /// Empty: `directory` is looked for again.
+    std::function<std::expected<Meeting, std::string>()> directory_again = {};
 };
 
 class UdpPort final : public datagram::Port {
@@ -93,6 +100,8 @@ private:
     bool watch_holder();
     void hear_of_holder(Time now);
     void look_at_mtu(Time now);
+    void look_at_names(Time now);
+    bool is_looked_for() const { return host_.valid() || listeners_->is_listened_to(); }
     void look();
     bool is_data_due();
     void look_everywhere();
@@ -147,6 +156,7 @@ private:
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
     Time mtu_looked_{};
+    Time names_look_{};        ///< due while somebody may look for us
     bool sent_since_ = false;  ///< the MTU was looked at
     int refused_ = -1;         ///< by this socket send() was, which had no room; or -1
     bool watched_ = false;     ///< the wait handle knows the sockets

@@ -67,7 +67,7 @@ TEST(UdpPort, TellsWhatItIs) {
     EXPECT_EQ(node->datagram_max(), 65507U) << "the loopback carries 65536";
     EXPECT_GT(node->receive_room(), 60'000U);
     EXPECT_TRUE(node->has_host_port());
-    EXPECT_TRUE(node->next_deadline().is_never()) << "who has the host's port waits for nothing";
+    EXPECT_GE(node->next_deadline(), node->now() + seconds(1)) << "for nothing but its own names";
 }
 
 TEST(UdpPort, ALoneDatagramCostsACallOnEachSide) {
@@ -482,7 +482,7 @@ TEST(UdpPort, WhoCannotWatchTheHostsPortTriesForItNowAndThenAndDoesNotSpin) {
     EXPECT_GE(second->next_deadline().ns, (now + milliseconds(100)).ns);
     first.reset();
     second->service(second->next_deadline());
-    EXPECT_TRUE(second->next_deadline().is_never()) << "it has the port";
+    EXPECT_GE(second->next_deadline(), now + seconds(1)) << "it has the port";
 }
 
 TEST(UdpPort, AForkedChildHoldsNothing) {

@@ -24,6 +24,7 @@ constexpr Duration host_try_least = milliseconds(1);
 constexpr Duration host_try_longest = milliseconds(400);
 constexpr int tries_before_stranger = 64;
 constexpr Duration mtu_interval = seconds(1);
+constexpr Duration names_interval = seconds(5);
 
 }  // namespace
 
@@ -95,6 +96,7 @@ std::expected<void, std::string> UdpPort::open_all() {
     epoll_ = Descriptor(system_, system_.epoll_create());
     if (!epoll_.valid()) return failed("cannot make a wait handle (epoll)");
     look_at_mtu(system_.now());
+    names_look_ = system_.now() + names_interval;
     if (datagram_max_ == 0) return failed("cannot see its MTU");
     auto listeners = Listeners::open(system_, config_.directory, config_.shared,
                                      port_of(data_address_), config_.instance);
@@ -184,6 +186,30 @@ void UdpPort::look_at_mtu(Time now) {
     if (mtu > headers) datagram_max_ = std::min(mtu - headers, datagram_longest);
 }
 
+/// A cleaner of temporary files may take our names away while we live.
+void UdpPort::look_at_names(Time now) {
+    names_look_ = now + names_interval;
+    if (listeners_->is_known()) return;
+    UdpConfig::Meeting at{config_.directory, config_.shared};
+    std::string why;
+    if (config_.directory_again) {
+        if (auto again = config_.directory_again()) {
+            at = std::move(*again);
+        } else {
+            why = again.error();
+        }
+    }
+    if (why.empty()) {
+        const auto made = listeners_->make_known(at.directory, at.shared, port_of(data_address_),
+                                                 config_.instance);
+        if (!made) why = made.error();
+        if (host_.valid()) listeners_->note_holder();
+    }
+    if (!config_.report) return;
+    config_.report("udp: our names were taken away; " +
+                   (why.empty() ? "others find us in " + at.directory + " again" : why));
+}
+
 void UdpPort::service(Time now) {
     troubles_.read(data_.get());
     if (is_connected()) troubles_.read(connected_.get());
@@ -191,11 +217,13 @@ void UdpPort::service(Time now) {
     hear_of_holder(now);
     if (now >= host_try_) try_host_port(now);
     if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
+    if (now >= names_look_) look_at_names(now);
 }
 
 Time UdpPort::next_deadline() const {
     // Who sends nothing need not know how long a datagram may be.
-    const Time soon = earlier(host_try_, hear_again_);
+    Time soon = earlier(host_try_, hear_again_);
+    if (is_looked_for()) soon = earlier(soon, names_look_);
     return sent_since_ ? earlier(soon, mtu_looked_ + mtu_interval) : soon;
 }
 
