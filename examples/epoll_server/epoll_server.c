@@ -1,10 +1,8 @@
 /* A server whose one loop hears all connections and whatever else has a descriptor.
  *     epoll_server               answers in capitals; ends when its standard input does
- * 'coroutine_echo ask TEXT' asks. A thread accepts, because VipConnectWait has no descriptor. */
-#define _POSIX_C_SOURCE 200809L
+ * 'coroutine_echo ask TEXT' asks. */
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +15,16 @@ static struct client {
     _Alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR receive, send;
     char in[64], out[64];
 } clients[100];
+static size_t left = sizeof clients / sizeof *clients;
 static VIP_NIC_HANDLE nic;
 static VIP_CQ_HANDLE queue;
+static VIA_LISTENER_HANDLE listener;
 static VIP_MEM_HANDLE memory;
 static VIP_VI_ATTRIBUTES ours = {VIP_SERVICE_RELIABLE_DELIVERY, 64, NULL, NULL, 0, 0};
 static union {
     VIP_NET_ADDRESS address;
     char bytes[128];
-} remote, listener = {.address = {.DiscriminatorLen = 4}};
+} remote, local = {.address = {.DiscriminatorLen = 4}};
 
 static void check(const char* call, VIP_RETURN code) {
     if (code == VIP_SUCCESS) return;
@@ -41,19 +41,19 @@ static VIP_DESCRIPTOR* describe(VIP_DESCRIPTOR* descriptor, char* text, size_t l
 }
 
 /* Each slot serves one client; after the last one nobody is accepted any more. */
-static void* accept_clients(void* unused) {
-    for (struct client* c = clients; c < clients + sizeof clients / sizeof *clients; ++c) {
-        VIP_VI_HANDLE vi;
-        VIP_CONN_HANDLE caller;
-        VIP_VI_ATTRIBUTES theirs;
+static void accept_clients(void) {
+    VIP_VI_HANDLE vi;
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_CONN_HANDLE caller;
+    VIP_UINT32 none = 0; /* no private data is wanted */
+    while (left > 0 && ViaListenerWait(listener, 0, &remote.address, &theirs, &caller, NULL,
+                                       &none) == VIP_SUCCESS) {
+        struct client* c = &clients[--left];
         CHECK(VipCreateVi(nic, &ours, queue, queue, &vi));
         CHECK(VipPostRecv(vi, describe(&c->receive, c->in, sizeof c->in), memory));
-        if (VipConnectWait(nic, &listener.address, VIP_INFINITE, &remote.address, &theirs,
-                           &caller) != VIP_SUCCESS)
-            return unused; /* the NIC was closed */
         if (VipConnectAccept(caller, vi) != VIP_SUCCESS) VipConnectReject(caller);
+        if (left == 0) CHECK(ViaDestroyListener(listener));
     }
-    return unused;
 }
 
 static void serve(VIP_VI_HANDLE vi, VIP_BOOLEAN is_receive) {
@@ -79,23 +79,24 @@ static void watch(int loop, int descriptor) {
 }
 
 int main(int argc, char** argv) {
-    int loop = epoll_create1(EPOLL_CLOEXEC), completions;
-    pthread_t thread;
+    int loop = epoll_create1(EPOLL_CLOEXEC), completions, requests;
     struct epoll_event event;
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN is_receive;
     if (argc > 1) return fprintf(stderr, "usage: %s\n", argv[0]), 2;
-    memcpy(listener.address.HostAddress, "echo", 4);
+    memcpy(local.address.HostAddress, "echo", 4);
     CHECK(VipOpenNic("shm", &nic));
     CHECK(VipErrorCallback(nic, NULL, ignore)); /* that a client leaves is no news */
     CHECK(VipRegisterMem(nic, clients, sizeof clients, NULL, &memory));
     CHECK(VipCreateCQ(nic, 1024, &queue));
+    CHECK(ViaCreateListener(nic, &local.address, 64, &listener));
     CHECK(ViaCQDescriptor(queue, &completions));
-    watch(loop, completions), watch(loop, STDIN_FILENO);
-    if (pthread_create(&thread, NULL, accept_clients, NULL) != 0) return perror("pthread"), 1;
+    CHECK(ViaListenerDescriptor(listener, &requests));
+    watch(loop, completions), watch(loop, requests), watch(loop, STDIN_FILENO);
     for (;;) {
         if (epoll_wait(loop, &event, 1, -1) < 1) continue;
         if (event.data.fd == STDIN_FILENO && getchar() == EOF) return VipCloseNic(nic) != 0;
         while (VipCQDone(queue, &vi, &is_receive) == VIP_SUCCESS) serve(vi, is_receive);
+        accept_clients();
     }
 }

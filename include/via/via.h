@@ -42,7 +42,8 @@ VIP_RETURN ViaOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle, VIP
 #define VIA_PRIVATE_DATA_MAX 256
 
 /**
- * As VipConnectWait, and hands over the requester's private data.
+ * As VipConnectWait, and hands over the requester's private data. One listens while a call waits,
+ * not between two calls; ViaCreateListener does.
  * @param Data    room for *Length bytes; may be NULL when *Length is 0
  * @param Length  in: the room; out: how many bytes came. What does not fit is left out.
  */
@@ -57,7 +58,7 @@ VIP_RETURN ViaConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
  * It asks again by itself, after 1, 2, 4, 8, 16, 16 ... ms until its time is up, where somebody
  * holds the discriminator but nobody takes requests just now: one who waits for a peer by the same
  * name (VIPL 4.22), or a listener with as many requests as it can have. VIP_NO_MATCH thus means
- * that nobody has that discriminator.
+ * that nobody has that discriminator: a server between two calls of VipConnectWait does not.
  * @param Data  Length bytes, 0 to VIA_PRIVATE_DATA_MAX; more: VIP_INVALID_PARAMETER
  */
 VIP_RETURN ViaConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
@@ -85,6 +86,48 @@ VIP_RETURN ViaConnectReject(VIP_CONN_HANDLE ConnHandle, const void* Data, VIP_UI
  * @return VIP_SUCCESS; VIP_INVALID_PARAMETER
  */
 VIP_RETURN ViaQueryPrivateData(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_UINT32* Length);
+
+/* ---- A listener that stands ---------------------------------------------------------------- */
+
+typedef VIP_PVOID VIA_LISTENER_HANDLE;
+
+/** Requests that can wait in one listener, at most. */
+#define VIA_BACKLOG_MAX 4096
+
+/**
+ * Listens from now on, also while no thread waits: requests wait in the order of their coming until
+ * ViaListenerWait takes them, where with VipConnectWait alone nobody listens between two calls.
+ *
+ * A request beyond the backlog is answered VIP_NO_MATCH, as if nobody listened; ViaConnectRequest
+ * then asks again until its time is up. One whose requester gives up, or ends, leaves the backlog.
+ * Several listeners of a NIC may have the same discriminator, and take requests in turn; a call of
+ * VipConnectWait for it comes first. Ends with ViaDestroyListener or VipCloseNic; requests that
+ * wait are then answered VIP_NO_MATCH.
+ * @param LocalAddr  as for VipConnectWait
+ * @param Backlog    requests that may wait, 1 to VIA_BACKLOG_MAX
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE: another process has the
+ *         discriminator, too many listeners, no memory
+ */
+VIP_RETURN ViaCreateListener(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr,
+                             VIP_ULONG Backlog, VIA_LISTENER_HANDLE* Listener);
+/**
+ * Takes the oldest request, or waits for one: as ViaConnectWait, answered by the same calls. Any
+ * number of threads may wait.
+ * @param Timeout  milliseconds; 0: does not wait; VIP_INFINITE: for ever
+ * @return VIP_SUCCESS; VIP_TIMEOUT: none came; VIP_INVALID_STATE: the listener was destroyed, or
+ *         the NIC closed, meanwhile; VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaListenerWait(VIA_LISTENER_HANDLE Listener, VIP_ULONG Timeout,
+                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
+                           VIP_CONN_HANDLE* ConnHandle, VIP_PVOID Data, VIP_UINT32* Length);
+/**
+ * A file descriptor that is readable while requests wait, as ViaCQDescriptor's. Take them with
+ * ViaListenerWait and Timeout 0 until VIP_TIMEOUT. Ends with the listener.
+ * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: none to be had; VIP_ERROR_NOT_SUPPORTED: a simulated NIC
+ */
+VIP_RETURN ViaListenerDescriptor(VIA_LISTENER_HANDLE Listener, int* Descriptor);
+/** @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no listener, or no more */
+VIP_RETURN ViaDestroyListener(VIA_LISTENER_HANDLE Listener);
 
 /* ---- Credits ------------------------------------------------------------------------------- */
 

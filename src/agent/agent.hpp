@@ -77,6 +77,9 @@ public:
     virtual Status watch_queue(std::uint64_t name, int& descriptor) = 0;
     /// The program has taken the last entry of a watched queue.
     virtual void queue_is_empty(queue::CompletionQueue& queue) = 0;
+    /// A descriptor that is readable while requests wait in the listener of that name; otherwise as
+    /// watch_queue().
+    virtual Status watch_listener(std::uint64_t name, int& descriptor) = 0;
     /// Memory that other processes can map, registered: zero, begins at a page. error_resource:
     /// none to be had, or as register_memory(); the log says why.
     virtual Result<Segment> make_segment(std::uint64_t length,

@@ -182,7 +182,7 @@ void HostAgent::rouse() {
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
-        queues_watched_.load() == 0)
+        watched_count_.load() == 0)
         rouse();
     if ((attention & nic::Nic::anybody_waits) != 0) wake_ready();
 }
@@ -345,7 +345,7 @@ int HostAgent::settle() {
     state_.store(State::ticking);
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
-        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || queues_watched_.load() != 0;
+        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || watched_count_.load() != 0;
     if (somebody_polled(poll_watch_) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) {
@@ -474,8 +474,8 @@ void HostAgent::close() {
     stop_handlers();
     statistics_->retire();
     options_.held.reset();
-    for (const auto& [queue, watched] : queues_) ::close(watched.descriptor);
-    queues_.clear();
+    for (const auto& [object, watched] : watched_) ::close(watched.descriptor);
+    watched_.clear();
     if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
     if (parked_epoll_ >= 0) ::close(std::exchange(parked_epoll_, -1));
     if (leader_event_ >= 0) ::close(std::exchange(leader_event_, -1));

@@ -63,6 +63,7 @@ public:
     Handler set_error_handler(Handler handler) override;
     Status watch_queue(std::uint64_t name, int& descriptor) override;
     void queue_is_empty(queue::CompletionQueue& queue) override;
+    Status watch_listener(std::uint64_t name, int& descriptor) override;
     Result<Segment> make_segment(std::uint64_t length,
                                  const memory::MemoryAttributes& attributes) override;
     Status destroy_segment(const std::byte* base) override;
@@ -108,6 +109,8 @@ private:
     void report(const engine::ErrorEvent& event) override;
     void entry_came(queue::CompletionQueue& queue) override;
     void queue_goes(const queue::CompletionQueue& queue) override;
+    void requests_changed(engine::Backlog& backlog) override;
+    void listener_goes(const engine::Backlog& backlog) override;
 
     bool allowed_by_pages(std::uint64_t address, std::uint64_t length,
                           memory::MemoryAttributes& attributes);
@@ -150,13 +153,15 @@ private:
     void enlist(Waiter& waiter);
     void discharge(Waiter& waiter);
 
-    // queue_descriptors.cpp
-    struct QueueDescriptor {
+    // watching.cpp
+    struct Watched {
         int descriptor = -1;  ///< eventfd
         bool readable = false;
     };
-    Status begin_to_watch(queue::CompletionQueue& queue, int& descriptor);
-    void make_readable(QueueDescriptor& watched);
+    Watched* begin_to_watch(const void* object);
+    void make_readable(Watched& watched);
+    void make_unreadable(Watched& watched);
+    void end_watching(const void* object);
 
     // handlers.cpp
     void run_handlers();
@@ -208,9 +213,9 @@ private:
     bool crowded_ = false;  ///< more peers than a leader can sleep on: the agent serves the NIC
     std::condition_variable no_waiters_;
 
-    std::mutex queues_mutex_;
-    std::map<const queue::CompletionQueue*, QueueDescriptor> queues_;
-    Atomic<std::uint32_t> queues_watched_{0};  ///< how many there are
+    std::mutex watched_mutex_;
+    std::map<const void*, Watched> watched_;  ///< by completion queue or listener
+    Atomic<std::uint32_t> watched_count_{0};
 
     std::mutex handler_mutex_;
     std::condition_variable handler_changed_;

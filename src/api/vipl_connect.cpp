@@ -4,14 +4,13 @@
 #include <via/via.h>
 
 #include "api/call.hpp"
+#include "api/offer.hpp"
 
 using namespace via;
 using namespace via::api;
 
-namespace {
+namespace via::api {
 
-/// The program's address, read once; false when its lengths are impossible. Host bytes of a local
-/// address may be junk (VIPL 4.19): their length still says where the discriminator begins.
 bool read_address(const VIP_NET_ADDRESS& from, NetAddress& to, bool local) {
     const std::uint16_t host_length = from.HostAddressLen;
     const std::uint16_t discriminator_length = from.DiscriminatorLen;
@@ -24,6 +23,23 @@ bool read_address(const VIP_NET_ADDRESS& from, NetAddress& to, bool local) {
     std::memcpy(to.discriminator.bytes.data(), bytes + host_length, discriminator_length);
     return true;
 }
+
+void write_data(const engine::PrivateData& from, VIP_PVOID data, VIP_UINT32& length) {
+    const std::size_t fits = std::min(length, from.length);
+    if (fits != 0) std::memcpy(data, from.bytes.data(), fits);
+    length = from.length;
+}
+
+void write_offer(const OpenNic& open, const engine::Offer& offer, VIP_NET_ADDRESS& remote,
+                 VIP_VI_ATTRIBUTES& attributes, VIP_CONN_HANDLE& connection) {
+    write_address(offer.remote_host, offer.remote, remote);
+    write_attributes(open, offer.attributes, attributes);
+    connection = make_handle(Kind::connection, open.index, offer.connection);
+}
+
+}  // namespace via::api
+
+namespace {
 
 bool is_given(const void* subject) {
     return static_cast<const engine::Listener*>(subject)->given.load();
@@ -48,13 +64,6 @@ bool read_data(const void* data, VIP_UINT32 length, std::span<const std::byte>& 
     return true;
 }
 
-/// As much as there is room for; `length` says how much there is.
-void write_data(const engine::PrivateData& from, VIP_PVOID data, VIP_UINT32& length) {
-    const std::size_t fits = std::min(length, from.length);
-    if (fits != 0) std::memcpy(data, from.bytes.data(), fits);
-    length = from.length;
-}
-
 VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG timeout,
                         VIP_NET_ADDRESS* remote, VIP_VI_ATTRIBUTES* remote_attributes,
                         VIP_CONN_HANDLE* connection, engine::Listener& listener) {
@@ -71,9 +80,7 @@ VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG
     open->agent->wait({is_given, &listener, false}, deadline);
     const bool given = open->nic->unlisten(listener);
     if (!given) return find_nic(handle) == nullptr ? VIP_INVALID_STATE : VIP_TIMEOUT;
-    write_address(listener.remote_host, listener.remote, *remote);
-    write_attributes(*open, listener.attributes, *remote_attributes);
-    *connection = make_handle(Kind::connection, open->index, listener.connection);
+    write_offer(*open, listener, *remote, *remote_attributes, *connection);
     return VIP_SUCCESS;
 }
 

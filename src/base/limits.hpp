@@ -17,6 +17,8 @@ struct NicLimits {
     std::uint32_t transfer_length_max = 1U << 30;  ///< bytes in one message
     std::uint32_t discriminator_length_max = 64;   ///< bytes
     std::uint32_t connections_waiting_max = 1024;  ///< requests handed to ConnectWait, unanswered
+    std::uint32_t listeners_max = 1024;            ///< that stand
+    std::uint32_t backlog_max = 4096;              ///< requests that wait in one of them
     std::uint32_t reads_in_flight_max = 8;         ///< RDMA reads outstanding per VI and direction
     std::uint32_t paths_max = 4096;                ///< peer NICs
     std::uint32_t turn_frames_max = 96;            ///< frames received in one turn, and sent

@@ -9,12 +9,6 @@
 
 namespace via::engine {
 
-namespace {
-
-constexpr std::uint32_t connection_index_bits = 16;
-
-}  // namespace
-
 Discriminator discriminator_of(const std::uint8_t* bytes, std::uint16_t length) {
     Discriminator discriminator;
     discriminator.length = length;
@@ -44,7 +38,6 @@ bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMes
            length == sizeof message + message.private_length;
 }
 
-/// Private data is read once from memory that may change.
 void read_data(const std::byte* from, std::size_t length, PrivateData& data) {
     data.length = static_cast<std::uint32_t>(length);
     std::copy_n(from, length, data.bytes.begin());
@@ -133,22 +126,9 @@ void Engine::notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, st
     notify_peer(path, std::move(notice));
 }
 
-// Listening ---------------------------------------------------------------------------------------
+// Answering ---------------------------------------------------------------------------------------
 
-void Engine::listen(Listener& listener) {
-    listener.given.store(false);
-    listeners_.push_back(listener);
-}
-
-void Engine::unlisten(Listener& listener) { List<Listener>::remove_if_linked(listener); }
-
-bool Engine::listens(const Discriminator& discriminator) {
-    for (Listener* at = listeners_.front(); at != nullptr; at = listeners_.next(*at))
-        if (at->discriminator == discriminator) return true;
-    return false;
-}
-
-Engine::Connection* Engine::connection_of(std::uint64_t connection) {
+Connection* Engine::connection_of(std::uint64_t connection) {
     const auto index = static_cast<std::uint32_t>(connection & ((1U << connection_index_bits) - 1));
     if (index >= connections_.size()) return nullptr;
     Connection& slot = connections_[index];
@@ -160,54 +140,6 @@ Engine::Connection* Engine::connection_of(std::uint64_t connection) {
 
 bool Engine::is_connection(std::uint64_t connection) const {
     return const_cast<Engine*>(this)->connection_of(connection) != nullptr;
-}
-
-void Engine::free_connection(Connection& connection) { connection.stage = Connection::Stage::free; }
-
-FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const std::byte* payload,
-                                std::size_t length) {
-    wire::ConnectMessage message;
-    if (header.flags != 0 || !read_message(payload, length, message))
-        return hostile("a connection request that makes no sense");
-    const Discriminator wanted =
-        discriminator_of(message.remote_discriminator, message.remote_length);
-    Listener* listener = listeners_.front();
-    while (listener != nullptr && !(listener->discriminator == wanted))
-        listener = listeners_.next(*listener);
-    const auto nobody = [&] {
-        refuse(path.id, message.vi, wire::RefuseCode::no_match);
-        return FrameVerdict::taken;
-    };
-    if (listener == nullptr) return nobody();
-    auto slot = std::ranges::find(connections_, Connection::Stage::free, &Connection::stage);
-    if (slot == connections_.end() && connections_.size() < limits_.connections_waiting_max)
-        slot = connections_.emplace(connections_.end());
-    if (slot == connections_.end())
-        slot = std::ranges::find(connections_, Connection::Stage::told, &Connection::stage);
-    if (slot == connections_.end()) return nobody();
-    slot->stage = Connection::Stage::offered;
-    ++slot->generation;
-    slot->path = path.id;
-    slot->message = message;
-    unlisten(*listener);
-    listener->connection = (std::uint64_t{slot->generation} << connection_index_bits) |
-                           static_cast<std::uint64_t>(slot - connections_.begin());
-    listener->path = path.id;
-    listener->remote_host = path.peer;
-    listener->remote = discriminator_of(message.local_discriminator, message.local_length);
-    listener->attributes = attributes_of(message);
-    read_data(payload + sizeof message, message.private_length, listener->data);
-    listener->given.store(true, std::memory_order_release);
-    progressed();
-    return FrameVerdict::taken;
-}
-
-FrameVerdict Engine::on_withdraw(Path& path, const wire::Header& header) {
-    for (Connection& connection : connections_)
-        if (connection.stage == Connection::Stage::offered && connection.path == path.id &&
-            connection.message.vi == header.message)
-            connection.stage = Connection::Stage::withdrawn;
-    return FrameVerdict::taken;  // none: it was accepted or rejected meanwhile
 }
 
 Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byte> data) {
@@ -428,6 +360,7 @@ void Engine::disconnect(Vi& vi) {
 void Engine::disconnect_all() {
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
         if (vi_slot(index).state_now() != ViState::idle) disconnect(vi_slot(index));
+    while (Backlog* backlog = backlogs_.front()) unlisten(*backlog);
 }
 
 FrameVerdict Engine::on_disconnect(Path& path, const wire::Header& header) {
@@ -480,7 +413,7 @@ void Engine::on_path_down(PathId id) {
     }
     for (Connection& connection : connections_)
         if (connection.stage == Connection::Stage::offered && connection.path == id)
-            connection.stage = Connection::Stage::withdrawn;
+            withdraw(connection);
     path.notices = {};
     answers_ -= std::exchange(path.answers, 0);
     path.under_way = {};

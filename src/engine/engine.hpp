@@ -18,6 +18,7 @@
 #include "base/list.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/listening.hpp"
 #include "engine/moments.hpp"
 #include "engine/mutation.hpp"
 #include "engine/under_way.hpp"
@@ -27,19 +28,6 @@
 #include "wire/frame.hpp"
 
 namespace via::engine {
-
-/// A call that waits for a connection request (ConnectWait). The caller owns it and takes it out
-/// again with unlisten() before it ends.
-struct Listener : ListLink {
-    Discriminator discriminator;
-    Atomic<bool> given{false};  ///< a request was given to this listener: what follows is set
-    std::uint64_t connection = 0;
-    PathId path = no_path;
-    Discriminator remote;         ///< the requester's own discriminator
-    HostAddress remote_host;      ///< where its NIC is
-    RemoteAttributes attributes;  ///< of the requester's VI
-    PrivateData data;             ///< that came with the request
-};
 
 /// What the next frame of a path needs of the device. No header: no frame, the engine carries the
 /// message out itself.
@@ -168,7 +156,16 @@ public:
     // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------
     void listen(Listener& listener);
     void unlisten(Listener& listener);
-    bool listens(const Discriminator& discriminator);
+    /// Makes room for so many more requests that wait. False: there can be no more.
+    bool make_room(std::uint32_t requests);
+    /// Behind make_room(backlog.room).
+    void listen(Backlog& backlog);
+    /// Nobody listens there any more, and requests that wait are answered so.
+    void unlisten(Backlog& backlog);
+    /// Takes the oldest request. False: none.
+    bool take(Backlog& backlog, Offer& offer);
+    /// A watched backlog in which the number of requests changed, or nullptr.
+    Backlog* next_changed() { return changed_.pop_front(); }
     /// VI idle -> connect_pending until `deadline`; connect_on() or connect_failed() follows.
     Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
                          std::span<const std::byte> data = {});
@@ -341,11 +338,12 @@ public:
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
     bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
-    /// Anything for next_event() or next_signal(), or progress() that was no completion of a
-    /// descriptor? One look; settle_news() afterwards, which is true in the latter case.
+    /// Anything for next_event(), next_signal() or next_changed(), or progress() that was no
+    /// completion of a descriptor? One look; settle_news() afterwards, which is true in the latter
+    /// case.
     bool has_news() const { return news_; }
     bool settle_news() {
-        news_ = has_event() || !signals_.empty();
+        news_ = has_event() || !signals_.empty() || !changed_.empty();
         return std::exchange(progressed_, false);
     }
     bool next_event(ErrorEvent& event);
@@ -400,14 +398,6 @@ private:
         /// Of these, to be emitted again, the oldest first. Sent before notices.
         std::deque<std::uint32_t> lost;
     };
-    struct Connection {
-        /// told: withdrawn, and the program knows. It should reject it; if it does not, its place
-        /// is taken when there is no other.
-        enum class Stage : std::uint8_t { free, offered, withdrawn, told } stage = Stage::free;
-        std::uint32_t generation = 0;
-        PathId path = no_path;
-        wire::ConnectMessage message{};
-    };
     enum class Piece : std::uint8_t {
         notice,
         ack,
@@ -420,6 +410,7 @@ private:
     };
 
     static constexpr std::uint32_t vis_per_chunk = 64;
+    static constexpr std::uint32_t connection_index_bits = 16;
     static constexpr std::uint32_t notices_max = 65536;
     /// Answers that a peer causes and does not take: of a path in any case, at most, and of all
     /// beyond what each has in any case, of which no path has more than it leaves free. Honest
@@ -437,16 +428,12 @@ private:
     void notify_peer(PathId path, Notice&& notice);
     void notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message = 0,
                      std::uint32_t code = 0);
-    FrameVerdict on_request(Path& path, const wire::Header& header, const std::byte* payload,
-                            std::size_t length);
     FrameVerdict on_accept(Path& path, const wire::Header& header, const std::byte* payload,
                            std::size_t length);
     FrameVerdict on_refuse(Path& path, const wire::Header& header, const std::byte* payload,
                            std::size_t length);
-    FrameVerdict on_withdraw(Path& path, const wire::Header& header);
     FrameVerdict on_disconnect(Path& path, const wire::Header& header);
     Connection* connection_of(std::uint64_t connection);
-    void free_connection(Connection& connection);
     wire::ConnectMessage describe(const Vi& vi) const;
     Notice request_of(const Vi& vi) const;
     Notice acceptance_of(const Vi& vi, std::uint32_t remote_number,
@@ -461,6 +448,19 @@ private:
     void find_deadline() { next_deadline_ = earlier(deadlines_.earliest(), searches_.earliest()); }
     void pending_ended(Vi& vi, Status status);
     void expire(Time now, bool answers_may_wait);
+
+    // listening.cpp
+    FrameVerdict on_request(Path& path, const wire::Header& header, const std::byte* payload,
+                            std::size_t length);
+    FrameVerdict on_withdraw(Path& path, const wire::Header& header);
+    void withdraw(Connection& request);
+    Connection& add_connection();
+    Connection* new_connection();
+    void free_connection(Connection& connection);
+    static void tell(const Connection& request, Offer& offer);
+    void enter_backlog(Connection& request, Backlog& backlog);
+    void leave_backlog(Connection& request);
+    void set_waiting(Backlog& backlog, std::uint32_t waiting);
 
     // peer.cpp
     FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);
@@ -658,7 +658,11 @@ private:
     std::vector<std::unique_ptr<Path>> paths_;
     List<Path> sending_;
     List<Listener> listeners_;
-    std::vector<Connection> connections_;
+    List<Backlog, StandingLink> backlogs_;
+    List<Backlog, ChangedLink> changed_;
+    std::uint32_t backlog_room_ = 0;  ///< of all of them
+    std::deque<Connection> connections_;
+    List<Connection> free_connections_;
     List<Vi, EventLink> eventful_;
     std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
     /// VI_OVERRUN of a queue, so often (VIPL 4.16).

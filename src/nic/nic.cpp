@@ -22,9 +22,10 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
       attendant_(attendant),
       memory_(limits.regions_max, limits.protection_tags_max),
       engine_(limits, memory_, counters, first_generation),
-      completion_queues_(std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)) {
+      completion_queues_(std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)),
+      first_generation_(first_generation & ~1U) {
     for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
-        completion_queues_[n].generation.store(first_generation & ~1U, std::memory_order_relaxed);
+        completion_queues_[n].generation.store(first_generation_, std::memory_order_relaxed);
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
     VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
 }
@@ -377,6 +378,8 @@ void Nic::finish_eventful_turn(bool polling) {
         engine_.flush_late();  // no device reads what was emitted any more
         if (engine_.has_event()) report_events();
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
+        while (engine::Backlog* backlog = engine_.next_changed())
+            attendant_.requests_changed(*backlog);
         if (engine_.settle_news()) heard |= somebody_listens;
     }
     const bool left =

@@ -43,6 +43,11 @@ public:
     virtual void entry_came(queue::CompletionQueue& /*queue*/) {}
     /// A completion queue is destroyed. Called under the turn.
     virtual void queue_goes(const queue::CompletionQueue& /*queue*/) {}
+    /// In a listener that the program watches there are more requests or fewer than before. Called
+    /// under the turn.
+    virtual void requests_changed(engine::Backlog& /*backlog*/) {}
+    /// A listener is destroyed. Called under the turn.
+    virtual void listener_goes(const engine::Backlog& /*backlog*/) {}
     /// An error for the program. Called under the turn: must not call back.
     virtual void report(const engine::ErrorEvent& event) = 0;
     /// The present moment; read only while a deadline is pending.
@@ -232,6 +237,17 @@ public:
     /// True when a request had been given to the listener already.
     bool unlisten(engine::Listener& listener);
     HostAddress peer_address(engine::PathId path) const;
+    /// Begins to listen, until destroy_listener(). Its name: index in the low 16 bits, generation
+    /// above. error_resource: the discriminator is another process's, or there are too many.
+    Result<std::uint64_t> create_listener(const Discriminator& discriminator,
+                                          std::uint32_t backlog);
+    /// nullptr: there is none of that name (any more). The caller holds the turn; what it gets
+    /// lives as long as the NIC.
+    engine::Backlog* listener(std::uint64_t name);
+    /// The oldest request: success, not_done, or invalid_state: the listener is gone. `waits` is
+    /// what to look at until there is one.
+    Status take_request(std::uint64_t name, engine::Offer& offer, engine::Backlog*& waits);
+    Status destroy_listener(std::uint64_t name);
     /// The queue's name: index in the low 16 bits, generation above.
     Result<std::uint64_t> create_completion_queue(std::uint32_t entries);
     /// nullptr: there is none of that name (any more). Any thread.
@@ -428,6 +444,9 @@ private:
     };
     std::unique_ptr<CompletionQueueSlot[]> completion_queues_;
     std::uint32_t completion_queues_made_ = 0;
+    std::uint32_t first_generation_;  ///< of the names of what was not made yet
+    std::deque<engine::Backlog> listeners_;
+    std::deque<std::uint32_t> free_listeners_;
     std::deque<std::uint32_t> free_completion_queues_;
     Time sleep_until_{};  ///< when the sleeper looks by itself; none: nobody sleeps
     Turn turn_;           ///< the last one

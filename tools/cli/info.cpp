@@ -60,6 +60,8 @@ constexpr Limit limits[] = {
     {"discriminator_length_max", &NicLimits::discriminator_length_max, "bytes of a discriminator"},
     {"connections_waiting_max", &NicLimits::connections_waiting_max,
      "connection requests taken and not yet answered"},
+    {"listeners_max", &NicLimits::listeners_max, "listeners of a NIC that stand"},
+    {"backlog_max", &NicLimits::backlog_max, "connection requests that wait in such a listener"},
     {"reads_in_flight_max", &NicLimits::reads_in_flight_max,
      "RDMA reads under way, of a VI and direction"},
     {"paths_max", &NicLimits::paths_max, "peer NICs"},

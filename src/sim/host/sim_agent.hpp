@@ -57,6 +57,7 @@ public:
         return Status::error_not_supported;  // no descriptor knows of virtual time
     }
     void queue_is_empty(queue::CompletionQueue&) override {}
+    Status watch_listener(std::uint64_t, int&) override { return Status::error_not_supported; }
     Result<agent::Segment> make_segment(std::uint64_t length,
                                         const memory::MemoryAttributes& attributes) override;
     Status destroy_segment(const std::byte* base) override;
