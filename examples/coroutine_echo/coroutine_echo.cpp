@@ -2,7 +2,6 @@
 //     coroutine_echo serve CLIENTS    sends back what comes, ends after so many clients
 //     coroutine_echo ask TEXT...      says each text, prints each answer
 // Each connection is a coroutine; one thread runs all of them, and sleeps when there is nothing.
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <via/via.hpp>
@@ -24,8 +23,7 @@ T must(via::Expected<T> result) {
 }
 
 // One connection, from its first message to the end of the client.
-via::Detached echo(via::Reactor& reactor, via::BufferPool pool, via::Vi connected,
-                   std::atomic<int>& left) {
+via::Detached echo(via::Reactor& reactor, via::BufferPool pool, via::Vi connected, int& left) {
     {
         via::AsyncVi vi(reactor, std::move(connected));
         for (;;) {
@@ -40,23 +38,28 @@ via::Detached echo(via::Reactor& reactor, via::BufferPool pool, via::Vi connecte
     --left;
 }
 
+// Whoever comes is served beside the others.
+via::Detached accept(via::Nic& nic, via::AsyncListener& listener, via::Reactor& reactor,
+                     int clients, int& left) {
+    via::ViOptions options = as_agreed;
+    options.sends = options.receives = &reactor.queue();
+    for (int n = 0; n < clients; ++n) {
+        auto request = must(co_await listener.accept());
+        auto pool = must(via::BufferPool::create(nic, {.buffers = 2, .size = text_bytes}));
+        auto vi = must(via::Vi::create(nic, options));
+        must(vi.post_receive(pool.take()));
+        must(request.accept(vi));
+        echo(reactor, std::move(pool), std::move(vi), left);
+    }
+}
+
 void serve(via::Nic& nic, int clients) {
     auto queue = must(via::CompletionQueue::create(nic));
     via::Reactor reactor(queue);
-    via::ViOptions options = as_agreed;
-    options.sends = options.receives = &queue;
-    std::atomic<int> left = clients;
-    std::jthread accepting([&] {
-        const via::Listener listener(nic, "echo");
-        for (int n = 0; n < clients; ++n) {
-            auto pool = must(via::BufferPool::create(nic, {.buffers = 2, .size = text_bytes}));
-            auto vi = must(via::Vi::create(nic, options));
-            must(vi.post_receive(pool.take()));
-            must(listener.accept(vi));
-            echo(reactor, std::move(pool), std::move(vi), left);
-        }
-    });
-    while (left > 0) must(reactor.wait(100ms));
+    via::AsyncListener listener(reactor, via::Listener(nic, "echo"));
+    int left = clients;
+    accept(nic, listener, reactor, clients, left);
+    while (left > 0) must(reactor.wait());
 }
 
 void ask(via::Nic& nic, std::span<char* const> texts) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file via/coroutine.hpp
- * @brief Completions by co_await: via::Reactor, via::AsyncVi, via::Executor.
+ * @brief Completions and requests by co_await: via::Reactor, via::AsyncVi, via::AsyncListener,
+ *        via::Executor.
  *
  *     via::Detached echo(via::AsyncVi& vi) {
  *         while (auto message = co_await vi.receive()) ...
@@ -14,10 +15,15 @@
 
 #include <via/listener.hpp>
 
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <coroutine>
 #include <exception>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace via {
 
@@ -48,6 +54,7 @@ struct Detached {
 };
 
 class AsyncVi;
+class AsyncListener;
 
 /** @cond */
 namespace detail {
@@ -69,7 +76,12 @@ struct Waiter {
     Waiter* previous = nullptr;
     WaiterList* in = nullptr;
     std::coroutine_handle<> coroutine;
-    Expected<Completion> result;
+};
+
+/// And what for.
+template <class T>
+struct WaiterFor : Waiter {
+    Expected<T> result;
 };
 
 inline void WaiterList::append(Waiter& waiter) noexcept {
@@ -86,15 +98,24 @@ inline void WaiterList::remove(Waiter& waiter) noexcept {
     waiter.in = nullptr;
 }
 
+/// A listener of a reactor; the reactor's lock guards it.
+struct Listening {
+    Listener listener;
+    WaiterList waiting;
+    int descriptor = -1;
+    Expected<void> watched;  ///< in the reactor's epoll set; else why not
+};
+
 }  // namespace detail
 /** @endcond */
 
 /**
- * Takes completions off a completion queue and lets the coroutines that await them go on. The
- * program calls poll() or wait(), from its event loop or a thread of its own.
+ * Takes completions off a completion queue, and requests off listeners, and lets the coroutines
+ * that await them go on. The program calls poll() or wait(), from its event loop or a thread of its
+ * own.
  *
  * Threads: any; a reactor's lock is held for a few instructions and never while a coroutine runs.
- * Order of destruction: after its AsyncVis, before its queue.
+ * Order of destruction: after its AsyncVis and AsyncListeners, before its queue.
  */
 class Reactor {
 public:
@@ -104,31 +125,39 @@ public:
      */
     explicit Reactor(CompletionQueue& queue, Executor* executor = nullptr) noexcept
         : queue_(queue), executor_(executor) {}
+    ~Reactor() {
+        if (set_ >= 0) close(set_);
+    }
     Reactor(const Reactor&) = delete;
     Reactor& operator=(const Reactor&) = delete;
 
-    /** Takes what is complete, without blocking, and lets coroutines go on.
-     *  @return how many entries there were */
+    /** Takes what is there, without blocking, and lets coroutines go on.
+     *  @return how many entries and requests there were */
     Expected<std::size_t> poll() {
         std::array<VIA_COMPLETION, 32> room;
         auto taken = queue_.entries(room);
         if (!taken) return std::unexpected(std::move(taken.error()));
-        serve(*taken);
-        return taken->size();
+        return serve(*taken);
     }
 
-    /** Sleeps until something is complete, then as poll().
+    /** Sleeps until something is complete, or a request that is awaited comes; then as poll().
      *  @param timeout  or via::forever; when it is over: 0 */
     Expected<std::size_t> wait(std::chrono::milliseconds timeout = forever) {
-        VIA_COMPLETION entry{};
-        const VIP_RETURN code = VipCQWait(queue_.handle(), detail::timeout_ms(timeout),
-                                          &entry.ViHandle, &entry.RecvQueue);
-        if (code == VIP_TIMEOUT) return 0;
-        if (code != VIP_SUCCESS) return detail::failure(code, "VipCQWait");
-        serve({&entry, 1});
-        auto others = poll();
-        if (others) ++*others;
-        return others;
+        int set = -1;
+        {
+            std::lock_guard guard(mutex_);
+            set = listeners_.empty() ? -1 : set_;
+        }
+        if (set < 0) return wait_for_entry(timeout);
+        const detail::Deadline deadline(timeout);
+        for (;;) {
+            auto served = wait_for_entry(std::chrono::milliseconds(0));  // polls for a moment
+            if (served && *served == 0) served = poll();
+            if (!served || *served != 0 || deadline.over()) return served;
+            const auto left = std::min<std::chrono::milliseconds>(deadline.left(), longest_sleep);
+            epoll_event event;
+            epoll_wait(set, &event, 1, static_cast<int>(left.count()));
+        }
     }
 
     /** The queue, for its descriptor() for instance. */
@@ -136,13 +165,28 @@ public:
 
 private:
     friend class AsyncVi;
+    friend class AsyncListener;
+    static constexpr std::chrono::hours longest_sleep{1};
     struct Queues {
         detail::WaiterList sends;
         detail::WaiterList receives;
     };
 
-    /// An entry says where to look; whoever waits there gets what is done, in order.
-    void serve(std::span<const VIA_COMPLETION> entries) {
+    Expected<std::size_t> wait_for_entry(std::chrono::milliseconds timeout) {
+        VIA_COMPLETION entry{};
+        const VIP_RETURN code = VipCQWait(queue_.handle(), detail::timeout_ms(timeout),
+                                          &entry.ViHandle, &entry.RecvQueue);
+        if (code == VIP_TIMEOUT) return 0;
+        if (code != VIP_SUCCESS) return detail::failure(code, "VipCQWait");
+        const std::size_t served = serve({&entry, 1});
+        auto others = poll();
+        if (others) *others += served;
+        return others;
+    }
+    /// An entry says where to look; whoever waits there gets what is done, in order. So do those
+    /// who wait for requests.
+    std::size_t serve(std::span<const VIA_COMPLETION> entries) {
+        std::size_t served = entries.size();
         {
             std::lock_guard guard(mutex_);
             for (const VIA_COMPLETION& entry : entries) {
@@ -152,17 +196,69 @@ private:
                 hand_out(entry.ViHandle, receive,
                          receive ? found->second.receives : found->second.sends);
             }
+            for (detail::Listening* listening : listeners_) served += hand_out(*listening);
         }
         run_ready();
+        return served;
     }
     /// The caller holds the lock.
     void hand_out(VIP_VI_HANDLE vi, bool receive, detail::WaiterList& waiting) {
         while (waiting.first != nullptr) {
-            detail::Waiter& waiter = *waiting.first;
+            auto& waiter = static_cast<detail::WaiterFor<Completion>&>(*waiting.first);
             if (!try_take(vi, receive, waiter.result)) return;
             waiting.remove(waiter);
             ready_.append(waiter);
         }
+    }
+    /// The same for requests; how many there were.
+    std::size_t hand_out(detail::Listening& listening) {
+        std::size_t count = 0;
+        for (; listening.waiting.first != nullptr; ++count) {
+            auto& waiter = static_cast<detail::WaiterFor<Request>&>(*listening.waiting.first);
+            if (!try_take(listening, waiter.result)) return count;
+            listening.waiting.remove(waiter);
+            ready_.append(waiter);
+        }
+        if (count != 0) watch(listening);
+        return count;
+    }
+    static bool try_take(const detail::Listening& listening, Expected<Request>& result) {
+        result = listening.listener.done();
+        return !result || *result;
+    }
+    /// The set is ready for it while somebody waits for its requests. The caller holds the lock.
+    void watch(detail::Listening& listening) noexcept {
+        epoll_event event{};
+        if (listening.waiting.first != nullptr) event.events = EPOLLIN;
+        epoll_ctl(set_, EPOLL_CTL_MOD, listening.descriptor, &event);
+    }
+    /// Requests, too, wake who waits from now on.
+    Expected<void> enter(detail::Listening& listening) {
+        const auto of_listener = listening.listener.descriptor();
+        if (!of_listener) return std::unexpected(of_listener.error());
+        const auto of_queue = queue_.descriptor();
+        if (!of_queue) return std::unexpected(of_queue.error());
+        epoll_event event{};
+        if (set_ < 0) {
+            const int set = epoll_create1(EPOLL_CLOEXEC);
+            event.events = EPOLLIN;
+            if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, *of_queue, &event) != 0) {
+                if (set >= 0) close(set);
+                return detail::failure(VIP_ERROR_RESOURCE, "epoll_create1");
+            }
+            set_ = set;
+        }
+        event.events = 0;
+        if (epoll_ctl(set_, EPOLL_CTL_ADD, *of_listener, &event) != 0)
+            return detail::failure(VIP_ERROR_RESOURCE, "epoll_ctl");
+        listening.descriptor = *of_listener;
+        listeners_.push_back(&listening);
+        return {};
+    }
+    void leave(detail::Listening& listening) noexcept {
+        if (listening.descriptor < 0) return;
+        epoll_ctl(set_, EPOLL_CTL_DEL, listening.descriptor, nullptr);
+        std::erase(listeners_, &listening);
     }
     static bool try_take(VIP_VI_HANDLE vi, bool receive, Expected<Completion>& result) noexcept {
         VIP_DESCRIPTOR* descriptor = nullptr;
@@ -193,6 +289,8 @@ private:
     Executor* executor_;
     std::mutex mutex_;
     std::unordered_map<VIP_VI_HANDLE, Queues> vis_;
+    std::vector<detail::Listening*> listeners_;
+    int set_ = -1;  ///< epoll: the queue's descriptor and the listeners'
     detail::WaiterList ready_;
 };
 
@@ -276,7 +374,7 @@ public:
         bool receive_;
         bool suspended_ = false;
         Post post_;
-        detail::Waiter waiter_;
+        detail::WaiterFor<Completion> waiter_;
     };
     /** @endcond */
 
@@ -294,6 +392,80 @@ private:
     Reactor& reactor_;
     Vi vi_;
     Reactor::Queues* queues_;
+};
+
+/**
+ * A listener whose requests are awaited. Several coroutines may; they get requests in the order in
+ * which they came to wait.
+ *
+ * Threads: as Listener. Make it before any thread is in the reactor's wait(), which does not hear
+ * of it otherwise. Order of destruction: the coroutines that wait here end first, or are ended
+ * (coroutine_handle::destroy) first; then this, then the reactor.
+ */
+class AsyncListener {
+public:
+    /** What goes wrong here, with the listener or its descriptor, accept() tells. */
+    AsyncListener(Reactor& reactor, Listener listener)
+        : reactor_(reactor), listening_{std::move(listener), {}, -1, {}} {
+        std::lock_guard guard(reactor_.mutex_);
+        listening_.watched = reactor_.enter(listening_);
+    }
+    ~AsyncListener() {
+        std::lock_guard guard(reactor_.mutex_);
+        reactor_.leave(listening_);
+    }
+    AsyncListener(const AsyncListener&) = delete;
+    AsyncListener& operator=(const AsyncListener&) = delete;
+
+    /** @cond */
+    class Awaiter {
+    public:
+        explicit Awaiter(AsyncListener& listener) noexcept : listener_(listener) {}
+        Awaiter(const Awaiter&) = delete;
+        Awaiter& operator=(const Awaiter&) = delete;
+        ~Awaiter() {
+            if (!suspended_) return;
+            std::lock_guard guard(listener_.reactor_.mutex_);
+            if (waiter_.in == nullptr) return;
+            waiter_.in->remove(waiter_);
+            listener_.reactor_.watch(listener_.listening_);
+        }
+
+        bool await_ready() const noexcept { return false; }
+        /// Not inline, as AsyncVi's.
+        [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> coroutine) noexcept {
+            std::lock_guard guard(listener_.reactor_.mutex_);
+            detail::Listening& listening = listener_.listening_;
+            if (!listening.watched) {
+                waiter_.result = std::unexpected(listening.watched.error());
+                return false;
+            }
+            if (listening.waiting.first == nullptr && Reactor::try_take(listening, waiter_.result))
+                return false;
+            waiter_.coroutine = coroutine;
+            listening.waiting.append(waiter_);
+            suspended_ = true;
+            listener_.reactor_.watch(listening);
+            return true;
+        }
+        Expected<Request> await_resume() noexcept {
+            suspended_ = false;
+            return std::move(waiter_.result);
+        }
+
+    private:
+        AsyncListener& listener_;
+        bool suspended_ = false;
+        detail::WaiterFor<Request> waiter_;
+    };
+    /** @endcond */
+
+    /** co_await gives the next request, never an empty one. */
+    [[nodiscard]] Awaiter accept() noexcept { return Awaiter(*this); }
+
+private:
+    Reactor& reactor_;
+    detail::Listening listening_;
 };
 
 }  // namespace via

@@ -143,6 +143,9 @@ private:
                 if (call.find("Connect") != call.npos)
                     return "A discriminator has up to 64 bytes, private data up to 256, a timeout "
                            "of a request is not 0. Was an object moved from, or its NIC closed?";
+                if (call == "ViaCreateListener")
+                    return "A discriminator has up to 64 bytes, a backlog 1 to 4096 requests. Was "
+                           "the NIC moved from or closed?";
                 if (call == "ViaReadCounter")
                     return "ViaCounterName() tells which counters there are. Was the NIC moved "
                            "from or closed?";
@@ -151,7 +154,7 @@ private:
                 if (post) return "Take completed descriptors off the queue first";
                 if (call == "VipDeregisterMem")
                     return "A posted descriptor uses the region: disconnect its VI first";
-                if (call == "VipConnectWait")
+                if (call == "VipConnectWait" || call == "ViaCreateListener")
                     return "Another process listens to that discriminator: choose another one or "
                            "end that process; or there are too many listeners";
                 if (call.ends_with("Wait"))

@@ -15,6 +15,8 @@ namespace via {
  */
 class Request {
 public:
+    /** Empty: nobody asks. */
+    Request() noexcept = default;
     ~Request() {
         if (handle_ != nullptr) VipConnectReject(handle_);
     }
@@ -35,6 +37,8 @@ public:
         return *this;
     }
 
+    /** Is there a request that was not answered? */
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
     /** Who asks: its host and the local discriminator that it showed. */
     const Address& remote() const noexcept { return remote_; }
     /** Of the VI that asks; Accept wants reliability and MaxTransferSize to be equal. */
@@ -68,7 +72,6 @@ public:
 
 private:
     friend class Listener;
-    Request() noexcept = default;
 
     VIP_CONN_HANDLE handle_ = nullptr;
     Address remote_;
@@ -78,31 +81,61 @@ private:
 };
 
 /**
- * Somebody who listens to a discriminator (VIPL 4.19). A value without a resource of its own: one
- * listens while a thread is in wait(); at other times requests are answered VIP_NO_MATCH, so serve
- * quickly, wait with several threads, or let requesters wait (ConnectOptions).
+ * Somebody who listens to a discriminator (VIPL 4.19), from the constructor to the destructor:
+ * requests wait in order, up to the backlog, until they are taken. Those beyond it are answered
+ * VIP_NO_MATCH, on which requesters may wait (ConnectOptions); those that wait when the listener or
+ * its NIC ends, too. Move-only.
  *
- * Threads: any number may wait at once, also on the same discriminator; the NIC must be open.
+ * Threads: any number may wait and take at once.
  */
 class Listener {
 public:
-    /** @param discriminator  up to 64 bytes; longer: VIP_INVALID_PARAMETER from wait() */
-    Listener(const Nic& nic, std::string_view discriminator) noexcept
-        : nic_(nic.handle()), local_(std::span<const std::byte>(), discriminator) {}
+    /** Requests that wait, if nothing else is asked for. */
+    static constexpr VIP_ULONG usual_backlog = 128;
 
     /**
-     * Sleeps until somebody asks.
+     * Begins to listen. Whether it does is told by listening() and by every other call:
+     * VIP_ERROR_RESOURCE where another process has the discriminator.
+     * @param discriminator  up to 64 bytes
+     * @param backlog        1 to VIA_BACKLOG_MAX
+     */
+    Listener(const Nic& nic, std::string_view discriminator,
+             VIP_ULONG backlog = usual_backlog) noexcept {
+        const Address local(std::span<const std::byte>(), discriminator);
+        begun_ = ViaCreateListener(nic.handle(), local.raw(), backlog, &handle_);
+    }
+    ~Listener() {
+        if (handle_ != nullptr) ViaDestroyListener(handle_);
+    }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
+    Listener(Listener&& other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)),
+          begun_(std::exchange(other.begun_, VIP_INVALID_PARAMETER)) {}
+    /** Exchanges the two: what this was ends with `other`. */
+    Listener& operator=(Listener&& other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(begun_, other.begun_);
+        return *this;
+    }
+
+    /** Did it begin to listen? If not, why. */
+    Expected<void> listening() const noexcept {
+        return detail::outcome(begun_, "ViaCreateListener");
+    }
+
+    /** @return the oldest request, or an empty one when none waits. Never blocks. */
+    Expected<Request> done() const {
+        auto request = take(0);
+        if (!request && request.error().code() == VIP_TIMEOUT) return Request();
+        return request;
+    }
+
+    /**
+     * Sleeps until somebody asks; never empty.
      * @param timeout  or via::forever; VIP_TIMEOUT when it is over
      */
     [[nodiscard]] Expected<Request> wait(std::chrono::milliseconds timeout = forever) const {
-        Request request;
-        VIP_UINT32 length = VIA_PRIVATE_DATA_MAX;
-        const VIP_RETURN code =
-            ViaConnectWait(nic_, local_.raw(), detail::timeout_ms(timeout), request.remote_.raw(),
-                           &request.attributes_, &request.handle_, request.data_.data(), &length);
-        if (code != VIP_SUCCESS) return detail::failure(code, "VipConnectWait");
-        request.length_ = std::min<VIP_UINT32>(length, VIA_PRIVATE_DATA_MAX);
-        return request;
+        return take(detail::timeout_ms(timeout));
     }
 
     /** Waits for a request and accepts it with `vi`; what cannot be accepted is rejected. */
@@ -112,9 +145,36 @@ public:
         return request->accept(vi);
     }
 
+    /**
+     * A file descriptor that is readable while requests wait, for poll, epoll and io_uring. Take
+     * them with done() until it gives none. The listener's: never read, write or close it.
+     */
+    Expected<int> descriptor() const noexcept {
+        if (begun_ != VIP_SUCCESS) return detail::failure(begun_, "ViaCreateListener");
+        int descriptor = -1;
+        const VIP_RETURN code = ViaListenerDescriptor(handle_, &descriptor);
+        if (code != VIP_SUCCESS) return detail::failure(code, "ViaListenerDescriptor");
+        return descriptor;
+    }
+
+    /** The handle for via/via.h; stays this object's. */
+    VIA_LISTENER_HANDLE handle() const noexcept { return handle_; }
+
 private:
-    VIP_NIC_HANDLE nic_;
-    Address local_;
+    Expected<Request> take(VIP_ULONG timeout) const {
+        if (begun_ != VIP_SUCCESS) return detail::failure(begun_, "ViaCreateListener");
+        Request request;
+        VIP_UINT32 length = VIA_PRIVATE_DATA_MAX;
+        const VIP_RETURN code =
+            ViaListenerWait(handle_, timeout, request.remote_.raw(), &request.attributes_,
+                            &request.handle_, request.data_.data(), &length);
+        if (code != VIP_SUCCESS) return detail::failure(code, "ViaListenerWait");
+        request.length_ = std::min<VIP_UINT32>(length, VIA_PRIVATE_DATA_MAX);
+        return request;
+    }
+
+    VIA_LISTENER_HANDLE handle_ = nullptr;
+    VIP_RETURN begun_;
 };
 
 }  // namespace via

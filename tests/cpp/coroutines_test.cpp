@@ -275,5 +275,86 @@ TEST_P(Coroutines, OneThatIsDestroyedWhileItWaitsIsForgotten) {
     EXPECT_EQ(VIP_DESCRIPTOR_ERROR, code);
 }
 
+/// Each client that comes is one more coroutine, all of them in one thread that sleeps in between.
+Detached accept_all(Nic& nic, AsyncListener& listener, Reactor& reactor, int clients, int& met) {
+    for (int n = 0; n < clients; ++n) {
+        auto request = co_await listener.accept();
+        if (!request) {
+            ADD_FAILURE() << request.error().message();
+            co_return;
+        }
+        EXPECT_TRUE(*request);
+        EXPECT_EQ(std::to_string(n), text_of_bytes(request->private_data()));
+        auto vi = must(Vi::create(nic, {.sends = &reactor.queue(), .receives = &reactor.queue()}));
+        must(request->accept(vi));
+        ++met;
+        vi.disconnect();
+    }
+}
+
+TEST_P(Coroutines, AcceptInTheThreadThatSleepsForCompletions) {
+    const std::string name = discriminator("awaited");
+    static constexpr int clients = 20;
+    auto queue = must(CompletionQueue::create(far()));
+    must(near().on_error([](const AsyncError&) {}));
+    must(far().on_error([](const AsyncError&) {}));
+    Reactor reactor(queue);
+    AsyncListener listener(reactor, Listener(far(), name));
+    int met = 0;
+    accept_all(far(), listener, reactor, clients, met);
+    const Address there = must(far().address(name));
+    std::thread asking([&] {
+        for (int n = 0; n < clients; ++n) {
+            auto vi = must(Vi::create(near()));
+            const std::string number = std::to_string(n);
+            must(vi.connect(there,
+                            {.timeout = patience,
+                             .data = std::as_bytes(std::span(number.data(), number.size()))}));
+        }
+    });
+    while (met < clients) must(reactor.wait(patience));
+    asking.join();
+}
+
+TEST_P(Coroutines, RequestsAreHandedOutByPollingAndCompletionsBesideThem) {
+    const std::string name = discriminator("polled");
+    End here(near(), nullptr);
+    End there(far(), nullptr);
+    connect(here.vi(), there.vi());
+    must(near().on_error([](const AsyncError&) {}));
+    must(far().on_error([](const AsyncError&) {}));
+    AsyncListener listener(there.reactor, Listener(far(), name));
+    int met = 0;
+    accept_all(far(), listener, there.reactor, 1, met);
+    bool ended = false;
+    int answered = 0;
+    echo(there, ended);
+    ask(here, 10, answered);
+    std::thread asking([&, address = must(far().address(name))] {
+        auto vi = must(Vi::create(near()));
+        must(vi.connect(address, {.timeout = patience, .data = std::as_bytes(std::span("0", 1))}));
+    });
+    while (answered < 10 || met < 1) {
+        must(here.reactor.poll());
+        must(there.reactor.poll());
+    }
+    asking.join();
+    here.async.reset();
+    while (!ended) must(there.reactor.wait(patience));
+}
+
+TEST_P(Coroutines, WhatIsWrongWithAListenerIsToldToWhoAwaits) {
+    auto queue = must(CompletionQueue::create(far()));
+    Reactor reactor(queue);
+    AsyncListener listener(reactor, Listener(far(), std::string(65, 'x')));
+    VIP_RETURN code = VIP_SUCCESS;
+    [](AsyncListener& from, VIP_RETURN& to) -> Detached {
+        const auto request = co_await from.accept();
+        to = request ? VIP_SUCCESS : request.error().code();
+    }(listener, code);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, code);
+    EXPECT_EQ(0U, must(reactor.wait(0ms)));
+}
+
 }  // namespace
 }  // namespace coroutines_test

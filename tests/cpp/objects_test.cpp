@@ -1,6 +1,7 @@
 // NICs, tags, memory, pools, queues; and what happens when they are destroyed in a wrong order.
 #include "scene.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -291,6 +292,32 @@ TEST_P(Objects, ANicMayGoBeforeAllElse) {
     EXPECT_EQ(VIP_INVALID_PARAMETER, vi.status().error().code());
     EXPECT_EQ(VIP_INVALID_PARAMETER, queue.done().error().code());
     EXPECT_NE(std::string::npos, vi.send_done().error().message().find("closed"));
+}
+
+/// Nobody is in wait() when it comes.
+TEST_P(Objects, AListenerStandsFromItsConstructorOn) {
+    const std::string name = discriminator("stands");
+    Listener listener(far(), name, 1);
+    must(listener.listening());
+    EXPECT_FALSE(must(listener.done()));
+    EXPECT_EQ(VIP_TIMEOUT, listener.wait(0ms).error().code());
+    pollfd watched{must(listener.descriptor()), POLLIN, 0};
+    EXPECT_EQ(0, poll(&watched, 1, 0));
+    auto asking = must(Vi::create(near()));
+    const Address there = must(far().address(name));
+    std::thread asks([&] { must(asking.connect(there, {.timeout = patience})); });
+    ASSERT_EQ(1, poll(&watched, 1, 60'000));
+    Listener moved = std::move(listener);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, listener.listening().error().code());
+    auto request = must(moved.done());
+    EXPECT_TRUE(request);
+    EXPECT_EQ(0, poll(&watched, 1, 0));
+    auto asked = must(Vi::create(far()));
+    must(request.accept(asked));
+    EXPECT_FALSE(request);
+    asks.join();
+    must(far().on_error([](const AsyncError&) {}));
+    must(near().on_error([](const AsyncError&) {}));
 }
 
 }  // namespace
