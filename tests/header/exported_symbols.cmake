@@ -1,24 +1,41 @@
-# Compares what a library exports with vipl_functions.def (VIPL 1.10): no more, no less.
-# cmake -DNM=... -DREADELF=... -DLIBRARY=... -DFUNCTIONS=... -DSONAME=... -P exported_symbols.cmake
+# Compares what a library exports with what it promises: no more, no less.
+# cmake -DNM=... -DREADELF=... -DLIBRARY=... -DSONAME=... and
+#   -DFUNCTIONS=vipl_functions.def              for libvipl: VIPL's functions (VIPL 1.10)
+#   -DFRONT=vipl_front.c -DHEADER=via.h         for libvia: what libvipl goes to, and via/via.h's
 cmake_minimum_required(VERSION 3.20)
 
-foreach(argument NM READELF LIBRARY FUNCTIONS SONAME)
+foreach(argument NM READELF LIBRARY SONAME)
     if(NOT ${argument})
         message(FATAL_ERROR "${argument} is not given")
     endif()
 endforeach()
 
-# Names of the list; a list that cannot be read must not look like an empty one.
-file(READ "${FUNCTIONS}" text)
-string(REGEX MATCHALL "VIPL_FUNCTION\\((Vip[A-Za-z0-9]+)," entries "${text}")
-set(expected "")
-foreach(entry IN LISTS entries)
-    string(REGEX REPLACE "VIPL_FUNCTION\\((Vip[A-Za-z0-9]+)," "\\1" name "${entry}")
-    list(APPEND expected "${name}")
-endforeach()
-list(LENGTH expected count)
-if(NOT count EQUAL 41)
-    message(FATAL_ERROR "${FUNCTIONS} lists ${count} functions, VIPL 1.0 has 41")
+# names_in(<file> <result> <before> <name>): all that match <name> behind <before>
+function(names_in file result before name)
+    file(READ "${file}" text)
+    string(REPLACE ";" " " text "${text}")
+    string(REGEX MATCHALL "${before}${name}\\(?" found "${text}")
+    list(TRANSFORM found REPLACE "^.*[^A-Za-z](${name})\\(?$" "\\1")
+    set(${result} "${found}" PARENT_SCOPE)
+endfunction()
+
+# A list that cannot be read must not look like an empty one.
+if(FUNCTIONS)
+    names_in("${FUNCTIONS}" expected "VIPL_FUNCTION\\(" "Vip[A-Za-z0-9]+")
+    list(LENGTH expected count)
+    if(NOT count EQUAL 41)
+        message(FATAL_ERROR "${FUNCTIONS} lists ${count} functions, VIPL 1.0 has 41")
+    endif()
+else()
+    names_in("${FRONT}" below "\nFRONT\\(" "Vip[A-Za-z0-9]+")
+    list(TRANSFORM below PREPEND via_)
+    names_in("${HEADER}" own "\n[A-Za-z][^\n/(]*[ *]" "Via[A-Z][A-Za-z0-9]+")
+    list(LENGTH below below_count)
+    list(LENGTH own own_count)
+    if(below_count LESS 41 OR own_count LESS 24)
+        message(FATAL_ERROR "only ${below_count} names in ${FRONT}, ${own_count} in ${HEADER}")
+    endif()
+    set(expected ${below} ${own})
 endif()
 
 execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}"
@@ -51,18 +68,18 @@ foreach(line IN LISTS lines)
     elseif(type STREQUAL "T")
         list(APPEND exported "${name}")
     else()
-        message(SEND_ERROR "exported, and no function of VIPL 1.0: ${line}")
+        message(SEND_ERROR "exported, and no function: ${line}")
     endif()
 endforeach()
 
 foreach(name IN LISTS absolutes)
     if(NOT name IN_LIST versions)
-        message(SEND_ERROR "exported, and not VIPL 1.0: ${name}")
+        message(SEND_ERROR "exported, and not promised: ${name}")
     endif()
 endforeach()
 foreach(name IN LISTS exported)
     if(NOT name IN_LIST expected)
-        message(SEND_ERROR "exported, and not VIPL 1.0: ${name}")
+        message(SEND_ERROR "exported, and not promised: ${name}")
     endif()
 endforeach()
 foreach(name IN LISTS expected)
