@@ -36,6 +36,8 @@ configure_file(${packaging}/systemd/viad.service.in ${CMAKE_BINARY_DIR}/viad.ser
 install(FILES ${CMAKE_BINARY_DIR}/viad.service
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(FILES ${packaging}/systemd/openvia.conf DESTINATION lib/tmpfiles.d COMPONENT library)
+install(FILES ${packaging}/valgrind/openvia.supp
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/openvia COMPONENT development)
 install(FILES ${packaging}/man/vipl.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
         COMPONENT development)
 install(FILES ${packaging}/man/openvia.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5

@@ -12,7 +12,8 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/usr)
 set(root ${FOLDER}/usr)
 foreach(file include/vipl.h include/via/via.h include/via/via.hpp bin/via share/man/man1/via.1
              share/man/man3/vipl.3 share/man/man5/openvia.5 share/bash-completion/completions/via
-             ${LIBDIR}/libvipl.so.1 ${LIBDIR}/vipl.so ${LIBDIR}/libvia.so)
+             share/openvia/openvia.supp ${LIBDIR}/libvipl.so.1 ${LIBDIR}/vipl.so
+             ${LIBDIR}/libvia.so)
     if(NOT EXISTS ${root}/${file})
         message(FATAL_ERROR "${file} was not installed")
     endif()
@@ -25,6 +26,23 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/outside -G ${GENERATOR}
 run(${CMAKE_COMMAND} --build ${FOLDER}/outside)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_vipl)
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${FOLDER}/outside/by_via)
+# What the library keeps is no leak of the program's.
+run(valgrind --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,possible
+    --suppressions=${root}/share/openvia/openvia.supp ${FOLDER}/outside/by_vipl)
+
+# Components are the targets' names, and who asks for others is told why there are none.
+function(refused component words)
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/refused -G ${GENERATOR}
+                            -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_PREFIX_PATH=${root}
+                            -DCOMPONENTS=${component}
+                    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    string(REGEX REPLACE "[ \n]+" " " output "${output}")
+    if(result EQUAL 0 OR NOT output MATCHES "${words}")
+        message(FATAL_ERROR "component ${component} is not refused with '${words}':\n${output}")
+    endif()
+endfunction()
+refused(nonsense "has no component nonsense; there are via and vipl")
+refused(static "has no archives to link statically")
 
 run(sh -c "PKG_CONFIG_PATH='${root}/${LIBDIR}/pkgconfig'; export PKG_CONFIG_PATH
     unset LD_LIBRARY_PATH
