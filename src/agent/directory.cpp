@@ -50,7 +50,7 @@ std::string objection(const struct stat& status) {
     if (S_ISLNK(status.st_mode)) return "is a symbolic link; remove it";
     if (!S_ISDIR(status.st_mode)) return "is not a directory; remove it";
     if (status.st_uid != geteuid())
-        return "belongs to user " + std::to_string(status.st_uid) + ", not to user " +
+        return "belongs to " + owner_text(status.st_uid) + ", not to user " +
                std::to_string(geteuid()) + "; have it removed, or set XDG_RUNTIME_DIR to a " +
                "directory of your own";
     const unsigned mode = status.st_mode & 0777;
@@ -69,8 +69,13 @@ std::string objection(const struct stat& status) {
 /// `path` is its name in messages.
 std::expected<File, std::string> open_private(int parent, const char* name,
                                               const std::string& path) {
-    if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-        return failure("cannot make the directory " + path, errno);
+    if (mkdirat(parent, name, 0700) == 0) {
+        // Whatever the umask of the program: all later ones would be refused.
+        if (fchmodat(parent, name, 0700, 0) < 0)
+            return failure("cannot set the mode of the directory " + path + " (fchmodat)", errno);
+    } else if (errno != EEXIST) {
+        return failure("cannot make the directory " + path + " (mkdir)", errno);
+    }
     File file(openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     const int error = errno;
     struct stat status;
@@ -170,6 +175,23 @@ std::size_t remove_old_hosts(int directory, const std::string& path, const std::
 
 }  // namespace
 
+std::string owner_text(uid_t user) {
+    // What the kernel says of owners whom a user namespace has no number for, unless set otherwise.
+    constexpr uid_t nobody = 65534;
+    std::string text = "user " + std::to_string(user);
+    char map[64] = "";
+    const File file(open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
+    const ssize_t length = file.valid() ? read(file.get(), map, sizeof map - 1) : 0;
+    unsigned inside = 0;
+    unsigned outside = 0;
+    unsigned count = 0;
+    const bool all_known = length <= 0 || sscanf(map, "%u %u %u", &inside, &outside, &count) != 3 ||
+                           (inside == 0 && outside == 0 && count == ~0U);
+    if (user == nobody && !all_known)
+        text += " (perhaps one that this user namespace does not know: see its uid_map)";
+    return text;
+}
+
 std::expected<std::string, std::string> private_directory(const std::string& path) {
     const auto opened = open_private(AT_FDCWD, path.c_str(), path);
     if (!opened) return std::unexpected(opened.error());
@@ -180,10 +202,12 @@ std::expected<std::string, std::string> host_folder() {
     constexpr const char* boot_file = "/proc/sys/kernel/random/boot_id";
     const File boot(open(boot_file, O_RDONLY | O_CLOEXEC));
     char digits[boot_digits];
-    if (!boot.valid() || read(boot.get(), digits, sizeof digits) != sizeof digits ||
-        !is_hexadecimal({digits, sizeof digits}))
-        return Failure(std::string("cannot read the boot id from ") + boot_file +
-                       "; make sure that /proc is mounted");
+    const ssize_t got = boot.valid() ? read(boot.get(), digits, sizeof digits) : -1;
+    if (got < 0)
+        return Failure(std::string("cannot read the boot id from ") + boot_file + ": " +
+                       strerror(errno) + "; mount /proc, and without subset=pid (ProcSubset=all)");
+    if (got != sizeof digits || !is_hexadecimal({digits, sizeof digits}))
+        return Failure(std::string("no boot id is in ") + boot_file);
     // Of this thread: a program may enter another namespace with one thread only.
     struct stat network;
     if (stat("/proc/thread-self/ns/net", &network) < 0)

@@ -2,6 +2,8 @@
 // per boot and network namespace, so that namespaces are different hosts.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <expected>
 #include <string>
@@ -23,6 +25,9 @@ std::expected<std::string, std::string> sub_directory(const std::string& parent,
 /// `path`, made with mode 0700 if it is missing; a directory (no symbolic link) that belongs to
 /// us and that nobody else may enter.
 std::expected<std::string, std::string> private_directory(const std::string& path);
+
+/// Who owns something, for people; of one whom this user namespace does not know it says so.
+std::string owner_text(uid_t user);
 
 /// Name of this host's folder: 8 hexadecimal digits of the boot id, '-', network namespace.
 std::expected<std::string, std::string> host_folder();

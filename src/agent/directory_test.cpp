@@ -75,6 +75,29 @@ TEST(PrivateDirectory, IsMadeForUsAlone) {
     EXPECT_TRUE(private_directory(folder / "new")) << "one that is there is taken as it is";
 }
 
+TEST(PrivateDirectory, IsMadeForUsAloneWhateverTheUmask) {
+    TemporaryFolder folder;
+    const mode_t mask = umask(0777);
+    const auto made = private_directory(folder / "new");
+    umask(mask);
+    ASSERT_TRUE(made) << made.error();
+    EXPECT_EQ(mode_of(*made), 0700U);
+}
+
+TEST(PrivateDirectory, AnOwnerWhomTheUserNamespaceDoesNotKnowIsToldAsSuch) {
+    EXPECT_EQ(owner_text(65534), "user 65534");
+    EXPECT_EQ(test::in_child([] {
+                  if (unshare(CLONE_NEWUSER) != 0) return 0;  // not for us here
+                  const int map = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+                  const std::string own =
+                      "0 " + std::to_string(getuid() == 65534 ? 0 : getuid()) + " 1";
+                  static_cast<void>(write(map, own.data(), own.size()) < 0);
+                  return owner_text(65534).find("user namespace") == std::string::npos ? 1 : 0;
+              }),
+              0);
+    EXPECT_EQ(owner_text(1), "user 1");
+}
+
 TEST(PrivateDirectory, RefusesASymbolicLinkEvenToAGoodDirectory) {
     TemporaryFolder folder;
     make_folder(folder / "good");

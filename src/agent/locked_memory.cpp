@@ -150,7 +150,10 @@ std::string LockedMemory::why(Failure failure, std::uint64_t address, std::uint6
             return "the process has too many mappings (vm.max_map_count is " +
                    std::to_string(system_.mappings_max()) + ")";
         case EPERM:
-            return "RLIMIT_MEMLOCK is 0, and the process has no CAP_IPC_LOCK";
+            if (limit == 0 && !system_.has_lock_right())
+                return "RLIMIT_MEMLOCK is 0, and the process has no CAP_IPC_LOCK";
+            return std::string("mlock: ") + strerror(failure.error) +
+                   "; a filter of system calls (seccomp) or a security module forbids it";
         case EAGAIN:
             return "there is not enough memory to have all its pages at once";
         default:

@@ -32,6 +32,16 @@ bool is_common(const std::string& place) {
            access(place.c_str(), W_OK | X_OK | R_OK) == 0;
 }
 
+std::string why_not_common(const std::string& place) {
+    struct stat status;
+    if (lstat(place.c_str(), &status) < 0) return strerror(errno);
+    if (!S_ISDIR(status.st_mode)) return "it is not a directory";
+    if (status.st_uid != 0 && status.st_uid != geteuid())
+        return "it belongs to " + owner_text(status.st_uid);
+    if ((status.st_mode & 01000) == 0) return "everybody may remove names there (no sticky bit)";
+    return access(place.c_str(), W_OK | X_OK | R_OK) < 0 ? strerror(errno) : "it changed just now";
+}
+
 bool is_shared_by_us(const std::string& path) {
     struct stat status;
     return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
@@ -136,8 +146,11 @@ std::expected<SharedDirectory, std::string> shared_directory(const std::string& 
         // From when there was a place. Two halves of a user's NICs would not find each other.
         if (is_shared_by_us(target) && !is_left_over(target))
             return std::unexpected("other NICs of yours use " + target + ", but " + place +
-                                   " cannot be used from here; make it writable, or close them");
-        unlink(link.c_str());
+                                   " cannot be used from here: " + why_not_common(place) +
+                                   "; change that, or close them");
+        if (unlink(link.c_str()) < 0 && errno != ENOENT)
+            return std::unexpected("cannot remove our own link " + link +
+                                   " (unlink): " + strerror(errno));
     }
     lock.reset();
     log(2, "other users' NICs are not found: no common place %s", place.c_str());

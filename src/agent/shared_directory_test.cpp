@@ -83,6 +83,7 @@ TEST(SharedDirectory, OursAloneReplacesALinkIntoAPlaceThatIsNoneAnyMore) {
     ASSERT_FALSE(used) << "somebody may be in it";
     EXPECT_NE(used.error().find("other NICs of yours use " + before->path), std::string::npos)
         << used.error();
+    EXPECT_NE(used.error().find("no sticky bit"), std::string::npos) << used.error();
     make_old(before->path);
     const auto dead = shared_directory(ours.path(), "udp-x", place.path());
     ASSERT_TRUE(dead) << dead.error();

@@ -35,6 +35,8 @@ inline const char* advice_for(int error) {
         case EACCES:
         case EPERM:
             return "check the owner and the permissions of the directory";
+        case EROFS:
+            return "make the file system writable, or set XDG_RUNTIME_DIR to a directory on one";
         case ENOENT:
             return "make sure that the directory and /proc exist";
         default:
