@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdarg>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "agent/locked_memory.hpp"
 #include "agent/write_now.hpp"
@@ -105,6 +107,17 @@ const Log& log_settings() {
     return log;
 }
 
+/// Names of hosts, files and NICs may be anybody's: nothing in them moves a terminal's cursor.
+void make_harmless(std::span<char> text) {
+    bool begins_control = false;  // of two bytes in UTF-8: 0xC2, then 0x80 to 0x9F
+    for (char& letter : text) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (byte < ' ' || byte == 0x7F || (begins_control && byte >= 0x80 && byte < 0xA0))
+            letter = '?';
+        begins_control = byte == 0xC2;
+    }
+}
+
 }  // namespace
 
 namespace {
@@ -172,6 +185,7 @@ void log(int level, const char* format, ...) {
     length += std::vsnprintf(line + length, sizeof line - static_cast<std::size_t>(length), format,
                              arguments);
     va_end(arguments);
+    make_harmless({line, static_cast<std::size_t>(std::min<int>(length, sizeof line - 1))});
     if (length > static_cast<int>(sizeof line) - 48) length = static_cast<int>(sizeof line) - 48;
     if (left_out != 0)
         length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);

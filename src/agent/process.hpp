@@ -41,9 +41,9 @@ bool remember_process(void (*child_begins)() = nullptr);
 void give_up_process();
 
 /// Writes one line to stderr, or to the file that OPENVIA_LOG names; at most a few a second, the
-/// rest counted, as is what nobody reads: it never waits. `level`: 0 error, 1 warning, 2 information; OPENVIA_LOG_LEVEL (default 1) says
-/// which are wanted. What these variables have wrong is told once, on stderr, and stays the
-/// default.
+/// rest counted, as is what nobody reads: it never waits. `level`: 0 error, 1 warning, 2
+/// information; OPENVIA_LOG_LEVEL (default 1) says which are wanted. What these variables have
+/// wrong is told once, on stderr, and stays the default.
 void log(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace via::agent

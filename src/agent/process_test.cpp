@@ -99,6 +99,11 @@ constexpr Fresh fresh[] = {
          log(1, "a pipe without a reader ends nobody");
          return 0;
      }},
+    {"hostile line",
+     [] {
+         log(1, "%s", "a\x1b[2Jb\nc\r\x7f \xc2\x9b \xc3\xa4");
+         return 0;
+     }},
     {"long line",
      [] {
          log(1, "%s", std::string(10'000, 'x').c_str());
@@ -202,6 +207,13 @@ TEST_F(Log, LongLinesAreCutNotSpilled) {
     EXPECT_LT(said[0].size(), 512U);
     EXPECT_GT(said[0].size(), 400U);
     EXPECT_NE(said[1].find("warning: next"), std::string::npos);
+}
+
+TEST_F(Log, NothingInALineMovesATerminalsCursor) {
+    run("hostile line", nullptr);
+    const auto said = lines();
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_TRUE(said[0].ends_with(": a?[2Jb?c?? \xc2? \xc3\xa4")) << said[0];
 }
 
 TEST_F(Log, FollowsNoLinkAndFallsBackToStandardError) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "device/shm/hello.hpp"
 
@@ -89,6 +90,9 @@ std::string Folder::host() const {
     char name[host_name_max];
     const ssize_t length = system_->readlinkat(descriptor(), host_link, name, sizeof name);
     if (length <= 0 || static_cast<std::size_t>(length) == sizeof name) return {};
+    // It is shown to people, and another process's word.
+    for (char& letter : std::span(name, static_cast<std::size_t>(length)))
+        if (letter <= ' ' || letter > '~') letter = '?';
     return {name, static_cast<std::size_t>(length)};
 }
 

@@ -37,6 +37,15 @@ TEST(ShmFolder, OtherSpellingsAreNoNames) {
         EXPECT_FALSE(parse_folder_name(name, found)) << name;
 }
 
+/// It is shown on terminals, and any process of the user can write it.
+TEST(ShmFolder, AHostNameIsPlainToSee) {
+    Directory directory;
+    ASSERT_EQ(::symlink("a\x1b[2J b", (directory.path + "/name").c_str()), 0);
+    const auto folder = Folder::open(System::real(), directory.path);
+    ASSERT_TRUE(folder);
+    EXPECT_EQ(folder->host(), "a?[2J?b");
+}
+
 TEST(ShmFolder, BelongsToOneHostName) {
     Directory directory;
     const auto folder = Folder::open(System::real(), directory.path);
