@@ -89,6 +89,22 @@ std::expected<void, std::string> Statistics::make_page(const std::string& nic_na
 
 namespace {
 
+/// Nobody listens at it, whatever a number of a process means to us: it may be of another pid
+/// namespace. One that is not ready looks so, too, for a moment.
+bool is_dead(const std::string& directory, int folder, const std::string& name) {
+    constexpr time_t unready_age_max = 60;
+    struct stat status;
+    if (name.starts_with(unready_prefix) &&
+        (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+         time(nullptr) - status.st_ctim.tv_sec < unready_age_max))
+        return false;
+    const File caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const sockaddr_un address = socket_address(directory, folder, name);
+    return caller.valid() &&
+           connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0 &&
+           errno == ECONNREFUSED;
+}
+
 /// What killed processes left behind; nobody else would remove it until somebody looks.
 void remove_dead_sockets(const std::string& directory) {
     DIR* folder = opendir(directory.c_str());
@@ -99,7 +115,8 @@ void remove_dead_sockets(const std::string& directory) {
              {std::string_view(socket_prefix), std::string_view(unready_prefix)}) {
             if (!name.starts_with(prefix)) continue;
             const int process = atoi(entry->d_name + prefix.size());
-            if (process > 0 && kill(process, 0) < 0 && errno == ESRCH)
+            if (process > 0 && kill(process, 0) < 0 && errno == ESRCH &&
+                is_dead(directory, dirfd(folder), entry->d_name))
                 unlinkat(dirfd(folder), entry->d_name, 0);
             break;
         }

@@ -143,6 +143,23 @@ TEST(Statistics, ManyNicsComeSorted) {
     EXPECT_EQ(sum, static_cast<std::uint64_t>(count * (count + 1) / 2)) << "each exactly once";
 }
 
+/// Of another pid namespace, as in a container that shares the directory.
+TEST(Statistics, ASocketOfANumberThatIsNoProcessHereIsKeptWhileItListens) {
+    TemporaryFolder folder;
+    const File listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const std::string path = folder / "stat-4194305-0123456789abcdef";  // above every process's
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(listener.get(), 4), 0);
+    {
+        const auto own = Statistics::open(folder.path(), "shm");
+        ASSERT_TRUE(own) << own.error();
+        EXPECT_TRUE(std::filesystem::exists(path));
+    }
+}
+
 TEST(Statistics, WorkBetweenProcessesAndDeadSocketsAreRemoved) {
     TemporaryFolder folder;
     int ready[2];
