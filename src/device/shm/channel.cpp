@@ -45,7 +45,8 @@ bool Channel::wake(System& system, std::uint32_t word, std::uint32_t& calls) {
     ++calls;
     if (kind == Sleep::on_words) {
         own_->wakes.store(++wakes_, memory_order_release);
-        if (system.futex_wake(&own_->wakes, INT_MAX) < 0) return false;
+        // One thread of the peer's sleeps for all; how many more it lets wait is not our time.
+        if (system.futex_wake(&own_->wakes, 1) < 0) return false;
     } else if (!send_wake_byte(system, peer_info.socket.get())) {
         return false;
     }
