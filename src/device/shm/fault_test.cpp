@@ -464,6 +464,35 @@ TEST(ShmDescriptors, WhenTheyRunOutResolveAndOpenSaySo) {
     EXPECT_TRUE(turn_until({&node, &other}, [&] { return node.has(PathEventKind::resolved); }));
 }
 
+/// Eight peers could take all of the usual 1024, and the program could open no file any more.
+TEST(ShmDescriptors, TheLastOnesAreTheProgramsOwn) {
+    Directory directory;
+    Node node(directory);
+    ASSERT_EQ(node->listen(discriminator("x")), Status::success);
+    Liar early(directory), late(directory);
+    show_type(node);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    constexpr int all = 512;
+    constexpr int kept = all / 16;
+    const rlimit usual{all, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    std::vector<int> taken;
+    do {
+        taken.push_back(::dup(0));
+    } while (taken.back() >= 0 && taken.back() < all - kept - 2);
+    EXPECT_TRUE(early.connect(node->name()));
+    for (int i = 0; i < 3; ++i) node.turn();
+    EXPECT_TRUE(node.reported("ulimit -n"));
+    const auto refusal = check_hello(early.hear());
+    ASSERT_FALSE(refusal);
+    EXPECT_EQ(refusal.error().reason, Refusal::resources);
+    EXPECT_TRUE(early.hung_up());
+    for (const int descriptor : taken) ::close(descriptor);
+    EXPECT_TRUE(late.enter(node->name())) << "there is room again";
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST(ShmDescriptors, FourHundredPeersOfTenProcessesFitIntoTheUsualLimit) {
     // Two per peer: socket and pidfd. They do not grow with VIs.
     Directory directory;

@@ -226,7 +226,12 @@ void ShmDevice::expire_handshakes() {
 void ShmDevice::accept_peers() {
     for (int i = 0; i < accepts_per_service; ++i) {
         Descriptor socket(system_, system_.accept(rendezvous_->listening_socket()));
-        if (socket.valid()) {
+        if (socket.valid() && is_programs(socket.get())) {
+            say_short_of_descriptors();
+            const Farewell refusal =
+                make_refusal(Refusal::resources, "it keeps its last descriptors for itself");
+            send_message(system_, socket.get(), std::as_bytes(std::span(&refusal, 1)));
+        } else if (socket.valid()) {
             short_of_descriptors_ = false;
             admit(std::move(socket));
         } else if (!accept_failed(errno)) {
@@ -268,16 +273,27 @@ void ShmDevice::drop_oldest_handshake() {
     fail_handshake(oldest, no_room("too many connect and do not greet"));
 }
 
+/// The kernel gives out the lowest number that is free: a high one means that few are left, and
+/// those are for the program's own files.
+bool ShmDevice::is_programs(int descriptor) const {
+    constexpr int programs_share = 16;
+    const int all = system_.descriptors_max();
+    return descriptor >= all - all / programs_share;
+}
+
+void ShmDevice::say_short_of_descriptors() {
+    if (std::exchange(short_of_descriptors_, true)) return;
+    report(
+        "shm: peers are turned away: no more descriptors; raise the limit on open files (ulimit "
+        "-n)");
+}
+
 /// Returns true when it makes sense to accept the next one at once.
 bool ShmDevice::accept_failed(int error) {
     if (error == EAGAIN) return false;
     if (error == EINTR || error == ECONNABORTED) return true;
     if (error == EMFILE || error == ENFILE) {
-        if (!std::exchange(short_of_descriptors_, true)) {
-            report(
-                "shm: peers are turned away: no more descriptors; raise the limit on open "
-                "files (ulimit -n)");
-        }
+        say_short_of_descriptors();
         error = turn_one_away();
         if (error == 0) return true;
         if (error == EAGAIN) return false;

@@ -139,6 +139,8 @@ private:
     void admit(Descriptor socket);
     bool is_crowded(std::int32_t pid) const;
     void drop_oldest_handshake();
+    bool is_programs(int descriptor) const;
+    void say_short_of_descriptors();
     bool accept_failed(int error);
     int turn_one_away();
     void pause_accepting();

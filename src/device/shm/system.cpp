@@ -14,7 +14,9 @@
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 
 namespace via::device::shm {
@@ -70,6 +72,11 @@ int System::openat(int directory, const char* path, int flags) {
 }
 int System::close(int fd) { return close_uncancelled(fd); }
 int System::duplicate(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+int System::descriptors_max() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return INT_MAX;
+    return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
+}
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }
 ssize_t System::getdents(int fd, void* buffer, std::size_t length) {
     return ::syscall(SYS_getdents64, fd, buffer, length);

@@ -35,6 +35,7 @@ public:
     virtual int openat(int directory, const char* path, int flags);
     virtual int close(int fd);
     virtual int duplicate(int fd);
+    virtual int descriptors_max();  ///< numbers below it may be had (RLIMIT_NOFILE)
     virtual int flock(int fd, int operation);
     virtual ssize_t getdents(int fd, void* buffer, std::size_t length);
     virtual int symlinkat(const char* target, int directory, const char* name);
