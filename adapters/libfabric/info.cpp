@@ -19,7 +19,8 @@ constexpr std::uint64_t rma_caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ 
 constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t all_caps = message_caps | rma_caps | domain_caps;
 /// Of endpoints for datagrams, which match tags, and have no RMA of the program's.
-constexpr std::uint64_t datagram_own_caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE;
+constexpr std::uint64_t datagram_own_caps =
+    FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
 constexpr std::uint64_t datagram_caps = message_caps | datagram_own_caps | domain_caps;
 constexpr std::uint64_t tx_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
@@ -44,6 +45,9 @@ struct Wish {
     std::uint64_t caps_to_have() const { return datagrams ? datagram_caps : all_caps; }
     std::size_t inject_size() const { return datagrams ? rdm::inject_max : inject_size_max; }
     std::size_t iov_limit() const { return datagrams ? 1 : segments_max; }
+    std::uint64_t receive_flags() const {
+        return datagrams ? FI_COMPLETION | FI_MULTI_RECV : FI_COMPLETION;
+    }
     /// Nobody else speaks them.
     std::uint32_t protocol() const { return FI_PROV_SPECIFIC | (datagrams ? 0x564944 : 0x564941); }
     std::uint64_t order() const { return datagrams ? std::uint64_t{FI_ORDER_SAS} : tx_order; }
@@ -72,7 +76,8 @@ bool transmit_fits(const fi_tx_attr* wanted, const Wish& wish) {
 
 bool receive_fits(const fi_rx_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
-    return (wanted->caps & ~wish.caps_to_have()) == 0 && (wanted->op_flags & ~FI_COMPLETION) == 0 &&
+    return (wanted->caps & ~wish.caps_to_have()) == 0 &&
+           (wanted->op_flags & ~wish.receive_flags()) == 0 &&
            (wanted->msg_order & ~wish.order()) == 0 &&
            (wanted->comp_order & ~wish.completion_order()) == 0 &&
            wanted->total_buffered_recv == 0 && wanted->size <= queue_size_max &&

@@ -96,8 +96,12 @@ void Endpoint::fail_receive(Receive& receive, int error) {
     completion.tag = receive.tag;
     completion.error = error;
     count_receive(true);
+    if (receive.of != nullptr) completion.flags |= end_part(*receive.of);
+    // The memory of one that takes many is the program's again when its last part is done, too.
+    receive.is_used_up = receive.takes_many && receive.parts != 0;
+    if (receive.takes_many && !receive.is_used_up) completion.flags |= FI_MULTI_RECV;
     tell_receive(completion);
-    receive_pool_.give_back(receive);
+    if (!receive.is_used_up) receive_pool_.give_back(receive);
 }
 
 /// Those that nobody else can satisfy.

@@ -28,8 +28,23 @@ struct EndpointOperations {
         const Domain::Guard guard(of(endpoint).domain_);
         return of(endpoint).cancel(context);
     }
-    static int getopt(fid*, int, int, void*, std::size_t*) { return -FI_ENOPROTOOPT; }
-    static int setopt(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
+    static bool is_min_room(int level, int option) {
+        return level == FI_OPT_ENDPOINT && option == FI_OPT_MIN_MULTI_RECV;
+    }
+    static int getopt(fid* endpoint, int level, int option, void* value, std::size_t* length) {
+        if (!is_min_room(level, option)) return -FI_ENOPROTOOPT;
+        if (*length < sizeof(std::size_t)) return -FI_ETOOSMALL;
+        *static_cast<std::size_t*>(value) = of(endpoint).min_room();
+        *length = sizeof(std::size_t);
+        return 0;
+    }
+    static int setopt(fid* endpoint, int level, int option, const void* value, std::size_t length) {
+        if (!is_min_room(level, option)) return -FI_ENOPROTOOPT;
+        if (length != sizeof(std::size_t)) return -FI_EINVAL;
+        const Domain::Guard guard(of(endpoint).domain_);
+        std::memcpy(&of(endpoint).min_room(), value, sizeof(std::size_t));
+        return 0;
+    }
     static int getname(fid* endpoint, void* address, std::size_t* length) {
         const Endpoint& object = of(endpoint);
         if (!object.listener_->is_listening()) return -FI_EOPBADSTATE;

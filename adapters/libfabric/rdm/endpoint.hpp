@@ -59,6 +59,9 @@ public:
     /// `from`: FI_ADDR_UNSPEC: anybody.
     ssize_t receive(void* buffer, std::size_t room, fi_addr_t from, std::uint64_t tag,
                     std::uint64_t ignore, void* context, bool with_tag, bool told);
+    /// One that messages without tags share, until less than min_room() is left.
+    ssize_t receive_many(void* buffer, std::size_t room, fi_addr_t from, void* context, bool told);
+    std::size_t& min_room() { return min_room_; }
     /// FI_PEEK, FI_CLAIM and FI_DISCARD, as `flags` say.
     ssize_t search(const fi_msg_tagged& message, std::uint64_t flags);
     ssize_t cancel(const void* context);
@@ -256,6 +259,13 @@ private:
     void fetch(Receive& receive, Connection& connection, const Header& header, const Offer& offer);
     void tell_received(const Receive& receive, Peer& from, const Header& header,
                        std::size_t length);
+    int find_source(fi_addr_t from, Peer*& peer);
+    Receive* new_receive(void* buffer, std::size_t room, Peer* from, void* context, bool told);
+    Receive* part_of(Receive& many, Matching& among, std::size_t length);
+    std::uint64_t end_part(Receive& many);
+    void give_to(Receive& many);
+    [[gnu::noinline]] void tell_part(const Receive& part, Peer& from, const Header& header,
+                                     std::size_t length);
     void tell_found(const Message& message, void* context, bool with_bytes);
     ssize_t receive_claimed(const fi_msg_tagged& wanted, std::uint64_t flags);
 
@@ -266,6 +276,7 @@ private:
     const bool directed_;
     const std::size_t copied_max_;  ///< of one peer's messages, in memory of their own
     const std::size_t eager_size_to_self_;
+    std::size_t min_room_ = 16384;
     const std::uint16_t wanted_port_;
     bool selective_sends_ = false;
     bool selective_receives_ = false;

@@ -27,6 +27,11 @@ struct Receive {
     bool with_tag;
     bool told;  ///< the program wants to know when it is done, and not only of errors
     bool done;  ///< what is left is to tell the peer
+    // One for several messages stays posted, and each of them gets a part of it.
+    bool takes_many = false;
+    bool is_used_up = false;
+    std::uint32_t parts = 0;  ///< that are not done yet
+    Receive* of = nullptr;    ///< this is a part of that one
 
     Connection* connection;  ///< that the message is fetched over
     Header header;
@@ -64,8 +69,13 @@ public:
     /// Takes out the first that `fits`; nullptr: none does.
     template <class Fits>
     Element* take(Fits&& fits) {
+        return take(fits, [](const Element&) { return false; });
+    }
+    /// One that `stays` is told and not taken out.
+    template <class Fits, class Stays>
+    Element* take(Fits&& fits, Stays&& stays) {
         for (Element** link = &first_; *link != nullptr; link = &(*link)->next)
-            if (fits(**link)) return unlink(link);
+            if (fits(**link)) return stays(**link) ? *link : unlink(link);
         return nullptr;
     }
     template <class Fits>
@@ -97,11 +107,14 @@ struct Matching {
     Line<Receive> posted;
     Line<Message> unexpected;
 
+    /// Of one that takes many the message gets a part.
     Receive* take_receive(const Peer* from, std::uint64_t tag) {
-        return posted.take([&](const Receive& receive) {
-            return ((receive.tag ^ tag) & ~receive.ignore) == 0 &&
-                   (receive.from == nullptr || receive.from == from);
-        });
+        return posted.take(
+            [&](const Receive& receive) {
+                return ((receive.tag ^ tag) & ~receive.ignore) == 0 &&
+                       (receive.from == nullptr || receive.from == from);
+            },
+            [](const Receive& receive) { return receive.takes_many; });
     }
     static auto fitting(const Peer* from, std::uint64_t tag, std::uint64_t ignore) {
         return [=](const Message& message) {

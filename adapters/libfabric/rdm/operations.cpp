@@ -35,11 +35,13 @@ ssize_t receive_with(Endpoint& endpoint, const iovec* pieces, std::size_t count,
                      std::uint64_t tag, std::uint64_t ignore, void* context, bool tagged,
                      std::uint64_t flags) {
     if (count > 1) return -FI_EINVAL;
-    if ((flags & FI_MULTI_RECV) != 0) return -FI_EOPNOTSUPP;
+    const iovec room = count != 0 ? *pieces : iovec{};
+    const bool told = endpoint.tells_receives(flags);
     const Domain::Guard guard(endpoint.domain());
-    return endpoint.receive(count != 0 ? pieces->iov_base : nullptr,
-                            count != 0 ? pieces->iov_len : 0, from, tag, ignore, context, tagged,
-                            endpoint.tells_receives(flags));
+    // As a default of the endpoint it is of messages without tags alone.
+    if ((flags & FI_MULTI_RECV) != 0 && !tagged)
+        return endpoint.receive_many(room.iov_base, room.iov_len, from, context, told);
+    return endpoint.receive(room.iov_base, room.iov_len, from, tag, ignore, context, tagged, told);
 }
 
 // Tagged ----------------------------------------------------------------------------------------
@@ -60,6 +62,7 @@ ssize_t trecvv(fid_ep* endpoint, const iovec* pieces, void**, std::size_t count,
 
 ssize_t trecvmsg(fid_ep* endpoint, const fi_msg_tagged* message, std::uint64_t flags) {
     Endpoint& to = endpoint_of(endpoint);
+    if ((flags & FI_MULTI_RECV) != 0) return -FI_EOPNOTSUPP;
     if ((flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) == 0)
         return receive_with(to, message->msg_iov, message->iov_count, message->addr, message->tag,
                             message->ignore, message->context, true, flags);

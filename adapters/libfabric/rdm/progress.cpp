@@ -163,11 +163,20 @@ void Endpoint::arrived_other(Slot& slot, const Header& header, std::size_t lengt
     slot.connection->release(slot);
 }
 
-/// Before its receive.
+/// Before its receive, or for one that takes many.
 void Endpoint::arrived_early(Slot& slot, const Header& header, std::size_t length) {
+    Matching& among = matching((header.flags & flag::tagged) != 0);
+    Connection& connection = *slot.connection;
+    if (Receive* const many = among.take_receive(&connection.peer(), header.tag)) {
+        Receive* const part = part_of(*many, among, length);
+        if (part == nullptr) return fail(connection);
+        deliver(*part, connection.peer(), header, slot.bytes + sizeof header, length);
+        connection.release(slot);
+        return;
+    }
     Message& message = keep(slot, length);
     message.header = header;
-    matching((header.flags & flag::tagged) != 0).unexpected.push(message);
+    among.unexpected.push(message);
 }
 
 void Endpoint::arrived_offer(Slot& slot, const Header& header) {
@@ -179,7 +188,9 @@ void Endpoint::arrived_offer(Slot& slot, const Header& header) {
         return fail(connection);
     }
     Matching& among = matching((header.flags & flag::tagged) != 0);
-    if (Receive* const receive = among.take_receive(&connection.peer(), header.tag)) {
+    if (Receive* receive = among.take_receive(&connection.peer(), header.tag)) {
+        if (receive->takes_many) receive = part_of(*receive, among, offer.length);
+        if (receive == nullptr) return fail(connection);
         fetch(*receive, connection, header, offer);
         connection.release(slot);
         return;

@@ -205,7 +205,15 @@ ssize_t Endpoint::send_to_self(Peer& peer, const Sending& sending) {
     const bool reserved = sending.told || !copies;
     if (reserved && !reserve_send()) return -FI_EAGAIN;
     Matching& among = matching((sending.flags & flag::tagged) != 0);
-    if (Receive* const receive = among.take_receive(&peer, sending.tag)) {
+    Receive* receive = among.take_receive(&peer, sending.tag);
+    if (receive != nullptr && receive->takes_many) {
+        receive = part_of(*receive, among, sending.length);
+        if (receive == nullptr) {
+            if (reserved) give_back_send();
+            return -FI_EAGAIN;
+        }
+    }
+    if (receive != nullptr) {
         deliver(*receive, peer, header_of(Kind::eager, sending),
                 static_cast<const std::byte*>(sending.bytes), sending.length);
     } else {

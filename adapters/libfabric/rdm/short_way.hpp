@@ -69,6 +69,8 @@ inline std::uint64_t received_flags(const Header& header) {
 [[gnu::always_inline]] inline void Endpoint::tell_received(const Receive& receive, Peer& from,
                                                            const Header& header,
                                                            std::size_t length) {
+    if (receive.of != nullptr) [[unlikely]]
+        return tell_part(receive, from, header, length);
     const bool fits = length <= receive.room;
     count_receive(!fits);
     if (!receive.told && fits) return give_back_receive();
@@ -107,7 +109,7 @@ inline std::uint64_t received_flags(const Header& header) {
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
-    if (receive == nullptr) [[unlikely]]
+    if (receive == nullptr || receive->takes_many) [[unlikely]]
         return arrived_early(slot, header, length);
     deliver(*receive, peer, header, slot.bytes + sizeof header, length);
     connection.release(slot);
@@ -122,7 +124,7 @@ inline std::uint64_t received_flags(const Header& header) {
     Peer& peer = connection.peer();
     Receive* const receive =
         matching((header.flags & flag::tagged) != 0).take_receive(&peer, header.tag);
-    if (receive == nullptr) [[unlikely]] {
+    if (receive == nullptr || receive->takes_many) [[unlikely]] {
         Slot* const slot = connection.slot_of_stored(length);
         return slot != nullptr ? arrived_early(*slot, header, length) : arrived_wrong(connection);
     }
