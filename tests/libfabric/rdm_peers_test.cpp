@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: many peers, requests that cross, peers that end, peers that lie.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -145,6 +147,40 @@ TEST(Peers, WhoOnlySendsIsConnectedAndHearsOfTheEnd) {
         const auto failed = [](ssize_t answer) { return answer != 0 && answer != -FI_EAGAIN; };
         EXPECT_EQ(send_until(send, failed), -FI_ECONNRESET) << length;
     }
+}
+
+/// All on one processor: whoever waits for a connection gives it to those that make it. Counted in
+/// calls, of which a slice of the processor's time has thousands.
+TEST(Peers, WhoWaitsForAConnectionLetsOthersRun) {
+    cpu_set_t before;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    std::vector<int> calls;
+    for (int round = 0; round < 21; ++round) {
+        Couple couple;
+        std::atomic<bool> done{false};
+        std::thread reader([&] {
+            while (!done) {
+                couple.b.read();
+                std::this_thread::yield();
+            }
+        });
+        int count = 0;
+        const auto inject = [&] {
+            ++count;
+            return fi_tinject(couple.a.endpoint.get(), &count, sizeof count, couple.to_b, 1);
+        };
+        EXPECT_EQ(send_until(inject, [](ssize_t answer) { return answer != -FI_EAGAIN; }), 0);
+        done = true;
+        reader.join();
+        calls.push_back(count);
+    }
+    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+    std::ranges::sort(calls);
+    EXPECT_LT(calls[calls.size() / 2], 500);
 }
 
 TEST(Peers, TwoThatOnlySendDoNotStopEachOther) {

@@ -108,8 +108,12 @@ ssize_t Endpoint::not_connected(Peer& peer) {
         peer.state = Peer::State::unknown;
         return -peer.error;
     }
-    if (peer.state == Peer::State::unknown)
+    if (peer.state == Peer::State::unknown) {
         if (const int error = ask(peer)) return error;
+    } else {
+        // Who asks again at once keeps the processor from those that connect, the peer among them.
+        sched_yield();
+    }
     return -FI_EAGAIN;
 }
 
