@@ -74,19 +74,23 @@ std::string DmaPins::why(int error) const {
 
 std::expected<std::vector<std::uint32_t>, std::string> DmaPins::pin(std::uint64_t address,
                                                                     std::uint64_t length) {
-    const std::lock_guard guard(mutex_);
-    if (std::string wrong = open(); !wrong.empty()) return std::unexpected(std::move(wrong));
     const std::uint64_t count = (length - 1) / buffer_bytes_max + 1;
-    if (count > free_.size())
-        return std::unexpected("all " + std::to_string(buffers_max) +
-                               " buffers are in use: register fewer and larger regions");
+    {
+        const std::lock_guard guard(mutex_);
+        if (std::string wrong = open(); !wrong.empty()) return std::unexpected(std::move(wrong));
+        if (count > free_.size()) return std::unexpected(all_in_use());
+    }
     std::vector<std::uint32_t> buffers;
     buffers.reserve(count);
     while (length != 0) {
         const std::uint64_t part = std::min(length, buffer_bytes_max);
-        if (const int error = update(free_.back(), address, part); error != 0) {
+        make_present(address, part);
+        const std::lock_guard guard(mutex_);
+        const int error = free_.empty() ? 0 : update(free_.back(), address, part);
+        if (free_.empty() || error != 0) {
+            std::string wrong = free_.empty() ? all_in_use() : why(error);
             release(buffers);
-            return std::unexpected(why(error));
+            return std::unexpected(std::move(wrong));
         }
         buffers.push_back(free_.back());
         free_.pop_back();
@@ -94,6 +98,22 @@ std::expected<std::vector<std::uint32_t>, std::string> DmaPins::pin(std::uint64_
         length -= part;
     }
     return buffers;
+}
+
+/// The kernel pins a buffer with a lock held that malloc and page faults of all threads need: not
+/// for longer than it takes to look pages up that are there. What cannot be, the pinning says.
+void DmaPins::make_present(std::uint64_t address, std::uint64_t length) {
+    while (length != 0) {
+        const std::uint64_t part = std::min(length, present_bytes);
+        if (system_.populate(address, part) < 0) return;
+        address += part;
+        length -= part;
+    }
+}
+
+std::string DmaPins::all_in_use() {
+    return "all " + std::to_string(buffers_max) +
+           " buffers are in use: register fewer and larger regions";
 }
 
 void DmaPins::unpin(const std::vector<std::uint32_t>& buffers) {

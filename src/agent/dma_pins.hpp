@@ -19,6 +19,7 @@ class DmaPins {
 public:
     static constexpr std::uint32_t buffers_max = 1U << 14;  ///< the kernel's, of one ring
     static constexpr std::uint64_t buffer_bytes_max = 1ULL << 30;
+    static constexpr std::uint64_t present_bytes = 16ULL << 20;  ///< made present at a time
 
     explicit DmaPins(LockSystem& system) : system_(system) {}
 
@@ -32,7 +33,9 @@ public:
 private:
     std::string open();
     int update(std::uint32_t buffer, std::uint64_t address, std::uint64_t length);
+    void make_present(std::uint64_t address, std::uint64_t length);
     void release(const std::vector<std::uint32_t>& buffers);
+    static std::string all_in_use();
     std::string why(int error) const;
 
     LockSystem& system_;

@@ -35,6 +35,11 @@ int LockSystem::mlock(std::uint64_t address, std::uint64_t length) {
 int LockSystem::munlock(std::uint64_t address, std::uint64_t length) {
     return static_cast<int>(syscall(SYS_munlock, address, length));
 }
+int LockSystem::populate(std::uint64_t address, std::uint64_t length) {
+    const std::uint64_t begin = address >> page_bits() << page_bits();
+    return static_cast<int>(
+        syscall(SYS_madvise, begin, address - begin + length, MADV_POPULATE_WRITE));
+}
 int LockSystem::check_mapped(std::uint64_t address, std::uint64_t length) {
     return static_cast<int>(syscall(SYS_msync, address, length, MS_ASYNC));
 }

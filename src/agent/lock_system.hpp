@@ -23,6 +23,8 @@ public:
     /// Past the sanitizers, which would do nothing instead.
     virtual int mlock(std::uint64_t address, std::uint64_t length);
     virtual int munlock(std::uint64_t address, std::uint64_t length);
+    /// Makes the pages that it touches present and writable (madvise, MADV_POPULATE_WRITE).
+    virtual int populate(std::uint64_t address, std::uint64_t length);
     /// 0 when all of it is mapped, else ENOMEM. Touches nothing (msync, MS_ASYNC).
     virtual int check_mapped(std::uint64_t address, std::uint64_t length);
     /// Of [begin, end). Throws bad_alloc.

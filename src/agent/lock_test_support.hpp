@@ -43,6 +43,10 @@ public:
         }
         return answer(unlock_error);
     }
+    int populate(std::uint64_t, std::uint64_t length) override {
+        populated.push_back(length);
+        return answer(0);
+    }
     int check_mapped(std::uint64_t address, std::uint64_t length) override {
         const auto hole = unmapped.lower_bound(address / page);
         return answer(hole != unmapped.end() && *hole * page < address + length ? ENOMEM : 0);
@@ -88,6 +92,7 @@ public:
     std::set<std::uint64_t> locked;    ///< pages
     std::set<std::uint64_t> unmapped;  ///< pages
     std::map<std::uint32_t, std::uint64_t> buffers;
+    std::vector<std::uint64_t> populated;  ///< bytes of each call
     unsigned locks = 0;
     unsigned unlocks = 0;
     std::function<int(std::uint64_t first_page)> fail_lock;

@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "agent/process.hpp"
 #include "base/atomic.hpp"
@@ -54,11 +56,54 @@ void LockedMemory::begin_in_child() {
                            std::memory_order_relaxed);
 }
 
+/// Hands over the parts of `run`, in order, until `take` says no. They end at multiples of their
+/// size, the same ones for locking and unlocking.
+template <class Take>
+bool LockedMemory::each_part(PageRun run, Take take) const {
+    const std::uint64_t pages = part_bytes >> page_bits_;
+    while (run.begin != run.end) {
+        const PageRun part{run.begin, std::min(run.end, (run.begin / pages + 1) * pages)};
+        if (!take(part)) return false;
+        run.begin = part.end;
+    }
+    return true;
+}
+
 std::expected<void, LockedMemory::Failure> LockedMemory::lock(std::uint64_t address,
                                                               std::uint64_t length) {
     const PageRun run = memory::pages_of(address, length, page_bits_);
-    if (run.end > 1ULL << (address_bits - page_bits_))
-        return std::unexpected(Failure{Refusal::by_kernel, ENOMEM});
+    const Failure refused{Refusal::by_kernel, ENOMEM};
+    if (run.end > 1ULL << (address_bits - page_bits_) || exceeds_limit(run))
+        return std::unexpected(refused);
+    PageRun locked{run.begin, run.begin};
+    std::expected<void, Failure> outcome;
+    each_part(run, [&](PageRun part) {
+        outcome = lock_part(part);
+        if (outcome) locked.end = part.end;
+        return outcome.has_value();
+    });
+    if (!outcome) each_part(locked, [&](PageRun part) { return unlock_part(part), true; });
+    return outcome;
+}
+
+/// What the kernel would refuse at once as a whole is not made present part by part before.
+bool LockedMemory::exceeds_limit(PageRun run) {
+    if (run.pages() << page_bits_ <= part_bytes) return false;
+    const std::uint64_t limit = system_.locked_bytes_max();
+    if (limit == LockSystem::unlimited || system_.has_lock_right()) return false;
+    const std::lock_guard guard(mutex_);
+    try {
+        ranges_.unlocked_in(run, runs_);
+    } catch (const std::bad_alloc&) {
+        return false;  // which shows again
+    }
+    std::uint64_t pages = ranges_.pages_locked();
+    for (const PageRun& part : runs_) pages += part.pages();
+    return pages > limit >> page_bits_;
+}
+
+/// On failure nothing has changed.
+std::expected<void, LockedMemory::Failure> LockedMemory::lock_part(PageRun part) {
     const std::lock_guard guard(mutex_);
     std::size_t locked = 0;
     const auto undo = [&](Failure failure) {
@@ -66,12 +111,12 @@ std::expected<void, LockedMemory::Failure> LockedMemory::lock(std::uint64_t addr
         return std::unexpected(failure);
     };
     try {
-        const std::ptrdiff_t more = ranges_.unlocked_in(run, runs_);
+        const std::ptrdiff_t more = ranges_.unlocked_in(part, runs_);
         if (more > 0 && ranges_.runs_locked() + static_cast<std::size_t>(more) > areas_max_)
             return std::unexpected(Failure{Refusal::too_many_areas, 0});
         for (; locked < runs_.size(); ++locked)
             if (!lock_run(runs_[locked])) return undo({Refusal::by_kernel, errno});
-        ranges_.lock(run);
+        ranges_.lock(part);
     } catch (const std::bad_alloc&) {
         return undo({Refusal::out_of_memory, 0});
     }
@@ -80,11 +125,16 @@ std::expected<void, LockedMemory::Failure> LockedMemory::lock(std::uint64_t addr
 
 void LockedMemory::unlock(std::uint64_t address, std::uint64_t length) {
     if (system_.forked()) return;
+    each_part(memory::pages_of(address, length, page_bits_),
+              [&](PageRun part) { return unlock_part(part), true; });
+}
+
+void LockedMemory::unlock_part(PageRun part) {
     const std::lock_guard guard(mutex_);
     try {
-        ranges_.unlock(memory::pages_of(address, length, page_bits_), runs_);
+        ranges_.unlock(part, runs_);
     } catch (const std::bad_alloc&) {
-        log(1, "out of memory: %" PRIu64 " bytes of memory stay locked", length);
+        log(1, "out of memory: %" PRIu64 " pages of memory stay locked", part.pages());
         return;
     }
     for (const PageRun& run : runs_) unlock_run(run);
@@ -165,38 +215,56 @@ std::string LockedMemory::why(Failure failure, std::uint64_t address, std::uint6
 
 Status RegionPins::pin(memory::MemoryHandle region, std::uint64_t address, std::uint64_t length) {
     if (policy_ == Pin::never) return Status::success;
-    const std::lock_guard guard(mutex_);
-    if (ended_) return Status::success;
     const bool may_fail = policy_ == Pin::prefer;
     const std::uint32_t index = memory::handle_index(region);
+    Pinned pinned;
+    pinned.address = address;
+    pinned.length = length;
     try {
-        if (index >= regions_.size()) regions_.resize(index + 1);
-        Pinned& pinned = regions_[index];
-        let_go(pinned);  // the index is used again before its last region was unpinned
-        pinned.address = address;
-        pinned.length = length;
-        if (keep(pinned)) {
-            pinned.region = region;
-            return Status::success;
+        {
+            // First what needs memory: noting the region cannot fail when its pages are locked.
+            const std::lock_guard guard(mutex_);
+            if (ended_) return Status::success;
+            if (index >= regions_.size()) regions_.resize(index + 1);
         }
+        if (!keep(pinned)) return may_fail ? Status::success : Status::error_resource;
     } catch (const std::bad_alloc&) {
-        if (!may_fail) log(1, "NIC %s: out of memory for locking", nic_name_.c_str());
+        if (may_fail) return Status::success;
+        log(1, "NIC %s: out of memory for locking", nic_name_.c_str());
+        return Status::error_resource;
     }
-    return may_fail ? Status::success : Status::error_resource;
+    pinned.region = region;
+    {
+        const std::lock_guard guard(mutex_);
+        if (!ended_) std::swap(pinned, regions_[index]);
+    }
+    // Of the region that had the index before and was not unpinned yet, or ours of a closed NIC.
+    let_go(pinned);
+    return Status::success;
 }
 
 void RegionPins::unpin(memory::MemoryHandle region) {
     if (policy_ == Pin::never) return;
+    Pinned pinned = take_out(region);
+    let_go(pinned);
+}
+
+/// What is noted of the region, not noted any more; or nothing.
+RegionPins::Pinned RegionPins::take_out(memory::MemoryHandle region) {
     const std::lock_guard guard(mutex_);
     const std::uint32_t index = memory::handle_index(region);
-    if (index < regions_.size() && regions_[index].region == region) let_go(regions_[index]);
+    if (index >= regions_.size() || regions_[index].region != region) return {};
+    return std::exchange(regions_[index], Pinned{});
 }
 
 void RegionPins::end() {
-    const std::lock_guard guard(mutex_);
-    ended_ = true;
-    for (Pinned& pinned : regions_) let_go(pinned);
-    regions_.clear();
+    std::vector<Pinned> regions;
+    {
+        const std::lock_guard guard(mutex_);
+        ended_ = true;
+        regions.swap(regions_);
+    }
+    for (Pinned& pinned : regions) let_go(pinned);
 }
 
 bool RegionPins::keep(Pinned& pinned) {
@@ -214,8 +282,7 @@ bool RegionPins::keep(Pinned& pinned) {
 bool RegionPins::lock(const Pinned& pinned) {
     const auto locked = memory_.lock(pinned.address, pinned.length);
     if (locked) return true;
-    if (policy_ == Pin::prefer && told_) return false;
-    told_ = true;
+    if (told_.exchange(true) && policy_ == Pin::prefer) return false;
     const std::string why = memory_.why(locked.error(), pinned.address, pinned.length);
     log(1,
         policy_ == Pin::require ? "NIC %s: cannot register %" PRIu64 " bytes at 0x%" PRIx64

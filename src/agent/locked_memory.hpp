@@ -13,13 +13,30 @@
 #include "agent/dma_pins.hpp"
 #include "agent/lock_system.hpp"
 #include "agent/nic_options.hpp"
+#include "base/atomic.hpp"
 #include "base/status.hpp"
 #include "memory/handle.hpp"
 #include "memory/page_ranges.hpp"
 
 namespace via::agent {
 
-/// Pages that are locked, counted. Any thread.
+/// A mutex whose holder, coming again at once, lets those before it who wait.
+class FairMutex {
+public:
+    void lock() {
+        const std::lock_guard guard(next_);
+        holder_.lock();
+    }
+    void unlock() { holder_.unlock(); }
+
+private:
+    std::mutex next_;  ///< held while waiting for the other
+    std::mutex holder_;
+};
+
+/// Pages that are locked, counted. Any thread. While the kernel makes pages present it holds a lock
+/// of the process's memory, which malloc and page faults of all threads need. So it is asked for a
+/// part at a time, and so long at most are threads kept waiting that lock something else.
 class LockedMemory {
 public:
     enum class Refusal {
@@ -34,6 +51,8 @@ public:
 
     /// Every area may cost two mappings, and it shall not be more than a quarter of all.
     static constexpr std::uint64_t mappings_per_area = 8;
+    /// Bytes that the kernel is asked for at a time.
+    static constexpr std::uint64_t part_bytes = 16ULL << 20;
 
     explicit LockedMemory(LockSystem& system);
     /// The process's own; lives for ever.
@@ -61,13 +80,18 @@ public:
     std::uint64_t areas_max() const { return areas_max_; }
 
 private:
+    template <class Take>
+    bool each_part(memory::PageRun run, Take take) const;
+    bool exceeds_limit(memory::PageRun run);
+    std::expected<void, Failure> lock_part(memory::PageRun part);
+    void unlock_part(memory::PageRun part);
     bool lock_run(memory::PageRun run);
     void unlock_run(memory::PageRun run);
 
     LockSystem& system_;
     const unsigned page_bits_;
     const std::uint64_t areas_max_;
-    std::mutex mutex_;
+    FairMutex mutex_;
     memory::PageRanges ranges_;
     std::vector<memory::PageRun> runs_;  ///< of the call that holds the lock
     DmaPins dma_;
@@ -98,6 +122,7 @@ private:
         std::vector<std::uint32_t> buffers;  ///< pin=dma
     };
 
+    Pinned take_out(memory::MemoryHandle region);
     bool keep(Pinned& pinned);
     bool lock(const Pinned& pinned);
     void let_go(Pinned& pinned);
@@ -105,10 +130,10 @@ private:
     LockedMemory& memory_;
     const Pin policy_;
     const std::string nic_name_;
-    std::mutex mutex_;
+    std::mutex mutex_;             ///< not held while pages are locked or unlocked
     std::vector<Pinned> regions_;  ///< by the handle's index
     bool ended_ = false;
-    bool told_ = false;  ///< of what pin=prefer could not do
+    Atomic<bool> told_{false};  ///< of what pin=prefer could not do
 };
 
 }  // namespace via::agent

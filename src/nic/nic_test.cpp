@@ -506,6 +506,36 @@ TEST_F(CompletionTest, Vipl_4_15_an_entry_means_one_done) {
     EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
 }
 
+TEST_F(CompletionTest, Vipl_4_13_posting_and_taking_never_wait_for_another_thread) {
+    connect(client, server);
+    receive(server, 0, 10);
+    std::promise<void> taken;
+    std::promise<void> finished;
+    bool never_waited = false;
+    std::thread holder([&] {
+        nic.take_turn();
+        taken.set_value();
+        // The limit only ends what would hang.
+        never_waited =
+            finished.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready;
+        nic.end_turn();
+    });
+    taken.get_future().wait();
+    receive(server, 10, 10);
+    queue::Descriptor& sent = send(client, 100, 10);
+    void* done = nullptr;
+    EXPECT_EQ(nic.done(client.send, done), Status::not_done);
+    EXPECT_EQ(nic.done(server.receive, done), Status::not_done);
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::not_done);
+    finished.set_value();
+    holder.join();
+    EXPECT_TRUE(never_waited);
+    poll();
+    EXPECT_EQ(nic.done(client.send, done), Status::success);
+    EXPECT_EQ(done, &sent);
+    EXPECT_EQ(nic.completion_done(*completions, completion), Status::success);
+}
+
 TEST_F(CompletionTest, Vipl_4_16_full_queue_loses_nothing_and_says_so_once) {
     connect(client, server);
     for (int n = 0; n < 20; ++n) receive(server, static_cast<std::size_t>(n) * 10, 10);
