@@ -105,7 +105,8 @@ struct BufferPoolOptions {
 
 /**
  * Buffers of one size in one region, each with a descriptor. Taking and giving back allocate
- * nothing. Move-only; Buffers stay valid when the pool is moved.
+ * nothing. Move-only; Buffers stay valid when the pool is moved. One that was moved from has none
+ * to give.
  *
  * Threads: a pool and its Buffers belong to one thread at a time, as a std::vector does; threads
  * that share nothing have a pool each.
@@ -135,6 +136,7 @@ public:
 
     /** A buffer, or nothing when all are taken. Its bytes are as the last user left them. */
     [[nodiscard]] Buffer take() noexcept {
+        if (storage_ == nullptr) return {};
         std::vector<std::uint32_t>& free = storage_->free;
         if (free.empty()) return {};
         const std::uint32_t index = free.back();
@@ -145,6 +147,7 @@ public:
     /** The buffer whose descriptor this is, back from the NIC. Nothing, if it is not one of this
      *  pool's that was posted. */
     [[nodiscard]] Buffer reclaim(const VIP_DESCRIPTOR* descriptor) noexcept {
+        if (storage_ == nullptr) return {};
         const auto* at = reinterpret_cast<const std::byte*>(descriptor);
         const std::span<std::byte> all = storage_->region.bytes();
         if (std::less<>()(at, all.data()) || !std::less<>()(at, all.data() + all.size())) return {};
@@ -162,10 +165,10 @@ public:
     }
 
     /** Buffers that can be taken now. */
-    std::size_t available() const noexcept { return storage_->free.size(); }
+    std::size_t available() const noexcept { return storage_ ? storage_->free.size() : 0; }
     /** Bytes of a buffer. */
-    std::size_t buffer_size() const noexcept { return storage_->size; }
-    /** The region in which all of them lie. */
+    std::size_t buffer_size() const noexcept { return storage_ ? storage_->size : 0; }
+    /** The region in which all of them lie; not of a pool that was moved from. */
     const MemoryRegion& region() const noexcept { return storage_->region; }
 
 private:

@@ -137,7 +137,8 @@ private:
                            "region passed with it, all segments included; the VI must live";
                 if (call == "VipRegisterMem" || call == "ViaCreateSegment")
                     return "The memory needs 1 byte or more, all of it mapped, and writable where "
-                           "peers may write; the log names the page. Was the NIC moved from?";
+                           "peers may write; the log names the page. Was the NIC or the tag moved "
+                           "from?";
                 if (call == "VipCreateCQ" || call == "VipResizeCQ")
                     return "A queue has 1 to 65536 entries, and an open NIC; was it moved from?";
                 if (call.find("Connect") != call.npos)
@@ -215,6 +216,12 @@ inline Expected<void> outcome(VIP_RETURN code, const char* call) noexcept {
     if (code == VIP_SUCCESS) [[likely]]
         return {};
     return failure(code, call);
+}
+
+/// An option that names an object which is empty names none, which is not meant.
+template <class Object>
+bool is_moved_from(const Object* named) noexcept {
+    return named != nullptr && named->handle() == nullptr;
 }
 
 }  // namespace detail

@@ -54,6 +54,8 @@ public:
      */
     [[nodiscard]] static Expected<MemoryRegion> of(const Nic& nic, std::span<std::byte> bytes,
                                                    const MemoryRights& rights = {}) {
+        if (detail::is_moved_from(rights.tag))
+            return detail::failure(VIP_INVALID_PARAMETER, "VipRegisterMem");
         VIP_MEM_ATTRIBUTES attributes = detail::attributes_of(rights);
         VIP_MEM_HANDLE handle = 0;
         const VIP_RETURN code =

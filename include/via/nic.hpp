@@ -138,7 +138,9 @@ public:
 
     /**
      * Sets what is called about asynchronous errors, instead of the former handler; an empty one
-     * restores the default, which logs (VIPL 4.4). The handler lives until the NIC closes.
+     * restores the default, which logs (VIPL 4.4). The handler lives until the NIC closes. It runs
+     * on a thread of the library, where nobody could catch: an exception that leaves it ends the
+     * program (std::terminate).
      */
     Expected<void> on_error(ErrorHandler handler) {
         if (!handler)
@@ -163,7 +165,7 @@ public:
 
 private:
     explicit Nic(VIP_NIC_HANDLE handle) noexcept : handle_(handle) {}
-    static void run_handler(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
+    static void run_handler(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) noexcept {
         (*static_cast<ErrorHandler*>(context))(AsyncError(*error));
     }
 

@@ -308,6 +308,8 @@ public:
      */
     [[nodiscard]] Expected<RegistrationLease> lease(std::span<std::byte> range,
                                                     const MemoryRights& rights = {}) {
+        if (detail::is_moved_from(rights.tag))
+            return detail::failure(VIP_INVALID_PARAMETER, "VipRegisterMem");
         std::uint32_t index = storage_->find(range.data(), range.data() + range.size(), rights);
         if (index == 0) {
             const Expected<std::uint32_t> added = storage_->add(range, rights);

@@ -29,6 +29,8 @@ public:
      */
     [[nodiscard]] static Expected<SharedSegment> create(const Nic& nic, std::size_t size,
                                                         const MemoryRights& rights) {
+        if (detail::is_moved_from(rights.tag))
+            return detail::failure(VIP_INVALID_PARAMETER, "ViaCreateSegment");
         VIP_MEM_ATTRIBUTES attributes = detail::attributes_of(rights);
         VIP_PVOID address = nullptr;
         VIP_MEM_HANDLE handle = 0;

@@ -60,6 +60,9 @@ class Vi {
 public:
     /** Makes an idle VI (VIPL 3). Whatever `options` names must outlive it. */
     [[nodiscard]] static Expected<Vi> create(const Nic& nic, const ViOptions& options = {}) {
+        if (detail::is_moved_from(options.tag) || detail::is_moved_from(options.sends) ||
+            detail::is_moved_from(options.receives))
+            return detail::failure(VIP_INVALID_PARAMETER, "VipCreateVi");
         VIP_VI_ATTRIBUTES attributes{};
         attributes.ReliabilityLevel = static_cast<VIP_RELIABILITY_LEVEL>(options.reliability);
         attributes.MaxTransferSize = options.max_transfer_bytes;

@@ -107,6 +107,40 @@ TEST_P(Objects, AnUnreliableViHasNoCredits) {
     EXPECT_EQ(VIP_INVALID_RELIABILITY_LEVEL, vi.error().code());
 }
 
+TEST_P(Objects, OptionsThatNameAMovedFromObjectAreRefusedInWords) {
+    const auto refuses = [](const auto& made) {
+        ASSERT_FALSE(made);
+        EXPECT_EQ(VIP_INVALID_PARAMETER, made.error().code());
+        EXPECT_NE(std::string::npos, made.error().message().find("moved from"))
+            << made.error().message();
+    };
+    auto queue = must(CompletionQueue::create(near(), 4));
+    auto tag = must(ProtectionTag::create(near()));
+    const CompletionQueue other_queue = std::move(queue);
+    const ProtectionTag other_tag = std::move(tag);
+    refuses(Vi::create(near(), {.sends = &queue}));
+    refuses(Vi::create(near(), {.receives = &queue}));
+    refuses(Vi::create(near(), {.tag = &tag}));
+    refuses(MemoryRegion::allocate(near(), 4096, {.tag = &tag}));
+    refuses(BufferPool::create(near(), {.rights = {.tag = &tag}}));
+    refuses(SharedSegment::create(near(), 4096, {.tag = &tag}));
+    RegistrationCache cache(near());
+    std::array<std::byte, 64> bytes{};
+    refuses(cache.lease(bytes, {.tag = &tag}));
+    EXPECT_EQ(0U, cache.regions());
+}
+
+TEST_P(Objects, APoolThatWasMovedFromHasNothingToGive) {
+    auto pool = must(BufferPool::create(near(), {.buffers = 2, .size = 100}));
+    auto other = std::move(pool);
+    EXPECT_FALSE(pool.take());
+    EXPECT_EQ(0U, pool.available());
+    EXPECT_EQ(0U, pool.buffer_size());
+    Buffer buffer = other.take();
+    EXPECT_TRUE(buffer);
+    EXPECT_FALSE(pool.reclaim(buffer.descriptor().raw()));
+}
+
 TEST_P(Objects, PoolsGiveWhatTheyHaveAndTakeItBack) {
     auto pool = must(BufferPool::create(near(), {.buffers = 2, .size = 100}));
     EXPECT_EQ(100U, pool.buffer_size());
