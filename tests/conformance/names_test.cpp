@@ -216,8 +216,11 @@ VIPL_TEST(Vipl_4_20_host_and_listener_are_told_apart, own_nics) {
                   VipConnectRequest(end.vi(), own.net(), server.net(), patience_ms, &attributes));
         server.net()->HostAddress[1] ^= 0x80;
         server.net()->HostAddress[2] ^= 0x55;
-        EXPECT_EQ(VIP_NOT_REACHABLE,
-                  VipConnectRequest(end.vi(), own.net(), server.net(), patience_ms, &attributes));
+        // Where that is this machine, it is there, and its NIC may yet be opened.
+        const VIP_RETURN code =
+            VipConnectRequest(end.vi(), own.net(), server.net(), patience_ms, &attributes);
+        const bool here = server.host()[0] == 127;
+        EXPECT_EQ(here ? VIP_NO_MATCH : VIP_NOT_REACHABLE, code);
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
         me.meet();
     });

@@ -104,7 +104,7 @@ TEST(Hosts, FindEachOtherByNameAndKnowWhoAsks) {
     end.disconnect();
     end.drain();
     EXPECT_STREQ(name_of(ask(nic, end, right)), "NO_MATCH");
-    EXPECT_STREQ(name_of(ask(nic, end, find(nic, "shm:nobody", "door"))), "NOT_REACHABLE");
+    EXPECT_STREQ(name_of(ask(nic, end, find(nic, "shm:nobody", "door"))), "NO_MATCH");
 }
 
 TEST(Hosts, OldNamesAndAHostsFileLeadToTheSame) {

@@ -62,7 +62,8 @@ struct Asker {
     HostAddress own() const { return address_of(attributes); }
 };
 
-/// Asks the peer's host for a listener that nobody is: no_match says that it answers.
+/// Asks the peer's host for a listener that nobody is: NO_MATCH says that it answers, or that it
+/// has no NIC at that port.
 VIP_RETURN ask(Asker& asker, Room remote) {
     VIP_VI_ATTRIBUTES attributes{};
     attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
@@ -131,13 +132,19 @@ bench::Result<bench::Address> socket_address(std::string text, const std::string
     return bench::Address::resolve(text, 0);
 }
 
+/// What came of a datagram.
+struct Outcome {
+    bool refused;  ///< the host says that nobody has that port
+    std::string text;
+};
+
 /// NICs only hear that nobody answered; this is what the system says to a datagram, an empty one,
 /// that goes there from the same address.
-std::string why_nobody_answers(const WayToPeer& way, const std::string& interface) {
+Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
     const auto here = socket_address(way.nic_address, interface);
     const auto there = socket_address(way.peer_address, interface);
-    if (!here) return here.error().what;
-    if (!there) return there.error().what;
+    if (!here) return {false, here.error().what};
+    if (!there) return {false, there.error().what};
     const bench::Address any_port = here->with_port(0);
     const bench::FileHandle asking(::socket(there->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     int error = 0;
@@ -149,24 +156,28 @@ std::string why_nobody_answers(const WayToPeer& way, const std::string& interfac
         ::getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &length) < 0)
         error = errno;
     if (error == ECONNREFUSED)
-        return fmt::format("that host says that no NIC has UDP port {} there", there->port());
-    if (error != 0) return fmt::format("no way there: {}", std::strerror(error));
-    return fmt::format("nothing comes back: no such host, or a firewall before its UDP port {}",
-                       there->port());
+        return {true,
+                fmt::format("that host says that no NIC has UDP port {} there", there->port())};
+    if (error != 0) return {false, fmt::format("no way there: {}", std::strerror(error))};
+    return {false,
+            fmt::format("nothing comes back: no such host, or a firewall before its UDP port {}",
+                        there->port())};
 }
 
 void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
     const std::string interface = interface_of(asker.own());
     const std::string by = fmt::format("by {} ({})", interface, way.nic_address);
     const VIP_RETURN result = ask(asker, remote);
-    if (result == VIP_NO_MATCH) {
+    const Outcome why = result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE
+                            ? why_nobody_answers(way, interface)
+                            : Outcome{};
+    if (result == VIP_NO_MATCH && !why.refused) {
         way.way = "udp";
         way.why = "the network, " + by +
                   ": the host answers that has that address. Connections go between two other "
                   "UDP ports, which a firewall must let through, too";
-    } else if (result == VIP_NOT_REACHABLE) {
-        way.why = "not reachable: nobody answers over the network, " + by + ": " +
-                  why_nobody_answers(way, interface);
+    } else if (result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE) {
+        way.why = "not reachable: nobody answers over the network, " + by + ": " + why.text;
     } else {
         way.why = fmt::format("cannot tell: asking over the network, {}, ended with {}", by,
                               bench::name_of_return(result));

@@ -280,6 +280,9 @@ void DatagramDevice::reschedule(Path& path, Time now) {
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
+        // A host that says that nobody has the port is there, and its NIC may yet be opened.
+        const Status status = trouble.kind == TroubleKind::port_unreachable ? Status::no_match
+                                                                            : Status::not_reachable;
         if (trouble.kind == TroubleKind::port_unreachable || trouble.kind == TroubleKind::no_way)
             end_searches(
                 [&](Search& search) {
@@ -289,7 +292,7 @@ void DatagramDevice::hear_troubles(Time now) {
                     search.refused = true;
                     return ++search.refusals == refusals_max;
                 },
-                {PathEventKind::unresolved, 0, Status::not_reachable});
+                {PathEventKind::unresolved, 0, status});
         for (std::size_t n = 0; n < paths_.size(); ++n)
             if (paths_[n] && paths_[n]->peer == trouble.to) hear_trouble(*paths_[n], trouble, now);
     }

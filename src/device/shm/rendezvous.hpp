@@ -49,7 +49,7 @@ public:
 
     /// Name of the NIC of our address that listens to `discriminator`, or empty. It may be dead.
     std::string find(const Discriminator& discriminator) const;
-    /// The same at any address. not_reachable: nobody ever had that address.
+    /// The same at any address. not_reachable: no NIC over shared memory can have that address.
     Outcome<std::string> find(const NetAddress& remote) const;
     /// Is there a NIC called `name` among those of `address`?
     Outcome<bool> knows(const HostAddress& address, const std::string& name) const;
@@ -61,6 +61,7 @@ public:
     int duplicate_descriptor() const { return system_.duplicate(folder_.descriptor()); }
 
 private:
+    bool is_here(const HostAddress& address) const;
     Rendezvous(Folder folder, Host host, std::uint64_t key)
         : folder_(std::move(folder)),
           system_(folder_.system()),
