@@ -1,4 +1,5 @@
-// test_mpi SCENE: one scene on all ranks. Ends with 0, or says what failed and ends the job.
+// test_mpi SCENE...: scenes on all ranks, one after the other. Ends with 0, or says what failed and
+// ends the job.
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "scene.hpp"
 
@@ -107,20 +109,37 @@ int setting(const char* variable, int otherwise) {
 
 namespace {
 
-int play(const Scene& scene, int argc, char** argv) {
+const Scene* find(std::string_view name) {
+    for (const Scene& scene : scenes) {
+        if (name == scene.name) return &scene;
+    }
+    return nullptr;
+}
+
+int play(const std::vector<const Scene*>& wanted, int argc, char** argv) {
     watchdog_s = setting("VIA_MPI_WATCHDOG_S", 60);
     signal(SIGALRM, bark);
     step("MPI_Init_thread");
     int level = MPI_THREAD_SINGLE;
-    MPI_Init_thread(&argc, &argv, scene.level, &level);
+    int wanted_level = MPI_THREAD_SINGLE;
+    for (const Scene* scene : wanted) wanted_level = std::max(wanted_level, scene->level);
+    MPI_Init_thread(&argc, &argv, wanted_level, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    must(level >= scene.level, "MPI gives fewer threads than asked for");
-    step("start of the scene");
-    scene.play();
+    must(level >= wanted_level, "MPI gives fewer threads than asked for");
+    for (const Scene* scene : wanted) {
+        if (scene != wanted.front()) {  // whose messages may not meet receives of the next one
+            step("between two scenes");
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        step("start of the scene");
+        scene->play();
+        if (rank == 0) std::printf("%s: played on %d ranks\n", scene->name, ranks);
+        std::fflush(stdout);
+    }
     step("MPI_Finalize");
     MPI_Finalize();
-    if (rank == 0) std::printf("%s: good on %d ranks\n", scene.name, ranks);
+    if (rank == 0) std::printf("good on %d ranks\n", ranks);
     return 0;
 }
 
@@ -129,11 +148,14 @@ int play(const Scene& scene, int argc, char** argv) {
 }  // namespace mpi_test
 
 int main(int argc, char** argv) {
-    for (const auto& scene : mpi_test::scenes) {
-        if (argc > 1 && std::string_view(argv[1]) == scene.name)
-            return mpi_test::play(scene, argc, argv);
+    std::vector<const mpi_test::Scene*> wanted;
+    bool known = argc > 1;
+    for (int n = 1; n < argc; ++n) {
+        wanted.push_back(mpi_test::find(argv[n]));
+        known = known && wanted.back() != nullptr;
     }
-    std::fprintf(stderr, "usage: test_mpi SCENE; there are:");
+    if (known) return mpi_test::play(wanted, argc, argv);
+    std::fprintf(stderr, "usage: test_mpi SCENE...; there are:");
     for (const auto& scene : mpi_test::scenes) std::fprintf(stderr, " %s", scene.name);
     std::fprintf(stderr, "\n");
     return 2;
