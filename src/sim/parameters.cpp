@@ -192,6 +192,12 @@ void draw_short_ways(Parameters& p) {
     for (Profile& profile : p.profiles)
         if (random.chance(50))
             profile.transfer_length_max = static_cast<std::uint32_t>(random.between(1, 64));
+    // Mostly there is room for them, and bytes go where programs say.
+    if (p.fabric.small_max != 0) p.fabric.small_max = std::max(p.fabric.small_max, 64U);
+    if (random.chance(75)) p.fabric.frames_max += 8;
+    if (random.chance(75)) p.table.entries = 0;
+    if (random.chance(50)) p.profiles.front().reliability = engine::Reliability::delivery;
+    if (p.credit_percent != 0) p.credit_percent = std::max(p.credit_percent, 60U);
 }
 
 void make_hostile(Parameters& parameters) {

@@ -143,6 +143,9 @@ void SimDevice::on_farewell(NodeId peer) {
 }
 
 bool SimDevice::next_event(PathEvent& event) {
+    // The turn that sent them ended with notify().
+    VIA_ASSERT(
+        std::all_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.kept == 0; }));
     settle();
     // A turn begins, which asks again for room if it still wants it.
     for (Path& path : paths_)

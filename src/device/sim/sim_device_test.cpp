@@ -175,22 +175,6 @@ TEST(SimDevice, small_frames_need_room_and_are_not_abandoned_with_reserved_ones)
     EXPECT_EQ(put_small(*net.a, 5, 8, true), 0U);
 }
 
-TEST(SimDevice, kept_frames_of_a_path_that_ends_give_their_room_back) {
-    Net net({600, 2, 100});
-    net.connect();
-    EXPECT_EQ(put_small(*net.a, 1, 8, false), 0U);
-    EXPECT_EQ(put_small(*net.a, 2, 8, false), 0U);
-    net.b->condemn(0, "a test");
-    EXPECT_EQ(net.event_of(*net.a).kind, PathEventKind::down);
-    EXPECT_EQ(net.event_of(*net.b).kind, PathEventKind::down);
-    EXPECT_EQ(net.a->notify(), 0U);
-    net.b->unlisten(word("ear"));
-    net.connect();
-    EXPECT_EQ(put_small(*net.a, 3, 8, false), 0U);
-    EXPECT_EQ(put_small(*net.a, 4, 8, true), 0U);
-    EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{3, 4}));
-}
-
 TEST(SimDevice, frames_arrive_in_order_and_not_before_their_time) {
     Net net;
     net.connect();
