@@ -258,7 +258,8 @@ bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
     } else {
         place_run(frame, vi->scatter);
     }
-    vi->placed += static_cast<std::uint32_t>(length);
+    if (!mutated(Mutation::take_inner_in_one_place))
+        vi->placed += static_cast<std::uint32_t>(length);
     counters_.add(Counter::bytes_received, length);
     return true;
 }
@@ -272,7 +273,7 @@ void Engine::place_inner(std::byte* to, const std::byte* from, std::size_t lengt
 
 void Engine::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
     for (std::uint32_t n = 0; n < frame.count; ++n) {
-        const std::byte* from = frame.payload_of(n);
+        const std::byte* from = frame.payload_of(mutated(Mutation::place_run_in_one_place) ? 0 : n);
         scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
             place_inner(to, from, bytes);
             from += bytes;
@@ -315,7 +316,8 @@ FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
     FrameVerdict verdict = FrameVerdict::taken;
     std::memcpy(header, frame.header, frame.header_length);
     for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
-        const auto further = static_cast<std::uint32_t>(n * frame.payload_length);
+        const auto further = static_cast<std::uint32_t>(
+            mutated(Mutation::take_singly_in_one_place) ? 0 : n * frame.payload_length);
         wire::put_offset(header, wire::offset_of(frame.header) + further);
         const FrameVerdict one =
             on_frame(id, {header, frame.header_length, frame.payload_of(n), frame.payload_length});

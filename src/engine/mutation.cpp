@@ -20,7 +20,22 @@ const char* to_string(Mutation mutation) {
                                      "skip_tag_check",
                                      "skip_reply_check",
                                      "repeat_what_is_gone",
-                                     "take_broken_message"};
+                                     "take_broken_message",
+                                     "send_quickly_past_reads",
+                                     "send_quickly_without_credit",
+                                     "send_quickly_too_little",
+                                     "send_quickly_unpublished",
+                                     "complete_quickly_unheard",
+                                     "swap_pieces",
+                                     "send_plain_without_credit",
+                                     "record_plain_without_end",
+                                     "answer_post_unheard",
+                                     "run_in_one_place",
+                                     "take_plain_beyond_receive",
+                                     "take_plain_unacknowledged",
+                                     "take_inner_in_one_place",
+                                     "place_run_in_one_place",
+                                     "take_singly_in_one_place"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

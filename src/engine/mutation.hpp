@@ -21,15 +21,35 @@ enum class Mutation : std::uint8_t {
     skip_reply_check,                 ///< a region is read though it went meanwhile
     repeat_what_is_gone,              ///< lost frames are filled from buffers given back
     take_broken_message,              ///< an unreliable VI does not look for gaps
+    // Of the short ways, which stay on with these.
+    send_quickly_past_reads,      ///< a message in one call is done before an RDMA read before it
+    send_quickly_without_credit,  ///< it uses none up
+    send_quickly_too_little,      ///< its last byte stays behind
+    send_quickly_unpublished,     ///< notify() does not follow it
+    complete_quickly_unheard,     ///< its completion queue hears nothing
+    swap_pieces,                  ///< the second piece of a message goes first
+    send_plain_without_credit,    ///< as send_quickly_without_credit
+    record_plain_without_end,     ///< the frame's delivery completes nothing
+    answer_post_unheard,          ///< for all that is no short way
+    run_in_one_place,             ///< frames of a run say that they are all at its beginning
+    take_plain_beyond_receive,    ///< a message goes on behind its receive
+    take_plain_unacknowledged,    ///< reliable reception: nobody says that it was placed
+    take_inner_in_one_place,      ///< the next frame of a message is expected where this one was
+    place_run_in_one_place,       ///< the first frame of a run stands for all
+    take_singly_in_one_place,     ///< the same where they are taken one by one
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::take_broken_message);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::take_singly_in_one_place);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)
 extern Mutation present_mutation;
 inline bool mutated(Mutation mutation) { return present_mutation == mutation; }
-/// Short cuts are left out: they do not know the ways to break what they shorten.
-inline bool mutating() { return present_mutation != Mutation::none; }
+/// The general way is broken. The short ways are left out: they do not know the ways to break what
+/// they shorten.
+inline bool mutating() {
+    return present_mutation != Mutation::none &&
+           present_mutation < Mutation::send_quickly_past_reads;
+}
 #else
 constexpr bool mutating() { return false; }
 constexpr bool mutated(Mutation /*mutation*/) { return false; }

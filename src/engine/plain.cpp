@@ -24,7 +24,7 @@ void Engine::record_plain(Vi& vi, Path& path, std::uint32_t number) {
     record.entry = work.current();
     record.vi = vi.number();
     record.payload_length = plain_->length;
-    record.completes = true;
+    record.completes = !mutated(Mutation::record_plain_without_end);
 }
 
 void Engine::carry_out_plain(Vi& vi) {

@@ -19,7 +19,8 @@ namespace via::engine {
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_current();
     ++progress_;
-    if (queue.completions != nullptr) enter(vi, queue);
+    if (queue.completions != nullptr && !mutated(Mutation::complete_quickly_unheard))
+        enter(vi, queue);
 }
 
 /// Is something of the VI's begun or faulty, or has its path anything else to send, begun or due,
@@ -75,7 +76,7 @@ namespace via::engine {
     counters_.add(Counter::frames_sent);
     counters_.add(Counter::bytes_sent, length);
     vi.reply_next = true;
-    ++vi.credits_used;
+    if (!mutated(Mutation::send_plain_without_credit)) ++vi.credits_used;
     entry.message = message;
     vi.next_message = message + 1;
 }
@@ -100,7 +101,9 @@ template <bool two_pieces>
 [[gnu::always_inline]] inline bool Engine::next_is_quick(Vi& vi) {
     if (!vi.quick_out || !has_credit(vi) || is_occupied(vi)) return false;
     // Nothing before it is outstanding, so that it completes at once.
-    queue::WorkEntry* const entry = vi.send.work.oldest_current();
+    queue::WorkEntry* entry = vi.send.work.oldest_current();
+    if (mutated(Mutation::send_quickly_past_reads) && vi.send.work.has_current())
+        entry = &vi.send.work.current().cell();
     plain_ = entry;
     return entry != nullptr && entry->status == 0 &&
            (two_pieces ? entry->segment_count == 2 : entry->segment_count <= 1) &&
@@ -115,7 +118,7 @@ template <bool two_pieces>
     counters.add(Counter::bytes_sent, entry.length);
     counters.add(Counter::sends);
     vi.reply_next = true;
-    ++vi.credits_used;
+    if (!mutated(Mutation::send_quickly_without_credit)) ++vi.credits_used;
     entry.message = vi.next_message++;
     complete_current(vi, vi.send, entry, queue::status::operation_send);
 }
@@ -140,7 +143,9 @@ template <bool two_pieces>
         vi->receive_faults.load(std::memory_order_relaxed) != vi->receive_faults_completed)
         return not_plain;
     queue::WorkEntry* const entry = vi->receive.work.oldest_current();
-    if (entry == nullptr || entry->segment_count > 1 || length > entry->length) return not_plain;
+    if (entry == nullptr || entry->segment_count > 1 ||
+        (length > entry->length && !mutated(Mutation::take_plain_beyond_receive)))
+        return not_plain;
     memory::place(reinterpret_cast<std::byte*>(entry->segments[0].address), payload, length);
     entry->descriptor->control.length = static_cast<std::uint32_t>(length);
     ++vi->credits_taken;
@@ -148,7 +153,8 @@ template <bool two_pieces>
     complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
     if (vi->credits_agreed.load(std::memory_order_relaxed)) [[unlikely]]
         grant(*vi);
-    if (vi->attributes.reliability == Reliability::reception) [[unlikely]] {
+    if (vi->attributes.reliability == Reliability::reception &&
+        !mutated(Mutation::take_plain_unacknowledged)) [[unlikely]] {
         vi->ack_due = true;
         activate(*vi);
     }

@@ -37,7 +37,7 @@ void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
     header.flags &= static_cast<std::uint8_t>(~wire::flag::first);
     const std::uint32_t length = first.payload_length;
     for (std::uint32_t n = 1; n < room.count; ++n) {
-        header.offset += length;
+        if (!mutated(Mutation::run_in_one_place)) header.offset += length;
         wire::emit(header, room.header + std::size_t{n} * room.stride);
         FrameRecord& record = path.under_way.add(room.number + n);
         record.header = header;

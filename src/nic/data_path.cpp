@@ -4,10 +4,14 @@
 #include <mutex>
 
 #include "engine/check.hpp"
+#include "engine/mutation.hpp"
 #include "engine/plain.hpp"
 #include "nic/nic.hpp"
 
 namespace via::nic {
+
+using engine::mutated;
+using engine::Mutation;
 
 namespace {
 
@@ -158,15 +162,18 @@ template <bool receive>
         return false;
     const queue::WorkEntry& entry = engine_.quick_entry();
     const Path& path = paths_[vi.path];
-    const bool alone = !published_ && vi.send.work.is_last_posted();
+    const bool alone = !published_ && vi.send.work.is_last_posted() &&
+                       !mutated(Mutation::send_quickly_unpublished);
     const std::uint32_t calls = path.device->send_small(
         path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
-        reinterpret_cast<const std::byte*>(entry.segments[0].address), entry.length, alone);
+        reinterpret_cast<const std::byte*>(entry.segments[0].address),
+        entry.length - (mutated(Mutation::send_quickly_too_little) && entry.length != 0 ? 1 : 0),
+        alone);
     if (calls != 0) [[unlikely]] {
         if (calls == device::Device::not_sent) return false;
         counters_.add(Counter::peers_woken, calls);
     }
-    if (!alone) published_ = true;
+    if (!alone && !mutated(Mutation::send_quickly_unpublished)) published_ = true;
     engine_.quick_sent(vi);
     return true;
 }
@@ -177,11 +184,13 @@ inline bool Nic::send_pieces(engine::Vi& vi) {
         return false;
     const queue::WorkEntry& entry = engine_.quick_entry();
     const queue::Segment* const segments = entry.segments;
+    const queue::Segment& first = segments[mutated(Mutation::swap_pieces) ? 1 : 0];
+    const queue::Segment& second = segments[mutated(Mutation::swap_pieces) ? 0 : 1];
     const Path& path = paths_[vi.path];
     const std::uint32_t calls = path.device->send_pieces(
         path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
-        {reinterpret_cast<const std::byte*>(segments[0].address), segments[0].length,
-         reinterpret_cast<const std::byte*>(segments[1].address), segments[1].length});
+        {reinterpret_cast<const std::byte*>(first.address), first.length,
+         reinterpret_cast<const std::byte*>(second.address), second.length});
     if (calls == device::Device::not_sent) return false;
     if (calls != 0) counters_.add(Counter::peers_woken, calls);
     engine_.quick_sent(vi);
@@ -216,7 +225,7 @@ inline bool Nic::send_pieces(engine::Vi& vi) {
 /// What a post needs of a turn, by its poster.
 void Nic::answer_post(engine::Vi& vi) {
     Turn turn;
-    engine_.on_doorbell(vi);
+    if (!mutated(Mutation::answer_post_unheard)) engine_.on_doorbell(vi);
     if (vi.path != engine::no_path) send_on(vi.path, turn);
     if (turn.more) work_left_ = true;
 }

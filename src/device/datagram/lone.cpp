@@ -20,7 +20,9 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
     if (mutating() || !wire::read_common(packet, common, ack)) return nullptr;
     Path* const path = path_at(identifiers_.find(common.connection));
     if (path == nullptr || path->stage != Path::Stage::up || !(path->peer == in.from) ||
-        !path->received.is_next(common.number) || !path->order.is_next(common.frame_number) ||
+        !path->received.is_next(common.number) ||
+        (!path->order.is_next(common.frame_number) &&
+         !mutated(Mutation::take_common_out_of_order)) ||
         (ack.count != 0 && !path->sent.plausible(ack)) || !wire::has_checksum(packet))
         return nullptr;
     ++totals_.datagrams;
@@ -77,7 +79,7 @@ std::uint32_t DatagramDevice::take_run(Path& path, std::size_t first, std::size_
     totals_.datagrams += more;
     path.counts.packets_received += more;
     path.received.add_next(more);
-    path.order.advance(more);
+    if (!mutated(Mutation::take_run_uncounted)) path.order.advance(more);
     path.ack_bytes += more * room_of(begin.length);
     acknowledge_in_time(path);
     Ready& ready = ready_[ready_.end() - 1];
@@ -97,7 +99,7 @@ bool DatagramDevice::send_lone(Time now) {
     const Outgoing out{packet.to, staging_.bytes(packet), packet.length, false};
     looks_in_vain_ = 0;  // an answer may come
     blocked_ = port_->send({&out, 1}) == 0;
-    record(packet, now);
+    if (!mutated(Mutation::send_lone_unrecorded)) record(packet, now);
     if (blocked_) {
         staging_.take_in();
     } else {

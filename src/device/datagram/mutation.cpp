@@ -24,7 +24,11 @@ const char* to_string(Mutation mutation) {
                                      "skip_address_check",
                                      "double_report",
                                      "give_up_unasked",
-                                     "end_at_the_last_part"};
+                                     "end_at_the_last_part",
+                                     "take_common_out_of_order",
+                                     "take_run_uncounted",
+                                     "part_run_in_one_place",
+                                     "send_lone_unrecorded"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

@@ -25,15 +25,24 @@ enum class Mutation : std::uint8_t {
     double_report,                ///< an acknowledged frame is reported again
     give_up_unasked,              ///< who stood still counts that as its peers' silence
     end_at_the_last_part,         ///< with that a frame is whole, whatever parts of it are missing
+    // Of the short ways, which stay on with these.
+    take_common_out_of_order,  ///< a common packet's frame is handed up whichever it is
+    take_run_uncounted,        ///< of the frames behind the first of a run none had its turn
+    part_run_in_one_place,     ///< what is left of a run begins at its beginning
+    send_lone_unrecorded,      ///< a packet that left alone is not known to be under way
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::end_at_the_last_part);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::send_lone_unrecorded);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)
 extern Mutation present_mutation;
 inline bool mutated(Mutation mutation) { return present_mutation == mutation; }
-/// Short cuts are left out: they do not know the ways to break what they shorten.
-inline bool mutating() { return present_mutation != Mutation::none; }
+/// The general way is broken. The short ways are left out: they do not know the ways to break what
+/// they shorten.
+inline bool mutating() {
+    return present_mutation != Mutation::none &&
+           present_mutation < Mutation::take_common_out_of_order;
+}
 #else
 constexpr bool mutating() { return false; }
 constexpr bool mutated(Mutation /*mutation*/) { return false; }

@@ -517,7 +517,7 @@ void DatagramDevice::deliver(const Ready& ready, Frame& frame) {
 void DatagramDevice::part(Ready& ready, Frame& frame, std::uint32_t count) {
     frame.count = count;
     ready.count -= count;
-    ready.payloads += count;
+    if (!mutated(Mutation::part_run_in_one_place)) ready.payloads += count;
     ready.frame.bytes = *ready.payloads - frame.length;
 }
 
