@@ -23,12 +23,6 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
 std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,
                                 const queue::Segment* segments, std::uint32_t& capacity);
 
-/// May a VI of that tag use the region?
-[[gnu::always_inline]] inline bool is_usable(memory::ProtectionTag tag,
-                                             const memory::Region& region) {
-    return tag == memory::no_tag || tag == region.tag;
-}
-
 /// What most descriptors are: one segment, in `region`, and no bits but
 /// IMMEDIATE, which may be left over from a receive's former use (VIPL 4.9), and of sends the
 /// fence. Nothing is wrong with the segment, if the VI may use the region, and for a receive write
@@ -69,7 +63,7 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
                                                        const queue::ControlSegment& control,
                                                        const queue::Segment* segments) {
     const std::uint32_t length_max = context.transfer_length_max;
-    if (is_usable(context.tag, context.region) &&
+    if (context.region.serves(context.tag) &&
         (is_plain_send(context.region, control, segments[0], length_max) ||
          is_plain_write(context.region, control, segments[1], length_max))) [[likely]]
         return 0;
@@ -83,7 +77,7 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
                                                           const queue::ControlSegment& control,
                                                           const queue::Segment* segments,
                                                           std::uint32_t& capacity) {
-    if (is_usable(context.tag, context.region) &&
+    if (context.region.serves(context.tag) &&
         is_plain_receive(context.region, control, segments[0])) [[likely]] {
         capacity = segments[0].length;
         return 0;

@@ -17,7 +17,9 @@ struct World {
     memory::ProtectionTag tag = table.create_tag().value();
     memory::MemoryHandle own = table.add(1 << 20, 4096, {tag, true, true}).value();
     memory::MemoryHandle other = table.add(1 << 21, 4096, {tag, true, true}).value();
-    memory::MemoryHandle strange = table.add(1 << 22, 4096, {}).value();
+    memory::MemoryHandle strange =
+        table.add(1 << 22, 4096, {table.create_tag().value(), false, false}).value();
+    memory::MemoryHandle untagged = table.add(1 << 23, 4096, {}).value();
     memory::Region region = table.look(own);
     CheckContext context{table, region, tag, 2000, true};
 };
@@ -89,6 +91,8 @@ TEST(Check, SegmentsMayLieInOtherRegions) {
     const std::array<Segment, 2> with_stranger{segments[0], Segment{1 << 22, world.strange, 64}};
     EXPECT_EQ(check_send(world.context, control, with_stranger.data()),
               queue::status::protection_error);
+    const std::array<Segment, 2> with_untagged{segments[0], Segment{1 << 23, world.untagged, 64}};
+    EXPECT_EQ(check_send(world.context, control, with_untagged.data()), 0U);
 }
 
 }  // namespace

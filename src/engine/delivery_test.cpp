@@ -362,6 +362,46 @@ INSTANTIATE_TEST_SUITE_P(Engine, RefusedRead,
                                           testing::ValuesIn(refusals)),
                          refusal_name);
 
+/// Whole in one frame or cut, into one segment or behind another one.
+TEST_P(EveryLevel, Vipl_4_12_a_receive_longer_than_its_region_takes_what_fits) {
+    constexpr std::size_t end = Program::memory_length;
+    for (const std::uint32_t fits : {0U, 40U, 200U})
+        for (const bool cut : {false, true}) {
+            Connected fresh{GetParam()};
+            Program& to = fresh.server;
+            const auto receive = [&]() -> queue::Descriptor& {
+                if (!cut) return to.receive(end - fits, fits + 100);
+                return to.post_receive(to.make(0,
+                                               {to.segment(end - fits, fits / 2),
+                                                to.segment(end - fits + fits / 2, fits + 100)},
+                                               0));
+            };
+            queue::Descriptor& whole = receive();
+            queue::Descriptor& empty = receive();
+            queue::Descriptor& too_much = receive();
+            queue::Descriptor& too_long = receive();
+            fresh.client.fill(0, fits, 1);
+            fresh.client.send(0, fits);
+            fresh.client.send(0, 0);
+            fresh.pair.carry();
+            EXPECT_EQ(status_of(whole), receive_done);
+            EXPECT_TRUE(to.holds(end - fits, fits, 1));
+            EXPECT_EQ(status_of(empty), receive_done);
+            EXPECT_EQ(to.state(), ViState::connected);
+            fresh.client.send(0, fits + 1);
+            fresh.pair.carry();
+            EXPECT_EQ(status_of(too_much), receive_done | queue::status::protection_error);
+            if (GetParam() == Reliability::unreliable) {
+                EXPECT_EQ(to.state(), ViState::connected);
+                fresh.client.send(0, 1000);
+                fresh.pair.carry();
+                EXPECT_EQ(status_of(too_long), receive_done | queue::status::length_error);
+            } else {
+                EXPECT_EQ(to.state(), ViState::error);
+            }
+        }
+}
+
 TEST_P(EveryLevel, Vipl_4_23_receive_shorter_than_its_message) {
     const bool reliable = GetParam() != Reliability::unreliable;
     client.fill(0, 200, 1);

@@ -104,10 +104,10 @@ bool may_use_posted(const memory::MemoryTable& memory, memory::ProtectionTag tag
     for (queue::Cursor at = work.oldest(); at.position() != work.posted(); at.pass()) {
         const queue::WorkEntry& entry = at.cell();
         if ((entry.status & queue::status::error_mask) != 0) continue;  // uses nothing
-        if (memory.look(entry.handle).tag != tag) return false;
+        if (!memory.look(entry.handle).serves(tag)) return false;
         for (queue::SegmentWalk walk(at); !walk.done();) {
             const queue::Segment& segment = walk.next();
-            if (segment.length != 0 && memory.look(segment.handle).tag != tag) return false;
+            if (segment.length != 0 && !memory.look(segment.handle).serves(tag)) return false;
         }
     }
     return true;

@@ -44,10 +44,18 @@ struct Region {
     /// MemoryTable::check() at that moment.
     [[gnu::always_inline]] bool allows(std::uint64_t address, std::uint64_t length,
                                        ProtectionTag vi_tag, Access access) const {
-        return covers(address, length) && (vi_tag == no_tag || vi_tag == tag) && grants(access);
+        return covers(address, length) && grants(access) &&
+               (access == Access::local || access == Access::local_write
+                    ? serves(vi_tag)
+                    : vi_tag == no_tag || vi_tag == tag);
     }
     [[gnu::always_inline]] bool grants(Access access) const {
         return access == Access::local || (rights & right_of(access)) != 0;
+    }
+    /// May a VI of that tag use it for its own descriptors and data? What has no tag serves all VIs
+    /// of the NIC; their peers reach it only by a VI that has none either.
+    [[gnu::always_inline]] bool serves(ProtectionTag vi_tag) const {
+        return vi_tag == no_tag || vi_tag == tag || tag == no_tag;
     }
     [[gnu::always_inline]] bool covers(std::uint64_t address, std::uint64_t length) const {
         return address >= begin && address <= end && length <= end - address;
@@ -99,7 +107,8 @@ public:
     bool is_tag(ProtectionTag tag) const;
 
     /// May a VI with `vi_tag` touch [address, address + length) of `handle` this way? Exact to the
-    /// byte. A VI without a tag may use memory of any tag (VIPL 4.7). Length 0 asks for the handle
+    /// byte. A VI without a tag may use memory of any tag, and memory without one is there for the
+    /// local access of every VI (VIPL 4.7). Length 0 asks for the handle
     /// and the tag only, anywhere within or at the end of the region.
     bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
                ProtectionTag vi_tag, Access access) const {

@@ -166,7 +166,11 @@ TEST(MemoryTable, TagsMustMatchUnlessTheViHasNone) {
     EXPECT_FALSE(may(table, tagged, 1000, 50, two));
     EXPECT_FALSE(may(table, tagged, 1000, 0, two)) << "length 0 asks for the tag, too";
     EXPECT_TRUE(may(table, tagged, 1000, 50, no_tag)) << "VIPL 4.7";
-    EXPECT_FALSE(may(table, untagged, 2000, 50, one));
+    EXPECT_TRUE(may(table, untagged, 2000, 50, one)) << "it serves every VI";
+    const MemoryHandle open = table.add(3000, 50, with_tag(no_tag, true, true)).value();
+    EXPECT_TRUE(may(table, open, 3000, 50, one));
+    EXPECT_FALSE(table.check(open, 3000, 50, one, Access::remote_write)) << "not its peer";
+    EXPECT_FALSE(table.check(open, 3000, 50, one, Access::remote_read));
     EXPECT_TRUE(may(table, untagged, 2000, 50, no_tag));
 }
 
@@ -377,7 +381,8 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
         if (expected) {
             const Region& one = now->second;
             expected = address >= one.begin && address + length <= one.begin + one.length &&
-                       (tag == no_tag || tag == one.attributes.tag) &&
+                       (tag == no_tag || tag == one.attributes.tag ||
+                        (one.attributes.tag == no_tag && access == Access::local)) &&
                        (access == Access::local ||
                         (access == Access::local_write    ? one.attributes.writable
                          : access == Access::remote_write ? one.attributes.rdma_write

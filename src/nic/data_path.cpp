@@ -84,7 +84,7 @@ template <bool receive>
         const memory::Region of_buffer = memory_.look(few[0].handle);
         const std::array<queue::Segment, 1> one{few[0]};
         constexpr auto access = receive ? memory::Access::local_write : memory::Access::local;
-        if (engine::is_usable(tag, of_buffer) && of_buffer.grants(access) &&
+        if (of_buffer.serves(tag) && of_buffer.grants(access) &&
             post_plain<receive>(vi, descriptor, handle, control, one, of_buffer)) [[likely]]
             return posted<receive>(vi);
     }

@@ -9,7 +9,8 @@ Vi* Workload::any_vi(Node& node) {
 }
 
 void Workload::furnish(Node& node) {
-    if (node.random.chance(50))
+    // VIs have the first one: memory of the second is another's.
+    for (int n = node.random.chance(50) ? 2 : 0; n != 0; --n)
         node.tags.push_back(
             node.nic.with_turn([&] { return node.nic.memory().create_tag().value(); }));
     for (int n = 0; n < 6; ++n) add_region(node);

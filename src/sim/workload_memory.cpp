@@ -54,7 +54,8 @@ void Workload::add_region(Node& node) {
     memory::MemoryAttributes attributes;
     attributes.rdma_write = node.random.chance(60);
     attributes.rdma_read = node.random.chance(60);
-    if (!node.tags.empty() && node.random.chance(40)) attributes.tag = node.tags.front();
+    if (!node.tags.empty() && node.random.chance(40))
+        attributes.tag = node.tags[node.regions.size() % 2];
     const auto handle = node.nic.register_memory(node.arena.address(*block), length, attributes);
     expect("RegisterMem", handle ? Status::success : handle.error(), Status::success);
     if (!handle) return node.arena.blocks().give_back(*block);

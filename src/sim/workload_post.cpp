@@ -217,7 +217,7 @@ void Workload::misplace(Piece& piece, const Vi& vi, queue::Segment& segment, boo
             const Region* other = any_region(node, memory::no_tag, false, false);
             const memory::ProtectionTag tag = vi.attributes.tag;
             if (tag != memory::no_tag && other != nullptr && other->attributes.tag != tag &&
-                other->length >= piece.length) {
+                other->attributes.tag != memory::no_tag && other->length >= piece.length) {
                 piece.named = false;
                 piece.instead = other;
                 segment.address = node.arena.address(other->begin);
@@ -537,7 +537,9 @@ void Workload::post_nonsense(Vi& vi) {
             got = node.nic.post_receive(*vi.vi, at, node.gone != 0 ? node.gone : wrong_handle);
             break;
         case 5:
-            if (tag == memory::no_tag || tag == region->attributes.tag) return;
+            if (tag == memory::no_tag || tag == region->attributes.tag ||
+                region->attributes.tag == memory::no_tag)
+                return;
             got = node.nic.post_send(*vi.vi, at, region->handle);
             break;
         case 0:

@@ -82,7 +82,6 @@ const BadPiece bad_pieces[] = {
     {"the handle is another NIC's",
      [](const Ground& g) { return g.good().with_handle(g.of_other_nic); }},
     {"it has another tag", [](const Ground& g) { return g.good().with_handle(g.wrong_tag); }},
-    {"it has no tag", [](const Ground& g) { return g.good().with_handle(g.no_tag); }},
 };
 
 /// Is this the only error of a descriptor, which is done?
@@ -281,9 +280,8 @@ VIPL_TEST(Vipl_4_9_descriptors_need_a_handle_that_lives_on_this_nic_with_the_vis
             EXPECT_EQ(VIP_INVALID_PARAMETER, VipPostRecv(end.vi(), descriptor, handle));
         };
         make_send(inside, {});
-        for (const VIP_MEM_HANDLE handle :
-             {ground.gone, ground.of_other_nic, ground.wrong_tag, ground.no_tag,
-              ground.all.handle | 0x80000000, VIP_MEM_HANDLE{0}})
+        for (const VIP_MEM_HANDLE handle : {ground.gone, ground.of_other_nic, ground.wrong_tag,
+                                            ground.all.handle | 0x80000000, VIP_MEM_HANDLE{0}})
             refused(inside, handle);
         // Nobody could read these; that they are not asked for is the point.
         for (const VIP_UINT64 address : {0 - 64ULL, 0 - 128ULL, 64ULL, 1ULL << 63})
@@ -291,6 +289,66 @@ VIPL_TEST(Vipl_4_9_descriptors_need_a_handle_that_lives_on_this_nic_with_the_vis
         EXPECT_TRUE(end.send_queue_empty());
         EXPECT_TRUE(end.receive_queue_empty());
         EXPECT_EQ(VIP_SUCCESS, VipPostSend(end.vi(), inside, ground.all.handle));
+    });
+}
+
+VIPL_TEST(Vipl_4_7_memory_without_a_tag_is_there_for_every_vi_but_not_for_its_peer, nothing) {
+    test.role("server", [](Role& me) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+            Tag mine(me.nic());
+            End end(me, {.level = level, .tag = mine.handle()});
+            Memory plain(me.nic(), 8192, rights(false, false)),
+                open(me.nic(), 4096, rights(true, true));
+            const Piece room = plain.take(500);
+            const Piece pieces[] = {room.part(0, 100), end.take(50), room.part(100, 50)};
+            VIP_DESCRIPTOR* receive = plain.descriptor(3);
+            make_receive(receive, pieces);
+            OK(VipPostRecv(end.vi(), receive, plain.handle()));
+            VIP_DESCRIPTOR* whole = plain.descriptor();
+            const Piece second = plain.take(500);
+            make_receive(whole, Pieces(&second, 1));
+            OK(VipPostRecv(end.vi(), whole, plain.handle()));
+            end.accept("client");
+            me.tell("client", Target(open.take(64)));
+            EXPECT_EQ(receive, end.received());
+            EXPECT_TRUE(holds(pieces[0], 3));
+            EXPECT_TRUE(holds(pieces[1], 3, 100));
+            EXPECT_TRUE(holds(pieces[2], 3, 150));
+            EXPECT_EQ(whole, end.received());
+            EXPECT_TRUE(holds(second.with_length(200), 3));
+            // Back from there, too.
+            VIP_DESCRIPTOR* send = plain.descriptor();
+            make_send(send, Pieces(&second, 1));
+            OK(VipPostSend(end.vi(), send, plain.handle()));
+            EXPECT_EQ(send, end.sent());
+            me.meet();
+            if (level != VIP_SERVICE_UNRELIABLE) end.wait_broken();
+            me.meet();
+            EXPECT_TRUE(holds_only({open.base(), 64, 0}, 0)) << "its peer has no right";
+        }
+    });
+    test.role("client", [](Role& me) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+            End end(me, {.level = level});
+            const Piece room = end.take(500);
+            VIP_DESCRIPTOR* receive = end.receive(room);
+            end.connect("server");
+            const auto target = me.hear<Target>("server");
+            const Piece data = end.filled(200, 3);
+            end.send(data);
+            end.sent();
+            end.send(data);
+            end.sent();
+            EXPECT_EQ(receive, end.received());
+            EXPECT_TRUE(holds(room.with_length(200), 3));
+            me.meet();
+            end.write(target, end.filled(64, 5));
+            if (level == VIP_SERVICE_UNRELIABLE)
+                end.sent();
+            else
+                end.wait_state(VIP_STATE_ERROR);
+            me.meet();
+        }
     });
 }
 
