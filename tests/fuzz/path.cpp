@@ -226,7 +226,9 @@ private:
     /// The network says something, which may be a lie.
     void hint(End& end, Input& input) {
         const auto kind = static_cast<TroubleKind>(input.byte() % 3);
-        end.port->troubles.push_back({kind, somebody(input), input.half() % 2000U});
+        const HostAddress& to = somebody(input);
+        const std::uint32_t length = input.half() % 2000U;
+        end.port->troubles.push_back({kind, to, length, identifier(input)});
         // Before a path, it is what refuses the question.
         if (!end.was_up) network_.disturbed = true;
     }

@@ -287,7 +287,7 @@ void DatagramDevice::hear_troubles(Time now) {
             end_searches(
                 [&](Search& search) {
                     if (search.path != Search::no_path || search.refused ||
-                        search.remote.host != trouble.to)
+                        search.remote.host != trouble.to || !trouble.is_of(search.question))
                         return false;
                     search.refused = true;
                     return ++search.refusals == refusals_max;
@@ -298,9 +298,10 @@ void DatagramDevice::hear_troubles(Time now) {
     }
 }
 
-/// A hint, perhaps forged: of a path that is up it ends nothing.
+/// A hint, perhaps forged by who sees our packets: of a path that is up it ends nothing.
 void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) {
     const bool up = path.stage == Path::Stage::up;
+    if (!trouble.is_of(path.ours) && !(up && trouble.is_of(path.theirs))) return;
     if (trouble.kind == TroubleKind::too_long && up && path.datagram_max() > trouble.length)
         return fall_back(path, trouble.length);
     if (trouble.kind != TroubleKind::port_unreachable) return;

@@ -134,6 +134,7 @@ public:
                 ADD_FAILURE() << "a datagram of " << out.length << " bytes";
                 continue;
             }
+            newest_[text(out.to)] = quoted_connection({out.bytes, out.length});
             network_.send({out.from_host_port ? nic_address_ : data_address_, out.to, out.copy()});
         }
         return taken;
@@ -179,6 +180,10 @@ public:
         network_.settle();
         return !arrived.empty();
     }
+    /// The network says so of the newest datagram that went there, and quotes it.
+    void hint(TroubleKind kind, const HostAddress& to, std::uint32_t length = 0) {
+        troubles.push_back({kind, to, length, newest_[text(to)]});
+    }
     bool next_trouble(Trouble& trouble) override {
         if (troubles.empty()) return false;
         trouble = troubles.front();
@@ -216,6 +221,9 @@ private:
     static std::string text(const Discriminator& discriminator) {
         return {reinterpret_cast<const char*>(discriminator.bytes.data()), discriminator.length};
     }
+    static std::string text(const HostAddress& to) {
+        return {reinterpret_cast<const char*>(to.bytes.data()), to.length};
+    }
     void sweep() {
         std::erase_if(
             here_, [](const auto& entry) { return !entry.second.lent && entry.second.kept == 0; });
@@ -228,6 +236,7 @@ private:
     std::uint64_t instance_;
     std::map<std::uint32_t, Buffer> here_;
     std::uint32_t buffers_ = 0;
+    std::map<std::string, std::uint64_t> newest_;  ///< identifiers, by where they went
 };
 
 inline void Network::send(const Datagram& datagram) {

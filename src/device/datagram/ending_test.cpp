@@ -70,7 +70,7 @@ TEST_F(Carrying, who_stood_still_gives_the_rest_of_its_patience) {
 
 TEST_F(Carrying, a_hint_before_standing_still_ends_nothing) {
     lose({0});
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     stand_still(*this, seconds(1));
     run(seconds(1));
@@ -81,7 +81,7 @@ TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     a.send("lost");
     run(seconds(2));
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     a.turn();
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
@@ -91,7 +91,7 @@ TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
 TEST_F(Carrying, a_true_hint_while_standing_still_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     stand_still(*this, seconds(20));
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
     EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
@@ -116,8 +116,22 @@ TEST_F(Carrying, an_idle_path_says_little) {
     EXPECT_GE(network.log.size(), 2U * 36);
 }
 
+TEST_F(Carrying, a_hint_that_quotes_nothing_of_ours_is_none) {
+    const std::uint32_t longest = a.device->statistics(a.path).datagram_max;
+    network.weather = [](const Datagram&) { return Fate{}; };  // the peer stands still
+    for (int n = 0; n < 100; ++n)
+        for (const TroubleKind kind : {TroubleKind::port_unreachable, TroubleKind::too_long})
+            for (const std::uint64_t guess : {0ULL, 4711ULL})
+                a.port().troubles.push_back({kind, address(2, 40000), 600, guess});
+    a.turn();
+    EXPECT_EQ(since(), "\n") << "it asks for no sign of life";
+    run(milliseconds(100));
+    EXPECT_TRUE(a.is_up);
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, longest);
+}
+
 TEST_F(Carrying, a_forged_hint_ends_nothing) {
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     EXPECT_EQ(network.log.size(), 1U) << "a ping";
     run(seconds(1));
@@ -127,7 +141,7 @@ TEST_F(Carrying, a_forged_hint_ends_nothing) {
 TEST_F(Carrying, a_forged_hint_ends_nothing_while_the_port_takes_no_question) {
     a.port().send_max = 0;
     a.send("waits");
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     run(seconds(1));
     EXPECT_TRUE(a.is_up);
@@ -139,7 +153,7 @@ TEST_F(Carrying, a_forged_hint_ends_nothing_while_the_port_takes_no_question) {
 
 TEST_F(Carrying, a_true_hint_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
-    a.port().troubles.push_back({TroubleKind::port_unreachable, address(2, 40000), 0});
+    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     a.turn();
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));

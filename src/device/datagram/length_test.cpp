@@ -92,7 +92,7 @@ TEST_F(Lengths, told_of_a_narrower_way) {
     begin(1472);
     stream(10);
     carried = 1000;
-    a.port().troubles.push_back({TroubleKind::too_long, address(2, 40000), 1000});
+    a.port().hint(TroubleKind::too_long, address(2, 40000), 1000);
     stream(200);
     EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
     EXPECT_GE(a.device->statistics(a.path).datagram_max, 900U);
@@ -227,7 +227,7 @@ TEST_F(Probes, do_not_come_between_frames_that_are_handed_over_together) {
 
 TEST_F(Lengths, a_hint_about_others_changes_nothing) {
     begin(1472);
-    a.port().troubles.push_back({TroubleKind::too_long, address(3, 40000), 600});
+    a.port().hint(TroubleKind::too_long, address(3, 40000), 600);
     a.turn();
     EXPECT_EQ(a.device->statistics(a.path).datagram_max, 1472U);
 }

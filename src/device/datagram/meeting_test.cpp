@@ -94,14 +94,13 @@ INSTANTIATE_TEST_SUITE_P(By, Refused,
 TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
-    a.port().troubles.push_back({GetParam(), address(3, host_port), 0});
+    a.port().hint(GetParam(), address(3, host_port), 0);
     a.turn();
     EXPECT_TRUE(a.events.empty()) << "we did not ask there";
     for (int query = 0; query < refusals_max; ++query) {
         EXPECT_TRUE(a.events.empty()) << "another may take the port over";
         if (query != 0) run(Duration{try_first.ns << (query - 1)});
-        for (int twice = 0; twice < 2; ++twice)
-            a.port().troubles.push_back({GetParam(), address(2, host_port), 0});
+        for (int twice = 0; twice < 2; ++twice) a.port().hint(GetParam(), address(2, host_port), 0);
         a.turn();
     }
     ASSERT_EQ(a.events.size(), 1U);
@@ -111,11 +110,22 @@ TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
         << "the host is there: its NIC may yet be opened";
 }
 
+TEST_F(Meeting, a_hint_that_quotes_nothing_of_ours_ends_no_question) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    for (int query = 0; query < 2 * refusals_max; ++query) {
+        a.port().troubles.push_back(
+            {TroubleKind::port_unreachable, address(2, host_port), 0, 4711});
+        run(try_longest);
+    }
+    EXPECT_TRUE(a.events.empty());
+}
+
 TEST_F(Meeting, what_a_router_says_ends_no_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
     for (int query = 0; query < 2 * refusals_max; ++query) {
-        a.port().troubles.push_back({TroubleKind::host_unreachable, address(2, host_port), 0});
+        a.port().hint(TroubleKind::host_unreachable, address(2, host_port), 0);
         run(try_longest);
     }
     EXPECT_TRUE(a.events.empty());

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -46,13 +47,31 @@ enum class TroubleKind : std::uint8_t {
     too_long,          ///< datagrams longer than `length` do not go through in one piece
 };
 
-/// What the network told of datagrams that we sent. It may be forged, but for no_way: a hint, never
-/// a proof.
+/// What the network told of datagrams that we sent. It may be forged, but for what our own host
+/// says: a hint, never a proof.
 struct Trouble {
     TroubleKind kind{};
     HostAddress to;
     std::uint32_t length = 0;
+    /// In the datagram that it is about, as far as that was quoted; 0: it was not.
+    std::uint64_t connection = 0;
+    bool is_ours = false;  ///< our own host says so
+
+    /// Only who saw a datagram can quote its identifier.
+    bool is_of(std::uint64_t identifier) const {
+        return is_ours || (connection != 0 && connection == identifier);
+    }
 };
+
+/// The identifier in the beginning of a datagram; 0: that is too short.
+inline std::uint64_t quoted_connection(std::span<const std::byte> datagram) {
+    constexpr std::size_t at = 8;
+    std::uint64_t connection = 0;
+    if (datagram.size() >= at + sizeof connection)
+        std::memcpy(&connection, datagram.data() + at, sizeof connection);
+    return connection;
+}
+constexpr std::size_t quoted_length_least = 16;
 
 class Port {
 public:

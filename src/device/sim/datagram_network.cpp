@@ -107,7 +107,8 @@ void DatagramNetwork::close(SocketId id, Ending ending) {
     for (const auto& [when, datagram] : mailboxes_[leaving.data_end])
         if (!datagram->is_trouble)
             tell(datagram->sender, leaving.data_end.first, when.first - clock_.now(),
-                 datagram::TroubleKind::port_unreachable, leaving.data, 0);
+                 {datagram::TroubleKind::port_unreachable, leaving.data, 0,
+                  datagram::quoted_connection(datagram->bytes)});
 }
 
 bool DatagramNetwork::holds_host_port(SocketId id) const {
@@ -139,14 +140,14 @@ void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
 }
 
 /// The network or a host has something to say to the port; on its way it meets the weather, too.
-void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after, datagram::TroubleKind kind,
-                           const HostAddress& about, std::uint32_t length) {
+void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after,
+                           const datagram::Trouble& trouble) {
     const Endpoint& end = sockets_[socket].data_end;
     const Fate fate = weather_.fate({by, end.first, clock_.now(), trouble_length});
     if (fate.lost || fate.damage != 0) return;
     auto message = std::make_unique<Datagram>();
     message->is_trouble = true;
-    message->trouble = {kind, about, length};
+    message->trouble = trouble;
     deliver(end, clock_.now() + (after + std::max(fate.delay, nanoseconds(1))), std::move(message));
 }
 
@@ -166,7 +167,9 @@ void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
     const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
-        tell(from, there.first, after, kind, outgoing.to, length);
+        tell(from, there.first, after,
+             {kind, outgoing.to, length,
+              datagram::quoted_connection({outgoing.bytes, outgoing.length})});
     };
     if (fate.slandered) say({}, TroubleKind::port_unreachable, 0);
     if (fate.fits != 0) say({}, TroubleKind::too_long, fate.fits);

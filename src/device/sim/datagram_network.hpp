@@ -156,8 +156,7 @@ private:
     const Socket* owner_of(const Endpoint& end) const;
     bool is_silent(NodeId host) const;
     void deliver(const Endpoint& end, Time arrival, std::unique_ptr<Datagram> datagram);
-    void tell(SocketId socket, NodeId by, Duration after, datagram::TroubleKind kind,
-              const HostAddress& about, std::uint32_t length);
+    void tell(SocketId socket, NodeId by, Duration after, const datagram::Trouble& trouble);
     void forget_arrived(const Endpoint& end);
     const Listening* find(const Socket& socket, const Discriminator& discriminator) const;
 

@@ -34,7 +34,8 @@ bool SimPort::send_one(const datagram::Outgoing& outgoing) {
         return false;
     }
     if (outgoing.length > options_.datagram_max)
-        troubles_.push_back({datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max});
+        troubles_.push_back(
+            {datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max, 0, true});
     else
         network_.send(socket_, outgoing);
     return true;

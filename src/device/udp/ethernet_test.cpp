@@ -36,7 +36,8 @@ public:
         return fails() ? -1 : static_cast<int>(sent(System::sendmmsg(fd, messages, count), count));
     }
     ssize_t recvmsg(int fd, msghdr* message, int flags) override {
-        const bool asked = (flags & MSG_ERRQUEUE) != 0 && message->msg_iov->iov_len > 0;
+        const bool asked = (flags & MSG_ERRQUEUE) != 0 &&
+                           message->msg_iov->iov_len > datagram::quoted_length_least;
         auto* const bytes = static_cast<std::byte*>(message->msg_iov->iov_base);
         auto* const control = static_cast<std::byte*>(message->msg_control);
         if (asked && shows_again && !above.empty()) {

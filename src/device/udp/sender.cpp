@@ -241,7 +241,7 @@ void Sender::lose(const datagram::Outgoing& datagram, int error) {
         case ECONNREFUSED:  // of somebody else, told again and again
             return;
         default:
-            troubles_.add({datagram::TroubleKind::no_way, datagram.to, 0});
+            troubles_.add({datagram::TroubleKind::no_way, datagram.to, 0, 0, true});
     }
 }
 

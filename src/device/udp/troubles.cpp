@@ -32,7 +32,7 @@ void Troubles::read(int socket, Shown* shown) {
         SocketAddress to;
         alignas(cmsghdr) std::byte control[512];
         std::array<std::byte, sizeof(Shown::bytes)> begin;
-        iovec bytes{begin.data(), shown == nullptr ? 0 : begin.size()};
+        iovec bytes{begin.data(), shown == nullptr ? datagram::quoted_length_least : begin.size()};
         msghdr message{};
         message.msg_name = &to.any;
         message.msg_namelen = sizeof to.ipv6;
@@ -47,7 +47,8 @@ void Troubles::read(int socket, Shown* shown) {
         }
         const Entry found = entry_of(message);
         if (found.error.ee_origin != SO_EE_ORIGIN_TIMESTAMPING)
-            understand(found, from_socket(to.any));
+            understand(found, from_socket(to.any),
+                       std::span(begin).first(static_cast<std::size_t>(length)));
         else if (shown != nullptr && shown->interface == 0)
             *shown = {begin, static_cast<std::size_t>(length), found.interface};
     }
@@ -72,9 +73,13 @@ Troubles::Entry Troubles::entry_of(msghdr& message) {
     return found;
 }
 
-void Troubles::understand(const Entry& entry, const HostAddress& to) {
+/// Of what the network says the kernel gives the datagram's bytes too, as far as they were quoted.
+void Troubles::understand(const Entry& entry, const HostAddress& to,
+                          std::span<const std::byte> quoted) {
     datagram::Trouble trouble;
     trouble.to = to;
+    trouble.is_ours = entry.error.ee_origin == SO_EE_ORIGIN_LOCAL;
+    if (!trouble.is_ours) trouble.connection = datagram::quoted_connection(quoted);
     switch (entry.error.ee_errno) {
         case ECONNREFUSED:
             trouble.kind = datagram::TroubleKind::port_unreachable;

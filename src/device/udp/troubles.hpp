@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <span>
 
 #include "device/datagram/port.hpp"
 #include "device/udp/system.hpp"
@@ -41,7 +42,7 @@ private:
         unsigned interface = 0;  ///< by which it left, where that is told
     };
     static Entry entry_of(msghdr& message);
-    void understand(const Entry& entry, const HostAddress& to);
+    void understand(const Entry& entry, const HostAddress& to, std::span<const std::byte> quoted);
 
     System& system_;
     std::deque<datagram::Trouble> waiting_;

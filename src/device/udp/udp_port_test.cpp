@@ -393,6 +393,19 @@ TEST(UdpPort, NobodyAtAPortIsToldOnce) {
     EXPECT_FALSE(node->has_work());
 }
 
+TEST(UdpPort, WhatTheNetworkSaysQuotesTheDatagram) {
+    Directory directory;
+    Node node(directory);
+    send(node, with_port(test_address(), 1), "01234567identity and more");
+    node.take_all();
+    datagram::Trouble trouble;
+    ASSERT_TRUE(node->next_trouble(trouble));
+    std::uint64_t identity = 0;
+    std::memcpy(&identity, "identity", sizeof identity);
+    EXPECT_EQ(trouble.connection, identity);
+    EXPECT_FALSE(trouble.is_ours);
+}
+
 TEST(UdpPort, WhatIsSentBehindAnErrorArrives) {
     Directory directory, other;
     Node a(directory), b(other, test_address(1), 2);
