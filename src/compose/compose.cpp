@@ -265,7 +265,8 @@ std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
         if (!folder) return std::unexpected(folder.error());
         device::udp::UdpConfig config{place, folder->path, instance, folder->shared};
         config.own_frames = own_frames;
-        config.report = mention;
+        config.report = complain;
+        config.mention = mention;
         config.directory_again = [name] { return meeting_again(name); };
         auto port = device::udp::UdpPort::open(config);
         if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;

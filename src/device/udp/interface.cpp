@@ -136,6 +136,16 @@ std::expected<Place, std::string> find_place(System& system, std::string_view te
     return std::unexpected(what + "; " + what_there_is(all));
 }
 
+std::optional<bool> is_here(System& system, const HostAddress& address) {
+    int error = 0;
+    const std::vector<Found> all = look_around(system, port_of(address), error);
+    if (error != 0) return std::nullopt;
+    return std::ranges::any_of(all, [&](const Found& found) {
+        return found.place.address == address || (found.loopback && is_loopback_host(address) &&
+                                                  is_loopback_host(found.place.address));
+    });
+}
+
 std::vector<Place> all_places(System& system, std::uint16_t port) {
     int error = 0;
     std::vector<Place> places;

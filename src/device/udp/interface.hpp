@@ -2,6 +2,7 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ std::string host_text(const HostAddress& address);
 std::expected<Place, std::string> find_place(System& system, std::string_view text,
                                              std::uint16_t default_port);
 
+/// Is it an address of an interface that is up? Nothing: that cannot be seen now.
+std::optional<bool> is_here(System& system, const HostAddress& address);
 /// All addresses of interfaces that are up, the loopback's last.
 std::vector<Place> all_places(System& system, std::uint16_t port);
 

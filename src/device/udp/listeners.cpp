@@ -20,8 +20,9 @@ constexpr const char* holder_link = "holder";
 constexpr mode_t file_mode = 0644;
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
 
-std::unexpected<std::string> is_held(const std::string& owner, const char* whose = "") {
-    return std::unexpected("udp: " + owner + whose + " listens to this discriminator already");
+std::unexpected<Listeners::Refused> is_held(const std::string& owner, const char* whose = "") {
+    return std::unexpected(Listeners::Refused{
+        "udp: " + owner + whose + " listens to this discriminator already", true});
 }
 
 }  // namespace
@@ -122,7 +123,7 @@ std::expected<void, std::string> Listeners::make_known(const std::string& direct
     name_ = std::exchange(made->name_, {});
     std::expected<void, std::string> all;
     for (const auto& [link, count] : listening_)
-        if (auto taken = take_link(link); !taken) all = std::move(taken);
+        if (auto taken = take_link(link); !taken) all = std::unexpected(taken.error().why);
     return all;
 }
 
@@ -136,7 +137,7 @@ bool Listeners::lock_directory() const {
     return false;
 }
 
-std::expected<void, std::string> Listeners::take_link(const std::string& link) {
+std::expected<void, Listeners::Refused> Listeners::take_link(const std::string& link) {
     const auto make = [&] {
         return system_->symlinkat(name_.c_str(), directory_.get(), link.c_str()) == 0;
     };
@@ -156,7 +157,7 @@ std::expected<void, std::string> Listeners::take_link(const std::string& link) {
         error = errno;
     }
     if (made) return {};
-    return std::unexpected("udp: cannot announce a listener in " + path_ + because(error));
+    return std::unexpected(Refused{"udp: cannot announce a listener in " + path_ + because(error)});
 }
 
 /// Who of other users has it longer than our link says, if anybody. Asked when that is made: of two
@@ -168,7 +169,7 @@ std::string Listeners::others_owner(const std::string& link) {
     return own && claim->since < *own ? claim->owner : std::string();
 }
 
-std::expected<void, std::string> Listeners::listen(const Discriminator& discriminator) {
+std::expected<void, Listeners::Refused> Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
     const auto entry = listening_.try_emplace(link, 0U).first;  // first what needs memory
     if (entry->second == 0) {

@@ -23,6 +23,11 @@ namespace via::device::udp {
 
 class Listeners {
 public:
+    struct Refused {
+        std::string why;
+        bool is_held = false;  ///< somebody alive has it, of whatever user
+    };
+
     /// `directory` exists, is ours, and nobody else may write or list it. `shared`: others of its
     /// name up to the last six characters are those of other users; then it is removed with its
     /// last name. Removes what the dead left behind. error: what failed and why.
@@ -40,9 +45,9 @@ public:
     /// of these by now keeps it. error, in words: that, or what failed.
     std::expected<void, std::string> make_known(const std::string& directory, bool shared,
                                                 std::uint16_t data_port, std::uint64_t instance);
-    /// Makes `discriminator` lead to us. Calls nest by count. error, in words: it leads to somebody
-    /// alive, of whatever user, or the directory cannot be written.
-    std::expected<void, std::string> listen(const Discriminator& discriminator);
+    /// Makes `discriminator` lead to us. Calls nest by count. error: it leads to somebody alive, or
+    /// the directory cannot be written.
+    std::expected<void, Refused> listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
     /// Of those alive that listen to it, who does longest; false: nobody does.
     bool find(const Discriminator& discriminator, std::uint16_t& data_port,
@@ -72,7 +77,7 @@ private:
     std::string target_of(const std::string& link) const;
     std::optional<Since> own_since(const std::string& link) const;
     std::string others_owner(const std::string& link);
-    std::expected<void, std::string> take_link(const std::string& link);
+    std::expected<void, Refused> take_link(const std::string& link);
     bool lock_directory() const;
     bool remove(const std::string& name) const;
 

@@ -90,7 +90,7 @@ TEST(UdpListeners, WhoHoldsADiscriminatorIsNamed) {
                                  .directory = own.path,
                                  .instance = 1,
                                  .shared = true,
-                                 .report = report});
+                                 .mention = report});
     ASSERT_TRUE(opened) << opened.error();
     Node asker(std::move(*opened));
     Node same(own, test_address(), 2), another(other, test_address(), 3);
@@ -106,6 +106,33 @@ TEST(UdpListeners, WhoHoldsADiscriminatorIsNamed) {
     EXPECT_EQ(reports, (std::vector{name(same, 2) + " listens to this discriminator already",
                                     name(another, 3) +
                                         " of another user listens to this discriminator already"}));
+}
+
+TEST(UdpListeners, WhatHindersThemIsToldAsATrouble) {
+    class Full : public System {
+    public:
+        bool full = false;
+        int symlinkat(const char* target, int directory, const char* name) override {
+            if (!full) return System::symlinkat(target, directory, name);
+            errno = ENOSPC;
+            return -1;
+        }
+    };
+    const Directory directory;
+    Full system;
+    std::vector<std::string> reports;
+    auto opened =
+        UdpPort::open({.place = {"lo", 1, test_address()},
+                       .directory = directory.path,
+                       .instance = 1,
+                       .system = &system,
+                       .report = [&](const std::string& text) { reports.push_back(text); },
+                       .mention = [](const std::string& text) { ADD_FAILURE() << text; }});
+    ASSERT_TRUE(opened) << opened.error();
+    system.full = true;
+    EXPECT_EQ((*opened)->listen(discriminator("x")), Status::error_resource);
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_NE(reports[0].find("No space left"), std::string::npos) << reports[0];
 }
 
 TEST(UdpListeners, DiscriminatorsOfAllBytesAndLengths) {

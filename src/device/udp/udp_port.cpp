@@ -209,7 +209,8 @@ Status UdpPort::listen(const Discriminator& discriminator) {
     if (!listeners_->is_known()) look_at_names(system_.now());
     const auto listening = listeners_->listen(discriminator);
     if (listening) return Status::success;
-    if (config_.report) config_.report(listening.error());
+    const auto& tell = listening.error().is_held ? config_.mention : config_.report;
+    if (tell) tell(listening.error().why);
     return Status::error_resource;
 }
 

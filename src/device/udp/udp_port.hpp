@@ -33,8 +33,10 @@ struct UdpConfig {
     /// Datagrams until a peer counts as busy and has a socket connected to it; from 2.
     std::uint32_t busy_after = 512;
     bool own_frames = false;  ///< frames of our own to a busy peer, where packet sockets may be had
-    /// Hears why somebody cannot listen.
+    /// Hears what people should know.
     std::function<void(const std::string&)> report = {};
+    /// Hears what may be as it should: that somebody else listens to a discriminator already.
+    std::function<void(const std::string&)> mention = {};
     struct Meeting {
         std::string directory;
         bool shared = false;
@@ -101,6 +103,7 @@ private:
     void hear_of_holder(Time now);
     void look_at_mtu(Time now);
     void look_at_names(Time now);
+    void look_at_address();
     bool is_looked_for() const { return host_.valid() || listeners_->is_listened_to(); }
     void look();
     bool is_data_due();
@@ -156,7 +159,8 @@ private:
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
     Time mtu_looked_{};
-    Time names_look_{};        ///< due while somebody may look for us
+    Time names_look_{};  ///< due while somebody may look for us
+    bool address_is_here_ = true;
     bool sent_since_ = false;  ///< the MTU was looked at
     int refused_ = -1;         ///< by this socket send() was, which had no room; or -1
     bool watched_ = false;     ///< the wait handle knows the sockets

@@ -480,6 +480,45 @@ public:
     }
 };
 
+/// A host whose interfaces are all gone for a while.
+class Moved : public System {
+public:
+    bool moved = false;
+    int getifaddrs(ifaddrs** list) override {
+        const int result = System::getifaddrs(list);
+        for (ifaddrs* one = result == 0 && moved ? *list : nullptr; one != nullptr;
+             one = one->ifa_next)
+            one->ifa_flags &= ~static_cast<unsigned>(IFF_UP);
+        return result;
+    }
+};
+
+TEST(UdpPort, ThatItsAddressIsGoneIsToldOnce) {
+    const Directory directory;
+    Moved system;
+    std::vector<std::string> reports;
+    auto opened =
+        UdpPort::open({.place = {"lo", 1, test_address()},
+                       .directory = directory.path,
+                       .instance = 7,
+                       .system = &system,
+                       .report = [&](const std::string& text) { reports.push_back(text); }});
+    ASSERT_TRUE(opened) << opened.error();
+    Time now = system.now();
+    const auto later = [&] { (*opened)->service(now = now + seconds(10)); };
+    later();
+    EXPECT_TRUE(reports.empty());
+    system.moved = true;
+    later();
+    later();
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_NE(reports[0].find("is on no interface any more"), std::string::npos) << reports[0];
+    system.moved = false;
+    later();
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_NE(reports[1].find("is there again"), std::string::npos) << reports[1];
+}
+
 TEST(UdpPort, WhoCannotWatchTheHostsPortTriesForItNowAndThenAndDoesNotSpin) {
     const Directory directory;
     auto first = std::make_unique<Node>(directory);

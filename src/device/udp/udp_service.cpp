@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "device/udp/because.hpp"
 #include "device/udp/socket_address.hpp"
@@ -186,9 +187,20 @@ void UdpPort::look_at_mtu(Time now) {
     if (mtu > headers) datagram_max_ = std::min(mtu - headers, datagram_longest);
 }
 
+/// A host may be given another address while we live: then no peer is reached.
+void UdpPort::look_at_address() {
+    const bool here = is_here(system_, nic_address()).value_or(address_is_here_);
+    if (std::exchange(address_is_here_, here) == here || !config_.report) return;
+    config_.report("udp: " + config_.place.interface + ": the address " + host_text(nic_address()) +
+                   (here ? " is there again"
+                         : " is on no interface any more that is up, so no other host is reached; "
+                           "give it back, or close this NIC and open one at another"));
+}
+
 /// A cleaner of temporary files may take our names away while we live.
 void UdpPort::look_at_names(Time now) {
     names_look_ = now + names_interval;
+    look_at_address();
     if (listeners_->is_known()) return;
     UdpConfig::Meeting at{config_.directory, config_.shared};
     std::string why;
