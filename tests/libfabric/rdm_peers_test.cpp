@@ -149,15 +149,28 @@ TEST(Peers, WhoOnlySendsIsConnectedAndHearsOfTheEnd) {
     }
 }
 
-/// All on one processor: whoever waits for a connection gives it to those that make it. Counted in
-/// calls, of which a slice of the processor's time has thousands.
+/// This thread, and those that it begins, on the processor where it is.
+class OneProcessor {
+public:
+    OneProcessor() {
+        EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    }
+    ~OneProcessor() { sched_setaffinity(0, sizeof before_, &before_); }
+    OneProcessor(const OneProcessor&) = delete;
+    OneProcessor& operator=(const OneProcessor&) = delete;
+
+private:
+    cpu_set_t before_;
+};
+
+/// Whoever waits for a connection gives the processor to those that make it. Counted in calls, of
+/// which a slice of the processor's time has thousands.
 TEST(Peers, WhoWaitsForAConnectionLetsOthersRun) {
-    cpu_set_t before;
-    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const OneProcessor here;
     std::vector<int> calls;
     for (int round = 0; round < 21; ++round) {
         Couple couple;
@@ -178,9 +191,36 @@ TEST(Peers, WhoWaitsForAConnectionLetsOthersRun) {
         reader.join();
         calls.push_back(count);
     }
-    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
     std::ranges::sort(calls);
     EXPECT_LT(calls[calls.size() / 2], 500);
+}
+
+/// As much as is under way at a time many times over.
+TEST(Peers, WhoWaitsForRoomLetsOthersRun) {
+    const OneProcessor here;
+    Couple couple;
+    couple.a.inject(couple.to_b, "x", 1, 2, 0, &couple.b);
+    constexpr std::uint64_t many = 2000;
+    std::vector<std::uint64_t> got(many);
+    for (std::uint64_t& place : got) couple.b.post(&place, sizeof place, 1, 1);
+    std::atomic<bool> done{false};
+    std::thread reader([&] {
+        for (std::uint64_t left = many; left != 0; --left) couple.b.completion();
+        done = true;
+    });
+    int refusals = 0;
+    for (std::uint64_t number = 0; number < many; ++number)
+        while (fi_tinject(couple.a.endpoint.get(), &number, sizeof number, couple.to_b, 1) ==
+                   -FI_EAGAIN &&
+               !HasFailure())
+            ++refusals;
+    while (!done) {
+        couple.a.read();
+        std::this_thread::yield();
+    }
+    reader.join();
+    EXPECT_EQ(got.back(), many - 1);
+    EXPECT_LT(refusals, static_cast<int>(many));
 }
 
 TEST(Peers, TwoThatOnlySendDoNotStopEachOther) {

@@ -89,6 +89,8 @@ public:
         failed = ViaSendDoneMany(vi_, done, room, &taken) == VIP_DESCRIPTOR_ERROR && taken != 0;
         return taken;
     }
+    /// Has nothing been posted since the last time this was asked?
+    bool is_stuck() { return std::exchange(stuck_at_, head_) == head_; }
     /// Of those taken, in their order.
     void give_back(std::uint32_t count) { tail_ += count; }
     std::uint32_t under_way() const { return head_ - tail_; }
@@ -203,6 +205,7 @@ private:
     VIP_VI_ATTRIBUTES attributes_{};
     std::uint32_t head_ = 0;
     std::uint32_t tail_ = 0;
+    std::uint32_t stuck_at_ = 0;
     std::uint32_t given_ = 0;  ///< receives that were posted, and of these taken back
     std::uint32_t taken_ = 0;
     std::uint32_t fresh_count_ = 0;

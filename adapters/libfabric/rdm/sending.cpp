@@ -31,6 +31,8 @@ ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
 ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
     Peer& peer = connection.peer();
     if (code != VIP_ERROR_RESOURCE) fail(connection);
+    // What is under way needs the peer, which may be waiting for this processor.
+    if (connection.is_stuck()) sched_yield();
     progress();
     return peer.state == Peer::State::ended ? -peer.error : -FI_EAGAIN;
 }
