@@ -306,8 +306,25 @@ TEST(Datagrams, WhatComesBehindAFloodIsNotKeptByIt) {
     }
 }
 
-TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
+/// Reads until as many, or more than `at_least` and for half a second no more, were sent. What
+/// stands still sooner is the machine.
+void read_until_still(Party& party, const std::atomic<std::uint64_t>& sent, std::uint64_t at_least,
+                      std::uint64_t many) {
     using Clock = std::chrono::steady_clock;
+    const auto given_up = Clock::now() + std::chrono::minutes(1);
+    std::uint64_t before = 0;
+    auto since = Clock::now();
+    while (sent != many) {
+        party.read();
+        const bool goes_on = std::exchange(before, sent.load()) != sent || sent <= at_least;
+        if (goes_on && Clock::now() < given_up)
+            since = Clock::now();
+        else if (Clock::now() - since > std::chrono::milliseconds(500))
+            return;
+    }
+}
+
+TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
     setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "67108864", 1);
     Couple couple;
     unsetenv("FI_VIA_MAX_UNEXPECTED_SIZE");
@@ -321,14 +338,7 @@ TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
         }
     });
     constexpr std::uint64_t at_least = 4000;
-    const auto given_up = Clock::now() + std::chrono::minutes(1);
-    std::uint64_t before = 0;
-    // What stands still sooner is the machine.
-    for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
-        couple.b.read();
-        const bool goes_on = std::exchange(before, sent.load()) != sent || sent <= at_least;
-        if (goes_on && Clock::now() < given_up) since = Clock::now();
-    }
+    read_until_still(couple.b, sent, at_least, many);
     EXPECT_LT(sent, many);
     EXPECT_GT(sent, at_least);
     for (std::uint64_t tag = 0; tag < many; ++tag) {
@@ -342,7 +352,6 @@ TEST(Datagrams, AFloodWaitsAtItsSenderIfTheProgramSaysSo) {
 
 /// They take memory as well.
 TEST(Datagrams, AFloodOfEmptyOnesWaitsToo) {
-    using Clock = std::chrono::steady_clock;
     setenv("FI_VIA_MAX_UNEXPECTED_SIZE", "1048576", 1);
     Couple couple;
     unsetenv("FI_VIA_MAX_UNEXPECTED_SIZE");
@@ -351,14 +360,7 @@ TEST(Datagrams, AFloodOfEmptyOnesWaitsToo) {
     std::thread sender([&] {
         for (; sent < many; ++sent) couple.a.inject(couple.to_b, nullptr, 0, sent, 0);
     });
-    const auto given_up = Clock::now() + std::chrono::minutes(1);
-    std::uint64_t before = 0;
-    for (auto since = Clock::now(); Clock::now() - since < std::chrono::milliseconds(500);) {
-        couple.b.read();
-        const bool goes_on = std::exchange(before, sent.load()) != sent || sent < 1000;
-        if (goes_on && Clock::now() < given_up) since = Clock::now();
-        if (sent == many) break;
-    }
+    read_until_still(couple.b, sent, 1000, many);
     EXPECT_LT(sent, many);
     for (std::uint64_t tag = 0; tag < many; ++tag) {
         couple.b.post(nullptr, 0, tag, 2);
