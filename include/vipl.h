@@ -45,10 +45,14 @@ typedef char VIP_CHAR;
 typedef unsigned char VIP_UCHAR;
 typedef unsigned short VIP_USHORT;
 typedef unsigned long VIP_ULONG;
+typedef short VIP_SHORT;
+typedef long VIP_LONG;
 typedef uint8_t VIP_UINT8;
 typedef uint16_t VIP_UINT16;
 typedef uint32_t VIP_UINT32;
 typedef uint64_t VIP_UINT64;
+
+typedef void* VIP_EVENT_HANDLE; /**< for programs that name the type: no function here takes one */
 
 #define VIP_TRUE 1
 #define VIP_FALSE 0
@@ -86,7 +90,9 @@ typedef enum _VIP_RETURN {
     VIP_ERROR_NAMESERVICE,
     VIP_NO_MATCH,
     VIP_NOT_REACHABLE,
-    VIP_ERROR_NOT_SUPPORTED
+    VIP_ERROR_NOT_SUPPORTED,
+
+    VIP_ERROR = VIP_DESCRIPTOR_ERROR /**< as the headers of the time had it */
 } VIP_RETURN;
 
 /* Old programs ask with #ifndef whether this code exists. */
@@ -135,6 +141,8 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_UNRELIABLE 1
 #define VIP_SERVICE_RELIABLE_DELIVERY 2
 #define VIP_SERVICE_RELIABLE_RECEPTION 4
+#define VIP_BASE_SERVICES \
+    (VIP_SERVICE_UNRELIABLE + VIP_SERVICE_RELIABLE_DELIVERY + VIP_SERVICE_RELIABLE_RECEPTION)
 
 /* Control field of a descriptor. */
 #define VIP_CONTROL_OP_SENDRECV 0x0000

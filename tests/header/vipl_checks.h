@@ -46,6 +46,9 @@ VIPL_SAME(uint8, VIP_UINT8, uint8_t);
 VIPL_SAME(uint16, VIP_UINT16, uint16_t);
 VIPL_SAME(uint32, VIP_UINT32, uint32_t);
 VIPL_SAME(uint64, VIP_UINT64, uint64_t);
+VIPL_SAME(shrt, VIP_SHORT, short);
+VIPL_SAME(lng, VIP_LONG, long);
+VIPL_SAME(event_handle, VIP_EVENT_HANDLE, void*);
 VIPL_SAME(qos, VIP_QOS, void*);
 VIPL_SAME(nic_handle, VIP_NIC_HANDLE, void*);
 VIPL_SAME(vi_handle, VIP_VI_HANDLE, void*);
@@ -53,6 +56,8 @@ VIPL_SAME(cq_handle, VIP_CQ_HANDLE, void*);
 VIPL_SAME(protection_handle, VIP_PROTECTION_HANDLE, void*);
 VIPL_SAME(conn_handle, VIP_CONN_HANDLE, void*);
 VIPL_SAME(mem_handle, VIP_MEM_HANDLE, uint32_t);
+VIPL_VALUE(VIP_ERROR, VIP_DESCRIPTOR_ERROR);
+VIPL_VALUE(VIP_BASE_SERVICES, 7);
 VIPL_VALUE(VIP_TRUE, 1);
 VIPL_VALUE(VIP_FALSE, 0);
 
