@@ -199,15 +199,16 @@ std::expected<std::string, std::string> private_directory(const std::string& pat
 }
 
 std::expected<std::string, std::string> host_folder() {
-    constexpr const char* boot_file = "/proc/sys/kernel/random/boot_id";
-    const File boot(open(boot_file, O_RDONLY | O_CLOEXEC));
+    const File boot(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
     char digits[boot_digits];
     const ssize_t got = boot.valid() ? read(boot.get(), digits, sizeof digits) : -1;
     if (got < 0)
-        return Failure(std::string("cannot read the boot id from ") + boot_file + ": " +
-                       strerror(errno) + "; mount /proc, and without subset=pid (ProcSubset=all)");
+        return failure(
+            "cannot read the boot id (/proc/sys/kernel/random/boot_id; mount /proc, and without "
+            "subset=pid, ProcSubset=all)",
+            errno);
     if (got != sizeof digits || !is_hexadecimal({digits, sizeof digits}))
-        return Failure(std::string("no boot id is in ") + boot_file);
+        return Failure("no boot id is in /proc/sys/kernel/random/boot_id");
     // Of this thread: a program may enter another namespace with one thread only.
     struct stat network;
     if (stat("/proc/thread-self/ns/net", &network) < 0)
