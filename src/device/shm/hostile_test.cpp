@@ -27,6 +27,10 @@ protected:
         EXPECT_FALSE(friendly.has(PathEventKind::down));
     }
 
+    /// Who listens looks now and then whether it is known.
+    void stop_listening() {
+        for (const char* name : {"x", "honest"}) node->unlisten(discriminator(name));
+    }
     /// The reason the liar hears; count_: none yet.
     static Refusal heard(Liar& liar) {
         const std::vector<std::byte> bytes = liar.hear();
@@ -166,6 +170,7 @@ TEST_F(ShmHostile, WhoDoesNotGreetIsDroppedInTime) {
     node.now = node->next_deadline();
     node.turn();
     EXPECT_TRUE(silent.hung_up());
+    stop_listening();
     EXPECT_TRUE(node->next_deadline().is_never());
 }
 
@@ -182,6 +187,7 @@ TEST_F(ShmHostile, AFloodOfSilentConnectionsKeepsNobodyOut) {
     EXPECT_LE(node.reports.size(), 200U);
     flood.clear();
     honest.device.reset();
+    stop_listening();
     Frame frames[1];
     ASSERT_TRUE(turn_until({&node}, [&] {
         node->receive(frames);
