@@ -518,9 +518,9 @@ VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
  * @param RemoteAddr       host address and discriminator asked for
  * @param Timeout          milliseconds, not 0
  * @param RemoteViAttribs  out: attributes of the accepting VI
- * @return VIP_SUCCESS; VIP_NO_MATCH: nobody waits there; VIP_TIMEOUT: no answer; VIP_NOT_REACHABLE:
- *         no such host; VIP_REJECT; VIP_INVALID_STATE: VI not idle, or disconnected meanwhile;
- *         VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE
+ * @return VIP_SUCCESS; VIP_NO_MATCH: nobody waits there, for some 15 ms; VIP_TIMEOUT: no answer;
+ *         VIP_NOT_REACHABLE: no such host; VIP_REJECT; VIP_INVALID_STATE: VI not idle, or
+ *         disconnected meanwhile; VIP_INVALID_PARAMETER; VIP_ERROR_RESOURCE
  */
 VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS* LocalAddr,
                              IN VIP_NET_ADDRESS* RemoteAddr, IN VIP_ULONG Timeout,

@@ -105,7 +105,7 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection, std::span<const std::byte>
 
 VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
                            VIP_ULONG timeout, VIP_VI_ATTRIBUTES* remote_attributes,
-                           std::span<const std::byte> data, bool insists) {
+                           std::span<const std::byte> data, nic::Nic::Asking asking) {
     const FoundVi found = find_vi(handle);
     if (!found || local == nullptr || remote == nullptr || remote_attributes == nullptr ||
         timeout == 0)
@@ -118,7 +118,7 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
     const Time deadline = deadline_of(agent, timeout);
     Request request{found.vi, 0};
     const Status status = if_memory_lasts([&] {
-        return found.open->nic->connect(*found.vi, from, to, deadline, data, insists,
+        return found.open->nic->connect(*found.vi, from, to, deadline, data, asking,
                                         &request.number);
     });
     if (status != Status::success) return answer(status);
@@ -188,7 +188,8 @@ VIA_VIPL via_VipConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local,
                                VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
                                VIP_VI_ATTRIBUTES* remote_attributes) {
     VIA_REFUSE_CHILD(handle);
-    return connect_request(handle, local, remote, timeout, remote_attributes, {}, false);
+    return connect_request(handle, local, remote, timeout, remote_attributes, {},
+                           nic::Nic::Asking::briefly);
 }
 
 VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET_ADDRESS* remote,
@@ -197,7 +198,8 @@ VIA_VIPL ViaConnectRequest(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
     VIA_REFUSE_CHILD(handle);
     std::span<const std::byte> bytes;
     return read_data(data, length, bytes)
-               ? connect_request(handle, local, remote, timeout, remote_attributes, bytes, true)
+               ? connect_request(handle, local, remote, timeout, remote_attributes, bytes,
+                                 nic::Nic::Asking::insisting)
                : VIP_INVALID_PARAMETER;
 }
 

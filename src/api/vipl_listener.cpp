@@ -47,7 +47,7 @@ Status wait_for_request(OpenNic& open, VIA_LISTENER_HANDLE handle, VIP_ULONG tim
 
 VIA_VIPL ViaCreateListener(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG backlog,
                            VIA_LISTENER_HANDLE* listener) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     NetAddress address;
     if (open == nullptr || local == nullptr || listener == nullptr || backlog > VIA_BACKLOG_MAX ||
@@ -65,7 +65,7 @@ VIA_VIPL ViaCreateListener(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_UL
 VIA_VIPL ViaListenerWait(VIA_LISTENER_HANDLE handle, VIP_ULONG timeout, VIP_NET_ADDRESS* remote,
                          VIP_VI_ATTRIBUTES* remote_attributes, VIP_CONN_HANDLE* connection,
                          VIP_PVOID data, VIP_UINT32* length) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic_of(handle, Kind::listener);
     if (open == nullptr || remote == nullptr || remote_attributes == nullptr ||
         connection == nullptr || length == nullptr || (*length != 0 && data == nullptr))
@@ -79,7 +79,7 @@ VIA_VIPL ViaListenerWait(VIA_LISTENER_HANDLE handle, VIP_ULONG timeout, VIP_NET_
 }
 
 VIA_VIPL ViaListenerDescriptor(VIA_LISTENER_HANDLE handle, int* descriptor) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic_of(handle, Kind::listener);
     if (open == nullptr || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     return answer(
@@ -87,7 +87,7 @@ VIA_VIPL ViaListenerDescriptor(VIA_LISTENER_HANDLE handle, int* descriptor) {
 }
 
 VIA_VIPL ViaDestroyListener(VIA_LISTENER_HANDLE handle) {
-    VIA_REFUSE_CHILD();
+    VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic_of(handle, Kind::listener);
     if (open == nullptr) return VIP_INVALID_PARAMETER;
     return answer(if_memory_lasts([&] { return open->nic->destroy_listener(name_of(handle)); }));

@@ -184,6 +184,7 @@ void Engine::start_pending(Vi& vi, const NetAddress& local, const NetAddress& re
     vi.begin_epoch();
     vi.path = no_path;
     vi.insists = false;
+    vi.looks_left = 0;
     vi.search_pause = {};
     deadlines_.set(vi, deadline);
     searches_.set(vi, Time::never());

@@ -172,6 +172,9 @@ public:
     /// The request that was just begun waits for a listener where the devices find the name: it is
     /// looked for again, as a peer is, when nobody takes requests at that moment.
     void insist(Vi& vi) { vi.insists = true; }
+    /// The request that was just begun is made again for some milliseconds, within its time, where
+    /// nobody takes requests: a server may be between two calls that wait.
+    void look_again(Vi& vi) { vi.looks_left = looks_again; }
     /// The peer was found: sends the request. Ignored unless the VI is still pending.
     void connect_on(Vi& vi, PathId path);
     /// connect_pending -> idle with that outcome. Ignored unless pending.
@@ -411,6 +414,7 @@ private:
 
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t connection_index_bits = 16;
+    static constexpr std::uint32_t looks_again = 4;  ///< after 1, 2, 4 and 8 ms
     static constexpr std::uint32_t notices_max = 65536;
     /// Answers that a peer causes and does not take: of a path in any case, at most, and of all
     /// beyond what each has in any case, of which no path has more than it leaves free. Honest
@@ -466,6 +470,7 @@ private:
     FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);
     Vi* awaiting(const NetAddress& asker, const Discriminator& wanted);
     void search_later(Vi& vi);
+    bool looks_once_more(Vi& vi);
 
     // credit.cpp
     void begin_credits(Vi& vi, const wire::ConnectMessage& message);

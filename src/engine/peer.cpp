@@ -14,6 +14,10 @@ bool is_waiting(const Vi& vi) {
     return vi.state_now() == ViState::connect_pending && vi.peer && !vi.asks;
 }
 
+Duration next_pause(const Vi& vi) {
+    return std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
+}
+
 }  // namespace
 
 Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
@@ -58,6 +62,7 @@ Vi* Engine::next_search(Time now) {
 
 void Engine::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
+    if (status == Status::no_match && looks_once_more(vi)) return;
     // Somebody is there and stands still: how long to wait is for the program to say (VIPL 4.20).
     if (status != Status::timeout &&
         (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
@@ -66,10 +71,17 @@ void Engine::not_found(Vi& vi, Status status) {
     search_later(vi);
 }
 
+/// Not where its time would be up before: that nobody is there is known now.
+bool Engine::looks_once_more(Vi& vi) {
+    if (vi.looks_left == 0 || now_ + next_pause(vi) >= vi.connect_deadline) return false;
+    --vi.looks_left;
+    search_later(vi);
+    return true;
+}
+
 void Engine::search_later(Vi& vi) {
     vi.path = no_path;
-    vi.search_pause =
-        std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
+    vi.search_pause = next_pause(vi);
     set_search(vi, now_ + vi.search_pause);
 }
 

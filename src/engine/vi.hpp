@@ -187,6 +187,8 @@ struct Vi : ActiveLink, EventLink, FetchLink {
 
     /// Asks again while the name it asks for is held, but nobody takes requests just now.
     bool insists = false;
+    /// So often it asks again where nobody takes requests, held or not, before that is the answer.
+    std::uint32_t looks_left = 0;
 
     // Peer to peer (VIPL 4.22)
     bool peer = false;         ///< the last request was one

@@ -6,13 +6,14 @@
 namespace via::nic {
 
 Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
-                    Time deadline, std::span<const std::byte> data, bool insists,
+                    Time deadline, std::span<const std::byte> data, Asking asking,
                     std::uint32_t* number) {
     return with_turn([&] {
         const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
         if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
-        if (insists) engine_.insist(vi);
+        if (asking == Asking::insisting) engine_.insist(vi);
+        if (asking == Asking::briefly) engine_.look_again(vi);
         if (devices_.empty()) {
             engine_.connect_failed(vi, Status::not_reachable);
             return Status::success;

@@ -223,10 +223,12 @@ public:
     // Control (waits for the turn)
     // --------------------------------------------------------------------
     /// VI idle -> connect_pending; the outcome is in vi.connect_status when the state has changed.
-    /// `insists`: a listener that is there, but takes no requests just now, is asked again.
+    /// briefly: where nobody takes requests it is made again for some milliseconds; insisting: a
+    /// listener that is there, but takes no requests just now, is asked again until its time is up.
+    enum class Asking : std::uint8_t { once, briefly, insisting };
     /// `number`: vi.requests while this is the last request.
     Status connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
-                   std::span<const std::byte> data = {}, bool insists = false,
+                   std::span<const std::byte> data = {}, Asking asking = Asking::once,
                    std::uint32_t* number = nullptr);
     /// The same with a VI that asks for us (VIPL 4.22); error_resource: the discriminator is
     /// another process's.

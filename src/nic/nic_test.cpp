@@ -183,13 +183,15 @@ TEST_F(NicTest, Vipl_4_20_connect_answers) {
 /// The name is held by a VI that waits for a peer; then somebody listens to it.
 TEST_F(NicTest, a_request_that_insists_waits_for_a_listener_only_where_the_name_is_held) {
     const NetAddress remote{host(1), word("ear")};
-    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, true), Status::success);
+    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, Nic::Asking::insisting),
+              Status::success);
     poll();
     EXPECT_EQ(client.connect_status, Status::no_match) << "nobody has it";
     engine::Vi& holder = make_vi(Reliability::delivery);
     ASSERT_EQ(nic.connect_peer(holder, remote, {host(1), word("ear of nobody")}, Time::never()),
               Status::success);
-    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, true), Status::success);
+    ASSERT_EQ(nic.connect(client, {}, remote, Time::never(), {}, Nic::Asking::insisting),
+              Status::success);
     poll();
     EXPECT_EQ(client.state.load(), ViState::connect_pending);
     attendant.time = Time{} + milliseconds(10);
@@ -204,6 +206,37 @@ TEST_F(NicTest, a_request_that_insists_waits_for_a_listener_only_where_the_name_
     }
     EXPECT_TRUE(nic.unlisten(listener));
     EXPECT_EQ(client.state.load(), ViState::connect_pending) << "asked, not answered";
+}
+
+/// As a server does between two calls that wait.
+TEST_F(NicTest, Vipl_4_20_a_request_looks_again_for_some_milliseconds_before_it_is_no_match) {
+    const NetAddress remote{host(1), word("ear")};
+    const auto ask = [&](Time deadline) {
+        ASSERT_EQ(nic.connect(client, {}, remote, deadline, {}, Nic::Asking::briefly),
+                  Status::success);
+        poll();
+    };
+    const auto pass = [&](Duration time) {
+        for (const Time end = attendant.time + time; attendant.time < end;) {
+            attendant.time = attendant.time + milliseconds(1);
+            poll();
+        }
+    };
+    ask(Time::never());
+    EXPECT_EQ(client.state.load(), ViState::connect_pending);
+    pass(milliseconds(100));
+    EXPECT_EQ(client.state.load(), ViState::idle) << "nobody came";
+    EXPECT_EQ(client.connect_status, Status::no_match);
+    EXPECT_TRUE(nic.next_deadline().is_never());
+    ask(attendant.time + milliseconds(1));
+    EXPECT_EQ(client.connect_status, Status::no_match) << "not a timeout";
+    ask(Time::never());
+    engine::Listener listener;
+    listener.discriminator = word("ear");
+    ASSERT_EQ(nic.listen(listener), Status::success);
+    pass(milliseconds(4));
+    EXPECT_TRUE(nic.unlisten(listener)) << "it was found there";
+    EXPECT_EQ(client.state.load(), ViState::connect_pending);
 }
 
 TEST_F(NicTest, Vipl_4_22_a_peer_that_is_not_there_is_looked_for_again_though_time_is_infinite) {
