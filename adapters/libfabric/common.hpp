@@ -2,7 +2,6 @@
 // What every part of the provider needs: libfabric's headers, answers, tables' empty places.
 #pragma once
 
-#include <sched.h>
 #include <via/via.h>
 
 #include <atomic>
@@ -80,18 +79,42 @@ int error_of(VIP_RETURN code) noexcept;
 /// A positive FI_E... for the error bits of a descriptor's status.
 int error_of_status(VIP_UINT32 status) noexcept;
 
-/// A lock held for a few instructions, on the data path.
+/// A lock held for a few instructions and polls, on the data path. There may be more threads than
+/// processors, and who holds it may lose its processor. It would find the lock free again before
+/// those that wait for it run, each time, so it lets them run first.
 class SpinLock {
 public:
     void lock() noexcept {
-        // Whoever holds it may have lost its processor.
-        for (int tries = 0; locked_.exchange(true, std::memory_order_acquire); ++tries)
-            if (tries >= 100) sched_yield();
+        if (locked_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
+            wait_and_lock();
     }
-    void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+    void unlock() noexcept {
+        locked_.store(0, std::memory_order_release);
+        if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            give_way();
+    }
 
 private:
-    std::atomic<bool> locked_{false};
+    void wait_and_lock() noexcept;
+    void give_way() noexcept;
+    std::atomic<std::uint32_t> locked_{0};
+    std::atomic<std::uint32_t> waiting_{0};  ///< who has looked long enough to want more than that
+};
+
+/// Before a lock that polls are made under: these give the processor away when it is free again.
+class RestsLater {
+public:
+    explicit RestsLater(bool does) noexcept : does_(does) {
+        if (does_) ViaPutOffRests();
+    }
+    ~RestsLater() {
+        if (does_) ViaTakeRests();
+    }
+    RestsLater(const RestsLater&) = delete;
+    RestsLater& operator=(const RestsLater&) = delete;
+
+private:
+    const bool does_;
 };
 
 /// How many objects stand on this one; it may not be closed before them.

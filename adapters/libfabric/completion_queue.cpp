@@ -212,6 +212,7 @@ std::size_t CompletionQueue::collect(void* buffer, std::size_t count) {
 }
 
 ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
+    const RestsLater later(domain_.is_shared());
     const std::lock_guard guard(lock_);
     if (rests_ && count != 0 && kept_.empty()) {
         rests_ = false;
@@ -232,6 +233,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
 }
 
 void CompletionQueue::progress() {
+    const RestsLater later(domain_.is_shared());
     const std::lock_guard guard(lock_);
     collect(nullptr, 1);
     if (waiting_) show();
@@ -263,6 +265,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
 }
 
 void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
+    const RestsLater later(domain_.is_shared());
     const std::lock_guard guard(lock_);
     for (bool any = true; any;) {
         Completion completion;

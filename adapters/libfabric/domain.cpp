@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "domain.hpp"
 
+#include <sched.h>
+
 #include <cstdlib>
+#include <utility>
 
 #include "completion_queue.hpp"
 #include "counter.hpp"
@@ -69,6 +72,21 @@ int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* c
         if (!wants_datagrams(*info)) fetch_whole_messages();
         return 0;
     });
+}
+
+void Domain::rest() {
+    if (shared_)
+        rest_is_due_ = true;
+    else
+        sched_yield();
+}
+
+void Domain::unlock_data() noexcept {
+    const bool rests = std::exchange(rest_is_due_, false);
+    data_lock_.unlock();
+    ViaTakeRests();
+    if (rests) [[unlikely]]
+        sched_yield();
 }
 
 CompletionQueue& Domain::unread() {

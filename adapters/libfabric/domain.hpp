@@ -23,21 +23,26 @@ public:
     /// It has endpoints for datagrams, and no others: rdm/.
     bool has_datagrams() const { return datagrams_; }
 
+    /// Several of the program's threads may call.
+    bool is_shared() const { return shared_; }
+
     /// Held by whoever touches what is in rdm/, unless the program never makes two calls at once.
     class Guard {
     public:
-        explicit Guard(Domain& domain) : lock_(domain.shared_ ? &domain.data_lock_ : nullptr) {
-            if (lock_ != nullptr) lock_->lock();
+        explicit Guard(Domain& domain) : shared_(domain.shared_ ? &domain : nullptr) {
+            if (shared_ != nullptr) shared_->lock_data();
         }
         ~Guard() {
-            if (lock_ != nullptr) lock_->unlock();
+            if (shared_ != nullptr) shared_->unlock_data();
         }
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
 
     private:
-        SpinLock* lock_;
+        Domain* shared_;
     };
+    /// Lets others run, once there is no guard.
+    void rest();
 
     /// For queues of endpoints that the program bound to none; made at the first call.
     CompletionQueue& unread();
@@ -47,12 +52,18 @@ private:
     friend int close_domain(::fid* domain);
     Domain(Fabric& fabric, std::shared_ptr<Nic> nic, const fi_info& info, void* context);
     ~Domain();
+    void lock_data() noexcept {
+        ViaPutOffRests();
+        data_lock_.lock();
+    }
+    void unlock_data() noexcept;
 
     Fabric& fabric_;
     std::shared_ptr<Nic> nic_;
     const bool datagrams_;
-    const bool shared_;  ///< several of the program's threads may call
+    const bool shared_;
     SpinLock data_lock_;
+    bool rest_is_due_ = false;
     std::mutex lock_;
     std::unique_ptr<CompletionQueue> unread_;
 };

@@ -200,6 +200,18 @@ VIP_RETURN ViaCQDoneMany(VIP_CQ_HANDLE CQHandle, VIA_COMPLETION* Entries, VIP_UI
  */
 VIP_RETURN ViaCQDescriptor(VIP_CQ_HANDLE CQHandle, int* Descriptor);
 
+/* ---- Polling under a lock ------------------------------------------------------------------ */
+
+/**
+ * Where others want the processor, a poll that finds nothing may give it away (sched_yield). Who
+ * polls under a lock of its own would do so with the lock held, and its other threads find it taken
+ * whenever they run. So such a thread calls ViaPutOffRests() before it takes the lock, and
+ * ViaTakeRests() when it has released it: the processor is given away there, if at all. Both are of
+ * the calling thread, for all NICs, and may be nested.
+ */
+void ViaPutOffRests(void);
+void ViaTakeRests(void);
+
 /* ---- Memory -------------------------------------------------------------------------------- */
 
 /**

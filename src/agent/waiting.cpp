@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include "agent/host_agent.hpp"
 #include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
+#include "agent/rest.hpp"
 
 namespace via::agent {
 
@@ -329,7 +329,7 @@ void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word
 /// Any thread of the program that polls. A call that waits polls for a moment only, and then
 /// sleeps.
 void HostAgent::rest() {
-    if (!polls_for_wait) sched_yield();
+    if (!polls_for_wait) rest_now_or_later();
 }
 
 bool HostAgent::poll_for(const Condition& condition) {

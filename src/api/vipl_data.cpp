@@ -4,6 +4,7 @@
 
 #include <via/via.h>
 
+#include "agent/rest.hpp"
 #include "api/call.hpp"
 
 using namespace via;
@@ -199,3 +200,9 @@ VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLB
     VIA_REFUSE_CHILD(handle);
     return notify(handle, true, context, handler);
 }
+
+extern "C" __attribute__((visibility("default"))) void ViaPutOffRests(void) {
+    agent::put_off_rests();
+}
+
+extern "C" __attribute__((visibility("default"))) void ViaTakeRests(void) { agent::take_rests(); }

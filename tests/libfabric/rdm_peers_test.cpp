@@ -149,24 +149,6 @@ TEST(Peers, WhoOnlySendsIsConnectedAndHearsOfTheEnd) {
     }
 }
 
-/// This thread, and those that it begins, on the processor where it is.
-class OneProcessor {
-public:
-    OneProcessor() {
-        EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(sched_getcpu(), &one);
-        EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    }
-    ~OneProcessor() { sched_setaffinity(0, sizeof before_, &before_); }
-    OneProcessor(const OneProcessor&) = delete;
-    OneProcessor& operator=(const OneProcessor&) = delete;
-
-private:
-    cpu_set_t before_;
-};
-
 /// Whoever waits for a connection gives the processor to those that make it. Counted in calls, of
 /// which a slice of the processor's time has thousands.
 TEST(Peers, WhoWaitsForAConnectionLetsOthersRun) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rdma/fi_tagged.h>
+#include <sched.h>
 
 #include <chrono>
 
@@ -79,6 +80,24 @@ struct Couple {
     Party b;
     fi_addr_t to_a = FI_ADDR_UNSPEC;
     fi_addr_t to_b = FI_ADDR_UNSPEC;
+};
+
+/// This thread, and those that it begins, on the processor where it is.
+class OneProcessor {
+public:
+    OneProcessor() {
+        EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    }
+    ~OneProcessor() { sched_setaffinity(0, sizeof before_, &before_); }
+    OneProcessor(const OneProcessor&) = delete;
+    OneProcessor& operator=(const OneProcessor&) = delete;
+
+private:
+    cpu_set_t before_;
 };
 
 }  // namespace scene

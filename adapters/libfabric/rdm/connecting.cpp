@@ -112,7 +112,7 @@ ssize_t Endpoint::not_connected(Peer& peer) {
         if (const int error = ask(peer)) return error;
     } else {
         // Who asks again at once keeps the processor from those that connect, the peer among them.
-        sched_yield();
+        domain_.rest();
     }
     return -FI_EAGAIN;
 }

@@ -32,7 +32,7 @@ ssize_t Endpoint::why_not_posted(Connection& connection, VIP_RETURN code) {
     Peer& peer = connection.peer();
     if (code != VIP_ERROR_RESOURCE) fail(connection);
     // What is under way needs the peer, which may be waiting for this processor.
-    if (connection.is_stuck()) sched_yield();
+    if (connection.is_stuck()) domain_.rest();
     progress();
     return peer.state == Peer::State::ended ? -peer.error : -FI_EAGAIN;
 }

@@ -1,0 +1,24 @@
+#include "agent/rest.hpp"
+
+#include <sched.h>
+
+namespace via::agent {
+namespace {
+
+thread_local unsigned put_off = 0;
+thread_local bool is_due = false;
+
+}  // namespace
+
+void put_off_rests() noexcept { ++put_off; }
+
+void take_rests() noexcept {
+    if (put_off != 0 && --put_off == 0 && is_due) rest_now_or_later();
+}
+
+void rest_now_or_later() noexcept {
+    is_due = put_off != 0;
+    if (!is_due) sched_yield();
+}
+
+}  // namespace via::agent
