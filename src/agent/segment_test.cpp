@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "agent/host_agent.hpp"
+#include "agent/quiet_test_support.hpp"
 #include "agent/test_support.hpp"
-#include "nic/absent_device.hpp"
 
 namespace via::agent::test::segment_test {
 namespace {
@@ -42,7 +42,7 @@ struct SegmentTest : testing::Test {
         auto statistics = Statistics::open(folder_.path(), "quiet");
         EXPECT_TRUE(statistics);
         std::vector<std::unique_ptr<device::Device>> devices;
-        devices.push_back(std::make_unique<nic::AbsentDevice>());
+        devices.push_back(std::make_unique<QuietDevice>(seen_));
         HostAgentOptions options;
         options.name = "quiet";
         auto opened =
@@ -77,6 +77,7 @@ struct SegmentTest : testing::Test {
     }
 
     TemporaryFolder folder_;
+    QuietDevice::Seen seen_;
     std::unique_ptr<Agent> agent;
 };
 

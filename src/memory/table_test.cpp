@@ -382,7 +382,8 @@ TEST(MemoryTable, MatchesAModelUnderRandomUse) {
             const Region& one = now->second;
             expected = address >= one.begin && address + length <= one.begin + one.length &&
                        (tag == no_tag || tag == one.attributes.tag ||
-                        (one.attributes.tag == no_tag && access == Access::local)) &&
+                        (one.attributes.tag == no_tag &&
+                         (access == Access::local || access == Access::local_write))) &&
                        (access == Access::local ||
                         (access == Access::local_write    ? one.attributes.writable
                          : access == Access::remote_write ? one.attributes.rdma_write

@@ -78,12 +78,12 @@ constexpr Broken table[] = {
     {engine::Mutation::ignore_receive_capacity, 20, "assertion"},
     {engine::Mutation::place_beyond_segment, 20, "bytes"},
     {engine::Mutation::forget_given_up, 60, "state"},
-    {engine::Mutation::take_former_connection, 60, "exactly_once", Worlds::lossless},
+    {engine::Mutation::take_former_connection, 60, "exactly_once", Worlds::lossless, 20'000'050},
     {engine::Mutation::lose_refusal, 60, "order"},
     {engine::Mutation::ignore_fence, 20, "order"},
     {engine::Mutation::enter_completion_twice, 10, "state"},
-    // One world in 300.
-    {engine::Mutation::skip_tag_check, 80, "bytes", Worlds::lossless, 560},
+    // One world in 400.
+    {engine::Mutation::skip_tag_check, 80, "protection", Worlds::lossless, 60},
     {engine::Mutation::skip_reply_check, 60, "bytes", Worlds::lossless},
     {engine::Mutation::repeat_what_is_gone, 400, "bytes"},
     {engine::Mutation::take_broken_message, 40, "state"},
@@ -104,7 +104,7 @@ constexpr Broken table[] = {
     {engine::Mutation::place_run_in_one_place, 40, "bytes", Worlds::datagram, 20'000'162},
     {engine::Mutation::take_singly_in_one_place, 60, "state", Worlds::datagram, 20'000'189},
     {datagram::Mutation::take_common_out_of_order, 40, "state", Worlds::datagram, 20'000'018},
-    {datagram::Mutation::take_run_uncounted, 40, "liveness", Worlds::datagram, 20'000'198},
+    {datagram::Mutation::take_run_uncounted, 40, "state", Worlds::datagram, 20'000'080},
     {datagram::Mutation::part_run_in_one_place, 40, "state", Worlds::datagram, 20'000'206},
     {datagram::Mutation::send_lone_unrecorded, 40, "state", Worlds::datagram, 20'000'024},
 };
