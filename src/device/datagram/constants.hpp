@@ -20,6 +20,13 @@ constexpr Duration cookie_life = seconds(10);
 constexpr std::size_t attempts_kept = 1024;
 /// Answers a second to packets that belong to nothing here: close and unsupported.
 constexpr std::uint32_t stranger_answers_max = 100;
+/// Queries a second that are looked up, each by some system calls: of addresses that have no path
+/// to us, and of those that have one. So many may come at once: a crowd of clients, and a program
+/// that connects thousands of VIs. Who gets no answer asks again.
+constexpr std::uint32_t strangers_queries = 2000;
+constexpr std::uint32_t strangers_queries_at_once = 2000;
+constexpr std::uint32_t peers_queries = 8000;
+constexpr std::uint32_t peers_queries_at_once = 8000;
 
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/list.hpp"
+#include "device/datagram/allowance.hpp"
 #include "device/datagram/constants.hpp"
 #include "device/datagram/deadlines.hpp"
 #include "device/datagram/frame_order.hpp"
@@ -84,6 +85,7 @@ public:
         std::uint64_t no_room = 0;  ///< frames ahead of a missing one that could not be kept
         std::uint64_t retries = 0;  ///< cookies given
         std::uint64_t refusals = 0;
+        std::uint64_t queries_dropped = 0;  ///< more than are looked up in a second
         std::uint64_t paths_made = 0;
     };
 
@@ -186,7 +188,8 @@ private:
     void welcome(const Path& path);
     void come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs, Time now);
     void meet(Search& search, const HostAddress& data, std::uint64_t instance, Time now);
-    void on_query(const Incoming& in, std::uint64_t connection);
+    bool may_look_up(const HostAddress& asker, Time now);
+    void on_query(const Incoming& in, std::uint64_t connection, Time now);
     void on_answer(const Incoming& in, std::uint64_t connection, Time now);
     void on_hello(const Incoming& in, std::uint64_t connection, Time now);
     void on_good_hello(const Incoming& in, std::uint64_t connection, const wire::Hello& hello,
@@ -328,6 +331,8 @@ private:
     std::size_t oldest_attempt_ = 0;
     Time strangers_since_{};
     std::uint32_t strangers_answered_ = 0;
+    Allowance strangers_queries_{strangers_queries, strangers_queries_at_once};
+    Allowance peers_queries_{peers_queries, peers_queries_at_once};
 
     std::array<Incoming, 64> incoming_;
     bool burst_taken_ = false;  ///< the port has bytes of ours until its release()

@@ -117,7 +117,8 @@ public:
     std::vector<Trouble> troubles;
     std::vector<std::pair<HostAddress, Time>> doubts;
     std::vector<Datagram> arrived;
-    std::size_t looks = 0;  ///< calls of receive()
+    std::size_t looks = 0;    ///< calls of receive()
+    std::size_t lookups = 0;  ///< calls of find_listener()
 
     const HostAddress& nic_address() const override { return nic_address_; }
     const HostAddress& data_address() const override { return data_address_; }
@@ -202,6 +203,7 @@ public:
     }
     bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
                        std::uint64_t& instance) override {
+        ++lookups;
         const auto found = network_.listeners.find({host_, text(discriminator)});
         if (found == network_.listeners.end()) return false;
         std::tie(data_port, instance) = found->second;

@@ -149,13 +149,25 @@ void DatagramDevice::run_searches(Time now) {
     }
 }
 
-void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection) {
+/// To look in the directory costs far more than a query does, and anybody may send one.
+bool DatagramDevice::may_look_up(const HostAddress& asker, Time now) {
+    const Shares::Key key = Shares::key_of(asker);
+    const std::uint64_t who = siphash(options_.cookie_key, std::as_bytes(std::span(key)));
+    Allowance& allowance = shares_.has_path(asker) ? peers_queries_ : strangers_queries_;
+    return allowance.take(who, now);
+}
+
+void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Query query;
     if (wire::parse_query(bytes_of(in), query) != wire::PacketError::none) {
         ++totals_.contents;
         return;
     }
     if (!in.to_host_port) return;  // another process's to answer
+    if (!may_look_up(in.from, now)) {
+        ++totals_.queries_dropped;
+        return;  // it asks again
+    }
     wire::Answer answer{wire::AnswerCode::no_match, 0, 0};
     if (port_->find_listener(query.discriminator, answer.port, answer.instance))
         answer.code = wire::AnswerCode::found;

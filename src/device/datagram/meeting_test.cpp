@@ -380,6 +380,75 @@ TEST_F(Meeting, data_for_nobody_is_answered_sparingly) {
     EXPECT_EQ(answers, 100U) << "a second";
 }
 
+Datagram query_from(const HostAddress& asker, std::uint64_t question, const std::string& name) {
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length =
+        wire::emit_query(question, {named(name)}, wire::ConnectingBytes(packet));
+    return {asker, address(2, host_port), {packet, packet + length}};
+}
+
+/// The n-th address of a network that is none of this scene's.
+HostAddress elsewhere(int n) {
+    HostAddress asker = address(0, 1234);
+    asker.bytes[0] = 11;
+    asker.bytes[1] = static_cast<std::uint8_t>(n >> 16);
+    asker.bytes[2] = static_cast<std::uint8_t>(n >> 8);
+    asker.bytes[3] = static_cast<std::uint8_t>(n);
+    return asker;
+}
+
+class QueryFlood : public Meeting, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Addresses, QueryFlood, testing::Values(1, 100'000));
+
+TEST_P(QueryFlood, of_strangers_costs_so_many_lookups_a_second) {
+    for (int n = 0; n < 60'000; ++n)
+        network.deliver(network.now + microseconds(50 * n),
+                        query_from(elsewhere(n % GetParam()), static_cast<std::uint64_t>(n) + 1,
+                                   "name " + std::to_string(n)));
+    run(seconds(3));
+    EXPECT_LE(b.port().lookups, strangers_queries_at_once + 3 * strangers_queries);
+    EXPECT_GE(b.device->totals().queries_dropped, 60'000U - b.port().lookups);
+}
+
+TEST_F(Meeting, a_query_is_answered_while_one_address_asks_without_end) {
+    for (int n = 0; n < 60'000; ++n)
+        network.deliver(network.now + microseconds(50 * n),
+                        query_from(elsewhere(1), static_cast<std::uint64_t>(n) + 1, "b"));
+    run(seconds(1));
+    b.device->listen(named("b"));
+    const Time begin = network.now;
+    ask_b();
+    ASSERT_TRUE(run(seconds(1), [&] { return a.is_up; }));
+    EXPECT_LT(network.now - begin, try_first) << "at once";
+}
+
+/// Each from another address, all within a moment: none has to ask again.
+TEST_F(Meeting, a_crowd_of_clients_is_answered) {
+    b.device->listen(named("b"));
+    std::size_t answers = 0;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::answer) ++answers;
+        return Fate{};
+    };
+    for (int n = 0; n < 1000; ++n)
+        network.deliver(network.now + microseconds(n),
+                        query_from(elsewhere(n), static_cast<std::uint64_t>(n) + 1, "b"));
+    run(milliseconds(2));
+    EXPECT_EQ(answers, 1000U);
+    EXPECT_EQ(b.device->totals().queries_dropped, 0U);
+}
+
+/// A program that connects very many VIs asks for each of them.
+TEST_F(Meeting, a_peer_may_ask_more_than_a_stranger) {
+    meet();
+    const std::size_t before = b.port().lookups;
+    for (std::uint64_t n = 0; n < peers_queries_at_once / 2; ++n)
+        network.deliver(network.now, query_from(address(1, 1234), n + 1, "b"));
+    run(milliseconds(2));
+    EXPECT_EQ(b.port().lookups - before, peers_queries_at_once / 2);
+    EXPECT_EQ(b.device->totals().queries_dropped, 0U);
+}
+
 TEST_F(Meeting, another_version_is_refused) {
     std::vector<Datagram> sent;
     network.weather = [&](const Datagram& datagram) {

@@ -100,7 +100,7 @@ void DatagramDevice::on_datagram(const Incoming& in, Time now) {
     }
     switch (prefix.kind) {
         case wire::PacketKind::query:
-            return on_query(in, prefix.connection);
+            return on_query(in, prefix.connection, now);
         case wire::PacketKind::answer:
             return on_answer(in, prefix.connection, now);
         case wire::PacketKind::hello:

@@ -40,6 +40,11 @@ void Shares::remove_path(Share& share) {
     });
 }
 
+bool Shares::has_path(const HostAddress& peer) const {
+    const auto found = shares_.find(key_of(peer));
+    return found != shares_.end() && found->second.paths != 0;
+}
+
 bool Shares::keep_buffer(Share& share, std::uint32_t buffer) {
     const std::uint32_t left = port_.keeps_left();
     if (!port_.keep(buffer)) return false;

@@ -33,6 +33,7 @@ public:
     /// nullptr: too many.
     Share* add_path(const HostAddress& peer, bool asked_by_us);
     void remove_path(Share& share);
+    bool has_path(const HostAddress& peer) const;
 
     /// Keeps a frame beyond the port's release(): its buffer, or where no more of those may be kept
     /// a copy. False: neither.
@@ -42,9 +43,11 @@ public:
     std::byte* make_room_for_parts(FrameOrder::Held& frame);
     void let_go(const FrameOrder::Held& frame);
 
-private:
+    /// What is the same of all addresses that are one peer.
     using Key = std::string;
     static Key key_of(const HostAddress& peer);
+
+private:
     bool keep_buffer(Share& share, std::uint32_t buffer);
 
     Port& port_;
