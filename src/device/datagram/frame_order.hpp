@@ -22,10 +22,11 @@ public:
     struct Held {
         const std::byte* bytes = nullptr;  ///< nullptr: nothing is here
         std::uint32_t length = 0;
-        std::uint32_t buffer = 0;  ///< no_buffer: a copy
+        std::uint32_t buffer = 0;  ///< no_buffer: a copy; spare_copy: one that is not charged
         Share* share = nullptr;    ///< whose; nullptr: it was not kept, and goes with release()
     };
     static constexpr std::uint32_t no_buffer = ~0U;
+    static constexpr std::uint32_t spare_copy = no_buffer - 1;
     enum class Place : std::uint8_t { next, ahead, duplicate, too_far };
 
     std::uint32_t next() const { return next_; }

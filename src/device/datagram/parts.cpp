@@ -141,7 +141,7 @@ void DatagramDevice::end_parts(Path& path) {
 // The way in --------------------------------------------------------------------------------------
 
 /// Puts the packet's part, if it has one, to those that came. False: it is of a frame whose turn it
-/// is not, of which nobody sends parts.
+/// is not, of which nobody sends parts, or its peer has too many such frames on other paths.
 bool DatagramDevice::take_part(Path& path) {
     if (chunk_part_.bytes.empty()) return true;
     switch (path.order.place(chunk_part_.number, path.order.next())) {
@@ -160,7 +160,8 @@ bool DatagramDevice::take_part(Path& path) {
     if (order.parts() == nullptr) {
         FrameOrder::Held frame;
         frame.length = chunk_part_.whole;
-        std::byte* const bytes = shares_.make_room_for_parts(frame);
+        std::byte* const bytes = shares_.make_room_for_parts(*path.share, frame);
+        if (bytes == nullptr) return false;
         order.begin_parts(frame, bytes);
     }
     if (!order.parts()->put(chunk_part_.at, chunk_part_.bytes)) ++totals_.duplicate_frames;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -11,6 +12,10 @@ namespace {
 
 /// So many are worth looking whether they are still needed.
 constexpr std::size_t shares_swept = 256;
+/// Of a copy besides its bytes: what the allocator adds, and its place in a path's table, which
+/// grows by doubling.
+constexpr std::size_t cost_besides = 32 + 2 * sizeof(FrameOrder::Held);
+constexpr std::size_t cost_of(std::uint32_t length) { return length + cost_besides; }
 
 }  // namespace
 
@@ -36,7 +41,8 @@ void Shares::remove_path(Share& share) {
     // Frames that it brought may still be lent. Now and then is enough.
     if (shares_.size() < shares_swept) return;
     std::erase_if(shares_, [](const auto& entry) {
-        return entry.second.paths == 0 && entry.second.buffers == 0 && entry.second.copied == 0;
+        return entry.second.paths == 0 && entry.second.buffers == 0 && entry.second.copied == 0 &&
+               !entry.second.spare_used;
     });
 }
 
@@ -57,35 +63,51 @@ bool Shares::keep_buffer(Share& share, std::uint32_t buffer) {
     return true;
 }
 
+bool Shares::charge(Share& share, std::uint32_t length) {
+    const std::size_t cost = cost_of(length);
+    if (share.copied + cost > copies_left_) return false;
+    share.copied += cost;
+    copies_left_ -= cost;
+    return true;
+}
+
 bool Shares::keep(Share& share, FrameOrder::Held& frame) {
     frame.share = &share;
     if (keep_buffer(share, frame.buffer)) return true;
-    if (share.copied + frame.length > copies_left_) return false;
+    if (!charge(share, frame.length)) return false;
     auto* const copy = new std::byte[frame.length];
     std::memcpy(copy, frame.bytes, frame.length);
     frame.bytes = copy;
     frame.buffer = FrameOrder::no_buffer;
-    share.copied += frame.length;
-    copies_left_ -= frame.length;
     return true;
 }
 
-std::byte* Shares::make_room_for_parts(FrameOrder::Held& frame) {
+std::byte* Shares::make_room_for_parts(Share& share, FrameOrder::Held& frame) {
+    frame.buffer = FrameOrder::no_buffer;
+    if (!charge(share, frame.length)) {
+        if (std::exchange(share.spare_used, true)) return nullptr;
+        frame.buffer = FrameOrder::spare_copy;
+    }
     auto* const room = new std::byte[frame.length]();
     frame.bytes = room;
-    frame.buffer = FrameOrder::no_buffer;
-    frame.share = &parts_;
-    parts_.copied += frame.length;
+    frame.share = &share;
     return room;
 }
 
 void Shares::let_go(const FrameOrder::Held& frame) {
     Share& share = *frame.share;
-    if (frame.buffer == FrameOrder::no_buffer) {
-        share.copied -= frame.length;
-        if (&share != &parts_) copies_left_ += frame.length;
-        delete[] frame.bytes;
-        return;
+    switch (frame.buffer) {
+        case FrameOrder::no_buffer:
+            share.copied -= cost_of(frame.length);
+            copies_left_ += cost_of(frame.length);
+            delete[] frame.bytes;
+            return;
+        case FrameOrder::spare_copy:
+            share.spare_used = false;
+            delete[] frame.bytes;
+            return;
+        default:
+            break;
     }
     const std::uint32_t left = port_.keeps_left();
     port_.let_go(frame.buffer);

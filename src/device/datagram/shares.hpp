@@ -19,12 +19,13 @@ namespace via::device::datagram {
 struct Share {
     std::uint32_t paths = 0;
     std::uint32_t buffers = 0;  ///< of the port, kept
-    std::size_t copied = 0;     ///< bytes
+    std::size_t copied = 0;     ///< bytes that copies cost
+    bool spare_used = false;    ///< by a frame in parts for which there was no room
 };
 
 class Shares {
 public:
-    /// `copied_max`: bytes of all copies.
+    /// `copied_max`: bytes of all copies, with what they cost besides.
     Shares(Port& port, std::uint32_t paths_max, std::size_t copied_max)
         : port_(port), paths_left_(paths_max), copies_left_(copied_max) {}
     Shares(const Shares&) = delete;
@@ -38,9 +39,10 @@ public:
     /// Keeps a frame beyond the port's release(): its buffer, or where no more of those may be kept
     /// a copy. False: neither.
     bool keep(Share& share, FrameOrder::Held& frame);
-    /// Memory for a frame that comes in parts, to be filled there; `frame` is what to let go. Of
-    /// nobody's share, and never refused: frames that are kept wait for this one. A path has one.
-    std::byte* make_room_for_parts(FrameOrder::Held& frame);
+    /// Memory for a frame that comes in parts, to be filled there; `frame` is what to let go.
+    /// nullptr: no room. Frames that are kept wait for this one, so of each peer there is room for
+    /// one at any time.
+    std::byte* make_room_for_parts(Share& share, FrameOrder::Held& frame);
     void let_go(const FrameOrder::Held& frame);
 
     /// What is the same of all addresses that are one peer.
@@ -49,11 +51,11 @@ public:
 
 private:
     bool keep_buffer(Share& share, std::uint32_t buffer);
+    bool charge(Share& share, std::uint32_t length);
 
     Port& port_;
     std::uint32_t paths_left_;
     std::size_t copies_left_;
-    Share parts_;  ///< of all peers
     std::map<Key, Share> shares_;
 };
 

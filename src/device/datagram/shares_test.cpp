@@ -71,6 +71,57 @@ TEST_F(Greedy, lets_go_of_all_when_its_path_ends) {
     EXPECT_EQ(b.port().kept, 0U);
 }
 
+TEST(Shares, a_copy_counts_with_what_it_costs) {
+    Network network;
+    TestPort port(network, 1, 40000, 1);
+    port.keep_max = 0;
+    Shares shares(port, 8, 64 * 1024);
+    Share* const share = shares.add_path(address(3, 1), false);
+    port.arrived.push_back({address(3, 1), address(1, 40000), std::vector<std::byte>(64)});
+    Incoming in[1];
+    ASSERT_EQ(port.receive(in), 1U);
+    std::vector<FrameOrder::Held> all;
+    for (;;) {
+        FrameOrder::Held frame{in[0].bytes, 1, in[0].buffer};
+        if (!shares.keep(*share, frame)) break;
+        all.push_back(frame);
+        ASSERT_LT(all.size(), 64U * 1024);
+    }
+    EXPECT_GT(all.size(), 100U);
+    // 32 bytes are the least that an allocator gives, and each has a place in a table.
+    EXPECT_LE(all.size() * (32 + sizeof(FrameOrder::Held)), 32 * 1024U) << "half of all";
+    for (const FrameOrder::Held& frame : all) shares.let_go(frame);
+    EXPECT_EQ(share->copied, 0U);
+    port.release();
+}
+
+TEST(Shares, frames_in_parts_count_but_for_one_of_a_peer) {
+    Network network;
+    TestPort port(network, 1, 40000, 1);
+    Shares shares(port, 8, 64 * 1024);
+    Share* const share = shares.add_path(address(3, 1), false);
+    std::vector<FrameOrder::Held> all;
+    const auto make = [&](Share& whose) {
+        FrameOrder::Held frame;
+        frame.length = 10'000;
+        const bool made = shares.make_room_for_parts(whose, frame) != nullptr;
+        if (made) all.push_back(frame);
+        return made;
+    };
+    while (make(*share)) ASSERT_LT(all.size(), 100U);
+    EXPECT_EQ(all.size(), 4U) << "half of 64 KB, and one that nobody is refused";
+    Share* const other = shares.add_path(address(4, 1), false);
+    EXPECT_TRUE(make(*other)) << "another peer finds room";
+    const FrameOrder::Held spare = all[3];
+    all.erase(all.begin() + 3);
+    shares.let_go(spare);
+    EXPECT_TRUE(make(*share)) << "the next one may have it";
+    EXPECT_FALSE(make(*share));
+    for (const FrameOrder::Held& frame : all) shares.let_go(frame);
+    EXPECT_EQ(share->copied + other->copied, 0U);
+    EXPECT_FALSE(share->spare_used);
+}
+
 TEST(Shares, one_host_leaves_paths_for_others) {
     Network network;
     TestPort port(network, 1, 40000, 1);
