@@ -121,6 +121,22 @@ Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer,
     return &path;
 }
 
+/// For a newcomer whom there is no path left for: of the peer that has most the oldest path goes
+/// over which we never had a connection. True: there will be room when its down event was taken.
+bool DatagramDevice::make_way(const HostAddress& newcomer) {
+    Path* victim = nullptr;
+    for (const auto& path : paths_) {
+        if (!path || path->stage != Path::Stage::up || path->asked_by_us || path->carried) continue;
+        if (victim == nullptr || path->share->paths > victim->share->paths ||
+            (path->share->paths == victim->share->paths && path->made < victim->made))
+            victim = path.get();
+    }
+    // Who has as many gains nothing by it: nobody's paths take turns.
+    if (victim == nullptr || victim->share->paths <= shares_.paths_of(newcomer) + 1) return false;
+    leave(*victim, wire::CloseReason::left);
+    return true;
+}
+
 void DatagramDevice::free_path(Path& path) {
     const PathId id = path.id;
     shares_.remove_path(*path.share);

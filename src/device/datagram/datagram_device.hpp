@@ -164,6 +164,7 @@ private:
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
     Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
+    bool make_way(const HostAddress& newcomer);
     void free_path(Path& path);
     void go_down(Path& path);
     void leave(Path& path, wire::CloseReason why);
@@ -283,6 +284,7 @@ private:
     static std::uint64_t oldest_with_frames(Path& path);
     void on_probe_timeout(Path& path, Time now);
     void make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length, FrameSlot& slot);
+    static bool speaks_of_a_connection(std::span<const std::byte> packet);
     void seal(StagedPacket& packet, Time now);
     void record(const StagedPacket& packet, Time now);
     void record_one(Path& path, const StagedPacket& packet, std::uint32_t n, Time now);

@@ -153,7 +153,7 @@ void DatagramDevice::run_searches(Time now) {
 bool DatagramDevice::may_look_up(const HostAddress& asker, Time now) {
     const Shares::Key key = Shares::key_of(asker);
     const std::uint64_t who = siphash(options_.cookie_key, std::as_bytes(std::span(key)));
-    Allowance& allowance = shares_.has_path(asker) ? peers_queries_ : strangers_queries_;
+    Allowance& allowance = shares_.paths_of(asker) != 0 ? peers_queries_ : strangers_queries_;
     return allowance.take(who, now);
 }
 
@@ -246,7 +246,7 @@ void DatagramDevice::welcome(const Path& path) {
 
 void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs,
                              Time now) {
-    ++totals_.paths_made;
+    path.made = ++totals_.paths_made;
     path.stage = Path::Stage::up;
     path.offer = offer;
     path.theirs = theirs;
@@ -336,6 +336,7 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
     }
     if (path == nullptr) path = make_path(instance, in.from, false);
     if (path == nullptr) {
+        if (make_way(in.from)) return;  // it says hello again
         ++totals_.refusals;
         std::byte packet[wire::connecting_length_max];
         const std::uint32_t length = wire::emit_refuse(connection, wire::PathRefusal::no_resource,

@@ -483,6 +483,62 @@ TEST_F(Meeting, too_many_paths) {
     EXPECT_EQ(third.events[0].status, Status::error_resource);
 }
 
+/// Host 3 has half of all paths, hosts 4 to 6 the rest, and nobody says anything.
+struct Crowded : Meeting {
+    std::deque<End> crowd;
+    void come(std::uint8_t host, std::uint16_t process) {
+        End& end = crowd.emplace_back(network, host, host * 1000U + process,
+                                      static_cast<std::uint16_t>(40000 + process));
+        ends.push_back(&end);
+        end.device->resolve({address(2, host_port), named("b")}, 9);
+        ASSERT_TRUE(run(seconds(1), [&] { return end.is_up; }));
+    }
+    void crowd_b(bool over_all) {
+        b.open(1002, 8);
+        b.device->listen(named("b"));
+        for (const int host : {3, 3, 3, 3, 4, 4, 5, 6}) {
+            come(static_cast<std::uint8_t>(host), static_cast<std::uint16_t>(crowd.size()));
+            const bool speaks = over_all || crowd.size() == 1;
+            if (speaks) b.send("of a connection");
+            run(milliseconds(1));
+        }
+        ends.push_back(&late);
+    }
+    void TearDown() override { ends.clear(); }
+    End late{network, 7, 7000};
+};
+
+TEST_F(Crowded, a_path_that_never_had_a_connection_gives_way_to_a_newcomer) {
+    crowd_b(false);
+    late.device->resolve({address(2, host_port), named("b")}, 9);
+    ASSERT_TRUE(run(seconds(1), [&] { return late.is_up; }));
+    run(milliseconds(1));
+    for (std::size_t n = 0; n < crowd.size(); ++n)
+        EXPECT_EQ(count(crowd[n], PathEventKind::down), n == 1 ? 1U : 0U)
+            << n << ": of the host that has most, the oldest but for the one with a connection";
+}
+
+TEST_F(Crowded, nobody_gives_way_to_who_has_as_many) {
+    crowd_b(false);
+    End another{network, 3, 3100, 41000};
+    ends.push_back(&another);
+    another.device->resolve({address(2, host_port), named("b")}, 9);
+    run(seconds(1));
+    EXPECT_FALSE(another.is_up);
+    EXPECT_EQ(count(another, PathEventKind::unresolved), 1U);
+    EXPECT_EQ(count(b, PathEventKind::down), 0U);
+    ends.pop_back();
+}
+
+TEST_F(Crowded, paths_with_connections_stay) {
+    crowd_b(true);
+    late.device->resolve({address(2, host_port), named("b")}, 9);
+    run(seconds(1));
+    ASSERT_EQ(late.events.size(), 1U);
+    EXPECT_EQ(late.events[0].status, Status::error_resource);
+    EXPECT_EQ(count(b, PathEventKind::down), 0U);
+}
+
 TEST_F(Meeting, ourselves) {
     a.device->listen(named("a"));
     a.device->resolve({address(1, host_port), named("a")}, 5);

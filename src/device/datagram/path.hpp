@@ -43,6 +43,9 @@ struct Path : AckLink, WaitLink, PartsLink {
     Stage stage = Stage::asking;
     bool announced = false;  ///< whoever drives the device was told that it is there
     bool asked_by_us = false;
+    /// We asked for a connection over it, or accepted one: nobody else's wish ends it.
+    bool carried = false;
+    std::uint64_t made = 0;  ///< its place in the order of coming up
 
     // Who it leads to
     HostAddress peer;

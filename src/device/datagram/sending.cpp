@@ -7,6 +7,8 @@
 #include "device/datagram/datagram_device.hpp"
 #include "device/datagram/path.hpp"
 #include "device/datagram/search.hpp"
+#include "wire/bytes.hpp"
+#include "wire/frame.hpp"
 
 namespace via::device::datagram {
 
@@ -384,8 +386,29 @@ void DatagramDevice::stage_acks(Time now) {
 }
 
 /// Gives the packet its number and its checksum; record() follows.
+/// Does it hold a frame that asks for a connection, accepts one or belongs to one?
+bool DatagramDevice::speaks_of_a_connection(std::span<const std::byte> packet) {
+    wire::ChunkReader reader(packet);
+    wire::Chunk chunk;
+    while (reader.next(chunk)) {
+        if (chunk.kind != wire::ChunkKind::frame || chunk.frame.empty()) continue;
+        switch (wire::get<wire::FrameKind>(chunk.frame.data())) {
+            case wire::FrameKind::request:
+            case wire::FrameKind::peer_request:
+            case wire::FrameKind::accept:
+            case wire::FrameKind::send:
+                return true;
+            default:
+                break;
+        }
+    }
+    return false;
+}
+
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
+    if (!path.carried)
+        path.carried = speaks_of_a_connection({staging_.bytes(packet), packet.length});
     // One that left alone may be lost, and nobody would send it again.
     if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
         append_ack(path, packet, staging_.limit(packet), now);

@@ -46,9 +46,9 @@ void Shares::remove_path(Share& share) {
     });
 }
 
-bool Shares::has_path(const HostAddress& peer) const {
+std::uint32_t Shares::paths_of(const HostAddress& peer) const {
     const auto found = shares_.find(key_of(peer));
-    return found != shares_.end() && found->second.paths != 0;
+    return found == shares_.end() ? 0 : found->second.paths;
 }
 
 bool Shares::keep_buffer(Share& share, std::uint32_t buffer) {

@@ -34,7 +34,7 @@ public:
     /// nullptr: too many.
     Share* add_path(const HostAddress& peer, bool asked_by_us);
     void remove_path(Share& share);
-    bool has_path(const HostAddress& peer) const;
+    std::uint32_t paths_of(const HostAddress& peer) const;
 
     /// Keeps a frame beyond the port's release(): its buffer, or where no more of those may be kept
     /// a copy. False: neither.
