@@ -205,6 +205,7 @@ void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t
     Path* path = find_path(instance, data, true);
     const bool is_new = path == nullptr;
     if (is_new) path = make_path(instance, data, true);
+    if (path == nullptr && make_way(data)) return;  // it is asked again, and finds room then
     if (path == nullptr)
         return end_searches([&](const Search& other) { return &other == &search; },
                             {PathEventKind::unresolved, 0, Status::error_resource});

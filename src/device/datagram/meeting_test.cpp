@@ -530,6 +530,15 @@ TEST_F(Crowded, nobody_gives_way_to_who_has_as_many) {
     ends.pop_back();
 }
 
+TEST_F(Crowded, a_path_gives_way_to_one_that_we_ask_for) {
+    crowd_b(false);
+    late.device->listen(named("late"));
+    b.device->resolve({address(7, host_port), named("late")}, 11);
+    ASSERT_TRUE(run(seconds(1), [&] { return late.is_up; }));
+    EXPECT_EQ(count(b, PathEventKind::unresolved), 0U);
+    EXPECT_EQ(count(b, PathEventKind::down), 1U);
+}
+
 TEST_F(Crowded, paths_with_connections_stay) {
     crowd_b(true);
     late.device->resolve({address(2, host_port), named("b")}, 9);
