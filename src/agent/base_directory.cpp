@@ -15,7 +15,7 @@ namespace via::agent {
 
 namespace {
 
-constexpr const char* folder = "/openvia";
+constexpr const char* folder_name = "/openvia";
 
 File open_own(const std::string& base) {
     constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -41,7 +41,8 @@ bool is_login_directory(const std::string& path) {
 std::vector<std::string> standard_bases(const StandardPlaces& places) {
     const std::string user = std::to_string(geteuid());
     std::vector<std::string> bases;
-    if (is_login_directory(places.runtime + user)) bases.push_back(places.runtime + user + folder);
+    if (is_login_directory(places.runtime + user))
+        bases.push_back(places.runtime + user + folder_name);
     bases.push_back(places.fallback + user);
     return bases;
 }
@@ -67,7 +68,7 @@ std::expected<std::string, std::string> wanted_base() {
     } else if ((status.st_mode & 022) != 0) {
         why = "others can write to it";
     }
-    if (why == nullptr) return std::string(runtime) + folder;
+    if (why == nullptr) return std::string(runtime) + folder_name;
     log(2, "XDG_RUNTIME_DIR (%s) is not used: %s", runtime, why);
     return std::string();
 }

@@ -72,7 +72,7 @@ constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacemen
                                                       {"fifo", memory::Replacement::fifo},
                                                       {"random", memory::Replacement::random}};
 
-constexpr Option table[] = {
+constexpr Option known_options[] = {
     {"pin", "require, prefer, never or dma",
      "lock registered memory: or fail; where the system lets us; not at all; so that it never "
      "moves",
@@ -109,7 +109,7 @@ constexpr Option table[] = {
 
 std::string possible_options() {
     std::string text;
-    for (const Option& option : table)
+    for (const Option& option : known_options)
         text += (text.empty() ? "" : "; ") + std::string(option.name) + " = " + option.values;
     return text;
 }
@@ -118,9 +118,9 @@ std::string possible_options() {
 std::string apply(std::string_view text, NicOptions& options) {
     const std::size_t sign = text.find('=');
     const std::string_view name = text.substr(0, sign);
-    const auto* option = std::find_if(std::begin(table), std::end(table),
+    const auto* option = std::find_if(std::begin(known_options), std::end(known_options),
                                       [&](const Option& one) { return one.name == name; });
-    if (option == std::end(table))
+    if (option == std::end(known_options))
         return "\"" + shown(name) + "\" is no option; there are: " + possible_options();
     const std::string_view value = sign == text.npos ? std::string_view{} : text.substr(sign + 1);
     if (option->set(options, value)) return {};
@@ -132,7 +132,7 @@ std::string apply(std::string_view text, NicOptions& options) {
 std::span<const NicOptionText> nic_option_texts() {
     static const std::vector<NicOptionText> texts = [] {
         std::vector<NicOptionText> made;
-        for (const Option& option : table)
+        for (const Option& option : known_options)
             made.push_back({option.name, option.values, option.show(NicOptions{}), option.meaning});
         return made;
     }();

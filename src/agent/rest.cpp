@@ -13,7 +13,9 @@ thread_local bool is_due = false;
 void put_off_rests() noexcept { ++put_off; }
 
 void take_rests() noexcept {
-    if (put_off != 0 && --put_off == 0 && is_due) rest_now_or_later();
+    if (put_off == 0) return;
+    --put_off;
+    if (put_off == 0 && is_due) rest_now_or_later();
 }
 
 void rest_now_or_later() noexcept {

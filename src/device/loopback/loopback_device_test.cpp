@@ -128,7 +128,7 @@ TEST(LoopbackDevice, frames_sent_in_one_call_come_back_like_others) {
               Device::not_sent);
     std::array<Frame, 4> frames;
     ASSERT_EQ(device.receive(frames), 3U);
-    for (std::uint64_t n : {1, 2}) {
+    for (std::uint64_t n = 1; n <= 2; ++n) {
         ASSERT_EQ(frames[n].length, 16 + bytes.size());
         const std::array<std::uint64_t, 2> header{n * 2, n * 2 + 1};
         EXPECT_EQ(std::memcmp(frames[n].bytes, header.data(), sizeof header), 0);
