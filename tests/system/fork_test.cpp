@@ -161,8 +161,11 @@ INSTANTIATE_TEST_SUITE_P(Media, Fork, testing::Values("shm", "udp:lo", "auto"),
                          });
 
 TEST_P(Fork, ChildrenOfABusyProgramHaveNicsOfTheirOwn) {
+    // What the parent's other threads had on their stacks is nobody's in a child, and no leak of
+    // its.
     Child child("busy forker",
-                {.arguments = {GetParam()}, .environment = {"OPENVIA_LOG=/dev/null"}});
+                {.arguments = {GetParam()},
+                 .environment = {"OPENVIA_LOG=/dev/null", "LSAN_OPTIONS=detect_leaks=0"}});
     child.expect("done");
     child.join();
 }
