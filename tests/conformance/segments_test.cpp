@@ -93,8 +93,8 @@ VIPL_TEST(Vipl_5_rdma_to_an_imported_segment_is_carried_out_by_the_initiator, sh
         End end(me);
         const Segment segment(me.nic(), rights(true, true));
         end.accept("guest");
+        VIP_DESCRIPTOR* with_immediate = end.receive(end.take(64));  // before the guest writes
         me.tell("guest", Target(segment.piece));
-        VIP_DESCRIPTOR* with_immediate = end.receive(end.take(64));
         EXPECT_EQ(with_immediate, end.received());
         EXPECT_TRUE(holds(segment.piece.part(1, 9000), 5));
         EXPECT_TRUE(holds_only(segment.piece.part(9001, size - 9001), 0));
