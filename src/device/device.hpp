@@ -98,7 +98,8 @@ enum class PathEventKind : std::uint8_t {
 struct PathEvent {
     PathEventKind kind;
     PathId path = 0;
-    /// unresolved: no_match, not_reachable, error_resource; timeout: who listens does not answer
+    /// unresolved: no_match, not_reachable, error_resource; timeout: who listens does not answer;
+    /// not_done: nobody has answered for as long as we are patient with silence
     Status status = Status::success;
     std::uint64_t cookie = 0;  ///< resolve()'s, or offer()'s
     Attachment attachment{};   ///< attached

@@ -63,9 +63,12 @@ Vi* Engine::next_search(Time now) {
 void Engine::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
     if (status == Status::no_match && looks_once_more(vi)) return;
+    const bool is_silent = status == Status::not_done;
+    if (is_silent) status = Status::not_reachable;
     // Somebody is there and stands still: how long to wait is for the program to say (VIPL 4.20).
-    if (status != Status::timeout &&
-        (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
+    // Who waits for ever waits for a host that is not up yet, too.
+    const bool goes_on = status == Status::timeout || (is_silent && vi.connect_deadline.is_never());
+    if (!goes_on && (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
         return connect_failed(vi, status);
     vi.unreachable = status == Status::not_reachable;
     search_later(vi);

@@ -1075,6 +1075,24 @@ TEST_F(UnansweredTest, Vipl_4_20_a_listener_that_stands_still_is_a_timeout) {
     EXPECT_EQ(asker.connect_status, Status::timeout);
 }
 
+TEST_F(UnansweredTest, Vipl_4_20_who_waits_for_ever_waits_for_a_silent_host) {
+    first->status = Status::no_match;
+    second->status = Status::not_done;
+    ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time::never()), Status::success);
+    for (int minute = 0; minute < 10; ++minute) turn_at(Time{} + seconds(60 * minute));
+    EXPECT_EQ(asker.state.load(), ViState::connect_pending);
+    EXPECT_GE(second->asked, 5);
+}
+
+TEST_F(UnansweredTest, Vipl_4_20_a_silent_host_is_not_reachable_within_a_time) {
+    second->status = first->status = Status::not_done;
+    ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time{} + seconds(60)),
+              Status::success);
+    turn_at(Time{} + seconds(5));
+    EXPECT_EQ(asker.state.load(), ViState::idle);
+    EXPECT_EQ(asker.connect_status, Status::not_reachable);
+}
+
 TEST_F(UnansweredTest, Vipl_4_20_who_stood_still_and_is_gone_is_looked_for_everywhere) {
     ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time{} + seconds(6)), Status::success);
     turn_at(Time{} + seconds(5));

@@ -262,7 +262,7 @@ void DatagramDevice::forgive(Duration stood_still, Time now) {
 
 void DatagramDevice::on_deadline(Path& path, Time now) {
     if (path.stage == Path::Stage::asking) {
-        if (now >= path.give_up) return give_up(path, Status::not_reachable);
+        if (now >= path.give_up) return give_up(path, Status::timeout);  // it listens, we were told
         if (now >= path.next_try) say_hello(path, now);
         return;
     }

@@ -140,7 +140,7 @@ void DatagramDevice::run_searches(Time now) {
         [&](const Search& search) {
             return search.path == Search::no_path && now >= search.give_up;
         },
-        {PathEventKind::unresolved, 0, Status::not_reachable});
+        {PathEventKind::unresolved, 0, Status::not_done});
     search_deadline_ = Time::never();
     for (Search& search : searches_) {
         if (search.path != Search::no_path) continue;

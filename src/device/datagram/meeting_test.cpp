@@ -50,7 +50,7 @@ TEST_F(Meeting, nobody_answers) {
     ask_b();
     run(seconds(6));
     ASSERT_EQ(a.events.size(), 1U);
-    EXPECT_EQ(a.events[0].status, Status::not_reachable);
+    EXPECT_EQ(a.events[0].status, Status::not_done) << "the engine knows how long it may take";
     std::string queries = R"(
 0 1>2 query
 20000 1>2 query
@@ -61,6 +61,17 @@ TEST_F(Meeting, nobody_answers) {
     for (int at = 550'000; at < 5'000'000; at += 250'000)
         queries += std::to_string(at) + " 1>2 query\n";
     EXPECT_EQ(transcript(), queries);
+}
+
+TEST_F(Meeting, a_listener_that_stands_still_is_there) {
+    b.device->listen(named("b"));
+    network.weather = [this](const Datagram& datagram) {
+        return datagram.kind() == wire::PacketKind::hello ? Fate{} : Fate{network.delay};
+    };
+    ask_b();
+    run(seconds(6));
+    ASSERT_EQ(a.events.size(), 1U);
+    EXPECT_EQ(a.events[0].status, Status::timeout);
 }
 
 TEST_F(Meeting, who_stood_still_asks_again) {
