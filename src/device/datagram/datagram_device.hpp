@@ -180,6 +180,7 @@ private:
     void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
     void run_searches(Time now);
     void ask_where(Search& search, Time now);
+    bool meet_at_home(Search& search, Time now);
     template <class Which>
     void end_searches(Which which, PathEvent event);
     void tell_searches(const Path& path, const PathEvent& event);

@@ -124,15 +124,29 @@ void DatagramDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
     flush(now);
 }
 
+/// The search may be over when this returns.
 void DatagramDevice::ask_where(Search& search, Time now) {
-    std::byte packet[wire::connecting_length_max];
-    const std::uint32_t length = wire::emit_query(search.question, {search.remote.discriminator},
-                                                  wire::ConnectingBytes(packet));
-    stage_connecting(search.remote.host, {packet, length});
     search.refused = false;
     search.next_try = now + search.interval;
     search.interval = std::min(search.interval * 2, try_longest);
     search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
+    if (meet_at_home(search, now)) return;
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_query(search.question, {search.remote.discriminator},
+                                                  wire::ConnectingBytes(packet));
+    stage_connecting(search.remote.host, {packet, length});
+}
+
+/// Who listens at our own address is found without the one that answers for it, who may stand still
+/// or just have ended.
+bool DatagramDevice::meet_at_home(Search& search, Time now) {
+    std::uint16_t data_port = 0;
+    std::uint64_t instance = 0;
+    if (search.remote.host != port_->nic_address() ||
+        !port_->find_listener(search.remote.discriminator, data_port, instance))
+        return false;
+    meet(search, with_port(search.remote.host, data_port), instance, now);
+    return true;
 }
 
 void DatagramDevice::run_searches(Time now) {
@@ -141,12 +155,14 @@ void DatagramDevice::run_searches(Time now) {
             return search.path == Search::no_path && now >= search.give_up;
         },
         {PathEventKind::unresolved, 0, Status::not_done});
+    // Where one is over the next has its place, and is asked for the next time.
+    for (std::size_t n = 0; n < searches_.size(); ++n)
+        if (searches_[n].path == Search::no_path && now >= searches_[n].next_try)
+            ask_where(searches_[n], now);
     search_deadline_ = Time::never();
-    for (Search& search : searches_) {
-        if (search.path != Search::no_path) continue;
-        if (now >= search.next_try) ask_where(search, now);
-        search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
-    }
+    for (const Search& search : searches_)
+        if (search.path == Search::no_path)
+            search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
 }
 
 /// To look in the directory costs far more than a query does, and anybody may send one.

@@ -74,6 +74,25 @@ TEST_F(Meeting, a_listener_that_stands_still_is_there) {
     EXPECT_EQ(a.events[0].status, Status::timeout);
 }
 
+/// Another process has the host's port, and stands still.
+TEST_F(Meeting, at_home_nobody_need_answer_for_the_host) {
+    End c{network, 1, 1003, 40001};
+    ends.push_back(&c);
+    a.port().takes_host_port = c.port().takes_host_port = false;
+    a.device->resolve({address(1, host_port), named("c")}, 7);
+    run(milliseconds(30));
+    EXPECT_TRUE(a.events.empty()) << "who listens there may be known to others";
+    c.device->listen(named("c"));
+    run(milliseconds(100));
+    EXPECT_TRUE(a.is_up && c.is_up);
+    EXPECT_EQ(count(a, PathEventKind::resolved), 1U);
+    // A second question finds the path.
+    a.device->resolve({address(1, host_port), named("c")}, 8);
+    run(milliseconds(1));
+    EXPECT_EQ(count(a, PathEventKind::resolved), 2U);
+    ends.pop_back();
+}
+
 TEST_F(Meeting, who_stood_still_asks_again) {
     b.device->listen(named("b"));
     network.weather = [](const Datagram&) { return Fate{}; };
