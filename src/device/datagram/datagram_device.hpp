@@ -15,6 +15,7 @@
 #include "device/datagram/allowance.hpp"
 #include "device/datagram/constants.hpp"
 #include "device/datagram/deadlines.hpp"
+#include "device/datagram/early_frames.hpp"
 #include "device/datagram/frame_order.hpp"
 #include "device/datagram/identifier_table.hpp"
 #include "device/datagram/numbered_queue.hpp"
@@ -213,7 +214,6 @@ private:
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
     bool keep_early(const Path& path, const Incoming& in);
-    FrameOrder::Held take_early(std::uint32_t number);
     void drop_early();
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
@@ -360,12 +360,8 @@ private:
         std::uint32_t whole = 0;
         std::span<const std::byte> bytes;  ///< none: there is no part
     } chunk_part_;                         ///< of the packet at hand
-    struct Early {
-        std::uint32_t number;
-        FrameOrder::Held frame;  ///< without a share: it has its place
-    };
-    std::vector<Early> early_;  ///< of its frames those that are kept, in their order
-    wire::Chunk chunk_;         ///< its acknowledgement is the packet's, where that has one
+    EarlyFrames early_;                    ///< of its frames those that are kept
+    wire::Chunk chunk_;  ///< its acknowledgement is the packet's, where that has one
     bool chunk_has_ack_ = false;
     bool chunk_wants_ack_ = false;
     Path* unsettled_ = nullptr;  ///< took or sent a common packet: settle() does the rest

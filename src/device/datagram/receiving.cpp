@@ -162,26 +162,14 @@ bool DatagramDevice::keep_early(const Path& path, const Incoming& in) {
             drop_early();
             return false;
         }
-        early_.push_back({frame.number, early});
+        early_.put(frame.number, early);
     }
     return true;
 }
 
-FrameOrder::Held DatagramDevice::take_early(std::uint32_t number) {
-    const auto found = std::find_if(early_.begin(), early_.end(), [number](const Early& early) {
-        return early.number == number && early.frame.share != nullptr;
-    });
-    VIA_ASSERT(found != early_.end());
-    const FrameOrder::Held frame = found->frame;
-    found->frame.share = nullptr;
-    return frame;
-}
-
 /// Those that were kept and have no place now.
 void DatagramDevice::drop_early() {
-    for (const Early& early : early_)
-        if (early.frame.share != nullptr) shares_.let_go(early.frame);
-    early_.clear();
+    early_.clear([this](const FrameOrder::Held& frame) { shares_.let_go(frame); });
 }
 
 void DatagramDevice::hand_up(Path& path, const FrameOrder::Held& frame) {
@@ -230,7 +218,7 @@ void DatagramDevice::place_frames(Path& path, const Incoming& in, bool whole) {
                 take_next(path, here);
                 break;
             case FrameOrder::Place::ahead:
-                path.order.hold(frame.number, take_early(frame.number));
+                path.order.hold(frame.number, early_.take(frame.number));
                 break;
             case FrameOrder::Place::duplicate:
                 ++totals_.duplicate_frames;
