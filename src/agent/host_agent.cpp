@@ -182,8 +182,10 @@ void HostAgent::rouse() {
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
-        watched_count_.load() == 0)
+        watched_count_.load() == 0 && polls_again_.poll(now())) {
+        roused_.store(true);
         rouse();
+    }
     if ((attention & nic::Nic::anybody_waits) != 0) wake_ready();
 }
 
@@ -336,6 +338,13 @@ int HostAgent::sleep_time(Time deadline) {
     return left <= 0 ? 0 : static_cast<int>((left + 999'999) / 1'000'000);
 }
 
+/// The program roused us: its polls are few as yet.
+bool HostAgent::polls_anew() {
+    if (!roused_.exchange(false)) return false;
+    poll_watch_.begin_again(nic_.polls(), waiting_polls_.load(), now());
+    return true;
+}
+
 int HostAgent::settle() {
     if (has_leader_.load()) {
         // The leader serves the NIC; when it leaves, it finds us parked and kicks.
@@ -346,7 +355,7 @@ int HostAgent::settle() {
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
         (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || watched_count_.load() != 0;
-    if (somebody_polled(poll_watch_) && !followed) {
+    if ((polls_anew() || somebody_polled(poll_watch_)) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) {
             nic_.take_turn();

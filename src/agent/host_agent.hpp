@@ -4,7 +4,8 @@
 //   ticking  the program polls; the agent looks now and then whether it still does
 //   armed    the program stood still for a period: peers wake the agent, which takes the turns
 //   parked   a call of the program waits and sleeps in the agent's place (the leader)
-// The program's polls take the agent out of armed and parked; see docs/design/turn-and-wake-up.md.
+// The program's polls take the agent out of armed, unless they are seldom, and parked; see
+// docs/design/turn-and-wake-up.md.
 #pragma once
 
 #include <condition_variable>
@@ -129,6 +130,7 @@ private:
     bool somebody_polled(PollWatch& watch) {
         return watch.look(nic_.polls(), waiting_polls_.load(), now());
     }
+    bool polls_anew();
     void look_at_rests();
     void serve_deadlines();
     void serve(bool devices_ready);
@@ -194,6 +196,8 @@ private:
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     PollWatch poll_watch_{options_.period};
+    PollsAgain polls_again_{options_.period};  ///< while the progress thread is armed
+    Atomic<bool> roused_{false};               ///< for they do
     std::mutex rests_mutex_;
     RestWatch rest_watch_;             ///< of the progress thread, or of who leads
     bool busy_ = false;                ///< the progress thread just had work; its own

@@ -29,12 +29,33 @@ TEST(HostAgent, a_device_that_says_it_reorders_is_refused_when_it_is_opened) {
     EXPECT_NE(opened.error().text.find("order"), std::string::npos) << opened.error().text;
 }
 
-TEST_F(HostAgentTest, who_polls_is_awake_from_the_first_poll) {
+TEST_F(HostAgentTest, who_polls_on_is_awake_after_a_few_polls) {
     for (int n = 0; n < 20; ++n) {
         ASSERT_TRUE(falls_asleep());
         // Polls as long as the progress thread has the turn in which it falls asleep.
         EXPECT_TRUE(becomes_true([&] {
             agent->nic().poll();
+            return is_awake();
+        }));
+    }
+}
+
+/// What comes before its next poll, credits for another thread for instance, would wait for that.
+TEST_F(HostAgentTest, a_poll_now_and_then_leaves_the_agent_in_charge) {
+    nic::Nic& nic = agent->nic();
+    const auto sleeps = [&] {
+        nic.take_turn();  // a poll before it has let the turn go keeps it awake
+        const bool does = (nic.attention().load() & nic::Nic::agent_sleeps) != 0;
+        nic.end_turn();
+        return does;
+    };
+    for (int n = 0; n < 20; ++n) {
+        ASSERT_TRUE(becomes_true(sleeps));
+        nic.poll();
+        EXPECT_TRUE(sleeps());
+        EXPECT_FALSE(is_awake());
+        EXPECT_TRUE(becomes_true([&] {  // who polls on wakes it as ever
+            nic.poll();
             return is_awake();
         }));
     }
