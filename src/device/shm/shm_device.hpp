@@ -33,7 +33,7 @@ struct ShmConfig {
     std::uint32_t handshakes_max = 64;            ///< peers that came and have not greeted yet
     std::uint32_t wakeups_per_second_max = 1000;  ///< by one peer, with nothing to show
     Duration handshake_timeout = seconds(5);
-    Duration arena_idle_after = seconds(10);
+    Duration arena_idle_after = seconds(5);
     OneCopy one_copy = OneCopy::measured;  ///< how large messages go
     /// Told once of each thing that people should know (a peer refused, condemned, ...). Called
     /// with the turn, from any of the device's calls; may be empty.
