@@ -91,6 +91,9 @@ public:
     virtual Status resolve_host(std::string_view name, std::uint32_t index,
                                 HostAddress& address) = 0;
     virtual Status host_name(const HostAddress& address, std::string& name) = 0;
+    /// A call of the program found nobody at that address (NO_MATCH): if there is somebody whom this
+    /// process does not meet, the log says where, once. Not with the turn.
+    virtual void nobody_is_at(const HostAddress&) {}
     /// Addresses of the NICs that are there now and can be found without asking the network, the
     /// own one included, each once.
     virtual std::vector<HostAddress> discover() = 0;

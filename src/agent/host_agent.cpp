@@ -16,6 +16,8 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/addresses.hpp"
+#include "agent/elsewhere.hpp"
 #include "agent/event.hpp"
 #include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
@@ -415,7 +417,25 @@ int HostAgent::take_over() {
 
 Status HostAgent::resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) {
     const auto names = options_.names;
-    return names->resolve(name, index, address);
+    const Status found = names->resolve(name, index, address);
+    if (found != Status::success && is_plain(name)) nobody_is_at(address_of_name(name));
+    return found;
+}
+
+/// Programs ask again and again until somebody is there.
+void HostAgent::nobody_is_at(const HostAddress& address) {
+    constexpr Duration pause = seconds(1);
+    const auto names = options_.names;
+    const Time present = now();
+    std::int64_t due = look_elsewhere_at_.load();
+    if (names == nullptr || present.ns < due ||
+        !look_elsewhere_at_.compare_exchange_strong(due, (present + pause).ns))
+        return;
+    const std::string place = names->elsewhere(address);
+    if (place.empty()) return;
+    look_elsewhere_at_.store(Time::never().ns);
+    log(1, "NIC %s: nobody was found at %s, but NICs of yours that have it are in %s: %s",
+        nic_.name().c_str(), to_text(address).c_str(), place.c_str(), elsewhere_advice);
 }
 
 Status HostAgent::host_name(const HostAddress& address, std::string& name) {

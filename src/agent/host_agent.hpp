@@ -72,6 +72,7 @@ public:
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
+    void nobody_is_at(const HostAddress& address) override;
     std::vector<HostAddress> discover() override;
     void close() override;
     bool leave() override;
@@ -89,7 +90,8 @@ private:
 
     /// One waiting call; lives on its stack.
     struct Waiter : ListLink {
-        explicit Waiter(Duration period) : poll_watch(period) {}
+        /// Beside who polls seldom it leads.
+        explicit Waiter(Duration period) : poll_watch(period, 0) {}
 
         Condition condition;
         Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
@@ -184,6 +186,7 @@ private:
     std::uint32_t payload_max_ = 0;
 
     Atomic<State> state_{State::ticking};
+    Atomic<std::int64_t> look_elsewhere_at_{0};  ///< ns: not before, for who is not met here
     Atomic<bool> closing_{false};
     Atomic<bool> leaving_{false};  ///< the process ends: nothing comes any more
     /// There are devices with wake words and others with descriptors.

@@ -150,4 +150,8 @@ std::vector<HostAddress> NameService::discover() const {
     return found;
 }
 
+std::string NameService::elsewhere(const HostAddress& address) const {
+    return neighbours_.elsewhere ? neighbours_.elsewhere(address) : std::string();
+}
+
 }  // namespace via::agent

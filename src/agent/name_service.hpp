@@ -20,6 +20,8 @@ struct Neighbours {
     std::function<std::optional<HostAddress>(std::string_view name)> find;
     std::function<std::string(const HostAddress& address)> name;  ///< empty: nobody
     std::function<std::vector<HostAddress>()> list;
+    /// Where NICs of that address are that are not met from here; empty: nowhere.
+    std::function<std::string(const HostAddress& address)> elsewhere = {};
 };
 
 /// The interface of a NIC between hosts: behind the % of an IPv6 address stands its name or number.
@@ -49,6 +51,8 @@ public:
     Status name_of(const HostAddress& address, std::string& name) const;
     /// NICs that are there now, the own one included.
     std::vector<HostAddress> discover() const;
+    /// As Neighbours::elsewhere.
+    std::string elsewhere(const HostAddress& address) const;
 
 private:
     std::vector<HostAddress> all_of(std::string_view name) const;

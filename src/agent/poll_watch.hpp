@@ -25,8 +25,9 @@ public:
     /// believes that nothing arrives.
     static constexpr Duration longest = milliseconds(4);
 
-    /// `least`: the first period; at most `longest`.
-    explicit PollWatch(Duration least) : least_(least), period_(least) {}
+    /// `least`: the first period; at most `longest`. `seldom`: fewer polls in that are none.
+    explicit PollWatch(Duration least, std::uint64_t seldom = seldom_polls)
+        : least_(least), seldom_(seldom), period_(least) {}
 
     Duration period() const { return period_; }
 
@@ -34,7 +35,8 @@ public:
     /// look, or so few that they are seldom.
     bool look(std::uint64_t polls, std::uint64_t of_waits, Time now) {
         const Span since_look{polls - seen_, now - seen_at_};
-        const bool stood_still = std::exchange(stands_still_, since_look.is_seldom(least_));
+        const bool stood_still =
+            std::exchange(stands_still_, since_look.is_seldom(seldom_, least_));
         const bool waited = std::exchange(of_waits_seen_, of_waits) != of_waits;
         seen_ = polls;
         seen_at_ = now;
@@ -68,10 +70,9 @@ private:
     struct Span {
         std::uint64_t polls = 0;
         Duration time{};
-        bool is_seldom(Duration period) const {
-            return polls == 0 ||
-                   static_cast<double>(polls) * static_cast<double>(period.ns) <
-                       static_cast<double>(seldom_polls) * static_cast<double>(time.ns);
+        bool is_seldom(std::uint64_t seldom, Duration period) const {
+            return polls == 0 || static_cast<double>(polls) * static_cast<double>(period.ns) <
+                                     static_cast<double>(seldom) * static_cast<double>(time.ns);
         }
         bool is_half_as_often_as(const Span& other) const {
             return 2 * static_cast<double>(polls) * static_cast<double>(other.time.ns) <
@@ -85,6 +86,7 @@ private:
     }
 
     const Duration least_;
+    const std::uint64_t seldom_;
     Duration period_;
     bool stands_still_ = true;  ///< at the last look
     std::uint64_t seen_ = 0;    ///< polls then

@@ -127,14 +127,20 @@ VIP_RETURN connect_request(VIP_VI_HANDLE handle, VIP_NET_ADDRESS* local, VIP_NET
         if (find_nic_of(handle, Kind::vi) == nullptr) return VIP_INVALID_STATE;
         found.open->nic->poll_surely();
     }
-    return answer(found.open->nic->with_turn([&] {
+    const Status outcome = found.open->nic->with_turn([&] {
         if (!find_vi(handle) || found.vi->requests.load() != request.number)
             return Status::invalid_state;
-        const Status outcome = found.vi->connect_status;
-        if (outcome == Status::success)
+        const Status decided = found.vi->connect_status;
+        if (decided == Status::success)
             write_attributes(*found.open, found.vi->remote, *remote_attributes);
-        return outcome;
-    }));
+        return decided;
+    });
+    const auto tell = [&] {
+        agent.nobody_is_at(to.host);
+        return Status::no_match;
+    };
+    if (outcome == Status::no_match) if_memory_lasts(tell);  // else without that word
+    return answer(outcome);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "agent/base_directory.hpp"
 #include "agent/configuration.hpp"
 #include "agent/directory.hpp"
+#include "agent/elsewhere.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
@@ -85,6 +86,18 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
         if (!host || !host->name.empty()) return host ? host->name : "";
         return address == agent::address_of_name("") ? "shm" : agent::to_text(address);
     };
+    neighbours.elsewhere = [directory](const HostAddress& address) -> std::string {
+        const std::string host = directory.substr(directory.rfind('/'));
+        const std::string folder = device::shm::folder_name(address);
+        const auto is_there = [&](const agent::Elsewhere& place) {
+            if (place.hidden) return std::ranges::count(place.folders, folder) != 0;
+            const auto hosts = device::shm::present_hosts(System::real(), place.base + host);
+            return std::ranges::count(hosts, address, &Host::address) != 0;
+        };
+        for (const agent::Elsewhere& place : agent::nics_elsewhere(directory))
+            if (is_there(place)) return place.text();
+        return {};
+    };
     neighbours.list = [directory] {
         std::vector<HostAddress> addresses;
         for (const Host& host : device::shm::present_hosts(System::real(), directory))
@@ -147,6 +160,7 @@ agent::Neighbours auto_neighbours(const std::string& directory) {
     const agent::Neighbours udp = udp_neighbours(directory);
     agent::Neighbours neighbours;
     neighbours.find = shm.find;
+    neighbours.elsewhere = shm.elsewhere;
     neighbours.name = [shm, udp](const HostAddress& address) {
         const std::string name = udp.name(address);
         return name.empty() ? shm.name(address) : name;

@@ -1,7 +1,9 @@
 // `via info NIC --peer HOST`: the way that it names is the one that a connection would take.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "support/child.hpp"
@@ -138,6 +140,33 @@ TEST(InfoPeer, AnotherHostIsReachedOverTheNetwork) {
     EXPECT_TRUE(has(text, "way   udp") && has(text, "by via0 (" + Networks::address(0)) &&
                 has(text, good))
         << text;
+}
+
+TEST(Info, APlaceThatIsNotMetIsNamed) {
+    Host host;
+    const std::string elsewhere = host.path() + "/elsewhere";
+    require_call(mkdir(elsewhere.c_str(), 0700) == 0, "mkdir");
+    Child server("info bystander",
+                 {.arguments = {"shm:right"}, .environment = {"XDG_RUNTIME_DIR=" + elsewhere}});
+    server.expect("open");
+    EXPECT_TRUE(has(info(""), "NICs of yours in " + elsewhere + "/openvia: give all"));
+    EXPECT_TRUE(has(info("--json"), R"("kind":"elsewhere","place":")" + elsewhere));
+    server.kill();
+}
+
+/// As by a new lease of DHCP.
+TEST(Info, ANicWhoseAddressWasTakenAwayIsTold) {
+    Host host;
+    Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    const std::string enter = "ip netns exec " + networks.name(0) + " ";
+    const Bystander nic({"udp:via0", networks.name(0)});
+    const std::string place = Networks::address(0);
+    EXPECT_TRUE(has(info("", enter), place + ":9741             via0\n")) << info("", enter);
+    require_call(std::system((enter + "ip address flush dev via0").c_str()) == 0, "ip");
+    const std::string text = info("", enter);
+    EXPECT_TRUE(has(text, "its address is on no interface any more")) << text;
+    EXPECT_TRUE(has(info("--json", enter), R"("interface":null)"));
 }
 
 }  // namespace

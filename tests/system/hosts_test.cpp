@@ -1,6 +1,7 @@
 // Processes under two host names on one machine: they find each other by name and by address, and
 // know who the other is (VIPL 1.8, 4.1, 4.5, 4.19, 4.20).
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -68,6 +69,20 @@ void be_server(Parent& parent) {
 }
 const Role server_role("host server", be_server);
 
+/// Asks for a host that nobody is, here.
+void be_stranger(Parent& parent) {
+    Nic nic("shm:left");
+    End end(nic);
+    parent.say(name_of(ask(nic, end, find(nic, "shm:right", "door"))));
+    Address address;
+    char right[] = "right";
+    parent.say(VipNSGetHostByName(nic.handle(), right, address.get(), 0) == VIP_SUCCESS
+                   ? "name known"
+                   : "name unknown");
+    parent.expect("end");
+}
+const Role stranger_role("host stranger", be_stranger);
+
 void expect_served(Nic& nic, End& end, const Address& remote, Child& server) {
     VIP_RETURN code = VIP_NO_MATCH;
     until("somebody listens", [&] {
@@ -105,6 +120,26 @@ TEST(Hosts, FindEachOtherByNameAndKnowWhoAsks) {
     end.drain();
     EXPECT_STREQ(name_of(ask(nic, end, right)), "NO_MATCH");
     EXPECT_STREQ(name_of(ask(nic, end, find(nic, "shm:nobody", "door"))), "NO_MATCH");
+}
+
+/// As a server of cron's, or one with PrivateTmp: nobody meets it, and somebody says why.
+TEST(Hosts, WhoIsInAnotherPlaceIsNamedWithNoMatch) {
+    Host ours;
+    const std::string log_path = ours.path() + "/log";
+    const std::string elsewhere = ours.path() + "/elsewhere";
+    require_call(mkdir(elsewhere.c_str(), 0700) == 0, "mkdir");
+    Child server("host server",
+                 {.arguments = {"shm:right"}, .environment = {"XDG_RUNTIME_DIR=" + elsewhere}});
+    server.expect("open");
+    Child client("host stranger", {.environment = {"OPENVIA_LOG=" + log_path}});
+    client.expect("NO_MATCH");
+    client.expect("name unknown");
+    const std::string log = read_file(log_path);
+    EXPECT_NE(log.find("nobody was found at 127."), std::string::npos) << log;
+    EXPECT_NE(log.find(elsewhere + "/openvia: give all"), std::string::npos) << log;
+    EXPECT_EQ(log.find("nobody was found"), log.rfind("nobody was found")) << "once: " << log;
+    client.say("end");
+    server.kill();
 }
 
 TEST(Hosts, OldNamesAndAHostsFileLeadToTheSame) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <via/via.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "agent/addresses.hpp"
 #include "agent/base_directory.hpp"
 #include "agent/directory.hpp"
+#include "agent/elsewhere.hpp"
 #include "agent/machine.hpp"
 #include "agent/nic_options.hpp"
 #include "base/limits.hpp"
@@ -291,6 +293,14 @@ void print_options() {
                    option.otherwise, "", option.meaning);
 }
 
+/// Where NICs are that are not met from `directory`, the host's.
+std::vector<std::string> other_places(const std::string& directory) {
+    std::vector<std::string> places = agent::other_bases(directory.substr(0, directory.rfind('/')));
+    for (const agent::Elsewhere& one : agent::nics_elsewhere(directory))
+        if (std::ranges::find(places, one.text()) == places.end()) places.push_back(one.text());
+    return places;
+}
+
 std::vector<std::string_view> known_media() {
     std::vector<std::string_view> media;
     for (const DeviceEntry& entry : known_devices) media.emplace_back(entry.medium);
@@ -336,6 +346,9 @@ int run_info(const InfoOptions& options) {
     if (options.json) {
         print_json(devices, machine, where);
         print_names_json(look_at_names(known_media()), schema);
+        for (const std::string& other : other_places(where))
+            fmt::print("{}",
+                       JsonLine(schema).text("kind", "elsewhere").text("place", other).line());
         return failed ? exit_failed : exit_good;
     }
     print_devices(devices);
@@ -349,9 +362,9 @@ int run_info(const InfoOptions& options) {
     print_limits();
     fmt::print("\n");
     print_machine(machine, where);
-    for (const std::string& other : agent::other_bases(where.substr(0, where.rfind('/'))))
-        fmt::print("  {:<20}NICs of yours in {}: give all the same XDG_RUNTIME_DIR\n",
-                   "not met from here", other);
+    for (const std::string& other : other_places(where))
+        fmt::print("  {:<20}NICs of yours in {}: {}\n", "not met from here", other,
+                   agent::elsewhere_advice);
     fmt::print("\nPaths that are off, and what that costs\n");
     for (const Remark& remark : remarks_on(machine))
         fmt::print("  {:<20}{}\n", remark.name, remark.text);

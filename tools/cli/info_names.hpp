@@ -1,6 +1,7 @@
 // The part of `via info` that tells which names there are: sources of names, hosts of this machine.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,14 +21,22 @@ struct ShmHost {
     std::string name;  ///< empty: it has none
 };
 
+/// An address of this machine with NICs of this user on a network, but that of the own host.
+struct NetworkNic {
+    std::string address;
+    std::optional<std::string> interface;  ///< that has the address; none: it was taken away
+};
+
 struct Names {
     std::vector<NameSource> sources;
     std::vector<std::string> complaints;  ///< about lines and files
     std::vector<ShmHost> hosts;           ///< other than this command
+    std::vector<NetworkNic> network;
 };
 
 /// Through a NIC of its own, since only NICs see each other.
 std::vector<ShmHost> shm_hosts();
+std::vector<NetworkNic> network_nics();
 /// `media`: what a NIC's own name begins with.
 Names look_at_names(std::span<const std::string_view> media);
 void print_names(const Names& names);

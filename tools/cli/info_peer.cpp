@@ -98,19 +98,6 @@ bool has_address(const ifaddrs& one, const HostAddress& address) {
            (address.bytes[0] == 127 && (one.ifa_flags & IFF_LOOPBACK) != 0);
 }
 
-std::string interface_of(const HostAddress& address) {
-    ifaddrs* first = nullptr;
-    std::string name = "an interface that is gone";
-    if (getifaddrs(&first) != 0) return name;
-    for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)
-        if (has_address(*one, address)) {
-            name = one->ifa_name;
-            break;
-        }
-    freeifaddrs(first);
-    return name;
-}
-
 /// Is it a socket of ours at which all are asked who have a NIC at that address? Then nobody else
 /// has one: the first one has that socket.
 bool we_answer_at(const std::string& address) {
@@ -165,7 +152,7 @@ Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
 }
 
 void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
-    const std::string interface = interface_of(asker.own());
+    const std::string interface = interface_of(asker.own()).value_or("an interface that is gone");
     const std::string by = fmt::format("by {} ({})", interface, way.nic_address);
     const VIP_RETURN result = ask(asker, remote);
     const Outcome why = result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE
@@ -193,6 +180,16 @@ HostAddress address_of(const VIP_NIC_ATTRIBUTES& attributes) {
     address.length = attributes.NicAddressLen;
     std::memcpy(address.bytes.data(), attributes.LocalNicAddress, address.length);
     return address;
+}
+
+std::optional<std::string> interface_of(const HostAddress& address) {
+    ifaddrs* first = nullptr;
+    std::optional<std::string> name;
+    if (getifaddrs(&first) != 0) return name;
+    for (const ifaddrs* one = first; one != nullptr && !name; one = one->ifa_next)
+        if (has_address(*one, address)) name = one->ifa_name;
+    freeifaddrs(first);
+    return name;
 }
 
 bool find_way(const std::string& nic, const std::string& peer,

@@ -3,6 +3,7 @@
 
 #include <vipl.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace via::cli {
 
 /// A NIC's own; of no length: it has none.
 HostAddress address_of(const VIP_NIC_ATTRIBUTES& attributes);
+
+/// The interface of this machine that has the address, if one has it.
+std::optional<std::string> interface_of(const HostAddress& address);
 
 struct WayToPeer {
     std::string nic;          ///< its own name
