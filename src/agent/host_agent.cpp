@@ -76,6 +76,7 @@ HostAgent::HostAgent(HostAgentOptions options, std::unique_ptr<Statistics> stati
             options_.nic_options.table_entries == 0 ? options_.nic_options.pin : Pin::never,
             options_.name) {
     const NicOptions& wanted = options_.nic_options;
+    if (wanted.granularity == Granularity::page) nic_.memory().grant_whole_pages();
     if (wanted.table_entries == 0) return;
     lines_ =
         std::make_unique<LockedLines>(LockedMemory::of_process(), wanted.pin,
@@ -219,6 +220,16 @@ void HostAgent::look_at_rests() {
 
 void HostAgent::refused(const char* why) {
     log(1, "NIC %s: a connection is ended, its peer sent %s", nic_.name().c_str(), why);
+}
+
+void HostAgent::missed_by_a_page(const engine::PageMiss& miss) {
+    log(1,
+        "NIC %s: %" PRIu64
+        " bytes at %s may not be used: the region in that page was registered from %s to %s, and "
+        "grants no other bytes. A program that relies on whole pages, as some of VIA's time do, "
+        "needs the option granularity=page (OPENVIA_OPTIONS=granularity=page); this is said once",
+        nic_.name().c_str(), miss.length, place_text(miss.address).c_str(),
+        place_text(miss.region.begin).c_str(), place_text(miss.region.end).c_str());
 }
 
 // Memory ------------------------------------------------------------------------------------------

@@ -108,6 +108,7 @@ private:
     void work_is_left() override;
     void rest() override;
     void refused(const char* why) override;
+    void missed_by_a_page(const engine::PageMiss& miss) override;
     bool wants_reports() override { return events_waiting_.load() < events_waiting_max; }
     void report(const engine::ErrorEvent& event) override;
     void entry_came(queue::CompletionQueue& queue) override;

@@ -29,6 +29,21 @@ TEST(HostAgent, a_device_that_says_it_reorders_is_refused_when_it_is_opened) {
     EXPECT_NE(opened.error().text.find("order"), std::string::npos) << opened.error().text;
 }
 
+TEST_F(HostAgentTest, an_access_that_whole_pages_would_allow_names_the_option) {
+    nic::Nic& nic = agent->nic();
+    alignas(4096) static std::byte page[4096];
+    const auto at = reinterpret_cast<std::uint64_t>(page);
+    const memory::MemoryHandle region = nic.register_memory(at + 64, 100, {}).value();
+    engine::Vi& vi =
+        *nic.with_turn([&] { return nic.engine().create_vi({}, nullptr, nullptr).value(); });
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(nic.post_send(vi, page + 128, region), Status::invalid_parameter);
+    EXPECT_EQ(nic.post_send(vi, page + 256, region), Status::invalid_parameter);
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("granularity=page"), std::string::npos) << log;
+    EXPECT_EQ(log.find("granularity=page", log.find("said once")), std::string::npos) << log;
+}
+
 TEST_F(HostAgentTest, who_polls_on_is_awake_after_a_few_polls) {
     for (int n = 0; n < 20; ++n) {
         ASSERT_TRUE(falls_asleep());

@@ -64,6 +64,8 @@ std::string show_number(const NicOptions& options) {
 constexpr Word<Pin> pins[] = {
     {"require", Pin::require}, {"prefer", Pin::prefer}, {"never", Pin::never}, {"dma", Pin::dma}};
 
+constexpr Word<Granularity> granularities[] = {{"byte", Granularity::byte},
+                                               {"page", Granularity::page}};
 constexpr Word<OneCopy> one_copies[] = {
     {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
 constexpr Word<OwnFrames> own_frames[] = {{"prefer", OwnFrames::prefer},
@@ -77,6 +79,11 @@ constexpr Option known_options[] = {
      "lock registered memory: or fail; where the system lets us; not at all; so that it never "
      "moves",
      set_word<&NicOptions::pin, pins>, show_word<&NicOptions::pin, pins>},
+    {"granularity", "byte or page",
+     "what a registration grants, to peers too: the bytes that it names; and the others of their "
+     "pages (of 4096 bytes), which programs of VIA's time rely on",
+     set_word<&NicOptions::granularity, granularities>,
+     show_word<&NicOptions::granularity, granularities>},
     {"one_copy", "measured, always or never",
      "large messages between processes: fetched by the receiver (process_vm_readv) where that is "
      "faster; where it is allowed; not",

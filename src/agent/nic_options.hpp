@@ -33,9 +33,16 @@ enum class OwnFrames {
     never,
 };
 
+/// Which bytes does a registration grant?
+enum class Granularity {
+    byte,  ///< those that it names
+    page,  ///< and the others of their pages
+};
+
 /// Another option is a member here and a line of the table in nic_options.cpp.
 struct NicOptions {
     Pin pin = Pin::prefer;
+    Granularity granularity = Granularity::byte;
     OneCopy one_copy = OneCopy::measured;
     // Of the NIC's own table: memory::CacheShape
     std::uint32_t table_entries = memory::CacheShape{}.entries;

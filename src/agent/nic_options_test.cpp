@@ -28,6 +28,8 @@ TEST(NicOptions, FollowTheName) {
     EXPECT_EQ(options_of("shm,pin=never")->pin, Pin::never);
     EXPECT_EQ(options_of("shm,pin=dma")->pin, Pin::dma);
     EXPECT_EQ(options_of("shm,pin=never,pin=dma")->pin, Pin::dma) << "the last one holds";
+    EXPECT_EQ(options_of("shm")->granularity, Granularity::byte);
+    EXPECT_EQ(options_of("shm,granularity=page")->granularity, Granularity::page);
 }
 
 TEST(NicOptions, WhatIsWrongIsNamedWithWhatIsPossible) {

@@ -377,8 +377,7 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
     }
     if (medium == "shm") return open_shm(opening);
     if (medium == "loopback") return open_loopback(opening);
-    if (!opening.host.empty())
-        return sim::open_sim(opening.host, first_generation, options->table());
+    if (!opening.host.empty()) return sim::open_sim(opening.host, first_generation, *options);
     return std::unexpected(bad_name("sim needs the name of a host"));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "engine/listening.hpp"
 #include "engine/moments.hpp"
 #include "engine/mutation.hpp"
+#include "engine/page_miss.hpp"
 #include "engine/under_way.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
@@ -341,17 +343,23 @@ public:
     /// Counts completions and state changes; whoever waits looks again when it moved.
     std::uint64_t progress() const { return progress_; }
     bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
-    /// Anything for next_event(), next_signal() or next_changed(), or progress() that was no
-    /// completion of a descriptor? One look; settle_news() afterwards, which is true in the latter
-    /// case.
+    /// Anything for next_event(), next_signal(), next_changed() or take_page_miss(), or progress()
+    /// that was no completion of a descriptor? One look; settle_news() afterwards, which is true in
+    /// the latter case.
     bool has_news() const { return news_; }
     bool settle_news() {
-        news_ = has_event() || !signals_.empty() || !changed_.empty();
+        news_ = has_event() || !signals_.empty() || !changed_.empty() || page_misses_.any();
         return std::exchange(progressed_, false);
     }
     bool next_event(ErrorEvent& event);
     /// A fault that only the NIC saw, for the program's error handler.
     void report(Vi& vi, ErrorCode code);
+    /// An access that was refused, for whatever reason; page_miss.hpp says what of it is told.
+    void note_refused(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length,
+                      memory::ProtectionTag tag, memory::Access access) {
+        if (page_misses_.note(handle, address, length, tag, access)) news_ = true;
+    }
+    std::optional<PageMiss> take_page_miss() { return page_misses_.take(); }
     /// Flushes the queues of connections that ended while frames were made. Each turn, behind the
     /// devices' notify(), if there are news.
     void flush_late();
@@ -614,6 +622,7 @@ private:
                             std::size_t length);
     FrameVerdict on_placed(Vi& vi, const wire::Header& header, std::size_t length);
     FrameVerdict check_sequence(Vi& vi, const wire::Header& header, std::size_t length);
+    std::uint32_t why_too_short(const Vi& vi, const queue::Cursor& receive, std::uint32_t length);
     bool match_receive(Vi& vi);
     bool check_target(Vi& vi, const wire::Header& header, std::size_t length);
     void place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
@@ -699,6 +708,7 @@ private:
     Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
     Time next_deadline_ = Time::never();
     std::uint64_t progress_ = 0;
+    PageMisses page_misses_{memory_};
     bool rare_ = false;  ///< has_rare() but for its deadlines
     bool news_ = false;
     bool progressed_ = false;  ///< by more than completions

@@ -212,6 +212,8 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     }
     if (!send && !vi.discarding && !check_target(vi, header, length)) {
         counters_.add(Counter::rdma_refused);
+        note_refused(vi.target_handle, vi.target_address, vi.placing_length, vi.attributes.tag,
+                     memory::Access::remote_write);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
@@ -341,17 +343,20 @@ FrameVerdict Engine::on_placed(Vi& vi, const wire::Header& header, std::size_t l
     return FrameVerdict::taken;
 }
 
-namespace {
-
 /// Of a receive that cannot take a message of that length: it ends before, or its registered
 /// memory does.
-std::uint32_t why_too_short(const queue::Cursor& receive, std::uint32_t length) {
-    std::uint64_t sum = 0;
-    for (queue::SegmentWalk walk(receive); !walk.done();) sum += walk.next().length;
-    return length <= sum ? queue::status::protection_error : queue::status::length_error;
+std::uint32_t Engine::why_too_short(const Vi& vi, const queue::Cursor& receive,
+                                    std::uint32_t length) {
+    std::uint32_t left = length;
+    for (queue::SegmentWalk walk(receive); !walk.done() && left != 0;) {
+        const queue::Segment& segment = walk.next();
+        const std::uint32_t bytes = std::min(left, segment.length);
+        note_refused(segment.handle, segment.address, bytes, vi.attributes.tag,
+                     memory::Access::local_write);
+        left -= bytes;
+    }
+    return left == 0 ? queue::status::protection_error : queue::status::length_error;
 }
-
-}  // namespace
 
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its
 /// own error; then, as when there is none, the message is refused.
@@ -367,8 +372,8 @@ bool Engine::match_receive(Vi& vi) {
     if (fits) return true;
     vi.discarding = true;
     complete_receive(
-        vi, why_too_short(work.oldest(), vi.placing_length) | queue::status::operation_receive, 0,
-        nullptr);
+        vi, why_too_short(vi, work.oldest(), vi.placing_length) | queue::status::operation_receive,
+        0, nullptr);
     return false;
 }
 
@@ -474,6 +479,8 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
          !memory_.check(header.remote_handle, header.remote_address, header.message_length,
                         vi.attributes.tag, memory::Access::remote_read))) {
         counters_.add(Counter::rdma_refused);
+        note_refused(header.remote_handle, header.remote_address, header.message_length,
+                     vi.attributes.tag, memory::Access::remote_read);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_read_protection);
         return FrameVerdict::taken;
     }

@@ -60,8 +60,11 @@ Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t lengt
     if (index == none) return std::unexpected(Status::error_resource);
     Slot& slot = slot_at(index);
     const MemoryHandle handle = make_handle(index, ++slot.generation);
-    slot.begin.store(address, std::memory_order_relaxed);
-    slot.end.store(address + length, std::memory_order_relaxed);
+    Bounds granted{address, address + length};
+    if (whole_pages_) granted = granted.whole_pages();
+    slot.address.store(address, std::memory_order_relaxed);
+    slot.begin.store(granted.begin, std::memory_order_relaxed);
+    slot.end.store(granted.end, std::memory_order_relaxed);
     slot.tag.store(attributes.tag, std::memory_order_relaxed);
     slot.rights.store(rights_of(attributes), std::memory_order_relaxed);
     slot.handle.store(handle, std::memory_order_release);
@@ -72,9 +75,9 @@ Result<MemoryHandle> MemoryTable::add(std::uint64_t address, std::uint64_t lengt
 
 bool MemoryTable::is_region(MemoryHandle handle, std::uint64_t address) const {
     if (!live(handle)) return false;
-    const std::uint64_t begin = find(handle)->begin.load(std::memory_order_relaxed);
+    const std::uint64_t registered = find(handle)->address.load(std::memory_order_relaxed);
     atomic_fence(std::memory_order_acquire);
-    return begin == address && live(handle);
+    return registered == address && live(handle);
 }
 
 void MemoryTable::suspend(MemoryHandle handle) {
@@ -134,7 +137,7 @@ Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
                           MemoryAttributes& attributes) const {
     const Slot* slot = find(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle ||
-        slot->begin.load(std::memory_order_relaxed) != address)
+        slot->address.load(std::memory_order_relaxed) != address)
         return Status::invalid_parameter;
     const std::uint32_t rights = slot->rights.load(std::memory_order_relaxed);
     const ProtectionTag tag = slot->tag.load(std::memory_order_relaxed);

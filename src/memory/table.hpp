@@ -17,6 +17,10 @@
 
 namespace via::memory {
 
+/// The NIC counts in pages of this size, whatever the system has: never more than the system's.
+constexpr std::uint32_t table_page_bits = 12;
+constexpr std::uint64_t table_page_length = 1ULL << table_page_bits;
+
 struct MemoryAttributes {
     ProtectionTag tag = no_tag;
     bool rdma_write = false;  ///< a peer may write here
@@ -28,6 +32,12 @@ struct MemoryAttributes {
 struct Bounds {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
+
+    /// All pages that hold some of it, as far as addresses go.
+    Bounds whole_pages() const {
+        const std::uint64_t last = table_page_length - 1;
+        return {begin & ~last, end > ~last ? end : (end + last) & ~last};
+    }
 };
 
 /// `local` reads; `local_write` is what a receive, an RDMA read or a descriptor's status need.
@@ -81,12 +91,15 @@ public:
     explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
                          std::uint64_t tag_uses_max = tag_generation_max);
 
+    /// From now on add() grants the whole pages that hold some of what is registered.
+    void grant_whole_pages() { whole_pages_ = true; }
+
     /// Registers [address, address + length). length > 0, no wrap, and RDMA write only where it is
     /// writable, else invalid_parameter; an unknown tag: invalid_ptag; table full, or no memory for
     /// more of it: error_resource.
     Result<MemoryHandle> add(std::uint64_t address, std::uint64_t length,
                              const MemoryAttributes& attributes);
-    /// True when `handle` is a live region that starts at `address`.
+    /// True when `handle` is a live region that was registered from `address` on.
     bool is_region(MemoryHandle handle, std::uint64_t address) const;
     /// Makes the region refuse every further check. Then whoever checked before can be waited for
     /// and looked through; resume() takes it back, remove() ends the region.
@@ -94,7 +107,7 @@ public:
     void resume(MemoryHandle handle);
     /// Ends a suspended region; the caller has made sure that nobody uses it.
     void remove(MemoryHandle handle);
-    /// Where a region lies that is live or suspended; for the holder of the turn.
+    /// What is granted of a region that is live or suspended; for the holder of the turn.
     Bounds bounds(MemoryHandle handle) const;
     /// Of a region that is suspended, so that nobody is granted anything by what was. RDMA write
     /// to one that is not writable: invalid_parameter.
@@ -107,12 +120,24 @@ public:
     bool is_tag(ProtectionTag tag) const;
 
     /// May a VI with `vi_tag` touch [address, address + length) of `handle` this way? Exact to the
-    /// byte. A VI without a tag may use memory of any tag, and memory without one is there for the
-    /// local access of every VI (VIPL 4.7). Length 0 asks for the handle
-    /// and the tag only, anywhere within or at the end of the region.
+    /// byte, but for grant_whole_pages(). A VI without a tag may use memory of any tag, and memory
+    /// without one is there for the local access of every VI (VIPL 4.7). Length 0 asks for the
+    /// handle and the tag only, anywhere within or at the end of the region.
     bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
                ProtectionTag vi_tag, Access access) const {
         return look(handle).allows(address, length, vi_tag, access);
+    }
+
+    /// Of what check() refuses: is all that is wrong that it ends in the region's pages, and not in
+    /// the region?
+    bool misses_by_a_page(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
+                          ProtectionTag vi_tag, Access access) const {
+        Region region = look(handle);
+        if (region.handle == 0 || region.covers(address, length)) return false;
+        const Bounds pages = Bounds{region.begin, region.end}.whole_pages();
+        region.begin = pages.begin;
+        region.end = pages.end;
+        return region.allows(address, length, vi_tag, access);
     }
 
     /// The region as it is now; for several questions in a row.
@@ -142,8 +167,10 @@ private:
         Atomic<std::uint64_t> begin{0};
         Atomic<std::uint64_t> end{0};
         Atomic<std::uint64_t> tag{0};
-        std::uint32_t generation = 0;
+        Atomic<std::uint64_t> address{
+            0};  ///< as it was registered; what is granted is from begin on
         std::uint32_t next_free = 0;
+        std::uint16_t generation = 0;
         bool suspended = false;
     };
     static constexpr std::uint32_t chunk_bits = 10;
@@ -175,6 +202,7 @@ private:
     std::uint32_t regions_max_;
     std::uint32_t tags_max_;
     std::uint64_t tag_uses_max_;
+    bool whole_pages_ = false;
     std::uint32_t regions_ = 0;
     std::uint32_t slots_made_ = 0;
     std::uint32_t free_first_ = none;  ///< slots are reused in order of release

@@ -38,6 +38,47 @@ TEST(MemoryTable, AnswersExactlyToTheByte) {
                 << address << " + " << length;
 }
 
+TEST(MemoryTable, GrantsWholePagesWhereItShall) {
+    MemoryTable table(16, 16);
+    table.grant_whole_pages();
+    const MemoryHandle handle = table.add(0x5123, 0x1000, {}).value();
+    EXPECT_TRUE(may(table, handle, 0x5000, 0x2000));
+    EXPECT_FALSE(may(table, handle, 0x4FFF, 1));
+    EXPECT_FALSE(may(table, handle, 0x7000, 1));
+    EXPECT_TRUE(table.is_region(handle, 0x5123)) << "it is known as it was registered";
+    EXPECT_FALSE(table.is_region(handle, 0x5000));
+    MemoryAttributes attributes;
+    EXPECT_EQ(table.query(handle, 0x5123, attributes), Status::success);
+    EXPECT_EQ(table.query(handle, 0x5000, attributes), Status::invalid_parameter);
+    EXPECT_FALSE(table.check(handle, 0x5123, 1, no_tag, Access::remote_write)) << "no more rights";
+    const MemoryHandle aligned = table.add(0x5000, 0x1000, {}).value();
+    EXPECT_FALSE(may(table, aligned, 0x5000, 0x1001));
+    const MemoryHandle last = table.add(end_of_memory - 10, 5, {}).value();
+    EXPECT_TRUE(may(table, last, end_of_memory - 10, 5)) << "no page ends there";
+    EXPECT_FALSE(may(table, last, 0, 1));
+    const MemoryHandle all = table.add(0, end_of_memory, {}).value();
+    EXPECT_TRUE(may(table, all, 12345, end_of_memory - 12345));
+}
+
+TEST(MemoryTable, KnowsWhatOnlyWholePagesWouldAllow) {
+    MemoryTable table(16, 16);
+    const ProtectionTag tag = table.create_tag().value();
+    const MemoryHandle handle = table.add(0x5123, 0x10, with_tag(tag)).value();
+    const auto misses = [&](std::uint64_t address, std::uint64_t length,
+                            Access access = Access::local, ProtectionTag of = no_tag) {
+        return table.misses_by_a_page(handle, address, length, of, access);
+    };
+    EXPECT_TRUE(misses(0x5000, 0x1000, Access::local, tag));
+    EXPECT_TRUE(misses(0x5130, 4));
+    EXPECT_FALSE(misses(0x5123, 0x10)) << "that is allowed";
+    EXPECT_FALSE(misses(0x5130, 4, Access::remote_read)) << "no right to read";
+    EXPECT_FALSE(misses(0x5FFF, 2)) << "ends in the next page";
+    EXPECT_FALSE(misses(0x5130, 4, Access::local, table.create_tag().value())) << "another tag";
+    EXPECT_FALSE(table.misses_by_a_page(handle + 1, 0x5130, 4, no_tag, Access::local));
+    end(table, handle);
+    EXPECT_FALSE(misses(0x5130, 4));
+}
+
 TEST(MemoryTable, WrapAroundIsNoWayIn) {
     MemoryTable table(16, 16);
     const MemoryHandle low = table.add(4096, 4096, {}).value();

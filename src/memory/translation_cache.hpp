@@ -15,10 +15,6 @@
 
 namespace via::memory {
 
-/// The table counts in pages of this size, whatever the system has.
-constexpr std::uint32_t table_page_bits = 12;
-constexpr std::uint64_t table_page_length = 1ULL << table_page_bits;
-
 enum class Replacement : std::uint8_t { lru, fifo, random };
 
 /// Size and shape. An entry is a page of a region, a line so many neighbouring pages of one.

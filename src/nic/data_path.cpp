@@ -53,6 +53,19 @@ template <bool receive, std::size_t count>
                                     limits_.descriptors_per_queue_max);
 }
 
+/// By the holder of the turn: whoever wrote a descriptor that has a fault may want to know more.
+template <bool receive>
+[[gnu::noinline]] void Nic::note_refused(engine::Vi& vi, const queue::ControlSegment& control,
+                                         const queue::Segment* segments) {
+    const std::uint32_t operation = control.control & queue::control::operation_mask;
+    const bool writes = receive || operation == queue::control::rdma_read;
+    const bool remote = !receive && operation != queue::control::send_receive;
+    for (std::uint32_t n = remote ? 1 : 0; n < control.segment_count; ++n)
+        engine_.note_refused(segments[n].handle, segments[n].address, segments[n].length,
+                             vi.attributes.tag,
+                             writes ? memory::Access::local_write : memory::Access::local);
+}
+
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
 /// complete it at once, for its fault or the VI's state. Else why it was not posted;
 /// invalid_parameter for a fault, too, unless regions are settled. `region` holds the descriptor as
@@ -96,8 +109,10 @@ template <bool receive>
                         : engine::check_send(context, control, segments);
     if (fault != 0 && !settled) [[unlikely]]
         return Status::invalid_parameter;
-    if (receive && fault != 0) [[unlikely]]
-        vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    if (fault != 0) [[unlikely]] {
+        if (fault == queue::status::protection_error) note_refused<receive>(vi, control, segments);
+        if (receive) vi.receive_faults.fetch_add(1, std::memory_order_relaxed);
+    }
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
     const Status status =
         work.post(descriptor, handle, control, segments, fault, limits_.descriptors_per_queue_max);
@@ -140,7 +155,12 @@ template <bool receive>
                                            memory::MemoryHandle handle) {
     return holding_turn([&] {
         std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
-        return post_locked<receive>(vi, address, handle, true);
+        const Status status = post_locked<receive>(vi, address, handle, true);
+        if (status == Status::invalid_parameter)
+            engine_.note_refused(handle, reinterpret_cast<std::uint64_t>(address),
+                                 sizeof(queue::Descriptor), vi.attributes.tag,
+                                 memory::Access::local_write);
+        return status;
     });
 }
 

@@ -377,6 +377,7 @@ void Nic::finish_eventful_turn(bool polling) {
     if (engine_.has_news()) [[unlikely]] {
         engine_.flush_late();  // no device reads what was emitted any more
         if (engine_.has_event()) report_events();
+        if (const auto miss = engine_.take_page_miss()) attendant_.missed_by_a_page(*miss);
         while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
         while (engine::Backlog* backlog = engine_.next_changed())
             attendant_.requests_changed(*backlog);

@@ -36,6 +36,8 @@ public:
     virtual void rest() {}
     /// A peer's message broke a rule and its connection ended. Called under the turn.
     virtual void refused(const char* /*why*/) {}
+    /// Once: an access was refused that whole pages of its region would allow.
+    virtual void missed_by_a_page(const engine::PageMiss& /*miss*/) {}
     /// Is there room for one more report()? While not, errors wait in the engine, which keeps each
     /// once per VI. Called under the turn.
     virtual bool wants_reports() { return true; }
@@ -383,6 +385,9 @@ private:
                     queue::ControlSegment control,
                     const std::array<queue::Segment, count>& segments,
                     const memory::Region& region);
+    template <bool receive>
+    void note_refused(engine::Vi& vi, const queue::ControlSegment& control,
+                      const queue::Segment* segments);
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                     const memory::Region& region, queue::ControlSegment control, bool settled);

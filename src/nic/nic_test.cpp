@@ -51,9 +51,11 @@ struct Attending final : Attendant {
     int entries_came = 0;
     int clock_reads = 0;
     Time time{};
+    void missed_by_a_page(const engine::PageMiss& miss) override { misses.push_back(miss); }
     bool wants_reports() override { return hears; }
     bool hears = true;
     std::vector<engine::ErrorCode> events;
+    std::vector<engine::PageMiss> misses;
 };
 
 struct Fixture : testing::Test {
@@ -323,6 +325,76 @@ TEST_F(LateTest, Vipl_4_20_time_is_up_though_more_and_more_comes) {
     poll();
     EXPECT_EQ(asker.connect_status, Status::timeout);
     EXPECT_EQ(asker.state.load(), ViState::idle);
+}
+
+/// A region of 50 bytes within a page, and two VIs that live through what is refused.
+struct PageTest : Fixture {
+    PageTest() {
+        connect(client, server);
+        edge = nic.register_memory(begin, 50, {memory::no_tag, true, true}).value();
+    }
+    std::uint64_t miss() {
+        poll();
+        EXPECT_LE(attendant.misses.size(), 1U);
+        if (attendant.misses.empty()) return 0;
+        EXPECT_EQ(attendant.misses[0].region.begin, begin);
+        EXPECT_EQ(attendant.misses[0].region.end, begin + 50);
+        return attendant.misses[0].address + attendant.misses[0].length;
+    }
+    void send_from(std::uint64_t from, std::uint32_t length) {
+        queue::Descriptor& descriptor = make(0, length);
+        descriptor.segments[0] = {from, edge, length};
+        ASSERT_EQ(nic.post_send(client, &descriptor, descriptor_handle), Status::success);
+    }
+    void write_to(std::uint64_t to, std::uint32_t length) {
+        queue::Descriptor& descriptor = make(0, length, queue::control::rdma_write);
+        descriptor.control.segment_count = 2;
+        descriptor.segments[0] = {to, edge, 0};
+        descriptor.segments[1] = {address(0), handle, length};
+        ASSERT_EQ(nic.post_send(client, &descriptor, descriptor_handle), Status::success);
+    }
+    engine::Vi& client = make_vi(Reliability::unreliable);
+    engine::Vi& server = make_vi(Reliability::unreliable);
+    const std::uint64_t page =
+        (address(0) + memory::table_page_length) & -memory::table_page_length;
+    const std::uint64_t begin = page + 1000;
+    memory::MemoryHandle edge = 0;
+};
+
+TEST_F(PageTest, Vipl_4_6_a_send_from_the_regions_page_is_told_once) {
+    send_from(page + memory::table_page_length, 8);
+    send_from(page + memory::table_page_length - 4, 8);
+    send_from(begin, 50);
+    EXPECT_EQ(miss(), 0U) << "whole pages would not help, or it was allowed";
+    send_from(begin + 48, 4);
+    EXPECT_EQ(miss(), begin + 52);
+    send_from(begin - 1, 4);
+    EXPECT_EQ(miss(), begin + 52);
+}
+TEST_F(PageTest, Vipl_4_6_a_write_of_a_peer_to_the_regions_page_is_told) {
+    write_to(page - 4, 8);
+    write_to(begin + 40, 10);
+    EXPECT_EQ(miss(), 0U);
+    write_to(page, 8);
+    EXPECT_EQ(miss(), page + 8);
+}
+TEST_F(PageTest, Vipl_4_6_what_the_page_does_not_allow_either_is_not_told) {
+    const memory::MemoryAttributes none{};
+    ASSERT_EQ(nic.change_region(edge, begin, none), Status::success);
+    write_to(page, 8);
+    EXPECT_EQ(miss(), 0U);
+}
+TEST_F(PageTest, Vipl_4_12_a_message_that_ends_in_the_page_of_its_receive_is_told) {
+    queue::Descriptor& descriptor = make(0, 200);
+    descriptor.segments[0] = {begin, edge, 0x10000};
+    ASSERT_EQ(nic.post_receive(server, &descriptor, descriptor_handle), Status::success);
+    send(client, 0, 60);
+    EXPECT_EQ(miss(), begin + 60);
+}
+TEST_F(PageTest, Vipl_4_9_a_descriptor_in_the_page_of_its_region_is_told) {
+    auto* outside = reinterpret_cast<queue::Descriptor*>(page + 2048);
+    EXPECT_EQ(nic.post_send(client, outside, edge), Status::invalid_parameter);
+    EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
 }
 
 TEST_F(NicTest, counts_what_devices_sent_as_frames_of_their_own) {

@@ -145,7 +145,7 @@ Away::~Away() {
 // Opening and closing -----------------------------------------------------------------------------
 
 agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
-                           const memory::CacheShape& table) {
+                           const agent::NicOptions& options) {
     baton().join_unless_member();
     const std::size_t number = world().number_of(host, true);
     if (number == hosts_max)
@@ -153,7 +153,7 @@ agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation
             agent::OpenError{Status::error_resource,
                              "the simulated network has 250 hosts already; use one of them"});
     auto agent = std::make_unique<SimAgent>(std::string(host), HostWorld::address_of(number),
-                                            first_generation, table);
+                                            first_generation, options);
     if (!agent->start())
         return std::unexpected(agent::OpenError{Status::error_resource,
                                                 "the system gives no thread for error handlers"});
@@ -172,11 +172,12 @@ void add_host(std::string_view host) {
 }
 
 SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation,
-                   const memory::CacheShape& table)
+                   const agent::NicOptions& options)
     : host_(std::move(host)),
       address_(address),
       nic_("sim:" + host_, NicLimits{}, counters_, *this, first_generation) {
-    if (table.entries != 0) nic_.cache_translations(table, *this);
+    if (options.granularity == agent::Granularity::page) nic_.memory().grant_whole_pages();
+    if (options.table_entries != 0) nic_.cache_translations(options.table(), *this);
     auto device = std::make_unique<device::sim::SimDevice>(world().fabric(), address_);
     payload_max_ = device->capabilities().payload_max;
     nic_.add_device(std::move(device));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/nic_options.hpp"
 #include "base/counters.hpp"
 #include "sim/host/baton.hpp"
 
@@ -22,7 +23,7 @@ namespace via::sim {
 /// several processes: a discriminator belongs to one of them at a time.
 /// error_resource: 250 hosts were named already, or no thread can be started.
 agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
-                           const memory::CacheShape& table = {});
+                           const agent::NicOptions& options = {});
 /// Begins a new world: time 0, no hosts, delays drawn from `seed`; so a test does not depend on
 /// what ran before it. False: somebody else takes part, or has a NIC open.
 bool restart(std::uint64_t seed);
@@ -32,7 +33,7 @@ void add_host(std::string_view host);
 class SimAgent final : public agent::Agent, private nic::Attendant, private memory::LineLoader {
 public:
     SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation,
-             const memory::CacheShape& table);
+             const agent::NicOptions& options);
     ~SimAgent() override;
     /// Starts the thread for handlers. False: the system gives none.
     bool start();

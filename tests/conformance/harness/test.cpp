@@ -112,7 +112,8 @@ Nic& Role::nic() {
 }
 
 std::string Role::device_name() const {
-    return on_own_host_ ? stage_.device_on_own_host(name()) : stage_.device_name(name());
+    return (on_own_host_ ? stage_.device_on_own_host(name()) : stage_.device_name(name())) +
+           options_;
 }
 
 std::string Role::host_name() const { return stage_.host_name(name()); }

@@ -107,6 +107,8 @@ public:
     std::string device_name() const;
     /// From now on that is a NIC on a host of the role's own, where there can be several.
     void move_to_own_host() { on_own_host_ = true; }
+    /// From now on that is a NIC with these options; for stages with own_nics.
+    void take_options(std::string options) { options_ = "," + std::move(options); }
     /// The name under which this role's host is found.
     std::string host_name() const;
     /// A discriminator that no other test run on this machine has.
@@ -171,6 +173,7 @@ private:
     std::size_t index_;
     std::shared_ptr<Nic> nic_;
     bool on_own_host_ = false;
+    std::string options_;
 };
 
 /// Puts a test on the list of every stage that the program has.
