@@ -533,6 +533,16 @@ VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS* Loca
  */
 VIP_RETURN VipDisconnect(IN VIP_VI_HANDLE ViHandle);
 
+/* ---- Not of VIPL 1.0, but of its time ------------------------------------------------------- */
+
+/**
+ * A word of the program's own for a VI, NULL at first. Not the NIC's business.
+ * @return what VipSetUserData() set; NULL also for a handle that names no VI
+ */
+VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
+/** Sets it; nothing happens where the handle names no VI. */
+void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Data);
+
 /* ---- Connecting peers (VIPL 4.22) ---------------------------------------------------------- */
 
 /**

@@ -1,5 +1,5 @@
-/* VIPL 1.0's names, nothing else (VIPL 1.10): each goes straight to libvia.so. Generated once from
- * vipl.h; tests/header compares the list of functions. */
+/* VIPL 1.0's names, and two of its time, nothing else (VIPL 1.10): each goes straight to libvia.so.
+ * Generated once from vipl.h; tests/header compares the list of functions. */
 #include <vipl.h>
 
 /* Declares the function of libvia.so and defines VIPL's on top of it. */
@@ -57,6 +57,12 @@ FRONT(VipConnectRequest,
        VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs),
       (ViHandle, LocalAddr, RemoteAddr, Timeout, RemoteViAttribs))
 FRONT(VipDisconnect, (VIP_VI_HANDLE ViHandle), (ViHandle))
+
+extern VIP_PVOID via_VipGetUserData(VIP_VI_HANDLE ViHandle);
+VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) { return via_VipGetUserData(ViHandle); }
+extern void via_VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID Data);
+void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID Data) { via_VipSetUserData(ViHandle, Data); }
+
 FRONT(VipConnectPeerRequest,
       (VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
        VIP_ULONG Timeout),

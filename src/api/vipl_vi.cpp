@@ -118,6 +118,22 @@ VIA_VIPL via_VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIB
     }));
 }
 
+// The program's word for a VI ---------------------------------------------------------------------
+
+extern "C" __attribute__((visibility("default"))) VIP_PVOID
+via_VipGetUserData(VIP_VI_HANDLE handle) {
+    if (is_of_parent(handle)) return nullptr;
+    const FoundVi found = find_vi(handle);
+    return found ? found.vi->user_data.load(std::memory_order_relaxed) : nullptr;
+}
+
+extern "C" __attribute__((visibility("default"))) void via_VipSetUserData(VIP_VI_HANDLE handle,
+                                                                          VIP_PVOID data) {
+    if (is_of_parent(handle)) return;
+    const FoundVi found = find_vi(handle);
+    if (found) found.vi->user_data.store(data, std::memory_order_relaxed);
+}
+
 // Credits -----------------------------------------------------------------------------------------
 
 VIA_VIPL ViaSetCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN wanted) {

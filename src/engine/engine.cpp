@@ -83,6 +83,7 @@ Status Engine::destroy_vi(Vi& vi) {
     vi.attach.reset();
     // What it asked for and was told is not the next one's in its place.
     vi.peer = vi.wants_credits = false;
+    vi.user_data.store(nullptr, std::memory_order_relaxed);
     vi.own_data.reset();
     vi.remote_data.reset();
     vi.send.work.reset();

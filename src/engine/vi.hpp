@@ -203,6 +203,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     RegionUse receive_use;
 
     bool wants_credits = false;
+    Atomic<void*> user_data{nullptr};   ///< the program's, of no meaning here
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
     std::uint32_t placed_message = 0;   ///< the peer has said that it placed every message below
 

@@ -442,6 +442,28 @@ VIPL_TEST(Vipl_3_idle_destroy_does_not_mind_entries_in_completion_queues, nothin
     });
 }
 
+VIPL_TEST(Vipl_1_10_a_vi_keeps_a_word_of_the_program, nothing) {
+    test.role("only", [](Role& me) {
+        int mine = 0;
+        VIP_VI_ATTRIBUTES attributes = vi_attributes();
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_VI_HANDLE other = nullptr;
+        OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &vi));
+        OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &other));
+        EXPECT_EQ(nullptr, VipGetUserData(vi));
+        VipSetUserData(vi, &mine);
+        EXPECT_EQ(&mine, VipGetUserData(vi));
+        EXPECT_EQ(nullptr, VipGetUserData(other));
+        OK(VipDestroyVi(vi));
+        EXPECT_EQ(nullptr, VipGetUserData(vi)) << "a stale handle names nothing";
+        VipSetUserData(vi, &mine);
+        OK(VipCreateVi(me.nic().handle(), &attributes, nullptr, nullptr, &vi));
+        EXPECT_EQ(nullptr, VipGetUserData(vi)) << "what comes in its place begins anew";
+        for (const VIP_VI_HANDLE each : {vi, other}) OK(VipDestroyVi(each));
+        EXPECT_EQ(nullptr, VipGetUserData(nullptr));
+    });
+}
+
 VIPL_TEST(Vipl_3_idle_attributes_can_be_replaced, nothing) {
     test.role("only", [](Role& me) {
         End end(me);

@@ -12,8 +12,10 @@ namespace {
 
 const char* const functions[] = {
 #define VIPL_FUNCTION(name, parameters) #name,
+#define VIPL_FUNCTION_OF(type, name, parameters) #name,
 #include "vipl_functions.def"
 #undef VIPL_FUNCTION
+#undef VIPL_FUNCTION_OF
 };
 
 // A name found in a library that libvipl needs would not be libvipl's: compare load addresses.

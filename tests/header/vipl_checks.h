@@ -272,9 +272,11 @@ VIPL_SAME(cq_callback, VIP_CQ_CALLBACK, vipl_cq_callback);
 #ifdef __cplusplus
 extern "C" {
 #endif
-#define VIPL_FUNCTION(name, parameters) VIP_RETURN name parameters;
+#define VIPL_FUNCTION(name, parameters) VIPL_FUNCTION_OF(VIP_RETURN, name, parameters)
+#define VIPL_FUNCTION_OF(type, name, parameters) type name parameters;
 #include "vipl_functions.def"
 #undef VIPL_FUNCTION
+#undef VIPL_FUNCTION_OF
 #ifdef __cplusplus
 }
 #endif

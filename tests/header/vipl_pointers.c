@@ -4,7 +4,8 @@
 #define OUT VIPL_NOTHING
 #include "vipl.h"
 
-#define VIPL_FUNCTION(name, parameters)               \
-    extern VIP_RETURN(*pointer_to_##name) parameters; \
-    VIP_RETURN(*pointer_to_##name) parameters = name;
+#define VIPL_FUNCTION(name, parameters) VIPL_FUNCTION_OF(VIP_RETURN, name, parameters)
+#define VIPL_FUNCTION_OF(type, name, parameters) \
+    extern type(*pointer_to_##name) parameters;  \
+    type(*pointer_to_##name) parameters = name;
 #include "vipl_functions.def"
