@@ -31,7 +31,8 @@ bool atomic_compare_exchange(void* at, std::size_t size, std::uint64_t& expected
                              std::memory_order failure, bool weak);
 void fence(std::memory_order order);
 void fence_after_rmw();
-void fence_all();
+void light_fence();
+void heavy_fence(bool of_process);
 std::uintptr_t this_thread();
 void relax();
 void plain_read(const void* at, std::size_t size);
@@ -287,46 +288,12 @@ inline void atomic_fence_after_rmw() noexcept {
 #endif
 }
 
-/// Between a store and a later load of who has told others that he does so: keeps the compiler from
-/// changing their order, not the processor. Whoever needs it calls atomic_fence_all() between his
-/// store and his load.
-inline void atomic_fence_left_to_others() noexcept {
-    std::atomic_signal_fence(memory_order_seq_cst);
-}
-
 /// Which thread this is: never 0, and different from all others that live.
 inline std::uintptr_t this_thread() noexcept {
 #ifdef VIA_MODEL
     return model::this_thread();
 #else
     return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-#endif
-}
-
-using FenceHook = void (*)();
-
-namespace detail {
-inline constinit std::atomic<FenceHook> fence_hook{nullptr};
-}  // namespace detail
-
-/// What atomic_fence_all() calls, e.g. the agent's membarrier. Set once, before anybody asks.
-inline void set_fence_hook(FenceHook hook) noexcept {
-    detail::fence_hook.store(hook, memory_order_release);
-}
-inline bool has_fence_all() noexcept {
-#ifdef VIA_MODEL
-    return true;
-#else
-    return detail::fence_hook.load(memory_order_acquire) != nullptr;
-#endif
-}
-/// A full fence of the caller, and one of each other thread of the process at some moment of the
-/// call. Takes microseconds. Only where has_fence_all().
-inline void atomic_fence_all() noexcept {
-#ifdef VIA_MODEL
-    model::fence_all();
-#else
-    detail::fence_hook.load(memory_order_acquire)();
 #endif
 }
 

@@ -14,9 +14,9 @@ namespace {
 class TurnLock : public ::testing::Test {
 protected:
     TurnLock() {
-        set_fence_hook([] { atomic_fence(std::memory_order_seq_cst); });
+        set_heavy_fence(FenceReach::process, [] { atomic_fence(std::memory_order_seq_cst); });
     }
-    ~TurnLock() override { set_fence_hook(nullptr); }
+    ~TurnLock() override { set_heavy_fence(FenceReach::process, nullptr); }
 };
 
 void take_once(nic::TurnLock& turn) {

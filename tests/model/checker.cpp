@@ -175,8 +175,12 @@ void fence_after_rmw() {
     if (in_thread() && current->memory() == Memory::weak) current->fence(std::memory_order_seq_cst);
 }
 
-void fence_all() {
-    if (in_thread()) current->fence_all();
+void light_fence() {
+    if (in_thread()) current->light_fence();
+}
+
+void heavy_fence(bool of_process) {
+    if (in_thread()) current->heavy_fence(of_process);
 }
 
 std::uintptr_t thread_mark(unsigned thread) { return 16 + thread; }

@@ -2,6 +2,7 @@
 // Exhaustive checking of small concurrent programs: every interleaving of two to four threads,
 // under a memory model. README.md shows how to write a model test. Compile with VIA_MODEL.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,8 +31,10 @@ struct Options {
     /// Leave out interleavings that cannot differ from one already seen (dynamic partial order
     /// reduction with sleep sets); nothing is lost. Off only to check the checker.
     bool reduction = true;
-    /// The program calls atomic_fence_all(). Else that is left out of account, which is faster.
-    bool fences_all = false;
+    /// The program calls heavy_fence(). Else that is left out of account, which is faster.
+    bool heavy_fences = false;
+    /// The process of each thread, for FenceReach::process.
+    std::array<unsigned, 4> processes{};
     /// At least 0: only executions with at most so many preemptions, without reduction. Then a
     /// pass says nothing about executions with more; Result::exhaustive stays false.
     int preemption_bound = -1;
@@ -104,7 +107,7 @@ Result explore(const Program<State>& program, const Options& options = {}) {
 }
 
 /// explore() under tso, then weak; the first result that has not passed, or else the last.
-/// (weak includes tso: the first run only tells whether x86 is affected.)
+/// (weak includes tso, and tso sc: the first run only tells whether x86 is affected.)
 template <typename State>
 Result explore_all(const Program<State>& program, Options options = {}) {
     options.memory = Memory::tso;

@@ -29,8 +29,9 @@ void SharedMemory::reset(Memory model, unsigned threads) {
         variable.place.clear();
     }
     for (Thread& thread : threads_) {
-        thread.now = thread.acquired = thread.released = Knowledge{};
+        thread.now = thread.acquired = thread.released = thread.lit = Knowledge{};
         thread.buffer.clear();
+        thread.lit_stores = 0;
     }
     for (unsigned i = 0; i < threads; ++i) threads_[i].now.sync.at[i] = 1;
     slots_.clear();
@@ -194,6 +195,23 @@ void SharedMemory::fence(unsigned thread, std::memory_order order) {
         own.now.view = sc_;
     }
     if (releases(order)) own.released = own.now;
+    if (order == std::memory_order_seq_cst) light_fence(thread);
+}
+
+void SharedMemory::light_fence(unsigned thread) {
+    Thread& own = threads_[thread];
+    own.lit = own.now;
+    own.lit_stores = own.buffer.size();
+}
+
+void SharedMemory::heavy_fence(unsigned thread) {
+    Thread& own = threads_[thread];
+    join(own.now, own.acquired);
+    if (model_ == Memory::weak) {
+        join(sc_, own.lit.view);
+        join(own.now.view, sc_);
+    }
+    join(own.released, own.lit);
 }
 
 void SharedMemory::give(unsigned thread, unsigned slot) {
@@ -227,6 +245,7 @@ const std::uint64_t* SharedMemory::forwarded(unsigned thread, unsigned object) c
 void SharedMemory::flush(unsigned thread, Stamp stamp) {
     std::vector<Buffered>& buffer = threads_[thread].buffer;
     const Buffered oldest = buffer.front();
+    if (threads_[thread].lit_stores != 0) --threads_[thread].lit_stores;
     buffer.erase(buffer.begin());
     insert(thread, oldest.object, last(oldest.object),
            Value{oldest.bits, oldest.message, stamp, thread, false}, false);

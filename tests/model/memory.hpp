@@ -60,6 +60,11 @@ public:
                 std::memory_order order, Stamp stamp);
     // Acquire and release parts, and under the weak model the order of all seq_cst fences.
     void fence(unsigned thread, std::memory_order order);
+    // What the thread did so far is before its next light fence's other side.
+    void light_fence(unsigned thread);
+    // A seq_cst fence where the thread is, but of what it did before its last light fence only: the
+    // compiler may have put a store behind loads that follow it, so that it is yet to come.
+    void heavy_fence(unsigned thread);
     // Messages that pass outside of atomics (eventfd): a release into / an acquire out of a slot.
     void give(unsigned thread, unsigned slot);
     void take(unsigned thread, unsigned slot);
@@ -72,6 +77,8 @@ public:
     void buffer(unsigned thread, unsigned object, std::uint64_t value, std::memory_order order,
                 const StepClock& clock);
     bool buffered(unsigned thread) const { return !threads_[thread].buffer.empty(); }
+    // Stores are buffered that a heavy fence has to wait for.
+    bool holds_back(unsigned thread) const { return threads_[thread].lit_stores != 0; }
     // The value of the thread's own newest store to the object that is still buffered, or null.
     const std::uint64_t* forwarded(unsigned thread, unsigned object) const;
     unsigned oldest_buffered(unsigned thread) const { return threads_[thread].buffer[0].object; }
@@ -120,8 +127,10 @@ private:
     };
     struct Thread {
         Knowledge now;
-        Knowledge acquired;  // read without acquire: an acquire fence adds it to `now`
-        Knowledge released;  // `now` at the last release fence
+        Knowledge acquired;          // read without acquire: an acquire fence adds it to `now`
+        Knowledge released;          // `now` at the last release fence
+        Knowledge lit;               // `now` at the last light fence
+        std::size_t lit_stores = 0;  // buffered, from before the last light fence
         std::vector<Buffered> buffer;
     };
 

@@ -72,7 +72,7 @@ void World::store(void* at, std::size_t bytes, std::uint64_t value, std::memory_
         .kind = Kind::store, .object = variable, .order = order, .bytes = bytes, .operand = value};
     if (options_.memory == Memory::tso && order != std::memory_order_seq_cst) {
         // Of itself no step, but another thread's fence may come before it.
-        if (options_.fences_all) step({.kind = Kind::resume});
+        if (options_.heavy_fences) step({.kind = Kind::resume});
         touch(thread, variable, Touch::atomic_write);
         memory_.buffer(thread.index, variable, value, order, past_[thread.index]);
         memory_.tick(thread.index);
@@ -126,17 +126,25 @@ void World::fence(std::memory_order order) {
     if (tracing_) line(thread.index, std::string("fence ") + order_name(order));
 }
 
+// Nobody else can tell when it happens: no step.
+void World::light_fence() {
+    memory_.light_fence(running_->index);
+    if (tracing_) line(running_->index, "light fence");
+}
+
 // Each thread has its own at some moment of the call.
-void World::fence_all() {
-    if (!options_.fences_all) {
-        record("atomic_fence_all() without Options::fences_all");
+void World::heavy_fence(bool of_process) {
+    if (!options_.heavy_fences) {
+        record("heavy_fence() without Options::heavy_fences");
         stop();
     }
     const unsigned own = running_->index;
     fence(std::memory_order_seq_cst);
-    for (unsigned thread = 0; thread < count_; ++thread)
-        if (thread != own)
-            step({.kind = Kind::fence_of, .thread = thread, .order = std::memory_order_seq_cst});
+    for (unsigned thread = 0; thread < count_; ++thread) {
+        if (thread == own) continue;
+        if (of_process && options_.processes[thread] != options_.processes[own]) continue;
+        step({.kind = Kind::fence_of, .thread = thread, .order = std::memory_order_seq_cst});
+    }
     fence(std::memory_order_seq_cst);
 }
 

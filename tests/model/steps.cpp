@@ -115,8 +115,8 @@ bool World::perform(Thread& thread, unsigned choice, Stamp stamp) {
             if (tracing_) line(index, std::string("fence ") + order_name(next.order));
             return true;
         case Kind::fence_of:
-            memory_.fence(next.thread, next.order);
-            if (tracing_) line(index, "fence of T" + number(next.thread));
+            memory_.heavy_fence(next.thread);
+            if (tracing_) line(index, "heavy fence reaches T" + number(next.thread));
             return true;
         case Kind::futex_wait:
             return do_wait(thread, choice);

@@ -78,7 +78,7 @@ TEST(Turn, no_post_is_stranded_where_one_poster_owns_the_turn) {
                                       VIA_MODEL_CHECK(p.items[0].handled.get() == 1);
                                       VIA_MODEL_CHECK(p.items[1].handled.get() == 1);
                                   }};
-    const auto result = explore_all(program, {.fences_all = true});
+    const auto result = explore_all(program, {.heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
 }
 
@@ -92,7 +92,7 @@ TEST(Turn, no_post_is_stranded_where_two_take_it_from_its_owner) {
         }};
     // Far more than can be looked at: some.
     const auto result = explore(program, {.memory = model::Memory::tso,
-                                          .fences_all = true,
+                                          .heavy_fences = true,
                                           .preemption_bound = 2,
                                           .max_executions = 50'000});
     EXPECT_TRUE(result.failure.empty()) << result.report();
@@ -114,7 +114,7 @@ TEST(Turn, no_post_is_stranded_where_one_poster_comes_to_own_it) {
                                        VIA_MODEL_CHECK(p.items[0].handled.get() == 2);
                                        VIA_MODEL_CHECK(p.items[1].handled.get() == 1);
                                    }};
-    const auto result = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    const auto result = explore(program, {.memory = model::Memory::tso, .heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
 }
 
@@ -148,7 +148,7 @@ TEST(Turn, one_is_inside_where_its_owner_was_late_and_another_came_to_own_it) {
                                            s.try_turn();
                                        }},
                                       [](Succeeding&) {}};
-    const auto result = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    const auto result = explore(program, {.memory = model::Memory::tso, .heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
 }
 
@@ -242,11 +242,11 @@ TEST(Turn, progress_of_its_owner_wakes_who_waits_for_it) {
         "wait against an owner's completion",
         {[](WaitingForOwner& w) { w.wait(); }, [](WaitingForOwner& w) { w.complete(); }},
         [](WaitingForOwner& w) { VIA_MODEL_CHECK(w.completed.load() == 1); }};
-    const auto all = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    const auto all = explore(program, {.memory = model::Memory::tso, .heavy_fences = true});
     EXPECT_TRUE(all.passed()) << all.report();
     // All of these pass, too, but take half a minute.
     const auto some = explore(
-        program, {.memory = model::Memory::weak, .fences_all = true, .preemption_bound = 2});
+        program, {.memory = model::Memory::weak, .heavy_fences = true, .preemption_bound = 2});
     EXPECT_TRUE(some.failure.empty()) << some.report();
 }
 
@@ -283,7 +283,7 @@ TEST(Turn, progress_of_its_owner_wakes_who_waits_while_another_takes_it_away) {
         [](WaitingOnce& w) {
             VIA_MODEL_CHECK(w.completed.load() == 0 || w.slept.load() == 0 || w.woken.load() == 1);
         }};
-    const auto result = explore(program, {.memory = model::Memory::tso, .fences_all = true});
+    const auto result = explore(program, {.memory = model::Memory::tso, .heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
 }
 

@@ -34,6 +34,7 @@ void World::entry(void* argument) {
     } catch (...) {
         thread->world->record("exception");
     }
+    thread->world->memory_.light_fence(thread->index);  // all it did is done
     thread->state = State::ended;
     for (;;) thread->fiber.suspend();
 }
@@ -122,7 +123,7 @@ bool World::news(const Thread& thread) const {
 bool World::ready(const Thread& thread) const {
     if (thread.state != State::ready) return false;
     if (drains(thread.next) && memory_.buffered(thread.index)) return false;
-    if (thread.next.kind == Kind::fence_of && memory_.buffered(thread.next.thread)) return false;
+    if (thread.next.kind == Kind::fence_of && memory_.holds_back(thread.next.thread)) return false;
     return thread.next.kind != Kind::relax || news(thread);
 }
 
@@ -219,7 +220,7 @@ Footprint World::footprint(unsigned process) const {
     const bool weak = options_.memory == Memory::weak;
     // Not of a buffer: that stores arrive before the fence is no choice, that they come from before
     // it is.
-    if (options_.fences_all) print.reads.set(thread_object(process));
+    if (options_.heavy_fences) print.reads.set(thread_object(process));
     if (weak && next.order == std::memory_order_seq_cst) print.reads.set(fence_object);
     switch (next.kind) {
         case Kind::load:

@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
     update,
     compare,
     fence,
-    fence_of,  // of another thread: atomic_fence_all()
+    fence_of,  // of another thread: heavy_fence()
     futex_wait,
     futex_wake,
     event_write,
@@ -104,7 +104,8 @@ public:
     bool compare(void* at, std::size_t bytes, std::uint64_t& expected, std::uint64_t desired,
                  std::memory_order success, std::memory_order failure, bool weak);
     void fence(std::memory_order order);
-    void fence_all();
+    void light_fence();
+    void heavy_fence(bool of_process);
     unsigned thread() const { return running_->index; }
     void relax();
     void plain(const void* at, std::size_t bytes, bool write);
