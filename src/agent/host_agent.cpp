@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -22,24 +21,10 @@
 #include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 #include "base/assert.hpp"
-#include "base/asymmetric_fence.hpp"
 
 namespace via::agent {
 
 namespace {
-
-/// Kernels and sandboxes without it get along with fences of each thread's own.
-void offer_heavy_fence() {
-    // No static with a guard, which a thread of the parent may hold in a forked child.
-    static constinit Atomic<bool> offered{false};
-    if (offered.exchange(true) ||
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0)
-        return;
-    set_heavy_fence(FenceReach::process, [] {
-        const long result = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-        VIA_ASSERT(result == 0);  // registered, it has no other answer
-    });
-}
 
 /// Turns without work before the agent, just woken, goes back to sleep: a stream of messages
 /// should not pay for a wake-up each.
@@ -104,7 +89,6 @@ OpenResult HostAgent::open(HostAgentOptions options,
             OpenError{Status::error_resource, std::string(what) + ": " + strerror(errno)});
     };
     set_yield_hook([] { sched_yield(); });
-    offer_heavy_fence();
     agent->epoll_ = epoll_create1(EPOLL_CLOEXEC);
     if (agent->epoll_ < 0) return failed("cannot watch the NIC's descriptors (epoll_create1)");
     agent->kicks_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

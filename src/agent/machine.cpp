@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/file.hpp"
+#include "agent/heavy_fences.hpp"
 #include "agent/lock_system.hpp"
 #include "agent/locked_memory.hpp"
 #include "memory/copy.hpp"
@@ -150,6 +151,10 @@ constexpr Entry entries[] = {
      "the death of a process in another pid namespace is told by its socket alone", try_peer_pidfd},
     {"futex-waitv", "sleeping on the wake-up words of all peers in one call",
      "calls that wait need two wake-ups: the progress thread's and their own", try_futex_waitv},
+    {"membarrier",
+     "asymmetric fences: no locked instruction on a message's way, sleepers pay instead",
+     "full fences are in force: each message pays one, and a locked instruction for each lock",
+     offer_heavy_fences},
     {"madvise-remove", "giving the memory of idle connections back to the system",
      "a connection keeps the memory of its busiest moment", try_giving_back},
     {"mlock", "keeping registered memory from being swapped out",

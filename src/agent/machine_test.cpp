@@ -90,11 +90,14 @@ bool forbid(unsigned call, unsigned error) {
 TEST(Machine, SeesWhatAContainerForbids) {
     constexpr int no_filters = 77;
     constexpr int never_worked = 78;
-    const std::pair<const char*, unsigned> calls[] = {
-        {"futex-waitv", SYS_futex_waitv},    {"pidfd", SYS_pidfd_open},
-        {"memfd-sealing", SYS_memfd_create}, {"mlock", SYS_mlock},
-        {"io-uring", SYS_io_uring_setup},    {"process-vm-readv", SYS_process_vm_readv},
-        {"packet-socket", SYS_socket}};
+    const std::pair<const char*, unsigned> calls[] = {{"futex-waitv", SYS_futex_waitv},
+                                                      {"membarrier", SYS_membarrier},
+                                                      {"pidfd", SYS_pidfd_open},
+                                                      {"memfd-sealing", SYS_memfd_create},
+                                                      {"mlock", SYS_mlock},
+                                                      {"io-uring", SYS_io_uring_setup},
+                                                      {"process-vm-readv", SYS_process_vm_readv},
+                                                      {"packet-socket", SYS_socket}};
     for (const auto& [facility, number] : calls) {
         const int result = test::in_child([name = facility, call = number] {
             if (!find(look_at_machine(), name)->works) return never_worked;

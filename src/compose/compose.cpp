@@ -16,6 +16,7 @@
 #include "agent/configuration.hpp"
 #include "agent/directory.hpp"
 #include "agent/elsewhere.hpp"
+#include "agent/heavy_fences.hpp"
 #include "agent/host_agent.hpp"
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
@@ -364,6 +365,8 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
         return std::unexpected(agent::OpenError{Status::invalid_parameter, options.error()});
     Opening opening{std::string(name), {}, *options, first_generation};
     if (colon != std::string_view::npos) opening.host = name.substr(colon + 1);
+    // Without them full fences do, and `via info` says why.
+    if (medium != "sim") static_cast<void>(agent::offer_heavy_fences());
     if (medium == "udp") return open_udp(opening);
     // Not `auto` alone: whoever wrote the colon, or left a variable empty behind it, meant a place.
     if (name == "auto:")
