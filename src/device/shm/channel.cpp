@@ -11,6 +11,7 @@ namespace via::device::shm {
 
 Channel::Channel(PathId own_path, Introduction introduction, OneCopy one_copy)
     : path(own_path),
+      asymmetric((introduction.features & feature_asymmetric_fences) != 0),
       stores(introduction.own.layout().arena_bytes / 4),
       copies(one_copy),
       peer_info(std::move(introduction)),

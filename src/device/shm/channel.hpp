@@ -30,7 +30,8 @@ struct Introduction {
     HostAddress address;
     std::string name;  ///< of the peer's NIC; empty: unknown, or claimed but not proven
     std::int32_t pid = 0;
-    bool accepted = false;  ///< the peer came to us
+    bool accepted = false;       ///< the peer came to us
+    std::uint32_t features = 0;  ///< in force on both sides
 };
 
 /// Aligned, so that the channels of two devices in one process do not share a line.
@@ -52,7 +53,7 @@ public:
         own_->waiting.store(waiting ? 1 : 0, memory_order_release);
         waiting_for_room = waiting;
     }
-    /// The peer's sleep word; after a full fence that follows what there is to see.
+    /// The peer's sleep word; after a fence_to() that follows what there is to see.
     std::uint32_t peer_sleep_word() const {
         peer_decision();
         return peer_load(peer_->asleep, memory_order_acquire);
@@ -88,7 +89,8 @@ public:
     bool touched = false;    ///< in the device's list of channels to notify
     bool has_sent = false;   ///< frames were published since the last notify()
     bool waiting_for_room = false;
-    bool timed = false;  ///< what is published next completes a message that `copies` times
+    const bool asymmetric;  ///< fences: heavy before a sleep, light after a frame; else full ones
+    bool timed = false;     ///< what is published next completes a message that `copies` times
     Channel* next_taken = nullptr;
     Channel* next_touched = nullptr;
     Mailbox mailbox;

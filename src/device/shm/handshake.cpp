@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/asymmetric_fence.hpp"
 #include "device/shm/message.hpp"
 
 #ifndef SO_PEERPIDFD
@@ -21,6 +22,10 @@ std::unexpected<Breakdown> nobody_there() {
 }
 
 }  // namespace
+
+Handshake::Handshake(System& system) : system_(&system) {
+    if (has_heavy_fence(FenceReach::host)) introduction_.features = feature_asymmetric_fences;
+}
 
 Refusal to_refusal(Status status) {
     return status == Status::error_resource ? Refusal::resources : Refusal::memory;
@@ -121,7 +126,7 @@ std::expected<void, Breakdown> Handshake::watch_process() {
 
 std::expected<void, Breakdown> Handshake::send_hello(const HostAddress& ours,
                                                      const std::string& name) {
-    const Hello hello = make_hello(introduction_.own.layout(), ours, name);
+    const Hello hello = make_hello(introduction_.own.layout(), ours, name, introduction_.features);
     const int attached[] = {introduction_.own.descriptor(), introduction_.mailbox.descriptor()};
     const int error = send_message(*system_, socket(), std::as_bytes(std::span(&hello, 1)),
                                    std::span(attached).first(accepted() ? 1 : 2));
@@ -177,6 +182,7 @@ Handshake::Step Handshake::consider(std::span<const std::byte> message,
         return std::unexpected(from(peer.error()));
     }
     introduction_.peer = std::move(*peer);
+    introduction_.features &= hello->features;
     if (!accepted()) return Progress::introduced;
     auto mailbox = MailboxMemory::map(*system_, descriptors[1]);
     if (!mailbox) {

@@ -59,7 +59,7 @@ public:
     bool watched = false;  ///< the device's epoll knows the socket
 
 private:
-    explicit Handshake(System& system) : system_(&system) {}
+    explicit Handshake(System& system);
 
     Step connect(const Rendezvous& rendezvous, const Layout& layout, const HostAddress& ours);
     Step receive(const Rendezvous& rendezvous, const Layout& layout);

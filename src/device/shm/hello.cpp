@@ -84,10 +84,11 @@ Status to_status(Refusal refusal) {
     return refusal == Refusal::resources ? Status::error_resource : Status::not_reachable;
 }
 
-Hello make_hello(const Layout& layout, const HostAddress& address, std::string_view name) {
+Hello make_hello(const Layout& layout, const HostAddress& address, std::string_view name,
+                 std::uint32_t features) {
     Hello hello{};
     hello.head = make_head(MessageKind::hello);
-    hello.features = features_known;
+    hello.features = features;
     hello.required = features_required;
     hello.ring_slots = layout.ring_slots;
     hello.arena_bytes = layout.arena_bytes;

@@ -91,7 +91,9 @@ static_assert(sizeof(Farewell) == 128);
 /// No message of this version is longer; a longer one is cut off and refused.
 constexpr std::size_t message_max = 256;
 
-Hello make_hello(const Layout& layout, const HostAddress& address, std::string_view name);
+/// `features`: those in force here, of features_known.
+Hello make_hello(const Layout& layout, const HostAddress& address, std::string_view name,
+                 std::uint32_t features = 0);
 Farewell make_refusal(Refusal reason, std::string_view text);
 Farewell make_goodbye(std::string_view text);
 

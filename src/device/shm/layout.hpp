@@ -16,8 +16,12 @@ namespace via::device::shm {
 
 constexpr std::uint64_t channel_magic = 0x314D48532D414956ULL;  // "VIA-SHM1", little endian
 constexpr std::uint32_t channel_version = 5;
-/// Features we know, and those without which we do not talk. None so far.
-constexpr std::uint32_t features_known = 0;
+/// Features of a greeting. Asymmetric fences: its sender makes a heavy fence before each sleep, and
+/// those of others reach it (base/asymmetric_fence.hpp). Where both have them, who publishes makes
+/// a light one.
+constexpr std::uint32_t feature_asymmetric_fences = 1;
+/// Features we know, and those without which we do not talk.
+constexpr std::uint32_t features_known = feature_asymmetric_fences;
 constexpr std::uint32_t features_required = 0;
 
 constexpr std::uint32_t header_max = 40;  ///< bytes of header beside a payload in the arena

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/asymmetric_fence.hpp"
 #include "device/shm/message.hpp"
 #include "device/shm/wake.hpp"
 
@@ -99,7 +100,7 @@ void ShmDevice::transmit(PathId path) {
         touch(channel);
         return notify();
     }
-    atomic_fence(memory_order_seq_cst);  // as in notify()
+    fence_to(channel.asymmetric);  // as in notify()
     const std::uint32_t word = channel.peer_sleep_word();
     if (sleep_kind(word) == Sleep::awake) [[likely]]
         return 0;
@@ -145,9 +146,14 @@ void ShmDevice::touch(Channel& channel) {
 std::uint32_t ShmDevice::notify() {
     std::uint32_t calls = 0;
     Channel* channel = std::exchange(touched_, nullptr);
-    for (Channel* at = channel; at != nullptr; at = at->next_touched) at->writer.publish_kept();
+    if (channel == nullptr) return 0;
+    bool asymmetric = true;
+    for (Channel* at = channel; at != nullptr; at = at->next_touched) {
+        at->writer.publish_kept();
+        asymmetric = asymmetric && at->asymmetric;
+    }
     // The peers' asleep words are read after what we published.
-    if (channel != nullptr) atomic_fence(memory_order_seq_cst);
+    fence_to(asymmetric);
     while (channel != nullptr) {
         Channel* next = channel->next_touched;
         channel->touched = false;
@@ -157,7 +163,7 @@ std::uint32_t ShmDevice::notify() {
     return calls;
 }
 
-/// After a full fence: wakes the peer if it sleeps and frames were sent, or room came that it
+/// After a fence_to(): wakes the peer if it sleeps and frames were sent, or room came that it
 /// waits for.
 inline void ShmDevice::wake(Channel& channel, bool sent, std::uint32_t& calls) {
     const std::uint32_t word = channel.peer_sleep_word();
@@ -252,7 +258,7 @@ inline std::size_t ShmDevice::take_nothing(Channel& channel) {
 /// may wait for just that, and nobody needs to call notify() after an empty poll.
 [[gnu::noinline]] void ShmDevice::went_idle(Channel& channel) {
     channel.reader.announce();
-    atomic_fence(memory_order_seq_cst);
+    fence_to(channel.asymmetric);
     std::uint32_t calls = 0;
     wake(channel, false, calls);
 }
@@ -349,16 +355,19 @@ void ShmDevice::arm(Sleep sleep) {
     may_have_deadline_ = false;  // our caller asks for it after this
     const std::uint32_t word = sleep_word(sleep, sleep_count_);
     bool announced = false;
+    bool asymmetric = false;
     for (Channel* channel : live_) {
         channel->set_sleep_word(word);
+        asymmetric = asymmetric || channel->asymmetric;
         if (sleep == Sleep::awake || !channel->reader.unannounced()) continue;
         channel->reader.announce();
         touch(*channel);
         announced = true;
     }
-    if (!announced) return;
     // Nobody calls notify() any more before the sleep.
-    notify();
+    if (announced) notify();
+    // The caller's own fence and look follow.
+    if (sleep != Sleep::awake && asymmetric) heavy_fence(FenceReach::host);
 }
 
 void ShmDevice::set_waiting_for_room(PathId path) { table_[path]->set_waiting(true); }

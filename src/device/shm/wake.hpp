@@ -3,8 +3,9 @@
 // frames to a sleeper costs one call.
 //
 // The rule that loses no wake-up (Dekker): the sleeper stores its word, fences, looks once more;
-// the waker publishes, fences, reads the word. Both fences are full; the caller of the device
-// makes them except where service(), arm() and an idle poll make their own.
+// the waker publishes, fences, reads the word. The sleeper's fence is heavy, in arm(), and the
+// waker's light, where both sides can make heavy ones (Channel::asymmetric); else both are full,
+// and the sleeper's is the one that the caller of the device makes after arm().
 #pragma once
 
 #include <cstdint>
