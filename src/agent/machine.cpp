@@ -137,7 +137,7 @@ struct Entry {
     Probe probe;
 };
 
-constexpr Entry entries[] = {
+constexpr Entry all_entries[] = {
     {"memfd-sealing", "memory that a peer can neither cut off nor resize while we read it",
      "device shm cannot be opened", try_sealing},
     {"seal-future-write", "counters that others can read and nobody else can write",
@@ -199,7 +199,7 @@ Machine look_at_machine() {
     machine.lock_right = LockSystem::real().has_lock_right();
     machine.locked_areas_max = LockedMemory::of_process().areas_max();
     machine.streaming = memory::streaming_stores();
-    for (const Entry& entry : entries) {
+    for (const Entry& entry : all_entries) {
         const int error = entry.probe();
         machine.facilities.push_back({entry.name, entry.use, entry.cost, error == 0,
                                       error == 0 ? std::string() : strerror(error)});
