@@ -58,8 +58,13 @@ void HostAgent::run_error_handler(std::unique_lock<std::mutex>& guard) {
     if (handler.run != nullptr) {
         handler.run(handler.context, event);
     } else {
-        log(1, "NIC %s, VI %u: %s", nic_.name().c_str(), event.vi == nullptr ? 0 : event.vi->index,
-            error_texts[static_cast<std::size_t>(event.code)]);
+        // The peer of a program that is done goes first as often as not.
+        const bool usual =
+            event.code == engine::ErrorCode::connection_lost && !event.with_descriptors;
+        log(usual ? 2 : 1, "NIC %s, VI %u: %s%s", nic_.name().c_str(),
+            event.vi == nullptr ? 0 : event.vi->index,
+            error_texts[static_cast<std::size_t>(event.code)],
+            event.with_descriptors ? ", and what was under way with it" : "");
     }
     guard.lock();
     handler_ended();

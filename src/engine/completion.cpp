@@ -185,6 +185,10 @@ void Engine::flush_late() {
 }
 
 void Engine::lose(Vi& vi) {
+    drain_sends(vi);
+    // Receives that wait for messages lose nothing.
+    if (vi.send.work.has_outstanding() || vi.receive.work.has_started())
+        vi.events |= Vi::lost_descriptors;
     leave(vi, ViState::error);
     flush(vi);
     report(vi, ErrorCode::connection_lost);

@@ -187,11 +187,14 @@ bool Engine::next_event(ErrorEvent& event) {
     Vi* vi = eventful_.front();
     if (vi == nullptr) return false;
     // A lost connection is told last: what led to it comes before (VIPL 4.18).
-    std::uint32_t bits = vi->events & ~(1U << static_cast<unsigned>(ErrorCode::connection_lost));
+    constexpr std::uint32_t loss = (1U << static_cast<unsigned>(ErrorCode::connection_lost));
+    std::uint32_t bits = vi->events & ~(loss | Vi::lost_descriptors);
     if (bits == 0) bits = vi->events;
     const auto code = static_cast<unsigned>(__builtin_ctz(bits));
-    vi->events &= ~(1U << code);
     event.code = static_cast<ErrorCode>(code);
+    if (event.code == ErrorCode::connection_lost)
+        event.with_descriptors = std::exchange(vi->events, 0U) >> 31 != 0;
+    vi->events &= ~(1U << code);
     event.vi = vi;
     event.vi_generation = vi->generation.load(std::memory_order_relaxed);
     if (vi->events == 0) List<Vi, EventLink>::remove(*vi);

@@ -101,6 +101,7 @@ struct ErrorEvent {
     ErrorCode code{};
     Vi* vi = nullptr;
     std::uint32_t vi_generation = 0;
+    bool with_descriptors = false;  ///< of a lost connection: something under way was lost with it
     queue::CompletionQueue* completion_queue = nullptr;
     std::uint64_t completion_queue_name = 0;  ///< filled in by the NIC, which knows names
 };

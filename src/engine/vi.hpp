@@ -235,6 +235,8 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::optional<std::uint32_t> write_by_frames;
     bool has_grants = false;  ///< the peer may use segments of ours by this connection
 
+    /// In `events`: the connection was lost with a message under way.
+    static constexpr std::uint32_t lost_descriptors = 1U << 31;
     std::uint32_t events = 0;  ///< bit per ErrorCode, to be reported
 
     bool reliable() const { return attributes.reliability != Reliability::unreliable; }

@@ -1,0 +1,91 @@
+// What long-lived programs meet: nobody reads the errors, peers go, descriptors and names are taken
+// away by others.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/child.hpp"
+#include "support/host.hpp"
+#include "support/vipl.hpp"
+
+namespace system_test::daemon_test {
+
+namespace {
+
+constexpr const char* door = "door";
+
+/// A message is under way until the peer has it in its memory.
+const Wants unheard_wants{.level = VIP_SERVICE_RELIABLE_RECEPTION};
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// Without an error handler of its own, as old programs are. Receives are posted, and if argument 0
+/// says so a message that nobody takes.
+void be_unheard(Parent& parent) {
+    Nic nic(parent.argument(1).c_str());
+    OK(VipErrorCallback(nic.handle(), nullptr, nullptr));
+    End end(nic, unheard_wants);
+    end.accept(door);
+    parent.say("connected");
+    parent.expect("send");
+    if (parent.argument(0) == "sending") end.post_send(0, 8);
+    parent.say("sent");
+    parent.expect("end");
+}
+const Role unheard_role("unheard", be_unheard);
+
+void be_leaver(Parent& parent) {
+    Nic nic(parent.argument(0).c_str());
+    End end(nic, unheard_wants);
+    end.connect(door);
+    parent.say("connected");
+    parent.expect("end");
+}
+const Role leaver_role("leaver", be_leaver);
+
+class Unheard : public testing::TestWithParam<const char*> {
+protected:
+    /// What is logged when the peer ends.
+    std::string lost(const std::string& how) {
+        Host host;
+        const std::string log = host.path() + "/log";
+        Child unheard("unheard", {.arguments = {how, GetParam()},
+                                  .environment = {"OPENVIA_LOG=" + log, "OPENVIA_LOG_LEVEL=2"}});
+        Child leaver("leaver", {.arguments = {GetParam()}});
+        unheard.expect("connected");
+        leaver.expect("connected");
+        leaver.stop();
+        unheard.say("send");
+        unheard.expect("sent");
+        leaver.kill();
+        std::string text;
+        until("the log tells of the peer's end", [&] {
+            text = read_file(log);
+            return has(text, "the connection was lost") && text.ends_with('\n');
+        });
+        unheard.kill();
+        return text;
+    }
+};
+
+/// On standard error at every normal end, since one of two ends first.
+TEST_P(Unheard, TheEndOfAPeerIsNoWarningWhereNothingWasUnderWay) {
+    const std::string log = lost("idle");
+    EXPECT_FALSE(has(log, "warning")) << log;
+    EXPECT_TRUE(has(log, "info: NIC ")) << log;
+}
+
+TEST_P(Unheard, AMessageThatIsLostIsTold) {
+    const std::string log = lost("sending");
+    EXPECT_TRUE(has(log, "warning: NIC ")) << log;
+    EXPECT_TRUE(has(log, "lost, and what was under way with it")) << log;
+}
+
+INSTANTIATE_TEST_SUITE_P(Media, Unheard, testing::Values("shm", "udp:127.0.0.1"),
+                         [](const auto& device) { return std::string(device.param).substr(0, 3); });
+
+}  // namespace
+
+}  // namespace system_test::daemon_test
