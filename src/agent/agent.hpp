@@ -91,22 +91,25 @@ public:
     virtual Status resolve_host(std::string_view name, std::uint32_t index,
                                 HostAddress& address) = 0;
     virtual Status host_name(const HostAddress& address, std::string& name) = 0;
-    /// A call of the program found nobody at that address (NO_MATCH): if there is somebody whom this
-    /// process does not meet, the log says where, once. Not with the turn.
+    /// A call of the program found nobody at that address (NO_MATCH): if there is somebody whom
+    /// this process does not meet, the log says where, once. Not with the turn.
     virtual void nobody_is_at(const HostAddress&) {}
     /// Addresses of the NICs that are there now and can be found without asking the network, the
     /// own one included, each once.
     virtual std::vector<HostAddress> discover() = 0;
     /// After this every wait() has returned or returns at once; handlers have ended, but for one
-    /// that is calling. The NIC's connections are closed and the peers know.
-    virtual void close() = 0;
+    /// that is calling. The NIC's connections are closed and the peers know. False: the program has
+    /// closed the NIC's descriptors, whose numbers may be its own by now; the NIC is left as by a
+    /// process that is killed.
+    virtual bool close() = 0;
     /// The process ends: the peers know and nothing is left behind, but no call that waits returns
     /// before its time, and no descriptor completes any more. The program's threads, and what it
     /// does last, see nothing of the NIC's end. False: a signal ends the process in the midst of
     /// a call, or one of another thread does not end; all is as if the process were killed, and
     /// calls may wait for ever.
     virtual bool leave() = 0;
-    /// After close(): no thread of the agent's own is left, it may be destroyed.
+    /// After close(): no thread of the agent's own is left, it may be destroyed. Never where that
+    /// failed.
     virtual bool is_over() const { return true; }
 };
 

@@ -448,7 +448,7 @@ std::vector<HostAddress> HostAgent::discover() {
 /// nor does who waits for it.
 bool HostAgent::leave() {
     leaving_.store(true);
-    if (nic_.interrupts_turn()) return false;
+    if (nic_.interrupts_turn() || !statistics_->has_its_descriptors()) return false;
     if (closing_.exchange(true)) return true;
     const bool left = leave_in_time();
     if (left) {
@@ -480,9 +480,29 @@ bool HostAgent::leave_in_time() {
     return until_it([this] { return nic_.leave(); });
 }
 
-void HostAgent::close() {
+/// Our descriptors are closed, and their numbers perhaps the program's: nothing of ours may touch
+/// them, nor can the progress thread be woken.
+bool HostAgent::abandon() {
+    log(0,
+        "NIC %s: the program has closed the NIC's descriptors (closefrom? close_range?) while it "
+        "was open; it is left as by a process that is killed",
+        nic_.name().c_str());
+    abandoned_ = true;
+    {
+        std::lock_guard guard(waiters_mutex_);
+        leader_event_ = -1;  // who sleeps on descriptors cannot be woken
+        for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+            wake(*waiter);
+    }
+    if (progress_.joinable()) progress_.detach();
+    stop_handlers();
+    return false;
+}
+
+bool HostAgent::close() {
     const NotCancelled not_cancelled;
-    if (closing_.exchange(true)) return;
+    if (closing_.exchange(true)) return true;
+    if (!statistics_->has_its_descriptors()) return abandon();
     {
         std::unique_lock guard(waiters_mutex_);
         for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
@@ -507,6 +527,7 @@ void HostAgent::close() {
     // Late calls may still kick; the number is soon somebody else's.
     std::lock_guard guard(kicks_mutex_);
     if (kicks_ >= 0) ::close(std::exchange(kicks_, -1));
+    return true;
 }
 
 }  // namespace via::agent

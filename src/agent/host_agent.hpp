@@ -74,9 +74,11 @@ public:
     Status host_name(const HostAddress& address, std::string& name) override;
     void nobody_is_at(const HostAddress& address) override;
     std::vector<HostAddress> discover() override;
-    void close() override;
+    bool close() override;
     bool leave() override;
-    bool is_over() const override { return !leaving_.load() && handlers_over_.load(); }
+    bool is_over() const override {
+        return !leaving_.load() && !abandoned_ && handlers_over_.load();
+    }
 
 private:
     enum class State : std::uint32_t { ticking, armed, parked };
@@ -121,6 +123,7 @@ private:
 
     // host_agent.cpp: the progress thread
     bool leave_in_time();
+    bool abandon();
     void run();
     bool watch(int descriptor, bool parked);
     void kick();
@@ -189,6 +192,7 @@ private:
     Atomic<State> state_{State::ticking};
     Atomic<std::int64_t> look_elsewhere_at_{0};  ///< ns: not before, for who is not met here
     Atomic<bool> closing_{false};
+    bool abandoned_ = false;       ///< close() failed; written before anybody asks
     Atomic<bool> leaving_{false};  ///< the process ends: nothing comes any more
     /// There are devices with wake words and others with descriptors.
     bool is_mixed() const { return parked_epoll_ >= 0; }

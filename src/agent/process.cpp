@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,9 +47,25 @@ std::mutex alive_mutex;
 struct Log {
     int level = 1;
     int file = STDERR_FILENO;
+    struct stat status{};  ///< of the file that OPENVIA_LOG names
+    bool is_known = false;
 
     Log() {
         if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) read_level(text);
+        open_file();
+    }
+
+    /// Is it still ours? The program may have closed it (closefrom(3)), and its number may be that
+    /// of a file of the program's.
+    bool is_ours() const {
+        struct stat now;
+        return !is_known || (fstat(file, &now) == 0 && now.st_dev == status.st_dev &&
+                             now.st_ino == status.st_ino);
+    }
+
+    void open_file() {
+        file = STDERR_FILENO;
+        is_known = false;
         const char* path = secure_getenv("OPENVIA_LOG");
         if (path == nullptr) return;
         constexpr int flags =
@@ -56,6 +73,7 @@ struct Log {
         const auto opened = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0600));
         if (opened >= 0) {
             file = opened;
+            is_known = fstat(file, &status) == 0;
             return;
         }
         const char* why = strerrordesc_np(errno);
@@ -102,9 +120,17 @@ bool may_log() {
     return true;
 }
 
-const Log& log_settings() {
-    static const Log log;
+Log& log_settings() {
+    static Log log;
     return log;
+}
+
+/// Where a line goes now.
+int log_file() {
+    std::lock_guard guard(log_rate.mutex);
+    Log& log = log_settings();
+    if (!log.is_ours()) log.open_file();
+    return log.file;
 }
 
 /// Names of hosts, files and NICs may be anybody's: nothing in them moves a terminal's cursor.
@@ -190,7 +216,7 @@ void log(int level, const char* format, ...) {
     if (left_out != 0)
         length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);
     line[length++] = '\n';
-    if (!write_now(log.file, {line, static_cast<std::size_t>(length)}))
+    if (!write_now(log_file(), {line, static_cast<std::size_t>(length)}))
         lines_left_out.fetch_add(left_out + 1, std::memory_order_relaxed);
 }
 

@@ -78,6 +78,11 @@ std::expected<void, std::string> Statistics::make_page(const std::string& nic_na
     file_ = File(::open(again.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_.valid()) return failure("cannot open their memory again through /proc", errno);
 
+    struct stat status;
+    if (fstat(file_.get(), &status) < 0)
+        return failure("cannot look at their memory (fstat)", errno);
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
     page_->magic = StatisticsPage::magic_value;
     page_->counter_count = counter_count;
     page_->process = static_cast<std::uint32_t>(owner_);
@@ -162,6 +167,11 @@ std::expected<void, std::string> Statistics::listen(const std::string& directory
         return failure(("cannot name our socket in " + directory).c_str(), errno);
     path_ = directory + "/" + name;
     return {};
+}
+
+bool Statistics::has_its_descriptors() const {
+    struct stat status;
+    return fstat(file_.get(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
 void Statistics::retire() {

@@ -43,6 +43,9 @@ public:
     /// The NIC is closed: removes the socket and gives the descriptors back. The page stays, for a
     /// late call that still counts.
     void retire();
+    /// False: our descriptors are closed, and their numbers perhaps others'. The program did that
+    /// (closefrom(3)).
+    bool has_its_descriptors() const;
     /// Readable when somebody asks for the page. Stays the same.
     int descriptor() const { return knocks_.get(); }
     /// Answers all who ask now; without descriptors to spare it turns them away. Never blocks, and
@@ -62,6 +65,8 @@ private:
     File knocks_;   ///< an epoll that tells each new caller once, so that none can make us spin
     File reserve_;  ///< given up for a moment to turn callers away
     pid_t owner_ = 0;
+    dev_t device_ = 0;  ///< with this, what file_ is, whatever number it has
+    ino_t inode_ = 0;
     std::string path_;  ///< of the socket
 };
 

@@ -50,20 +50,20 @@ std::unique_ptr<Owned> keep_closed(Owned* owned) {
     return std::unique_ptr<Owned>(std::exchange(*oldest, (*oldest)->next));
 }
 
-bool close_slot(std::uint32_t index, std::uint64_t generation, agent::Handler& handler) {
+Closed close_slot(std::uint32_t index, std::uint64_t generation, agent::Handler& handler) {
     Owned* owned = nullptr;
     {
         std::lock_guard guard(table.lock);
         Owned*& slot = table.owned[index];
-        if (slot == nullptr || slot->open.generation != generation) return false;
+        if (slot == nullptr || slot->open.generation != generation) return Closed::already;
         open_nics[index].store(nullptr, std::memory_order_release);
         owned = std::exchange(slot, nullptr);
     }
-    owned->agent->close();
+    const bool in_order = owned->agent->close();
     // While it is ours: once it is among the closed ones, others that close NICs may destroy it.
     handler = owned->agent->set_error_handler({});
     const std::unique_ptr<Owned> oldest = keep_closed(owned);  // destroyed without the lock
-    return true;
+    return in_order ? Closed::well : Closed::out_of_order;
 }
 
 /// At exit the peers hear of it, and the directory is left clean. Not in a forked child. Handles
@@ -123,7 +123,7 @@ OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation
     return nullptr;
 }
 
-bool close_nic(const void* handle, agent::Handler& handler) {
+Closed close_nic(const void* handle, agent::Handler& handler) {
     return close_slot(nic_index(handle), name_of(handle), handler);
 }
 

@@ -93,8 +93,13 @@ void begin_in_child();
 
 /// Puts an agent into the table; its handle becomes valid. nullptr: the table is full.
 OpenNic* enter_nic(std::unique_ptr<agent::Agent> agent, std::uint64_t generation);
-/// Closes a NIC; `handler` had its errors. false: somebody else did already.
-bool close_nic(const void* handle, agent::Handler& handler);
+enum class Closed : std::uint8_t {
+    well,
+    already,       ///< by somebody else
+    out_of_order,  ///< see Agent::close()
+};
+/// Closes a NIC; `handler` had its errors.
+Closed close_nic(const void* handle, agent::Handler& handler);
 /// A number that no NIC of this process had before.
 std::uint64_t next_generation();
 

@@ -110,9 +110,11 @@ VIA_VIPL ViaOpenNic(const VIP_CHAR* name, VIP_NIC_HANDLE* handle, VIP_CHAR* why,
 VIA_VIPL via_VipCloseNic(VIP_NIC_HANDLE handle) {
     VIA_REFUSE_CHILD(handle);
     agent::Handler handler{};
-    if (find_nic(handle) == nullptr || !close_nic(handle, handler)) return VIP_INVALID_PARAMETER;
+    if (find_nic(handle) == nullptr) return VIP_INVALID_PARAMETER;
+    const Closed closed = close_nic(handle, handler);
+    if (closed == Closed::already) return VIP_INVALID_PARAMETER;
     delete static_cast<ErrorHandler*>(handler.context);
-    return VIP_SUCCESS;
+    return closed == Closed::well ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
 VIA_VIPL via_VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES* attributes) {

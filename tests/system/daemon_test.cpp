@@ -1,8 +1,13 @@
 // What long-lived programs meet: nobody reads the errors, peers go, descriptors and names are taken
 // away by others.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "support/child.hpp"
 #include "support/host.hpp"
@@ -44,6 +49,41 @@ void be_leaver(Parent& parent) {
     parent.expect("end");
 }
 const Role leaver_role("leaver", be_leaver);
+
+/// Closes everything that it did not open itself, as daemons do, and opens files of its own.
+void be_daemon(Parent& parent) {
+    VIP_NIC_HANDLE nic = nullptr;
+    std::string device = parent.argument(0);
+    OK(VipOpenNic(device.data(), &nic));
+    const std::string file = parent.argument(1);
+    require_call(close_range(3, ~0U, 0) == 0, "close_range");
+    std::vector<int> own;
+    for (int n = 0; n < 64; ++n) own.push_back(open(file.c_str(), O_RDWR | O_CREAT, 0600));
+    require(VipCloseNic(nic) == VIP_ERROR_RESOURCE, "it cannot be closed");
+    for (const int one : own)
+        require_call(lseek(one, 0, SEEK_END) == 0, "our files are left alone");
+    require(VipCloseNic(nic) == VIP_INVALID_PARAMETER, "it is gone");
+    _exit(17);
+}
+const Role daemon_role("daemon", be_daemon);
+
+class Daemon : public testing::TestWithParam<const char*> {};
+
+TEST_P(Daemon, ANicWithoutItsDescriptorsIsClosedWithAnError) {
+    Host host;
+    const std::string log = host.path() + "/log";
+    Child daemon("daemon", {.arguments = {GetParam(), host.path() + "/own"},
+                            .environment = {"OPENVIA_LOG=" + log}});
+    const int ended = reap(daemon.pid());
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 17) << ended;
+    EXPECT_TRUE(has(read_file(log), "has closed the NIC's descriptors")) << read_file(log);
+}
+
+INSTANTIATE_TEST_SUITE_P(Media, Daemon, testing::Values("shm", "udp:127.0.0.1", "auto:127.0.0.1"),
+                         [](const auto& device) {
+                             const std::string name = device.param;
+                             return name.substr(0, name.find(':'));
+                         });
 
 class Unheard : public testing::TestWithParam<const char*> {
 protected:

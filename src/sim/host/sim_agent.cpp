@@ -203,9 +203,9 @@ bool SimAgent::start() {
     return true;
 }
 
-void SimAgent::close() {
+bool SimAgent::close() {
     baton().join_unless_member();
-    if (closed_) return;
+    if (closed_) return true;
     closed_ = true;
     // Who waits for this NIC comes back with the news.
     baton().wait({is_zero, &waiting_}, Time::never(), nullptr, "calls on a NIC that closes");
@@ -219,6 +219,7 @@ void SimAgent::close() {
     } else if (handler_thread_.joinable()) {
         handler_thread_.detach();  // it closes its own NIC and ends when its handler returns
     }
+    return true;
 }
 
 // Time and waiting --------------------------------------------------------------------------------

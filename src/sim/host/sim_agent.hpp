@@ -67,7 +67,7 @@ public:
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
     std::vector<HostAddress> discover() override;
-    void close() override;
+    bool close() override;
     bool leave() override {
         close();
         return true;
