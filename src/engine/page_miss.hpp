@@ -23,7 +23,7 @@ public:
 
     /// Of an access that was refused, for whatever reason. True: it is to be told.
     bool note(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length,
-              memory::ProtectionTag tag, memory::Access access) {
+              memory::ProtectionTag tag, memory::Access access) noexcept {
         if (noted_ || !memory_.misses_by_a_page(handle, address, length, tag, access)) return false;
         noted_ = true;
         miss_ = PageMiss{address, length, memory_.bounds(handle)};

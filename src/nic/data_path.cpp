@@ -56,7 +56,7 @@ template <bool receive, std::size_t count>
 /// By the holder of the turn: whoever wrote a descriptor that has a fault may want to know more.
 template <bool receive>
 [[gnu::noinline]] void Nic::note_refused(engine::Vi& vi, const queue::ControlSegment& control,
-                                         const queue::Segment* segments) {
+                                         const queue::Segment* segments) noexcept {
     const std::uint32_t operation = control.control & queue::control::operation_mask;
     const bool writes = receive || operation == queue::control::rdma_read;
     const bool remote = !receive && operation != queue::control::send_receive;

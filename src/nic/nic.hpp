@@ -387,7 +387,7 @@ private:
                     const memory::Region& region);
     template <bool receive>
     void note_refused(engine::Vi& vi, const queue::ControlSegment& control,
-                      const queue::Segment* segments);
+                      const queue::Segment* segments) noexcept;
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                     const memory::Region& region, queue::ControlSegment control, bool settled);
