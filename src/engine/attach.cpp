@@ -3,6 +3,7 @@
 // stores, in the order of its other messages.
 #include <utility>
 
+#include "base/assert.hpp"
 #include "engine/engine.hpp"
 #include "memory/copy.hpp"
 
@@ -157,7 +158,8 @@ std::byte* Engine::imported(const Vi& vi, const queue::WorkEntry& entry) {
         const Attachment& attachment = import.attachment;
         // What does not fit, or is no right any more, goes to the peer, which refuses it.
         if (offset > attachment.length || entry.length > attachment.length - offset ||
-            (write && !attachment.writable) || !attachment.holds())
+            (write && !attachment.writable) ||
+            (!attachment.holds() && !mutated(Mutation::direct_without_grant)))
             return nullptr;
         return attachment.base + offset;
     }
@@ -166,9 +168,11 @@ std::byte* Engine::imported(const Vi& vi, const queue::WorkEntry& entry) {
 
 /// Moves the bytes of the current message to or from the segment.
 void Engine::copy_imported(Vi& vi, const queue::WorkEntry& entry) {
+    VIA_ASSERT(direct_ != nullptr);
     std::byte* remote = std::exchange(direct_, nullptr);
     const bool write = operation_of(entry) == queue::control::rdma_write;
-    vi.gather.take(entry.length, [&](std::byte* local, std::size_t length) {
+    const std::uint32_t less = mutated(Mutation::direct_too_little) && entry.length != 0 ? 1 : 0;
+    vi.gather.take(entry.length - less, [&](std::byte* local, std::size_t length) {
         if (write)
             memory::place(remote, local, length);
         else

@@ -357,7 +357,7 @@ public:
     void report(Vi& vi, ErrorCode code);
     /// An access that was refused, for whatever reason; page_miss.hpp says what of it is told.
     void note_refused(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length,
-                      memory::ProtectionTag tag, memory::Access access) {
+                      memory::ProtectionTag tag, memory::Access access) noexcept {
         if (page_misses_.note(handle, address, length, tag, access)) news_ = true;
     }
     std::optional<PageMiss> take_page_miss() { return page_misses_.take(); }
@@ -609,6 +609,15 @@ private:
         return std::uint64_t{path} << 32 | number;
     }
     bool next_goes_direct(Vi& vi);
+    /// Its RDMA waits for the answer to a question for a segment.
+    static bool waits_for_segment(const Vi& vi) {
+        return vi.attach && vi.attach->status == Status::not_done &&
+               !mutated(Mutation::direct_before_answer);
+    }
+    /// Writes of its go by frames, and may not be placed yet.
+    static bool waits_for_writes(const Vi& vi) {
+        return vi.write_by_frames && !mutated(Mutation::direct_past_writes);
+    }
     void record_plain(Vi& vi, Path& path, std::uint32_t number);
     bool take_inner(PathId path, const ReceivedFrame& frame);
     static void place_inner(std::byte* to, const std::byte* from, std::size_t length);

@@ -35,7 +35,12 @@ const char* to_string(Mutation mutation) {
                                      "take_plain_unacknowledged",
                                      "take_inner_in_one_place",
                                      "place_run_in_one_place",
-                                     "take_singly_in_one_place"};
+                                     "take_singly_in_one_place",
+                                     "direct_without_grant",
+                                     "direct_past_writes",
+                                     "direct_before_answer",
+                                     "direct_plain_too_little",
+                                     "direct_too_little"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

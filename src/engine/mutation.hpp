@@ -37,8 +37,14 @@ enum class Mutation : std::uint8_t {
     take_inner_in_one_place,      ///< the next frame of a message is expected where this one was
     place_run_in_one_place,       ///< the first frame of a run stands for all
     take_singly_in_one_place,     ///< the same where they are taken one by one
+    // Of RDMA straight to segments of peers.
+    direct_without_grant,     ///< though the peer took the right back
+    direct_past_writes,       ///< before what was written by frames is placed
+    direct_before_answer,     ///< while it is asked for another segment
+    direct_plain_too_little,  ///< the last byte stays behind, of the common write
+    direct_too_little,        ///< of all others
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::take_singly_in_one_place);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::direct_too_little);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)

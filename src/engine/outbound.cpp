@@ -231,8 +231,8 @@ bool Engine::message_may_start(Vi& vi) {
             return false;
         if (operation != queue::control::send_receive) {
             // What goes by frames must not be overtaken by what goes without.
-            if (vi.attach && vi.attach->status == Status::not_done) return false;
-            if (!vi.imports.empty() && !vi.write_by_frames) direct_ = imported(vi, entry);
+            if (waits_for_segment(vi)) return false;
+            if (!vi.imports.empty() && !waits_for_writes(vi)) direct_ = imported(vi, entry);
         }
         vi.gather.begin(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;

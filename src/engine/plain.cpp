@@ -5,8 +5,8 @@ namespace via::engine {
 
 /// An RDMA write to a segment of the peer that we have: no frame is needed.
 bool Engine::next_goes_direct(Vi& vi) {
-    if (plain_->segment_count != 2 || vi.imports.empty() || vi.write_by_frames ||
-        (vi.attach && vi.attach->status == Status::not_done))
+    if (plain_->segment_count != 2 || vi.imports.empty() || waits_for_writes(vi) ||
+        waits_for_segment(vi))
         return false;
     direct_ = imported(vi, *plain_);
     return direct_ != nullptr;
@@ -30,8 +30,10 @@ void Engine::record_plain(Vi& vi, Path& path, std::uint32_t number) {
 void Engine::carry_out_plain(Vi& vi) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = *plain_;
-    memory::place(std::exchange(direct_, nullptr),
-                  reinterpret_cast<const std::byte*>(entry.segments[1].address), entry.length);
+    memory::place(
+        std::exchange(direct_, nullptr),
+        reinterpret_cast<const std::byte*>(entry.segments[1].address),
+        entry.length - (mutated(Mutation::direct_plain_too_little) && entry.length != 0 ? 1 : 0));
     counters_.add(Counter::direct_transfers);
     counters_.add(Counter::bytes_sent, entry.length);
     entry.message = vi.next_message;  // as in carry_out()

@@ -28,8 +28,20 @@ void CheckOrder::observe(const Event& event) {
 }
 
 void CheckOrder::on_sent(const Sent& sent) {
-    waiting_[sent.channel].push_back({sent.work, sent.reliable});
+    waiting_[sent.channel].push_back({sent.work, sent.reliable, sent.silent});
     if (sent.fenced) fenced_[sent.work] = reading_[vis_[sent.work]];
+}
+
+/// It may come before what was sent first, but not before what was written first.
+bool CheckOrder::overtakes(const Delivered& delivered, std::deque<Message>& waiting) {
+    for (auto at = waiting.begin(); at != waiting.end(); ++at) {
+        if (at->work == delivered.work) {
+            waiting.erase(at);
+            return true;
+        }
+        if (at->silent && at->reliable) return false;
+    }
+    return false;
 }
 
 void CheckOrder::on_delivered(const Delivered& delivered) {
@@ -43,6 +55,7 @@ void CheckOrder::on_delivered(const Delivered& delivered) {
         fenced_.erase(fence);
     }
     std::deque<Message>& waiting = waiting_[delivered.channel];
+    if (delivered.early && overtakes(delivered, waiting)) return;
     const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Message& message) {
         return message.work == delivered.work;
     });

@@ -21,9 +21,11 @@ private:
     struct Message {
         WorkNumber work;
         bool reliable;
+        bool silent;
     };
     void on_sent(const Sent& sent);
     void on_delivered(const Delivered& delivered);
+    bool overtakes(const Delivered& delivered, std::deque<Message>& waiting);
 
     std::map<ChannelNumber, std::deque<Message>> waiting_;
     std::unordered_map<WorkNumber, ViNumber> vis_;       ///< of sends and RDMA

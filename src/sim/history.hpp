@@ -115,12 +115,16 @@ struct Sent {
     bool reliable;
     std::span<const std::byte> bytes;
     bool fenced = false;  ///< starts after earlier RDMA reads of its VI were completed
+    bool silent = false;  ///< an RDMA write that consumes no receive
 };
 /// A message is there: its receive completed, or its bytes stand in the target.
 struct Delivered {
     WorkNumber work;
     ChannelNumber channel;
     std::span<const std::byte> bytes;
+    /// Of a silent one: straight to memory that both have, so it may have overtaken what consumes a
+    /// receive.
+    bool early = false;
 };
 /// An RDMA operation was posted; `vi` is the one at the target.
 struct RdmaAsked {

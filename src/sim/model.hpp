@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ struct Region {
     memory::MemoryAttributes attributes;
     Blocks blocks;
     bool live = true;
+    bool shared = false;        ///< a segment that peers may attach to
+    std::uint32_t changes = 0;  ///< of its rights, and its end
 };
 
 /// Part of a message in the program's memory.
@@ -105,6 +108,16 @@ struct Queue {
     std::uint64_t completions = 0;  ///< name of its completion queue, or 0
 };
 
+/// A question for a segment of the VI's peer, and what there was to be said.
+struct SegmentQuestion {
+    std::uint32_t number;
+    const Connection* connection;
+    memory::MemoryHandle handle;
+    std::uint32_t changes;
+    bool writable;
+    bool allowed;
+};
+
 struct Vi {
     ViNumber number;
     Node* node;
@@ -124,6 +137,10 @@ struct Vi {
     bool trouble = false;  ///< a receive was posted that cannot take every message
     bool wants_credits = false;
     bool alive = true;
+    std::optional<SegmentQuestion> question;
+    /// Segments that it ever asked for to write to, on this connection, and their addresses: what
+    /// it writes there may be there before what it sent.
+    std::map<memory::MemoryHandle, std::uint64_t> shared;
 };
 
 /// A request that was given to the program and is not answered yet.
@@ -180,6 +197,7 @@ struct Node final : nic::Attendant {
     std::vector<std::uint64_t> completion_queues;
     std::vector<Vi*> vis;
     std::vector<Offer> offers;
+    std::vector<std::byte*> imports;  ///< of peers' segments, not let go of
     std::vector<engine::ErrorEvent> errors;
     std::vector<std::unique_ptr<Target>> targets;  ///< RDMA writes that come here
     std::map<std::uint64_t, Work*> by_descriptor;  ///< not taken
@@ -214,6 +232,7 @@ public:
     std::deque<Connection>& connections() { return connections_; }
 
     std::vector<std::unique_ptr<Node>> nodes;
+    bool shares = false;  ///< nodes write to others' memory without a frame
 
 private:
     std::deque<Vi> vis_;

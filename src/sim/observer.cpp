@@ -37,6 +37,7 @@ void Observer::close(const Opened& opened) {
 
 void Observer::look(Node& node, Cause cause, const Vi* vi) {
     for (Vi* each : node.vis) join(*each);
+    if (model_.shares) look_at_shared(node);
     look_at_memory(node);
     look_at_targets(node);
     for (Vi* each : node.vis) look_at_queue(each->receive);
@@ -72,6 +73,21 @@ void Observer::join(Vi& vi) {
     ++tally_.connections;
 }
 
+/// What the node wrote straight to others' memory is there before its descriptors are done.
+void Observer::look_at_shared(const Node& node) {
+    for (const Vi* each : node.vis) look_at_reads(each->send);
+    for (auto& other : model_.nodes) {
+        const bool reached =
+            std::any_of(other->targets.begin(), other->targets.end(), [&](const auto& target) {
+                return target->work->vi->node == &node && target->region->shared;
+            });
+        if (!reached || other.get() == &node) continue;
+        look_at_memory(*other);
+        look_at_targets(*other);
+        deliver_landed(nullptr, 0, ~WorkNumber{0});
+    }
+}
+
 void Observer::look_at_memory(Node& node) {
     node.arena.look([&](std::uint64_t begin, std::uint64_t length) {
         tell(Changed{node.number, begin, length});
@@ -103,7 +119,8 @@ void Observer::deliver_landed(const Connection* connection, int side, WorkNumber
             return false;
         if (work.number >= before) return false;
         Node& node = *target->vi->node;
-        deliver(work, node.arena.bytes(target->offset, target->length));
+        deliver(work, node.arena.bytes(target->offset, target->length),
+                work.vi->shared.contains(target->region->handle));
         const auto found = std::find_if(node.targets.begin(), node.targets.end(),
                                         [&](const auto& each) { return each.get() == target; });
         close_target(node, static_cast<std::size_t>(found - node.targets.begin()));
@@ -144,7 +161,7 @@ void Observer::drop_targets(Node& node) {
 }
 
 void Observer::look_at_reads(const Queue& queue) {
-    if (!medium_.loses()) return;
+    if (!medium_.loses() && !model_.shares) return;
     for (Work* work : queue.works) {
         if (work->completed || work->landed || work->kind != WorkKind::rdma_read) continue;
         if (gather(*work, work->bytes.size()) != work->bytes) continue;
@@ -274,11 +291,13 @@ Work* Observer::find_message(const Connection& connection, int side,
     return found != nullptr ? found : other != nullptr ? other : next;
 }
 
-void Observer::deliver(Work& message, std::span<const std::byte> bytes) {
+void Observer::deliver(Work& message, std::span<const std::byte> bytes, bool early) {
     Connection& connection = *message.connection;
-    tell(Delivered{message.number, connection.channel_from(message.side), bytes});
+    tell(Delivered{message.number, connection.channel_from(message.side), bytes, early});
     message.delivered = true;
-    connection.arrived[message.side] = std::max(connection.arrived[message.side], message.number);
+    if (!early)
+        connection.arrived[message.side] =
+            std::max(connection.arrived[message.side], message.number);
     ++tally_.messages;
     tally_.message_bytes += bytes.size();
 }
@@ -311,6 +330,7 @@ void Observer::look_at_state(Vi& vi, Cause cause) {
                         Status::success});
         connection.left[side] = true;
         vi.connection = nullptr;
+        vi.shared.clear();
     }
     if (now == ViState::error || cause == Cause::disconnect) vi.trouble = false;  // all flushed
 }

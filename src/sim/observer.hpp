@@ -21,6 +21,7 @@ struct Tally {
     std::uint64_t errors = 0;
     std::uint64_t lost = 0;
     std::uint64_t turns = 0;
+    std::uint64_t direct = 0;  ///< RDMA without frames
 };
 
 class Observer {
@@ -46,6 +47,7 @@ public:
 private:
     void close(const Opened& opened);
     void join(Vi& vi);
+    void look_at_shared(const Node& node);
     void look_at_memory(Node& node);
     void look_at_targets(Node& node);
     void deliver_landed(const Connection* connection, int side, WorkNumber before);
@@ -56,7 +58,7 @@ private:
     void look_at_rest(const Work& receive, std::uint32_t status);
     Work* find_message(const Connection& connection, int side, const std::vector<std::byte>& bytes,
                        const Work& receive, std::uint32_t status);
-    void deliver(Work& message, std::span<const std::byte> bytes);
+    void deliver(Work& message, std::span<const std::byte> bytes, bool early = false);
     void look_at_state(Vi& vi, Cause cause);
     void look_at_errors(Node& node);
     void drop_targets(Node& node);

@@ -37,6 +37,7 @@ Weights draw_weights(Random& random) {
     weights.memory = random.chance(80) ? draw_weight(random, 4) : 1;
     weights.queues = random.chance(50) ? draw_weight(random, 2) : 0;
     weights.close = random.chance(20) ? 1 : 0;
+    weights.share = 0;
     return weights;
 }
 
@@ -200,6 +201,17 @@ void draw_short_ways(Parameters& p) {
     if (p.credit_percent != 0) p.credit_percent = std::max(p.credit_percent, 60U);
 }
 
+constexpr std::uint64_t first_seed_with_segments = 30'000'000;
+
+/// RDMA that goes straight to memory that two share; much of it, next to what goes by frames.
+void draw_segments(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0007ULL).next());
+    if (!random.chance(70)) return;
+    p.share_percent = static_cast<std::uint32_t>(random.between(20, 100));
+    p.weights.share = draw_weight(random, 20);
+    if (random.chance(50)) p.weights.memory = 1;
+}
+
 void make_hostile(Parameters& parameters) {
     Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
     DatagramWorld& world = parameters.datagram;
@@ -297,6 +309,7 @@ Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     p.fabric.small_max = 0;
     if (seed >= first_seed_with_peers) draw_peers(p);
     if (seed >= first_seed_with_short_ways) draw_short_ways(p);
+    if (seed >= first_seed_with_segments && kind == WorldKind::lossless) draw_segments(p);
     if (kind == WorldKind::hostile) make_hostile(p);
     if (kind == WorldKind::calm) make_calm(p);
     if (kind == WorldKind::narrow) make_narrow(p);
@@ -353,6 +366,8 @@ std::string to_text(const Parameters& p) {
                       "together=" + std::to_string(p.together_max) +
                           " credits=" + std::to_string(p.credit_percent) +
                           "% small=" + std::to_string(p.fabric.small_max) + " ");
+    if (p.share_percent != 0)
+        result.insert(result.rfind("profiles="), "share=" + std::to_string(p.share_percent) + "% ");
     if (p.medium == MediumKind::datagram)
         result.insert(result.rfind("profiles="), to_text(p.datagram));
     for (const Profile& profile : p.profiles) {

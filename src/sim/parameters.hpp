@@ -36,6 +36,7 @@ struct Weights {
     std::uint32_t memory;
     std::uint32_t queues;
     std::uint32_t close;
+    std::uint32_t share;
 };
 
 enum class MediumKind : std::uint8_t {
@@ -78,6 +79,7 @@ struct Parameters {
     bool short_ways = false;
     std::uint32_t together_max = 1;    ///< descriptors that one call posts
     std::uint32_t credit_percent = 0;  ///< of VIs that want to send only what finds a receive
+    std::uint32_t share_percent = 0;   ///< of regions are segments that peers may attach to
     std::uint32_t queue_entries_max = 1;
     Duration step_max{};                     ///< between two steps of a NIC
     Duration turn_delay_max{};               ///< from an arrival to the turn that takes it

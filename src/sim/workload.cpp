@@ -27,7 +27,7 @@ bool Workload::step(Node& node) {
     const Weights& w = parameters_.weights;
     const std::uint32_t sum = w.make_vi + w.destroy_vi + w.listen + w.answer + w.connect +
                               w.disconnect + w.post_receive + w.post_send + w.take + w.memory +
-                              w.queues + w.close;
+                              w.queues + w.close + w.share;
     auto drawn = static_cast<std::uint32_t>(node.random.below(sum));
     const auto is = [&drawn](std::uint32_t weight) {
         if (drawn < weight) return true;
@@ -61,6 +61,8 @@ bool Workload::step(Node& node) {
         change_memory(node);
     } else if (is(w.queues)) {
         change_queues(node);
+    } else if (is(w.share)) {
+        sharing_.act(*vi);
     } else {
         return node.random.chance(5);
     }

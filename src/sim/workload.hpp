@@ -6,6 +6,7 @@
 
 #include "sim/observer.hpp"
 #include "sim/parameters.hpp"
+#include "sim/sharing.hpp"
 
 namespace via::sim {
 
@@ -17,7 +18,8 @@ public:
           model_(model),
           observer_(observer),
           clock_(clock),
-          medium_(medium) {}
+          medium_(medium),
+          sharing_(observer) {}
 
     /// Regions and a completion queue or two, so that there is something to begin with.
     void furnish(Node& node);
@@ -105,6 +107,7 @@ private:
     Observer& observer_;
     const device::sim::VirtualClock& clock_;
     const Medium& medium_;
+    Sharing sharing_;
 };
 
 }  // namespace via::sim

@@ -290,6 +290,7 @@ void Workload::decline_all(Node& node) {
         observer_.look(node);
     }
     node.offers.clear();
+    sharing_.end(node);
 }
 
 }  // namespace via::sim

@@ -56,11 +56,15 @@ void Workload::add_region(Node& node) {
     attributes.rdma_read = node.random.chance(60);
     if (!node.tags.empty() && node.random.chance(40))
         attributes.tag = node.tags[node.regions.size() % 2];
-    const auto handle = node.nic.register_memory(node.arena.address(*block), length, attributes);
+    const bool shared =
+        parameters_.share_percent != 0 && node.random.chance(parameters_.share_percent);
+    const auto handle =
+        shared ? sharing_.add(node, *block, length, attributes)
+               : node.nic.register_memory(node.arena.address(*block), length, attributes);
     expect("RegisterMem", handle ? Status::success : handle.error(), Status::success);
     if (!handle) return node.arena.blocks().give_back(*block);
     node.regions.push_back(std::make_unique<Region>(
-        Region{*handle, *block, length, attributes, Blocks(*block, length)}));
+        Region{*handle, *block, length, attributes, Blocks(*block, length), true, shared}));
     observer_.tell(Granted{node.number, *handle, *block, length, attributes});
     observer_.look(node);
 }
@@ -68,12 +72,22 @@ void Workload::add_region(Node& node) {
 void Workload::change_region(Node& node, Region& region) {
     trouble(region);
     // Only rights change: a tag that no longer fits would make faults of sound posts.
-    region.attributes.rdma_write = node.random.chance(60);
-    region.attributes.rdma_read = node.random.chance(60);
-    expect("SetMemAttributes", node.nic.with_turn([&] {
-        return node.nic.memory().change(region.handle, region.attributes);
-    }),
-           Status::success);
+    memory::MemoryAttributes wanted = region.attributes;
+    wanted.rdma_write = node.random.chance(60);
+    wanted.rdma_read = node.random.chance(60);
+    if (region.shared) {
+        const bool used = in_use(node, region);
+        expect("SetMemAttributes of a segment",
+               node.nic.change_region(region.handle, node.arena.address(region.begin), wanted),
+               used ? Status::error_resource : Status::success);
+        if (used) return observer_.look(node);
+    } else {
+        expect("SetMemAttributes",
+               node.nic.with_turn([&] { return node.nic.memory().change(region.handle, wanted); }),
+               Status::success);
+    }
+    region.attributes = wanted;
+    ++region.changes;
     observer_.tell(
         Granted{node.number, region.handle, region.begin, region.length, region.attributes});
     observer_.look(node);
@@ -81,10 +95,13 @@ void Workload::change_region(Node& node, Region& region) {
 
 void Workload::drop_region(Node& node, Region& region) {
     trouble(region);
-    const Status got = node.nic.deregister(region.handle, node.arena.address(region.begin));
+    const Status got = region.shared
+                           ? sharing_.remove(node, region)
+                           : node.nic.deregister(region.handle, node.arena.address(region.begin));
     expect("DeregisterMem", got, in_use(node, region) ? Status::error_resource : Status::success);
     if (got == Status::success) {
         region.live = false;
+        ++region.changes;
         node.gone = region.handle;
         // From now on nothing comes there any more.
         for (std::size_t n = 0; n < node.targets.size();) {

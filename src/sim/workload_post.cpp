@@ -112,7 +112,10 @@ bool Workload::give_target(Work& work, std::uint32_t length, queue::Segment& rem
     Node& node = *there.node;
     const bool write = work.kind == WorkKind::rdma_write;
     if (is_forbidden(work) || !node.alive) return false;
-    Region* region = any_region(node, there.attributes.tag, write, !write);
+    Region* region = nullptr;
+    if (model_.shares && !work.vi->shared.empty() && work.vi->node->random.chance(80))
+        region = Sharing::segment_of(*work.vi, write);
+    if (region == nullptr) region = any_region(node, there.attributes.tag, write, !write);
     if (region == nullptr) return false;
     const auto skew = static_cast<std::uint32_t>(node.random.below(9));
     const auto block = take_block(node, *region, length + skew);
@@ -151,6 +154,11 @@ bool Workload::give_wrong_target(Work& work, queue::Segment& remote) {
     if (region == nullptr || work.bytes.empty()) return false;
     remote = {node.arena.address(region->begin), region->handle, 0};
     const std::uint64_t length = work.bytes.size();
+    if (!work.vi->shared.empty() && !is_forbidden(work) && random.chance(70))
+        if (const auto gone = Sharing::gone_segment_of(*work.vi)) {
+            remote = *gone;
+            return true;
+        }
     switch (is_forbidden(work) ? 7 : random.below(8)) {
         case 0:
             remote.handle = wrong_handle;
@@ -285,7 +293,8 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     if (work.kind == WorkKind::rdma_read) return;
     if (work.kind == WorkKind::rdma_write && !work.immediate && work.bytes.empty()) return;
     observer_.tell(Sent{work.number, connection.channel_from(side), vi.vi->reliable(), work.bytes,
-                        work.fenced});
+                        work.fenced,
+                        work.kind == WorkKind::rdma_write && !work.consumes_receive()});
     if (work.consumes_receive()) connection.sent[side].push_back(&work);
 }
 

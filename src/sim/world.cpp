@@ -32,6 +32,7 @@ World::World(const Parameters& parameters, bool frames)
     if (frames)
         medium_->show_datagrams(
             [this](const char* line) { trace_.line(clock_.now(), "%s", line); });
+    model_.shares = parameters_.share_percent != 0;
     for (std::uint32_t n = 0; n < parameters_.nics; ++n) make_node(n % hosts);
 }
 
@@ -289,6 +290,8 @@ Report World::run() {
     report.trace_lines = trace_.lines();
     report.tally = observer_.tally();
     report.tally.turns = turns_;
+    for (const auto& node : model_.nodes)
+        report.tally.direct += node->counters.get(Counter::direct_transfers);
     return report;
 }
 

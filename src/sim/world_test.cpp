@@ -96,5 +96,19 @@ TEST(World, worlds_of_short_ways_are_good) {
     }
 }
 
+TEST(World, worlds_that_share_memory_are_good) {
+    EXPECT_EQ(draw_parameters(29'999'999).share_percent, 0U) << "what was kept stays";
+    std::uint64_t direct = 0;
+    std::uint64_t messages = 0;
+    for (std::uint64_t seed = 30'001'000; seed < 30'001'025; ++seed) {
+        const Report report = run(seed, false);
+        EXPECT_TRUE(report.good()) << report.violation << "\nagain: ./dev sim --seed " << seed;
+        direct += report.tally.direct;
+        messages += report.tally.messages;
+    }
+    EXPECT_GT(messages, 500U);
+    EXPECT_GT(direct, 100U) << "writes and reads that went without a frame";
+}
+
 }  // namespace
 }  // namespace via::sim::world_test

@@ -103,6 +103,10 @@ constexpr Broken table[] = {
     {engine::Mutation::take_inner_in_one_place, 20, "state", Worlds::lossless, 20'000'089},
     {engine::Mutation::place_run_in_one_place, 40, "bytes", Worlds::datagram, 20'000'162},
     {engine::Mutation::take_singly_in_one_place, 60, "state", Worlds::datagram, 20'000'189},
+    {engine::Mutation::direct_past_writes, 40, "order", Worlds::lossless, 30'000'000},
+    {engine::Mutation::direct_before_answer, 60, "order", Worlds::lossless, 30'000'020},
+    {engine::Mutation::direct_plain_too_little, 40, "exactly_once", Worlds::lossless, 30'000'000},
+    {engine::Mutation::direct_too_little, 40, "bytes", Worlds::lossless, 30'000'000},
     {datagram::Mutation::take_common_out_of_order, 40, "state", Worlds::datagram, 20'000'018},
     {datagram::Mutation::take_run_uncounted, 40, "state", Worlds::datagram, 20'000'080},
     {datagram::Mutation::part_run_in_one_place, 40, "state", Worlds::datagram, 20'000'206},
@@ -201,6 +205,7 @@ int main(int argc, char** argv) {
     bool good = true;
     for (const char* name : via::sim::world_kind_names) good = is_good(worlds_of(name), 1) && good;
     good = is_good(Worlds::lossless, 20'000'000) && good;
+    good = is_good(Worlds::lossless, 30'000'000) && good;
     for (const Broken& broken : table) good = is_caught(broken) && good;
     return good ? 0 : 1;
 }
