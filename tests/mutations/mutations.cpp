@@ -73,7 +73,7 @@ constexpr Broken table[] = {
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},
-    {engine::Mutation::complete_before_acknowledgement, 60, "exactly_once", Worlds::datagram, 150},
+    {engine::Mutation::complete_before_acknowledgement, 60, "exactly_once", Worlds::datagram},
     {engine::Mutation::acknowledge_before_placing, 20, "completion"},
     {engine::Mutation::ignore_receive_capacity, 20, "assertion"},
     {engine::Mutation::place_beyond_segment, 20, "bytes"},
