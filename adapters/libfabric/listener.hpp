@@ -27,25 +27,26 @@ public:
 
     /// Port 0: any. 0, or an error of libfabric's: FI_EADDRINUSE, FI_ENOMEM.
     int listen(std::uint16_t port, Take take);
-    bool is_listening() const { return guard_ != nullptr; }
+    bool is_listening() const { return listener_ != nullptr; }
     /// Where it listens.
     const sockaddr_in& address() const { return address_; }
 
 private:
     bool claim(std::uint16_t port);
     void give_up_port();
+    int start();
     static void run(void* self);
     void serve();
+    void take_one();
     void stop();
 
     std::shared_ptr<Nic> nic_;
     sockaddr_in address_;
     Take take_;
-    /// Holds the port while the thread is between two requests, and wakes the thread at the end.
-    VIP_VI_HANDLE guard_ = nullptr;
+    VIA_LISTENER_HANDLE listener_ = nullptr;
+    int requests_ = -1;  ///< readable while some wait
+    int stop_ = -1;      ///< eventfd: the thread shall end
     std::thread thread_;
-    std::atomic<bool> stopping_{false};
-    std::atomic<bool> stopped_{false};
 };
 
 }  // namespace via::fabric

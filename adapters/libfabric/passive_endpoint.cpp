@@ -29,7 +29,7 @@ struct PassiveEndpointOperations {
         return 0;
     }
     static int bind(fid* endpoint, fid* object, std::uint64_t) { return of(endpoint).bind(object); }
-    /// VIA's listeners have no backlog of their own: each request has one of the NIC's places.
+    /// A listener's backlog is long enough for who is read now and then; beyond it one asks again.
     static int control(fid*, int command, void*) { return command == FI_BACKLOG ? 0 : -FI_ENOSYS; }
     static int getopt(fid*, int level, int option, void* value, std::size_t* length) {
         if (level != FI_OPT_ENDPOINT || option != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;

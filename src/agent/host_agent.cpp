@@ -170,7 +170,7 @@ void HostAgent::rouse() {
 void HostAgent::attend() {
     const std::uint32_t attention = nic_.attention().load(std::memory_order_relaxed);
     if ((attention & nic::Nic::agent_sleeps) != 0 && !is_progress_thread &&
-        watched_count_.load() == 0 && polls_again_.poll(now())) {
+        !is_watched(nic_.polls() - polls_when_armed_.load()) && polls_again_.poll(now())) {
         roused_.store(true);
         rouse();
     }
@@ -350,9 +350,11 @@ int HostAgent::settle() {
         if (has_leader_.load()) return -1;
     }
     state_.store(State::ticking);
+    const std::uint64_t polls = nic_.polls();
+    const std::uint64_t more = polls - std::exchange(polls_looked_at_, polls);
     // A call that waits and does not lead depends on us: no period to lose.
     const bool followed =
-        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || watched_count_.load() != 0;
+        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || is_watched(more);
     if ((polls_anew() || somebody_polled(poll_watch_)) && !followed) {
         busy_ = false;
         if (still_armed_.exchange(false)) {
@@ -391,6 +393,7 @@ int HostAgent::take_over() {
     }
     nic_.service(now());
     nic_.arm(device::Sleep::on_handle);
+    polls_when_armed_.store(polls);
     state_.store(State::armed);
     nic_.attention().fetch_or(nic::Nic::agent_sleeps);
     atomic_fence_after_rmw();

@@ -85,6 +85,9 @@ private:
     /// A program whose handler does not keep up gets further errors later, none is lost.
     static constexpr std::uint32_t events_waiting_max = 4096;
 
+    /// Turns of who only takes and answers requests of a listener that it watches are fewer; who
+    /// polls more brings the requests himself.
+    static constexpr std::uint64_t watched_polls_min = 4;
     /// Peers that a leader can sleep on: futex_waitv takes 128 words, one is the leader's own.
     static constexpr std::size_t leader_peers_max = 127;
     /// Descriptors of devices; a UDP device has two.
@@ -138,6 +141,11 @@ private:
     }
     bool polls_anew();
     void look_at_rests();
+    /// Would the program hear of what it watches outside of the library too late without us?
+    bool is_watched(std::uint64_t polls_since) const {
+        return watched_queues_.load() != 0 ||
+               (watched_listeners_.load() != 0 && polls_since < watched_polls_min);
+    }
     void serve_deadlines();
     void serve(bool devices_ready);
 
@@ -165,8 +173,9 @@ private:
     struct Watched {
         int descriptor = -1;  ///< eventfd
         bool readable = false;
+        bool is_queue = false;
     };
-    Watched* begin_to_watch(const void* object);
+    Watched* begin_to_watch(const void* object, bool is_queue);
     void make_readable(Watched& watched);
     void make_unreadable(Watched& watched);
     void end_watching(const void* object);
@@ -227,7 +236,10 @@ private:
 
     std::mutex watched_mutex_;
     std::map<const void*, Watched> watched_;  ///< by completion queue or listener
-    Atomic<std::uint32_t> watched_count_{0};
+    Atomic<std::uint32_t> watched_queues_{0};
+    Atomic<std::uint32_t> watched_listeners_{0};
+    Atomic<std::uint64_t> polls_when_armed_{0};
+    std::uint64_t polls_looked_at_ = 0;  ///< the progress thread's
 
     std::mutex handler_mutex_;
     std::condition_variable handler_changed_;

@@ -103,6 +103,19 @@ TEST_F(MixedHostAgentTest, who_is_woken_as_it_comes_to_lead_looks_again_before_i
     following.join();
 }
 
+/// Its own turns bring requests. Peers that had to wake somebody for each frame would pay for it.
+TEST_F(HostAgentTest, who_polls_beside_a_watched_listener_is_left_alone) {
+    const auto listener = agent->nic().create_listener({}, 1);
+    ASSERT_TRUE(listener);
+    int descriptor_of_it = -1;
+    ASSERT_EQ(agent->watch_listener(*listener, descriptor_of_it), Status::success);
+    EXPECT_TRUE(falls_asleep());
+    EXPECT_TRUE(becomes_true([&] {
+        agent->nic().poll();
+        return is_awake();
+    }));
+}
+
 /// The NIC has no devices any more, and the program's data may be gone.
 TEST_F(HostAgentTest, Vipl_4_2_who_wakes_up_as_the_process_ends_looks_at_nothing) {
     struct Subject {

@@ -1,7 +1,7 @@
 // Completion queues and listeners that a program watches with poll(2) and its kin: each has an
 // eventfd that is readable while the queue has entries, or requests wait. The program sleeps
 // outside of the library, so the progress thread serves the NIC at once and stays armed while the
-// program looks now and then.
+// program looks now and then; beside a listener's alone, unless it polls steadily.
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +21,7 @@ Status HostAgent::watch_queue(std::uint64_t name, int& descriptor) {
         queue::CompletionQueue* queue = nic_.completion_queue(name);
         if (queue == nullptr) return Status::invalid_parameter;
         std::lock_guard guard(watched_mutex_);
-        Watched* watched = begin_to_watch(queue);
+        Watched* watched = begin_to_watch(queue, true);
         if (watched == nullptr) return Status::error_resource;
         queue->watch();
         // Entries that came before nobody tells of.
@@ -39,7 +39,7 @@ Status HostAgent::watch_listener(std::uint64_t name, int& descriptor) {
         engine::Backlog* backlog = nic_.listener(name);
         if (backlog == nullptr) return Status::invalid_parameter;
         std::lock_guard guard(watched_mutex_);
-        Watched* watched = begin_to_watch(backlog);
+        Watched* watched = begin_to_watch(backlog, false);
         if (watched == nullptr) return Status::error_resource;
         backlog->watched = true;
         if (backlog->waiting.load() != 0) make_readable(*watched);
@@ -53,7 +53,7 @@ Status HostAgent::watch_listener(std::uint64_t name, int& descriptor) {
 // The caller of these four holds watched_mutex_.
 
 /// nullptr: there is no descriptor for it.
-HostAgent::Watched* HostAgent::begin_to_watch(const void* object) {
+HostAgent::Watched* HostAgent::begin_to_watch(const void* object, bool is_queue) {
     Watched& watched = watched_[object];
     if (watched.descriptor >= 0) return &watched;
     watched.descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -63,7 +63,8 @@ HostAgent::Watched* HostAgent::begin_to_watch(const void* object) {
         watched_.erase(object);
         return nullptr;
     }
-    watched_count_.fetch_add(1);
+    watched.is_queue = is_queue;
+    (is_queue ? watched_queues_ : watched_listeners_).fetch_add(1);
     return &watched;
 }
 
@@ -85,8 +86,8 @@ void HostAgent::end_watching(const void* object) {
     const auto at = watched_.find(object);
     if (at == watched_.end()) return;
     close_uncancelled(at->second.descriptor);
+    (at->second.is_queue ? watched_queues_ : watched_listeners_).fetch_sub(1);
     watched_.erase(at);
-    watched_count_.fetch_sub(1);
 }
 
 /// Under the turn.
