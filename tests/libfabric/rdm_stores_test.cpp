@@ -526,15 +526,15 @@ struct Asked {
     std::thread thread;
 };
 
-/// Each costs every look; those count that were asked and have not answered.
-TEST(NoStores, ForMoreThanEightPeers) {
+/// Each has memory and a descriptor; those count that were asked and have not answered.
+TEST(NoStores, ForMoreThanThirtyTwoPeers) {
     Party a;
     VIP_NIC_HANDLE nic = nullptr;
     ASSERT_EQ(VipOpenNic("shm", &nic), VIP_SUCCESS);
     const via::Address host = host_of(nic);
     std::deque<Asked> peers;
     std::vector<fi_addr_t> numbers;
-    for (std::uint16_t port = 11; port < 22; ++port) {
+    for (std::uint16_t port = 11; port < 11 + 40; ++port) {
         peers.emplace_back(nic, host, port);
         numbers.push_back(a.knows(port));
     }
@@ -546,7 +546,7 @@ TEST(NoStores, ForMoreThanEightPeers) {
         peer.thread.join();
         EXPECT_EQ(peer.code, VIP_SUCCESS);
     }
-    EXPECT_EQ(std::ranges::count(peers, true, &Asked::wants_lines), 8);
+    EXPECT_EQ(std::ranges::count(peers, true, &Asked::wants_lines), 32);
     for (Asked& peer : peers) EXPECT_EQ(VipConnectReject(peer.request), VIP_SUCCESS);
     EXPECT_EQ(VipCloseNic(nic), VIP_SUCCESS);
 }

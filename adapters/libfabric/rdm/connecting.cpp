@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: peers, and connections to them when they are first needed.
 #include <algorithm>
+#include <thread>
 
 #include "info.hpp"
 #include "rdm/endpoint.hpp"
@@ -187,7 +188,10 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     peer.incarnation = incarnation;
     connection->there_since = addresses_->now();
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
-    if (connection->lines.are_open()) lined_.push_back(connection.get());
+    if (connection->lines.are_open()) {
+        lined_.push_back(connection.get());
+        if (lined_.size() >= std::thread::hardware_concurrency()) patience_most_ = patience_ = 0;
+    }
     connections_.push_back(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u%s\n",
             static_cast<unsigned>(port_of(peer.address)),

@@ -94,8 +94,10 @@ private:
     static constexpr std::uint32_t patience_max = 32;
     static constexpr std::uint32_t patience_min = 4;
     static constexpr std::uint32_t looks_without_nic_max = 64;
-    /// Each costs every look.
-    static constexpr std::size_t lines_max = 8;
+    /// Peers with lines. Each look is at those of so many, and at those of some others in turn.
+    static constexpr std::size_t lines_max = 32;
+    static constexpr std::size_t lines_each_look = 8;
+    static constexpr std::size_t lines_in_turn = 4;
     struct Part {
         VIP_CQ_HANDLE queue;
         std::uint32_t room;
@@ -229,6 +231,8 @@ private:
     // Progress
     void take_receives();
     bool take_stored();
+    bool take_stored_of(Connection& connection);
+    [[gnu::noinline]] bool take_stored_in_turn();
     bool take_awaited();
     bool nic_may_wait(bool found);
     bool take_next_stored(Connection& connection);
@@ -297,7 +301,10 @@ private:
     std::vector<Connection*> lined_;       ///< that have lines
     std::uint32_t looks_without_nic_ = 0;  ///< since the last one at the NIC
     std::uint32_t looks_at_lines_ = 0;     ///< before the next one at the NIC
+    /// None where ranks share processors, and the next message waits for one that we have.
+    std::uint32_t patience_most_ = patience_max;
     std::uint32_t patience_ = patience_max;
+    std::size_t next_in_turn_ = 0;
     std::size_t queued_ = 0;  ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;

@@ -51,12 +51,25 @@ bool Endpoint::take_awaited() {
     for (; left != 0; --left) {
         pause();
         if (take_stored()) {
-            patience_ = patience_max;
+            patience_ = patience_most_;
             return true;
         }
     }
-    patience_ = std::max(patience_ / 2, patience_min);
+    patience_ = std::min(std::max(patience_ / 2, patience_min), patience_most_);
     return false;
+}
+
+/// Of those that not each look is at; one that sends takes the place of one that each look is at.
+bool Endpoint::take_stored_in_turn() {
+    bool found = false;
+    const std::size_t others = lined_.size() - lines_each_look;
+    for (std::size_t count = std::min(others, lines_in_turn); count != 0; --count) {
+        Connection*& at = lined_[lines_each_look + next_in_turn_++ % others];
+        if (!take_stored_of(*at)) continue;
+        std::swap(lined_[lines_each_look - 1], at);
+        found = true;
+    }
+    return found;
 }
 
 /// The lines were looked at. Each look at the NIC puts off the next message by stores, but others

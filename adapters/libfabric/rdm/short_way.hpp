@@ -132,21 +132,28 @@ inline std::uint64_t received_flags(const Header& header) {
     connection.lines.answer();
 }
 
+/// What lies in the lines of one. False: nothing.
+[[gnu::always_inline]] inline bool Endpoint::take_stored_of(Connection& connection) {
+    if (!connection.lines.has_next()) return false;
+    std::uint32_t left = SharedLines::lines_each;
+    do {
+        arrived_by_stores(connection);
+        --left;
+    } while (left != 0 && connection.lines.has_next());
+    looks_at_lines_ = patience_;
+    return true;
+}
+
 /// Looks at the lines. True: there was something.
 [[gnu::always_inline]] inline bool Endpoint::take_stored() {
     bool found = false;
-    for (Connection*& at : lined_) {
-        if (!at->lines.has_next()) continue;
-        std::uint32_t left = SharedLines::lines_each;
-        do {
-            arrived_by_stores(*at);
-            --left;
-        } while (left != 0 && at->lines.has_next());
-        std::swap(lined_.front(), at);  // likely it is the next one, too
-        looks_at_lines_ = patience_;
+    const std::size_t each_time = std::min(lined_.size(), lines_each_look);
+    for (std::size_t index = 0; index < each_time; ++index) {
+        if (!take_stored_of(*lined_[index])) continue;
+        std::swap(lined_.front(), lined_[index]);  // likely it is the next one, too
         found = true;
     }
-    return found;
+    return lined_.size() > each_time ? take_stored_in_turn() || found : found;
 }
 
 }  // namespace via::fabric::rdm
