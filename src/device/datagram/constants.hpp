@@ -27,6 +27,10 @@ constexpr std::uint32_t strangers_queries = 2000;
 constexpr std::uint32_t strangers_queries_at_once = 2000;
 constexpr std::uint32_t peers_queries = 8000;
 constexpr std::uint32_t peers_queries_at_once = 8000;
+/// Newcomers a second for whom, when all paths are in use, one is looked for that gives way: each
+/// by a look at all of them.
+constexpr std::uint32_t ways_made = 500;
+constexpr std::uint32_t ways_made_at_once = 100;
 
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);

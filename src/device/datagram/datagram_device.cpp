@@ -91,12 +91,22 @@ PathStatistics DatagramDevice::statistics(PathId id) const {
 /// A path to ourselves has two ends here: the one that asked, and the other.
 Path* DatagramDevice::find_path(std::uint64_t instance, const HostAddress& peer,
                                 bool asked_by_us) const {
-    for (const auto& path : paths_)
-        if (path && path->stage != Path::Stage::ending && path->instance == instance &&
-            path->peer == peer &&
-            (instance != options_.instance || path->asked_by_us == asked_by_us))
-            return path.get();
-    return nullptr;
+    const auto found = by_instance_.find(whom(instance, peer, asked_by_us));
+    return found == by_instance_.end() ? nullptr : path_at(found->second);
+}
+
+/// One that is up, by the identifier in packets to it.
+Path* DatagramDevice::find_by_theirs(std::uint64_t theirs, const HostAddress& peer) const {
+    const auto found = by_theirs_.find({peer, theirs});
+    return found == by_theirs_.end() ? nullptr : path_at(found->second);
+}
+
+void DatagramDevice::forget_names(const Path& path) {
+    identifiers_.remove(path.ours);
+    by_instance_.erase(whom(path.instance, path.peer, path.asked_by_us));
+    // A peer may give several paths one identifier: its loss.
+    const auto found = by_theirs_.find({path.peer, path.theirs});
+    if (found != by_theirs_.end() && found->second == path.id) by_theirs_.erase(found);
 }
 
 /// nullptr: there are too many.
@@ -118,6 +128,7 @@ Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer,
     path.asked_by_us = asked_by_us;
     path.ours = new_identifier();
     identifiers_.add(path.ours, id);
+    by_instance_.insert_or_assign(whom(instance, peer, asked_by_us), id);
     return &path;
 }
 
@@ -125,6 +136,7 @@ Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer,
 /// over which we never had a connection. True: there will be room when its down event was taken.
 bool DatagramDevice::make_way(const HostAddress& newcomer) {
     Path* victim = nullptr;
+    totals_.paths_looked_at += paths_.size();
     for (const auto& path : paths_) {
         if (!path || path->stage != Path::Stage::up || path->asked_by_us || path->carried) continue;
         if (victim == nullptr || path->share->paths > victim->share->paths ||
@@ -154,7 +166,7 @@ void DatagramDevice::go_down(Path& path) {
         unsettled_ = nullptr;
         ack_noted_ = false;
     }
-    identifiers_.remove(path.ours);
+    forget_names(path);
     deadlines_.remove(path.id);
     List<Path, AckLink>::remove_if_linked(path);
     List<Path, WaitLink>::remove_if_linked(path);
@@ -293,25 +305,38 @@ void DatagramDevice::reschedule(Path& path, Time now) {
     deadlines_.at_latest(path.id, path.deadline(now, options_.silence));
 }
 
+/// What strangers may have caused is looked up; what our own host says is of all paths that lead
+/// there.
 void DatagramDevice::hear_troubles(Time now) {
     Trouble trouble;
     while (port_->next_trouble(trouble)) {
-        // A host that says that nobody has the port is there, and its NIC may yet be opened.
-        const Status status = trouble.kind == TroubleKind::port_unreachable ? Status::no_match
-                                                                            : Status::not_reachable;
-        if (trouble.kind == TroubleKind::port_unreachable || trouble.kind == TroubleKind::no_way)
-            end_searches(
-                [&](Search& search) {
-                    if (search.path != Search::no_path || search.refused ||
-                        search.remote.host != trouble.to || !trouble.is_of(search.question))
-                        return false;
-                    search.refused = true;
-                    return ++search.refusals == refusals_max;
-                },
-                {PathEventKind::unresolved, 0, status});
-        for (std::size_t n = 0; n < paths_.size(); ++n)
-            if (paths_[n] && paths_[n]->peer == trouble.to) hear_trouble(*paths_[n], trouble, now);
+        if (trouble.is_ours) {
+            for (auto next = searches_.begin(); next != searches_.end();)
+                end_refused(*next++, trouble);
+            for (std::size_t n = 0; n < paths_.size(); ++n)
+                if (paths_[n] && paths_[n]->peer == trouble.to)
+                    hear_trouble(*paths_[n], trouble, now);
+            continue;
+        }
+        if (Search* const search = search_of(trouble.connection)) end_refused(*search, trouble);
+        Path* path = path_at(identifiers_.find(trouble.connection));
+        if (path == nullptr) path = find_by_theirs(trouble.connection, trouble.to);
+        if (path != nullptr && path->peer == trouble.to) hear_trouble(*path, trouble, now);
     }
+}
+
+/// Nobody is there whom it asks, or there is no way: if several questions in a row meet that.
+void DatagramDevice::end_refused(Search& search, const Trouble& trouble) {
+    if (trouble.kind != TroubleKind::port_unreachable && trouble.kind != TroubleKind::no_way)
+        return;
+    if (search.path != Search::no_path || search.refused || search.remote.host != trouble.to)
+        return;
+    search.refused = true;
+    if (++search.refusals < refusals_max) return;
+    // A host that says that nobody has the port is there, and its NIC may yet be opened.
+    const Status status = trouble.kind == TroubleKind::port_unreachable ? Status::no_match
+                                                                        : Status::not_reachable;
+    end_search(search.question, {PathEventKind::unresolved, 0, status});
 }
 
 /// A hint, perhaps forged by who sees our packets: of a path that is up it ends nothing.

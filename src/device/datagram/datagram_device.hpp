@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -22,6 +24,7 @@
 #include "device/datagram/port.hpp"
 #include "device/datagram/shares.hpp"
 #include "device/datagram/staging.hpp"
+#include "device/datagram/whom.hpp"
 #include "device/device.hpp"
 #include "wire/packet.hpp"
 
@@ -88,6 +91,7 @@ public:
         std::uint64_t refusals = 0;
         std::uint64_t queries_dropped = 0;  ///< more than are looked up in a second
         std::uint64_t paths_made = 0;
+        std::uint64_t paths_looked_at = 0;  ///< of many, for what a stranger sent
     };
 
     DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions& options);
@@ -146,6 +150,7 @@ private:
     void forgive(Duration stood_still, Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
+    void end_refused(Search& search, const Trouble& trouble);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
     void doubt(Path& path, Time now);
     void reschedule(Path& path, Time now);
@@ -163,7 +168,12 @@ private:
         return true;
     }
     Path* path_at(PathId id) const { return id < paths_.size() ? paths_[id].get() : nullptr; }
+    Whom whom(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const {
+        return {peer, instance, asked_by_us && instance == options_.instance};
+    }
     Path* find_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) const;
+    Path* find_by_theirs(std::uint64_t theirs, const HostAddress& peer) const;
+    void forget_names(const Path& path);
     Path* make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us);
     bool make_way(const HostAddress& newcomer);
     void free_path(Path& path);
@@ -184,6 +194,8 @@ private:
     bool meet_at_home(Search& search, Time now);
     template <class Which>
     void end_searches(Which which, PathEvent event);
+    void end_search(std::uint64_t question, PathEvent event);
+    Search* search_of(std::uint64_t question);
     void tell_searches(const Path& path, const PathEvent& event);
     void search_again(Path& path, Time now);
     void give_up(Path& path, Status status);
@@ -191,6 +203,7 @@ private:
     void welcome(const Path& path);
     void come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs, Time now);
     void meet(Search& search, const HostAddress& data, std::uint64_t instance, Time now);
+    std::uint64_t hash_of(const HostAddress& asker) const;
     bool may_look_up(const HostAddress& asker, Time now);
     void on_query(const Incoming& in, std::uint64_t connection, Time now);
     void on_answer(const Incoming& in, std::uint64_t connection, Time now);
@@ -314,6 +327,8 @@ private:
     std::vector<std::unique_ptr<Path>> paths_;
     std::vector<PathId> free_ids_;
     IdentifierTable identifiers_;
+    PathsByWhom by_instance_;  ///< those that are not over
+    PathsByWhom by_theirs_;    ///< those that are up, by the identifiers that we send to
     Time timers_ran_{};
     Deadlines deadlines_;
     std::deque<PathEvent> events_;
@@ -321,7 +336,8 @@ private:
     List<Path, WaitLink> waiting_;
     List<Path, PartsLink> parted_;
 
-    std::vector<Search> searches_;
+    std::list<Search> searches_;
+    std::map<std::uint64_t, std::list<Search>::iterator> questions_;  ///< by their identifiers
     Time search_deadline_ = Time::never();
     std::uint64_t identifiers_made_ = 0;
     std::uint64_t attempts_made_ = 0;
@@ -331,11 +347,13 @@ private:
         std::uint64_t attempt;
     };
     std::vector<Attempt> attempts_;  ///< the last of each instance that asked; the oldest go
+    std::map<Whom, std::size_t> attempt_of_;  ///< where it stands there
     std::size_t oldest_attempt_ = 0;
     Time strangers_since_{};
     std::uint32_t strangers_answered_ = 0;
     Allowance strangers_queries_{strangers_queries, strangers_queries_at_once};
     Allowance peers_queries_{peers_queries, peers_queries_at_once};
+    Allowance ways_made_{ways_made, ways_made_at_once};
 
     std::array<Incoming, 64> incoming_;
     bool burst_taken_ = false;  ///< the port has bytes of ours until its release()

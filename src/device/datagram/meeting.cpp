@@ -1,6 +1,7 @@
 // How two instances find each other and make a path: queries, cookies, hellos.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/assert.hpp"
 #include "device/datagram/datagram_device.hpp"
@@ -71,24 +72,27 @@ bool DatagramDevice::proves_address(const wire::Cookie& cookie, const HostAddres
 }
 
 std::uint64_t DatagramDevice::last_attempt(std::uint64_t instance, const HostAddress& peer) const {
-    for (const Attempt& attempt : attempts_)
-        if (attempt.instance == instance && attempt.peer == peer) return attempt.attempt;
-    return 0;
+    const auto found = attempt_of_.find({peer, instance});
+    return found == attempt_of_.end() ? 0 : attempts_[found->second].attempt;
 }
 
 void DatagramDevice::note_attempt(std::uint64_t instance, const HostAddress& peer,
                                   std::uint64_t number) {
-    for (Attempt& attempt : attempts_)
-        if (attempt.instance == instance && attempt.peer == peer) {
-            attempt.attempt = number;
-            return;
-        }
-    if (attempts_.size() < attempts_kept) {
-        attempts_.push_back({instance, peer, number});
+    const auto found = attempt_of_.find({peer, instance});
+    if (found != attempt_of_.end()) {
+        attempts_[found->second].attempt = number;
         return;
     }
-    attempts_[oldest_attempt_] = {instance, peer, number};
-    oldest_attempt_ = (oldest_attempt_ + 1) % attempts_kept;
+    std::size_t at = attempts_.size();
+    if (at < attempts_kept) {
+        attempts_.push_back({instance, peer, number});
+    } else {
+        at = oldest_attempt_;
+        oldest_attempt_ = (oldest_attempt_ + 1) % attempts_kept;
+        attempt_of_.erase({attempts_[at].peer, attempts_[at].instance});
+        attempts_[at] = {instance, peer, number};
+    }
+    attempt_of_.emplace(Whom{peer, instance}, at);
 }
 
 void DatagramDevice::answer_stranger(const Incoming& in, std::uint64_t connection,
@@ -120,6 +124,7 @@ void DatagramDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
     search.question = new_identifier();
     search.give_up = now + options_.silence;
     searches_.push_back(search);
+    questions_.emplace(search.question, std::prev(searches_.end()));
     ask_where(searches_.back(), now);
     flush(now);
 }
@@ -149,6 +154,19 @@ bool DatagramDevice::meet_at_home(Search& search, Time now) {
     return true;
 }
 
+DatagramDevice::Search* DatagramDevice::search_of(std::uint64_t question) {
+    const auto found = questions_.find(question);
+    return found == questions_.end() ? nullptr : &*found->second;
+}
+
+void DatagramDevice::end_search(std::uint64_t question, PathEvent event) {
+    const auto found = questions_.find(question);
+    event.cookie = found->second->cookie;
+    push_event(event);
+    searches_.erase(found->second);
+    questions_.erase(found);
+}
+
 void DatagramDevice::run_searches(Time now) {
     end_searches(
         [&](const Search& search) {
@@ -167,10 +185,14 @@ void DatagramDevice::run_searches(Time now) {
 
 /// To look in the directory costs far more than a query does, and anybody may send one.
 bool DatagramDevice::may_look_up(const HostAddress& asker, Time now) {
-    const Shares::Key key = Shares::key_of(asker);
-    const std::uint64_t who = siphash(options_.cookie_key, std::as_bytes(std::span(key)));
     Allowance& allowance = shares_.paths_of(asker) != 0 ? peers_queries_ : strangers_queries_;
-    return allowance.take(who, now);
+    return allowance.take(hash_of(asker), now);
+}
+
+/// The same of all addresses that are one peer, and nobody else can tell it.
+std::uint64_t DatagramDevice::hash_of(const HostAddress& asker) const {
+    const Shares::Key key = Shares::key_of(asker);
+    return siphash(options_.cookie_key, std::as_bytes(std::span(key)));
 }
 
 void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection, Time now) {
@@ -199,15 +221,12 @@ void DatagramDevice::on_answer(const Incoming& in, std::uint64_t connection, Tim
         ++totals_.contents;
         return;
     }
-    const auto found = std::find_if(searches_.begin(), searches_.end(), [&](const Search& search) {
-        return search.question == connection && search.path == Search::no_path;
-    });
-    if (found == searches_.end()) return;
+    Search* const found = search_of(connection);
+    if (found == nullptr || found->path != Search::no_path) return;
     if (found->remote.host != in.from) {
         ++totals_.wrong_address;
     } else if (answer.code == wire::AnswerCode::no_match) {
-        end_searches([&](const Search& search) { return search.question == connection; },
-                     {PathEventKind::unresolved, 0, Status::no_match});
+        end_search(connection, {PathEventKind::unresolved, 0, Status::no_match});
     } else {
         meet(*found, with_port(in.from, answer.port), answer.instance, now);
     }
@@ -223,8 +242,8 @@ void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t
     if (is_new) path = make_path(instance, data, true);
     if (path == nullptr && make_way(data)) return;  // it is asked again, and finds room then
     if (path == nullptr)
-        return end_searches([&](const Search& other) { return &other == &search; },
-                            {PathEventKind::unresolved, 0, Status::error_resource});
+        return end_search(search.question,
+                          {PathEventKind::unresolved, 0, Status::error_resource});
     search.path = path->id;
     if (is_new) {
         path->attempt = ++attempts_made_;
@@ -268,6 +287,7 @@ void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint
     path.offer = offer;
     path.theirs = theirs;
     path.last_heard = now;
+    by_theirs_.insert_or_assign(Whom{path.peer, theirs}, path.id);
     const std::uint32_t limit =
         std::min<std::uint32_t>(our_offer().datagram_max, offer.datagram_max);
     path.length.begin(same_host(path.peer, port_->data_address())
@@ -353,7 +373,8 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
     }
     if (path == nullptr) path = make_path(instance, in.from, false);
     if (path == nullptr) {
-        if (make_way(in.from)) return;  // it says hello again
+        // It says hello again.
+        if (!ways_made_.take(hash_of(in.from), now) || make_way(in.from)) return;
         ++totals_.refusals;
         std::byte packet[wire::connecting_length_max];
         const std::uint32_t length = wire::emit_refuse(connection, wire::PathRefusal::no_resource,
@@ -429,11 +450,9 @@ void DatagramDevice::on_unsupported(const Incoming& in, std::uint64_t connection
         return;
     }
     if (Path* path = asking_path(in, connection)) return give_up(*path, Status::not_reachable);
-    end_searches(
-        [&](const Search& search) {
-            return search.question == connection && search.remote.host == in.from;
-        },
-        {PathEventKind::unresolved, 0, Status::not_reachable});
+    const Search* const search = search_of(connection);
+    if (search != nullptr && search->remote.host == in.from)
+        end_search(connection, {PathEventKind::unresolved, 0, Status::not_reachable});
 }
 
 void DatagramDevice::on_close(const Incoming& in, std::uint64_t connection, Time now) {
@@ -449,12 +468,8 @@ void DatagramDevice::on_close(const Incoming& in, std::uint64_t connection, Time
         return;
     }
     // It says so with the identifier that it was addressed by.
-    for (const auto& path : paths_) {
-        if (!path || path->stage != Path::Stage::up || path->theirs != connection ||
-            path->peer != in.from)
-            continue;
+    if (Path* const path = find_by_theirs(connection, in.from))
         return path->replaced ? go_down(*path) : doubt(*path, now);
-    }
 }
 
 }  // namespace via::device::datagram

@@ -560,6 +560,20 @@ TEST_F(Crowded, nobody_gives_way_to_who_has_as_many) {
     ends.pop_back();
 }
 
+TEST_F(Crowded, who_comes_again_and_again_has_all_paths_looked_at_only_so_often) {
+    crowd_b(false);
+    End another{network, 3, 3100, 41000};
+    ends.push_back(&another);
+    for (int n = 0; n < 2000; ++n) {
+        another.device->resolve({address(2, host_port), named("b")}, 9);
+        run(microseconds(500));
+    }
+    EXPECT_FALSE(another.is_up);
+    EXPECT_GT(b.device->totals().paths_looked_at, 0U);
+    EXPECT_LE(b.device->totals().paths_looked_at, 8U * (ways_made + ways_made_at_once));
+    ends.pop_back();
+}
+
 TEST_F(Crowded, a_path_gives_way_to_one_that_we_ask_for) {
     crowd_b(false);
     late.device->listen(named("late"));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "device/datagram/constants.hpp"
 #include "device/datagram/path.hpp"
@@ -35,6 +34,7 @@ void DatagramDevice::end_searches(Which which, PathEvent event) {
         if (!which(search)) return false;
         event.cookie = search.cookie;
         push_event(event);
+        questions_.erase(search.question);
         return true;
     });
 }

@@ -10,7 +10,7 @@ namespace via::device::datagram {
 
 namespace {
 
-/// So many are worth looking whether they are still needed.
+/// So many at least are worth looking whether they are still needed; later twice as many as were.
 constexpr std::size_t shares_swept = 256;
 /// Of a copy besides its bytes: what the allocator adds, and its place in a path's table, which
 /// grows by doubling.
@@ -39,11 +39,12 @@ void Shares::remove_path(Share& share) {
     --share.paths;
     ++paths_left_;
     // Frames that it brought may still be lent. Now and then is enough.
-    if (shares_.size() < shares_swept) return;
+    if (shares_.size() < sweep_at_) return;
     std::erase_if(shares_, [](const auto& entry) {
         return entry.second.paths == 0 && entry.second.buffers == 0 && entry.second.copied == 0 &&
                !entry.second.spare_used;
     });
+    sweep_at_ = std::max(shares_swept, 2 * shares_.size());
 }
 
 std::uint32_t Shares::paths_of(const HostAddress& peer) const {

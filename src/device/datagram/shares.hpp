@@ -57,6 +57,7 @@ private:
     std::uint32_t paths_left_;
     std::size_t copies_left_;
     std::map<Key, Share> shares_;
+    std::size_t sweep_at_ = 256;  ///< of them: then those that nobody needs go
 };
 
 }  // namespace via::device::datagram
