@@ -91,6 +91,9 @@ public:
     virtual Status resolve_host(std::string_view name, std::uint32_t index,
                                 HostAddress& address) = 0;
     virtual Status host_name(const HostAddress& address, std::string& name) = 0;
+    /// A thread of the program begins to listen: in another network namespace than the NIC's, the
+    /// log says so once.
+    virtual void listens_here() {}
     /// A call of the program found nobody at that address (NO_MATCH): if there is somebody whom
     /// this process does not meet, the log says where, once. Not with the turn.
     virtual void nobody_is_at(const HostAddress&) {}

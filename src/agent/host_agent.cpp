@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "agent/addresses.hpp"
+#include "agent/base_directory.hpp"
 #include "agent/elsewhere.hpp"
 #include "agent/event.hpp"
 #include "agent/not_cancelled.hpp"
@@ -35,6 +37,12 @@ constexpr std::chrono::seconds leave_time{1};
 
 /// The progress thread's own turns need nobody to be woken for.
 thread_local bool is_progress_thread = false;
+
+/// 0: the system does not say.
+ino_t network_of_thread() {
+    struct stat status;
+    return stat("/proc/thread-self/ns/net", &status) == 0 ? status.st_ino : 0;
+}
 
 /// Starts a thread that never runs a signal handler of the program.
 template <class Body>
@@ -82,6 +90,7 @@ OpenResult HostAgent::open(HostAgentOptions options,
     std::unique_ptr<HostAgent> agent(new HostAgent(std::move(options), std::move(statistics)));
     for (auto& device : devices) agent->nic_.add_device(std::move(device));
     agent->nic_.engine().begin_proofs(agent->options_.secret);
+    agent->network_ = network_of_thread();
     agent->address_ = agent->nic_.devices().front()->address();
     agent->payload_max_ = agent->nic_.devices().front()->capabilities().payload_max;
     const auto failed = [](const char* what) {
@@ -290,9 +299,30 @@ void HostAgent::run() {
             }
         }
         if (closing_.load()) return;
+        if (options_.directory_again && names_look_due()) look_at_names();
         if (devices_ready || state_.load() == State::armed) serve(devices_ready);
         timeout = settle();
     }
+}
+
+/// The counters' socket, which a cleaner of temporary files or the end of a login took away.
+void HostAgent::look_at_names() {
+    names_look_at_.store((now() + options_.names_look).ns);
+    if (statistics_->is_known()) return;
+    const auto directory = options_.directory_again();
+    const auto made =
+        directory
+            ? statistics_->make_known(*directory)
+            : std::expected<void, std::string>(std::unexpected(std::string(directory.error())));
+    if (made) {
+        options_.held = hold_directory(directory->substr(0, directory->rfind('/')));
+        log(1, "NIC %s: its counters' socket was gone; via stat finds it again, in %s",
+            nic_.name().c_str(), directory->c_str());
+    } else if (!names_failed_) {
+        log(1, "NIC %s: its counters' socket is gone, and cannot be made again: %s",
+            nic_.name().c_str(), made.error().c_str());
+    }
+    names_failed_ = !made;
 }
 
 /// Something came while the program did not look.
@@ -421,8 +451,21 @@ Status HostAgent::resolve_host(std::string_view name, std::uint32_t index, HostA
     return found;
 }
 
+/// After unshare() or setns(): whoever is there meets nobody through this NIC.
+void HostAgent::listens_here() {
+    const ino_t here = network_of_thread();
+    if (here == 0 || network_ == 0 || here == network_ || left_network_.exchange(true)) return;
+    log(1,
+        "NIC %s: it was opened in the network namespace net:[%ju] (%s), and this thread is in "
+        "net:[%ju] (/proc/thread-self/ns/net): it meets only who is in the former; open NICs after "
+        "unshare() or setns()",
+        nic_.name().c_str(), static_cast<std::uintmax_t>(network_), statistics_->path().c_str(),
+        static_cast<std::uintmax_t>(here));
+}
+
 /// Programs ask again and again until somebody is there.
 void HostAgent::nobody_is_at(const HostAddress& address) {
+    listens_here();
     constexpr Duration pause = seconds(1);
     const auto names = options_.names;
     const Time present = now();

@@ -8,8 +8,12 @@
 // docs/design/turn-and-wake-up.md.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <deque>
+#include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +46,10 @@ struct HostAgentOptions {
     std::uint32_t first_generation = 0;  ///< of handles; differs between NICs
     std::uint64_t secret = 0;            ///< random: nobody else's proofs are the same
     File held;                           ///< of hold_directory(), while the NIC is open
+    /// Where the counters' socket belongs by now, and the directory is made if it is gone; empty:
+    /// nobody looks whether the socket is still there.
+    std::function<std::expected<std::string, std::string>()> directory_again = {};
+    Duration names_look = seconds(5);  ///< while something goes on: how often that is looked at
 };
 
 class HostAgent final : public Agent, private nic::Attendant {
@@ -72,6 +80,7 @@ public:
     void cancel_notifications(std::uint64_t object) override;
     Status resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) override;
     Status host_name(const HostAddress& address, std::string& name) override;
+    void listens_here() override;
     void nobody_is_at(const HostAddress& address) override;
     std::vector<HostAddress> discover() override;
     bool close() override;
@@ -140,6 +149,8 @@ private:
         return watch.look(nic_.polls(), waiting_polls_.load(), now());
     }
     bool polls_anew();
+    bool names_look_due() { return now() >= Time{names_look_at_.load()}; }
+    void look_at_names();
     void look_at_rests();
     /// Would the program hear of what it watches outside of the library too late without us?
     bool is_watched(std::uint64_t polls_since) const {
@@ -200,6 +211,10 @@ private:
 
     Atomic<State> state_{State::ticking};
     Atomic<std::int64_t> look_elsewhere_at_{0};  ///< ns: not before, for who is not met here
+    ino_t network_ = 0;                          ///< namespace in which the NIC was opened
+    Atomic<bool> left_network_{false};           ///< that was told
+    Atomic<std::int64_t> names_look_at_{0};      ///< ns: by the progress thread
+    bool names_failed_ = false;                  ///< that was told; its own
     Atomic<bool> closing_{false};
     bool abandoned_ = false;       ///< close() failed; written before anybody asks
     Atomic<bool> leaving_{false};  ///< the process ends: nothing comes any more

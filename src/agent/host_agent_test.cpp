@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <semaphore>
 #include <thread>
 
@@ -176,6 +177,18 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
         end = true;
         beating.join();
     }
+}
+
+/// As a cleaner of temporary files takes it away.
+TEST_F(HostAgentTest, the_counters_socket_is_made_anew) {
+    ASSERT_EQ(find_statistics(folder_.path()).size(), 1U);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+        std::filesystem::remove(entry.path());
+    EXPECT_TRUE(becomes_true([&] {
+        agent->nic().poll();  // something goes on
+        return !std::filesystem::is_empty(folder_.path()) &&
+               find_statistics(folder_.path()).size() == 1;
+    }));
 }
 
 TEST_F(HostAgentTest, a_process_that_ends_in_its_own_turn_waits_for_nothing) {

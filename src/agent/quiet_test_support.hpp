@@ -83,6 +83,10 @@ struct HostAgentTest : testing::Test {
         if (mixed) devices.push_back(std::make_unique<QuietDevice>(network, descriptor));
         HostAgentOptions options;
         options.name = "quiet";
+        options.directory_again = [this]() -> std::expected<std::string, std::string> {
+            return folder_.path();
+        };
+        options.names_look = milliseconds(1);
         auto opened =
             HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
         EXPECT_TRUE(opened);
@@ -126,10 +130,7 @@ struct HostAgentTest : testing::Test {
         agent->nic().end_turn();
     }
 
-private:
-    TemporaryFolder folder_;
-
-public:
+    const TemporaryFolder folder_;
     const int descriptor = ::eventfd(0, EFD_CLOEXEC);
     QuietDevice::Seen seen, network;
     std::unique_ptr<Agent> agent;

@@ -154,19 +154,40 @@ std::expected<void, std::string> Statistics::listen(const std::string& directory
     if (::listen(listener_.get(), callers_waiting_max) < 0)
         return failure("cannot listen on a socket", errno);
 
-    knocks_ = File(epoll_create1(EPOLL_CLOEXEC));
-    if (!knocks_.valid()) return failure("cannot watch a socket (epoll_create1)", errno);
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLET;
-    if (epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, listener_.get(), &event) < 0)
-        return failure("cannot watch a socket (epoll_ctl)", errno);
-    reserve_ = File(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!reserve_.valid()) return failure("cannot hold a descriptor in reserve", errno);
+    if (const auto watched = watch_callers(); !watched) return watched;
 
     if (renameat(folder.get(), unready.c_str(), folder.get(), name.c_str()) < 0)
         return failure(("cannot name our socket in " + directory).c_str(), errno);
     path_ = directory + "/" + name;
     return {};
+}
+
+std::expected<void, std::string> Statistics::watch_callers() {
+    if (!knocks_.valid()) knocks_ = File(epoll_create1(EPOLL_CLOEXEC));
+    if (!knocks_.valid()) return failure("cannot watch a socket (epoll_create1)", errno);
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;
+    if (epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, listener_.get(), &event) < 0)
+        return failure("cannot watch a socket (epoll_ctl)", errno);
+    if (!reserve_.valid()) reserve_ = File(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!reserve_.valid()) return failure("cannot hold a descriptor in reserve", errno);
+    return {};
+}
+
+bool Statistics::is_known() const {
+    struct stat status;
+    return lstat(path_.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+std::expected<void, std::string> Statistics::make_known(const std::string& directory) {
+    File former = std::move(listener_);
+    const std::string former_path = path_;
+    auto made = listen(directory);
+    if (made) return made;
+    if (path_ != former_path) unlink(path_.c_str());
+    listener_ = std::move(former);
+    path_ = former_path;
+    return made;
 }
 
 bool Statistics::has_its_descriptors() const {

@@ -39,6 +39,13 @@ public:
     Statistics(const Statistics&) = delete;
     Statistics& operator=(const Statistics&) = delete;
 
+    /// Of the socket.
+    const std::string& path() const { return path_; }
+    /// Is the socket where readers look for it? Not once a cleaner of temporary files took it away.
+    bool is_known() const;
+    /// Makes it anew, in `directory`. As open(); the former one stays if that fails.
+    std::expected<void, std::string> make_known(const std::string& directory);
+
     Counters& counters() { return page_->counters; }
     /// The NIC is closed: removes the socket and gives the descriptors back. The page stays, for a
     /// late call that still counts.
@@ -56,6 +63,7 @@ private:
     Statistics() = default;
     std::expected<void, std::string> make_page(const std::string& nic_name);
     std::expected<void, std::string> listen(const std::string& directory);
+    std::expected<void, std::string> watch_callers();
     void hand_out(int peer);
     bool turn_away(int error);
 

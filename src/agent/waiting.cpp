@@ -217,6 +217,7 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
     if (waiter.looks == 1 || (!due.is_never() && now() >= due)) {
         if (waiter.looks == 1) waiter.looks = 2;
         nic_.service(now());
+        if (options_.directory_again && names_look_due()) kick();  // the agent looks at names
     }
     make_bed(bed);
     atomic_fence(std::memory_order_seq_cst);

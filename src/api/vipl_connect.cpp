@@ -77,6 +77,7 @@ VIP_RETURN connect_wait(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_ULONG
     const Time deadline = deadline_of(*open->agent, timeout);
     const Status listens = if_memory_lasts([&] { return open->nic->listen(listener); });
     if (listens != Status::success) return answer(listens);
+    open->agent->listens_here();
     open->agent->wait({is_given, &listener, false}, deadline);
     const bool given = open->nic->unlisten(listener);
     if (!given) return find_nic(handle) == nullptr ? VIP_INVALID_STATE : VIP_TIMEOUT;

@@ -58,6 +58,7 @@ VIA_VIPL ViaCreateListener(VIP_NIC_HANDLE handle, VIP_NET_ADDRESS* local, VIP_UL
                                           static_cast<std::uint32_t>(backlog));
     });
     if (!name) return answer(name.error());
+    open->agent->listens_here();
     *listener = make_handle(Kind::listener, open->index, *name);
     return VIP_SUCCESS;
 }

@@ -197,6 +197,7 @@ agent::OpenResult open_host(const Opening& opening,
         std::move(neighbours), std::move(link));
     options.nic_options = opening.nic_options;
     options.first_generation = opening.first_generation;
+    options.directory_again = [] { return agent::host_directory(); };
     options.held = agent::hold_directory(directory.substr(0, directory.rfind('/')));
     if (!fill_random(options.secret))
         return std::unexpected(

@@ -2,6 +2,7 @@
 // away by others.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,6 +85,38 @@ INSTANTIATE_TEST_SUITE_P(Media, Daemon, testing::Values("shm", "udp:127.0.0.1", 
                              const std::string name = device.param;
                              return name.substr(0, name.find(':'));
                          });
+
+/// Leaves its network behind, and listens, or asks (argument 0).
+void be_emigrant(Parent& parent) {
+    Nic nic("shm");
+    parent.say(unshare(CLONE_NEWNET) == 0 ? "left" : "no right to");
+    End end(nic);
+    VIP_CONN_HANDLE connection = nullptr;
+    for (int twice = 0; twice < 2; ++twice) {
+        const VIP_RETURN code = parent.argument(0) == "listens"
+                                    ? nic.wait_request(door, 1, &connection)
+                                    : end.request(door, watchdog_ms);
+        require(code == VIP_TIMEOUT || code == VIP_NO_MATCH, "nobody is there");
+    }
+    parent.say("told");
+    parent.expect("end");
+}
+const Role emigrant_role("emigrant", be_emigrant);
+
+TEST(Daemon, WhoLeavesTheNetworkOfItsNicIsTold) {
+    for (const char* does : {"listens", "asks"}) {
+        Host host;
+        const std::string log = host.path() + "/log";
+        Child child("emigrant", {.arguments = {does}, .environment = {"OPENVIA_LOG=" + log}});
+        if (child.hear() != "left") GTEST_SKIP() << "no right to make a network namespace";
+        child.expect("told");
+        const std::string text = read_file(log);
+        EXPECT_TRUE(has(text, "it was opened in the network namespace net:[")) << text;
+        EXPECT_TRUE(has(text, host.path() + "/openvia/")) << text;
+        EXPECT_EQ(text.find("it was opened"), text.rfind("it was opened")) << text;
+        child.kill();
+    }
+}
 
 class Unheard : public testing::TestWithParam<const char*> {
 protected:
