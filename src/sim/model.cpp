@@ -14,6 +14,10 @@ HostAddress address_of_host(std::uint32_t host) {
     return address;
 }
 
+Vi* any_vi(Node& node) {
+    return node.vis.empty() ? nullptr : node.vis[node.random.below(node.vis.size())];
+}
+
 std::uint64_t Work::length() const {
     std::uint64_t sum = 0;
     for (const Piece& piece : pieces) sum += piece.length;

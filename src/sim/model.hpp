@@ -215,6 +215,8 @@ struct Node final : nic::Attendant {
 };
 
 HostAddress address_of_host(std::uint32_t host);
+/// At random; nullptr: it has none.
+Vi* any_vi(Node& node);
 
 class Model {
 public:

@@ -31,6 +31,10 @@ public:
         : model_(model), checkers_(checkers), clock_(clock), medium_(medium) {}
 
     void tell(const Happening& what) { checkers_.observe(clock_.now(), what); }
+    /// A call answered; what it must answer.
+    void expect(const char* what, Status got, Status expected) {
+        tell(Called{what, got, expected});
+    }
     /// Looks at the node. `cause` is what concerned `vi`; nullptr: every VI of the node.
     void look(Node& node, Cause cause, const Vi* vi);
     void look(Node& node) { look(node, Cause::turn, nullptr); }

@@ -80,8 +80,8 @@ void Sharing::ask(Vi& vi) {
     const std::uint64_t address = there.node->arena.address(region.begin);
     if (writable) vi.shared[region.handle] = address;
     const auto number = node.nic.begin_import(*vi.vi, region.handle, address, writable);
-    expect("the question for a segment", number ? Status::success : number.error(),
-           Status::success);
+    observer_.expect("the question for a segment", number ? Status::success : number.error(),
+                     Status::success);
     if (number) {
         vi.question->number = *number;
     } else {
@@ -99,24 +99,24 @@ void Sharing::take_answer(Vi& vi) {
     Attachment memory;
     const Status got = node.nic.finish_import(*vi.vi, question.number, memory);
     observer_.look(node);
-    if (!decided) return expect("a question given up", got, Status::timeout);
+    if (!decided) return observer_.expect("a question given up", got, Status::timeout);
     if (got == Status::success) node.imports.push_back(memory.base);
     if (vi.connection != question.connection) return;  // it may have ended before or behind
     const Node& there = *vi.connection->ends[1 - vi.side]->node;
     const Region* const region = region_of(there, question.handle);
     if (region == nullptr || region->changes != question.changes) return;
     const bool full = question.allowed && got == Status::error_resource;
-    expect("the answer to a question for a segment", got,
-           full               ? got
-           : question.allowed ? Status::success
-                              : Status::reject);
+    observer_.expect("the answer to a question for a segment", got,
+                     full               ? got
+                     : question.allowed ? Status::success
+                                        : Status::reject);
 }
 
 void Sharing::let_go(Node& node) {
     const auto place = static_cast<std::ptrdiff_t>(node.random.below(node.imports.size()));
     std::byte* const base = node.imports[static_cast<std::size_t>(place)];
     node.imports.erase(node.imports.begin() + place);
-    expect("to let go of a segment", node.nic.release_import(base), Status::success);
+    observer_.expect("to let go of a segment", node.nic.release_import(base), Status::success);
     observer_.look(node);
 }
 

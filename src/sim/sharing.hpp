@@ -26,9 +26,6 @@ private:
     void ask(Vi& vi);
     void take_answer(Vi& vi);
     void let_go(Node& node);
-    void expect(const char* what, Status got, Status expected) {
-        observer_.tell(Called{what, got, expected});
-    }
 
     Observer& observer_;
 };

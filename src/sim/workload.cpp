@@ -4,10 +4,6 @@
 
 namespace via::sim {
 
-Vi* Workload::any_vi(Node& node) {
-    return node.vis.empty() ? nullptr : node.vis[node.random.below(node.vis.size())];
-}
-
 void Workload::furnish(Node& node) {
     // VIs have the first one: memory of the second is another's.
     for (int n = node.random.chance(50) ? 2 : 0; n != 0; --n)
@@ -56,7 +52,7 @@ bool Workload::step(Node& node) {
     } else if (is(w.post_send)) {
         for (auto n = node.random.between(1, 4); n != 0; --n) post_some(*vi, false);
     } else if (is(w.take)) {
-        take(node);
+        taking_.take(node);
     } else if (is(w.memory)) {
         change_memory(node);
     } else if (is(w.queues)) {

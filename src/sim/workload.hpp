@@ -6,7 +6,9 @@
 
 #include "sim/observer.hpp"
 #include "sim/parameters.hpp"
+#include "sim/places.hpp"
 #include "sim/sharing.hpp"
+#include "sim/taking.hpp"
 
 namespace via::sim {
 
@@ -19,7 +21,9 @@ public:
           observer_(observer),
           clock_(clock),
           medium_(medium),
-          sharing_(observer) {}
+          sharing_(observer),
+          places_(parameters, model, observer),
+          taking_(observer, places_) {}
 
     /// Regions and a completion queue or two, so that there is something to begin with.
     void furnish(Node& node);
@@ -27,7 +31,7 @@ public:
     bool step(Node& node);
 
     // The end of a run
-    void take_all(Node& node);
+    void take_all(Node& node) { taking_.take_all(node); }
     void disconnect_all(Node& node);
     /// Posts the receives that messages wait for, or parts the two.
     void feed(Node& node);
@@ -69,37 +73,24 @@ private:
         std::optional<queue::Segment> remote;
         std::uint32_t fault;
     };
-    void post_some(Vi& vi, bool receive);
-    bool draft_receive(Vi& vi, std::vector<Draft>& drafts);
-    bool draft_send(Vi& vi, std::vector<Draft>& drafts);
     void post_nonsense(Vi& vi);
-    std::optional<std::uint64_t> take_block(Node& node, Region& region, std::uint64_t length);
-    bool give_pieces(Work& work, std::uint32_t length);
-    bool give_descriptor(Work& work);
-    bool give_target(Work& work, std::uint32_t length, queue::Segment& remote);
-    static bool is_forbidden(const Work& work);
-    bool give_wrong_target(Work& work, queue::Segment& remote);
-    bool aim(Work& work, bool faulty, queue::Segment& remote);
     void write_descriptor(Draft& draft, bool full);
     Status post_together(Vi& vi, bool receive, std::span<const Draft> drafts, std::size_t& posted);
     void post(std::span<Draft> drafts);
-    void misplace(Piece& piece, const Vi& vi, queue::Segment& segment, bool receive);
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
-    std::size_t receives_left(const Vi& vi) const;
-    void give_back(Work& work);
-    void withdraw(Work& work);
-    void take(Node& node);
-    void take_from(Vi& vi, Queue& queue);
-    void take_by_queue(Node& node, std::uint64_t name);
-    void on_taken(Vi& vi, Queue& queue, void* descriptor);
 
-    Vi* any_vi(Node& node);
+    // workload_draft.cpp
+    void post_some(Vi& vi, bool receive);
+    bool draft_receive(Vi& vi, std::vector<Draft>& drafts);
+    bool draft_send(Vi& vi, std::vector<Draft>& drafts);
+    bool aim(Work& work, bool faulty, queue::Segment& remote);
+    std::size_t receives_left(const Vi& vi) const;
+
     Vi* idle_vi(Node& node, const engine::RemoteAttributes* like);
-    Region* any_region(Node& node, memory::ProtectionTag vi_tag, bool write, bool read);
     void expect(const char* what, Status got, Status expected) {
-        observer_.tell(Called{what, got, expected});
+        observer_.expect(what, got, expected);
     }
 
     const Parameters& parameters_;
@@ -108,6 +99,8 @@ private:
     const device::sim::VirtualClock& clock_;
     const Medium& medium_;
     Sharing sharing_;
+    Places places_;
+    Taking taking_;
 };
 
 }  // namespace via::sim

@@ -37,16 +37,6 @@ void Workload::trouble(const Region& region) {
     }
 }
 
-Region* Workload::any_region(Node& node, memory::ProtectionTag vi_tag, bool write, bool read) {
-    std::vector<Region*> found;
-    for (auto& region : node.regions)
-        if (region->live && (!write || region->attributes.rdma_write) &&
-            (!read || region->attributes.rdma_read) &&
-            (vi_tag == memory::no_tag || vi_tag == region->attributes.tag))
-            found.push_back(region.get());
-    return found.empty() ? nullptr : found[node.random.below(found.size())];
-}
-
 void Workload::add_region(Node& node) {
     const std::uint64_t length = node.random.between(1, 64) * 1024;
     const auto block = node.arena.blocks().take(length);
