@@ -6,16 +6,17 @@
 
 set(VIA_ROOM_ROOT ${CMAKE_BINARY_DIR}/rooms)
 
-# via_room(NAME <room> [ZONE] [DEPENDS <room>...] [TEST_DEPENDS <room>...] [NARROW <header>...]
-#          [LIBS <target>...] [LABELS <label>...])
+# via_room(NAME <room> [ZONE] [APART] [DEPENDS <room>...] [TEST_DEPENDS <room>...]
+#          [NARROW <header>...] [LIBS <target>...] [LABELS <label>...])
 #   src/<room>/*.cpp becomes via_<room>, src/<room>/*_test.cpp becomes test_<room>.
 #   ZONE          belongs to the deterministic zone: no operating system inside.
+#   APART         is no part of libvia: programs that want it link it.
 #   DEPENDS       rooms it may include; device means device.hpp alone, device/<medium> one medium.
 #   TEST_DEPENDS  rooms that its tests may include besides; tests link them too.
 #   NARROW        of the rooms of these headers, nothing but these headers may be included.
 #   LIBS          libraries from outside. LABELS: of its tests, besides `unit`.
 function(via_room)
-    cmake_parse_arguments(arg "ZONE" "NAME" "DEPENDS;TEST_DEPENDS;NARROW;LIBS;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "ZONE;APART" "NAME" "DEPENDS;TEST_DEPENDS;NARROW;LIBS;LABELS" ${ARGN})
     string(REPLACE ";" " " row
         "${arg_NAME}|${arg_ZONE}|${arg_DEPENDS}|${arg_TEST_DEPENDS}|${arg_NARROW}")
     set_property(GLOBAL APPEND PROPERTY VIA_ROOM_TABLE "${row}")
@@ -34,7 +35,9 @@ function(via_room)
     if(sources)
         add_library(via_${id} STATIC ${sources})
         set(scope PUBLIC)
-        set_property(GLOBAL APPEND PROPERTY VIA_ROOM_LIBRARIES via_${id})
+        if(NOT arg_APART)
+            set_property(GLOBAL APPEND PROPERTY VIA_ROOM_LIBRARIES via_${id})
+        endif()
         set_target_properties(via_${id} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
         via_precompiled(via_${id} code)
         via_together(via_${id} code)

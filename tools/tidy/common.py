@@ -49,9 +49,9 @@ def is_test(path):
 
 
 def room_of(parts):
-    """The room that a path below src/ (or an include) lies in: device/<medium>, sim/host, or its
-    folder."""
-    if parts[0] in ("device", "sim") and len(parts) > 2:
+    """The room that a path below src/ (or an include) lies in: device/<medium>, sim/host,
+    lab/file, or its folder."""
+    if parts[0] in ("device", "lab", "sim") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0]
 

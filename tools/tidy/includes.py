@@ -15,10 +15,10 @@ COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 # the processor's own instructions. <mutex> is for lock_guard; std::mutex itself is refused below.
 PURE = set("""
 algorithm array atomic bit bitset cassert cctype charconv cinttypes climits cmath compare
-concepts cstdarg cstddef cstdint cstdio cstdlib cstring deque exception expected functional
-initializer_list iomanip ios iosfwd iterator limits list map memory memory_resource mutex new
-numeric optional ostream queue ranges set span sstream stdexcept string string_view tuple
-type_traits typeinfo unordered_map unordered_set utility variant vector version
+concepts coroutine cstdarg cstddef cstdint cstdio cstdlib cstring deque exception expected
+functional initializer_list iomanip ios iosfwd iterator limits list map memory memory_resource
+mutex new numeric optional ostream queue ranges set span sstream stdexcept string string_view
+tuple type_traits typeinfo unordered_map unordered_set utility variant vector version
 assert.h limits.h stdarg.h stdbool.h stddef.h stdint.h string.h
 immintrin.h emmintrin.h xmmintrin.h arm_neon.h arm_acle.h
 """.split())

@@ -1,0 +1,147 @@
+#include "lab/file/machine_file.hpp"
+
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "lab/file/quantity.hpp"
+
+namespace via::lab::file {
+namespace {
+
+constexpr std::string_view standings[] = {"source", "assumed", "calibrated"};  // as Standing
+
+/// How many letters differ, roughly: for "did you mean".
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+class Reader {
+public:
+    Reader(const toml::table& table, std::string_view name) : table_(table), name_(name) {}
+
+    std::expected<Machine, std::string> read() {
+        machine_.name = text_of(table_, "name", "");
+        machine_.title = text_of(table_, "title", "");
+        machine_.paper = text_of(table_, "paper", "");
+        for (const auto& [key, node] : table_) read_group(std::string(key.str()), key, node);
+        for (const Field& field : fields()) {
+            if (machine_.origins.contains(field.key)) continue;
+            fail(table_.source(), "the cost " + std::string(field.key) + " is missing (" +
+                                      std::string(field.meaning) + "); there are no defaults");
+        }
+        if (error_) return std::unexpected(*error_);
+        return std::move(machine_);
+    }
+
+private:
+    void fail(const toml::source_region& where, const std::string& what) {
+        if (error_) return;  // the first one
+        error_ = std::string(name_) + ":" + std::to_string(where.begin.line) + ": " + what;
+    }
+    std::string text_of(const toml::table& table, std::string_view key, std::string_view group) {
+        const toml::node* node = table.get(key);
+        const std::string full = std::string(group) + std::string(key);
+        if (node == nullptr) {
+            fail(table.source(), full + " is missing");
+        } else if (!node->is_string()) {
+            fail(node->source(), full + ": want a text in quotes");
+        } else {
+            return node->as_string()->get();
+        }
+        return {};
+    }
+    void unknown(const std::string& key, const toml::source_region& where) {
+        const auto nearest = std::ranges::min_element(
+            fields(), {}, [&](const Field& field) { return distance(field.key, key); });
+        fail(where,
+             "there is no cost " + key + "; did you mean " + std::string(nearest->key) + "?");
+    }
+    void read_group(const std::string& group, const toml::key& key, const toml::node& node) {
+        if (group == "name" || group == "title" || group == "paper") return;
+        const toml::table* table = node.as_table();
+        if (table == nullptr) return unknown(group, key.source());
+        for (const auto& [inner, value] : *table) {
+            if (group == "design") {
+                machine_.design[std::string(inner.str())] = text_of(*table, inner.str(), "design.");
+            } else {
+                read_cost(group + "." + std::string(inner.str()), inner, value);
+            }
+        }
+    }
+    void read_cost(const std::string& key, const toml::key& inner, const toml::node& node) {
+        const auto found = std::ranges::find(fields(), std::string_view(key), &Field::key);
+        if (found == fields().end()) return unknown(key, inner.source());
+        const toml::table* table = node.as_table();
+        if (table == nullptr) {
+            fail(node.source(), key + ": want { cost = \"...\", source = \"...\" }");
+            return;
+        }
+        const auto value = quantity(text_of(*table, "cost", key + "."), found->unit);
+        if (!value) return fail(table->source(), key + ": " + value.error());
+        machine_.costs.*(found->place) = *value;
+        machine_.origins[key] = origin_of(*table, key);
+    }
+    Origin origin_of(const toml::table& table, const std::string& key) {
+        std::optional<Origin> origin;
+        for (const auto& [word, node] : table) {
+            if (word.str() == "cost") continue;
+            const auto standing = std::ranges::find(standings, word.str());
+            if (standing == std::end(standings) || origin) {
+                fail(word.source(), key + ": want cost and one of source, assumed, calibrated");
+                continue;
+            }
+            origin = {static_cast<Standing>(standing - std::begin(standings)),
+                      text_of(table, word.str(), key + ".")};
+            if (origin->source.empty()) fail(node.source(), key + ": an empty origin");
+        }
+        if (!origin) fail(table.source(), key + ": where from? source, assumed or calibrated");
+        return origin.value_or(Origin{});
+    }
+
+    const toml::table& table_;
+    std::string_view name_;
+    Machine machine_;
+    std::optional<std::string> error_;
+};
+
+}  // namespace
+
+std::expected<Machine, std::string> parse(std::string_view text, std::string_view name) {
+    const toml::parse_result result = toml::parse(text);
+    if (!result) {
+        return std::unexpected(std::string(name) + ":" +
+                               std::to_string(result.error().source().begin.line) + ": " +
+                               std::string(result.error().description()));
+    }
+    return Reader(result.table(), name).read();
+}
+
+std::expected<Machine, std::string> load(const std::string& name) {
+    if (name.find('/') == std::string::npos && !name.ends_with(".toml")) {
+        const auto found = std::ranges::find(built_in(), std::string_view(name), &BuiltIn::name);
+        if (found != built_in().end()) return parse(found->text, name + ".toml");
+        return std::unexpected("there is no machine \"" + name + "\"; 'via lab list' shows all");
+    }
+    std::ifstream file(name, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (!file.good() && !file.eof()) return std::unexpected("cannot read " + name);
+    return parse(text, name);
+}
+
+}  // namespace via::lab::file

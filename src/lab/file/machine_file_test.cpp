@@ -1,0 +1,108 @@
+#include "lab/file/machine_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lab/file/quantity.hpp"
+
+namespace via::lab::file::machine_file_test {
+
+std::string firmvia() { return std::string(built_in().at(0).text); }
+
+std::string replaced(const std::string& from, const std::string& to) {
+    std::string text = firmvia();
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+}
+
+/// The error of that text; fails if there is none.
+std::string error_of(const std::string& text) {
+    const auto machine = parse(text, "my.toml");
+    EXPECT_FALSE(machine.has_value());
+    return machine ? "" : machine.error();
+}
+
+int line_of(const std::string& text, const std::string& part) {
+    return static_cast<int>(
+        1 + std::count(text.begin(), text.begin() + static_cast<long>(text.find(part)), '\n'));
+}
+
+TEST(MachineFile, BuiltInMachinesAreWhole) {
+    for (const BuiltIn& machine : built_in()) {
+        const auto read = parse(machine.text, machine.name);
+        ASSERT_TRUE(read.has_value()) << read.error();
+        EXPECT_EQ(read->name, machine.name);
+        EXPECT_EQ(read->origins.size(), fields().size());
+    }
+}
+
+TEST(MachineFile, ReadsCostsAndTheirOrigins) {
+    const auto machine = load("firmvia");
+    ASSERT_TRUE(machine.has_value()) << machine.error();
+    EXPECT_EQ(machine->costs.pio_write, 330);
+    EXPECT_EQ(machine->costs.bus_to_nic, 132'000'000);
+    EXPECT_EQ(machine->costs.nic_memory, 512 * 1024);
+    EXPECT_EQ(machine->origins.at("firmware.word").standing, Standing::calibrated);
+    EXPECT_EQ(machine->origins.at("host.pio_write").source, "000 table 1");
+    EXPECT_EQ(machine->design.at("doorbell"), "d2");
+}
+
+TEST(MachineFile, AtMostTwoNumbersOfAMachineAreCalibrated) {
+    for (const BuiltIn& text : built_in()) {
+        const auto machine = parse(text.text, text.name);
+        ASSERT_TRUE(machine.has_value());
+        int calibrated = 0;
+        for (const auto& [key, origin] : machine->origins) {
+            calibrated += origin.standing == Standing::calibrated ? 1 : 0;
+        }
+        EXPECT_LE(calibrated, 2) << text.name;
+    }
+}
+
+TEST(MachineFile, AnUnknownCostNamesTheLineAndWhatWasMeant) {
+    const std::string text = replaced("pio_write =", "pio_writes =");
+    EXPECT_EQ(error_of(text), "my.toml:" + std::to_string(line_of(text, "pio_writes")) +
+                                  ": there is no cost host.pio_writes; did you mean "
+                                  "host.pio_write?");
+}
+
+TEST(MachineFile, AMissingCostIsNeverADefault) {
+    std::string text = firmvia();
+    const std::size_t at = text.find("pio_write =");
+    text.erase(at, text.find('\n', at) - at);
+    EXPECT_NE(error_of(text).find("the cost host.pio_write is missing"), std::string::npos);
+}
+
+TEST(MachineFile, AUnitThatDoesNotFitSaysWhatIsWanted) {
+    const std::string text = replaced("\"0.33 us/word\"", "\"0.33 MB/s\"");
+    EXPECT_EQ(error_of(text), "my.toml:" + std::to_string(line_of(text, "0.33 MB/s")) +
+                                  ": host.pio_write: want a time per word, for instance "
+                                  "\"0.33 us/word\"");
+}
+
+TEST(MachineFile, ACostWithoutOriginIsRefused) {
+    const std::string text = replaced("{ cost = \"0.33 us/word\", source = \"000 table 1\" }",
+                                      "{ cost = \"0.33 us/word\" }");
+    EXPECT_NE(error_of(text).find("host.pio_write: where from?"), std::string::npos);
+}
+
+TEST(MachineFile, WhatIsNoTomlNamesTheLine) {
+    EXPECT_EQ(error_of("name = \"a\"\ntitle = ").substr(0, 10), "my.toml:2:");
+}
+
+TEST(MachineFile, AMachineThatIsNotThereIsSaid) {
+    EXPECT_NE(load("nonsense").error().find("no machine \"nonsense\""), std::string::npos);
+    EXPECT_NE(load("./nonsense.toml").error().find("cannot read"), std::string::npos);
+}
+
+TEST(Quantity, ReadsWhatFitsAndNothingElse) {
+    EXPECT_EQ(quantity("2.27 us", Unit::time).value(), 2270);
+    EXPECT_EQ(quantity("132 MB/s", Unit::rate).value(), 132'000'000);
+    EXPECT_EQ(quantity("5 words", Unit::words).value(), 5);
+    for (const char* text : {"", "us", "-1 us", "nan us", "inf us", "1e300 us", "1 us x", "1"}) {
+        EXPECT_FALSE(quantity(text, Unit::time).has_value()) << text;
+    }
+    EXPECT_FALSE(quantity("0 MB/s", Unit::rate).has_value());
+}
+
+}  // namespace via::lab::file::machine_file_test

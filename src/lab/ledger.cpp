@@ -1,0 +1,75 @@
+#include "lab/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace via::lab {
+
+const char* name_of(Share share) {
+    static constexpr std::array<const char*, share_count> names = {
+        "user", "system call", "kernel", "interrupt", "PIO",         "firmware",   "DMA start",
+        "bus",  "FIFO",        "link",   "switch",    "translation", "completion", "waiting"};
+    return names[static_cast<std::size_t>(share)];
+}
+
+ResourceId Ledger::add_resource(std::string name) {
+    resources_.push_back({std::move(name), {}});
+    return static_cast<ResourceId>(resources_.size() - 1);
+}
+
+ResourceId Ledger::busiest() const {
+    VIA_ASSERT(!resources_.empty());
+    const auto found =
+        std::max_element(resources_.begin(), resources_.end(),
+                         [](const Resource& a, const Resource& b) { return a.busy < b.busy; });
+    return static_cast<ResourceId>(found - resources_.begin());
+}
+
+void Ledger::add(ResourceId resource, const Work& work, Time start, Time end) {
+    VIA_ASSERT(end >= start);
+    if (!work.idle) resources_[resource].busy = resources_[resource].busy + (end - start);
+    if (recording_) entries_.push_back({resource, work, start, end});
+}
+
+std::vector<Entry> Ledger::path(MessageId message, Time begin, Time end) const {
+    std::vector<Entry> of_message;
+    for (const Entry& entry : entries_) {
+        const bool inside = entry.start >= begin && entry.end <= end && entry.end > entry.start;
+        if (inside && entry.work.message == message) of_message.push_back(entry);
+    }
+    std::stable_sort(of_message.begin(), of_message.end(), [](const Entry& a, const Entry& b) {
+        return a.end != b.end ? a.end < b.end : a.start < b.start;
+    });
+    std::vector<Entry> backwards;
+    Time until = end;
+    for (auto entry = of_message.rbegin(); entry != of_message.rend(); ++entry) {
+        if (entry->end > until) continue;  // beside the path
+        if (entry->end < until) {
+            const bool last = backwards.empty();
+            const Entry& next = last ? *entry : backwards.back();
+            backwards.push_back(
+                {next.resource, {Share::waiting, "waiting", message}, entry->end, until});
+        }
+        backwards.push_back(*entry);
+        until = entry->start;
+    }
+    if (until > begin) {
+        const ResourceId next = backwards.empty() ? 0 : backwards.back().resource;
+        backwards.push_back({next, {Share::waiting, "waiting", message}, begin, until});
+    }
+    std::reverse(backwards.begin(), backwards.end());
+    return backwards;
+}
+
+std::array<Duration, share_count> Ledger::breakdown(MessageId message, Time begin, Time end) const {
+    std::array<Duration, share_count> sums{};
+    for (const Entry& entry : path(message, begin, end)) {
+        Duration& sum = sums[static_cast<std::size_t>(entry.work.share)];
+        sum = sum + (entry.end - entry.start);
+    }
+    return sums;
+}
+
+}  // namespace via::lab

@@ -1,0 +1,33 @@
+#include "lab/schedule.hpp"
+
+namespace via::lab {
+
+void Schedule::resume_at(Time moment, std::coroutine_handle<> waiting) {
+    VIA_ASSERT(moment >= now_ && !moment.is_never());
+    queue_.push({moment, order_++, waiting});
+}
+
+void Schedule::spawn(Task<> task) {
+    resume_at(now_, task.handle());
+    tasks_.push_back(std::move(task));
+}
+
+bool Schedule::step() {
+    if (queue_.empty()) return false;
+    const Event event = queue_.top();
+    queue_.pop();
+    VIA_ASSERT(event.moment >= now_);
+    now_ = event.moment;
+    ++events_;
+    event.waiting.resume();
+    return true;
+}
+
+bool Schedule::run_until_ended(std::size_t task, std::uint64_t events_max) {
+    for (std::uint64_t n = 0; !tasks_[task].done(); ++n) {
+        if (n == events_max || !step()) return false;
+    }
+    return true;
+}
+
+}  // namespace via::lab

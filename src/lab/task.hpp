@@ -1,0 +1,91 @@
+// A coroutine of the laboratory: a program, a firmware's loop, an engine. It starts when somebody
+// awaits it, or when Schedule::spawn() lets it run by itself.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace via::lab {
+
+/// What promises of all tasks have in common: who goes on when this one has ended.
+struct TaskPromise {
+    struct Ending {
+        bool await_ready() const noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
+            return ended.promise().next;
+        }
+        void await_resume() const noexcept {}
+    };
+
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    Ending final_suspend() const noexcept { return {}; }
+    [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+
+    std::coroutine_handle<> next = std::noop_coroutine();
+};
+
+/// Owns its coroutine. Whoever awaits it gets what it returns.
+template <class T = void>
+class [[nodiscard]] Task {
+public:
+    struct promise_type : TaskPromise {
+        Task get_return_object() { return Task(Handle::from_promise(*this)); }
+        void return_value(T value) { result = std::move(value); }
+        T result{};
+    };
+    using Handle = std::coroutine_handle<promise_type>;
+
+    explicit Task(Handle handle) : handle_(handle) {}
+    Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+    Task& operator=(Task&&) = delete;
+    ~Task() {
+        if (handle_) handle_.destroy();
+    }
+
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
+        handle_.promise().next = caller;
+        return handle_;
+    }
+    T await_resume() { return std::move(handle_.promise().result); }
+
+private:
+    Handle handle_;
+};
+
+template <>
+class [[nodiscard]] Task<void> {
+public:
+    struct promise_type : TaskPromise {
+        Task get_return_object() { return Task(Handle::from_promise(*this)); }
+        void return_void() const noexcept {}
+    };
+    using Handle = std::coroutine_handle<promise_type>;
+
+    explicit Task(Handle handle) : handle_(handle) {}
+    Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+    Task& operator=(Task&&) = delete;
+    ~Task() {
+        if (handle_) handle_.destroy();
+    }
+
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
+        handle_.promise().next = caller;
+        return handle_;
+    }
+    void await_resume() const noexcept {}
+
+    /// For who runs it without awaiting it.
+    std::coroutine_handle<> handle() const { return handle_; }
+    bool done() const { return handle_.done(); }
+
+private:
+    Handle handle_;
+};
+
+}  // namespace via::lab
