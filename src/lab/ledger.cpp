@@ -30,6 +30,8 @@ ResourceId Ledger::busiest() const {
 void Ledger::add(ResourceId resource, const Work& work, Time start, Time end) {
     VIA_ASSERT(end >= start);
     if (!work.idle) resources_[resource].busy = resources_[resource].busy + (end - start);
+    Duration& total = totals_[static_cast<std::size_t>(work.share)];
+    total = total + (end - start);
     if (recording_) entries_.push_back({resource, work, start, end});
 }
 

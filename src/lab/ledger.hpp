@@ -56,6 +56,7 @@ public:
     const std::string& name_of(ResourceId resource) const { return resources_[resource].name; }
     std::size_t resource_count() const { return resources_.size(); }
     Duration busy(ResourceId resource) const { return resources_[resource].busy; }
+    Duration total(Share share) const { return totals_[static_cast<std::size_t>(share)]; }
     /// The resource that was busy longest; ties: the first.
     ResourceId busiest() const;
 
@@ -77,6 +78,7 @@ private:
         Duration busy{};
     };
     std::vector<Resource> resources_;
+    std::array<Duration, share_count> totals_{};
     std::vector<Entry> entries_;
     bool recording_ = false;
 };

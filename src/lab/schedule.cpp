@@ -8,6 +8,10 @@ void Schedule::resume_at(Time moment, std::coroutine_handle<> waiting) {
 }
 
 void Schedule::spawn(Task<> task) {
+    if (tasks_.size() >= tasks_to_sweep_at_) {
+        std::erase_if(tasks_, [](const Task<>& old) { return old.done(); });
+        tasks_to_sweep_at_ = 64 + 2 * tasks_.size();
+    }
     resume_at(now_, task.handle());
     tasks_.push_back(std::move(task));
 }
@@ -23,8 +27,8 @@ bool Schedule::step() {
     return true;
 }
 
-bool Schedule::run_until_ended(std::size_t task, std::uint64_t events_max) {
-    for (std::uint64_t n = 0; !tasks_[task].done(); ++n) {
+bool Schedule::run_until(const bool& ended, std::uint64_t events_max) {
+    for (std::uint64_t n = 0; !ended; ++n) {
         if (n == events_max || !step()) return false;
     }
     return true;

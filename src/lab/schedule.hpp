@@ -20,15 +20,13 @@ public:
 
     /// `moment` must not be past.
     void resume_at(Time moment, std::coroutine_handle<> waiting);
-    /// Lets `task` run from now on; it is kept until the schedule is destroyed.
+    /// Lets `task` run from now on; it is kept until it has ended, or the schedule is destroyed.
     void spawn(Task<> task);
 
     /// Lets the next event happen; false: there is none.
     bool step();
-    /// Until `task` (one that was spawned, by its number) has ended. False: nothing can happen any
-    /// more, or more than `events_max` events did not suffice.
-    bool run_until_ended(std::size_t task, std::uint64_t events_max);
-    std::size_t spawned() const { return tasks_.size(); }
+    /// Until `ended`. False: nothing can happen any more, or `events_max` events did not suffice.
+    bool run_until(const bool& ended, std::uint64_t events_max);
 
     struct Sleep {
         Schedule& schedule;
@@ -56,20 +54,27 @@ private:
     std::uint64_t events_ = 0;
     std::priority_queue<Event, std::vector<Event>, std::greater<Event>> queue_;
     std::vector<Task<>> tasks_;
+    std::size_t tasks_to_sweep_at_ = 64;
 };
 
 /// Wakes who waits for a condition; they look again whether it holds.
 class Signal {
 public:
     explicit Signal(Schedule& schedule) : schedule_(schedule) {}
+    Signal(const Signal&) = delete;
+    Signal& operator=(const Signal&) = delete;
     void notify() {
         for (const auto waiting : waiting_) schedule_.resume_at(schedule_.now(), waiting);
         waiting_.clear();
     }
 
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiting) { waiting_.push_back(waiting); }
-    void await_resume() const noexcept {}
+    struct Wait {
+        Signal& signal;
+        bool await_ready() const noexcept { return false; }
+        void await_suspend(std::coroutine_handle<> waiting) { signal.waiting_.push_back(waiting); }
+        void await_resume() const noexcept {}
+    };
+    Wait wait() { return {*this}; }
 
 private:
     Schedule& schedule_;

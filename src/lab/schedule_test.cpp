@@ -37,30 +37,37 @@ Task<int> number_after(Schedule& schedule, Duration span, int number) {
     co_return number;
 }
 
-Task<> add_two(Schedule& schedule, int& sum) {
+Task<> add_two(Schedule& schedule, int& sum, bool& ended) {
     const int first = co_await number_after(schedule, nanoseconds(3), 4);
     const int second = co_await number_after(schedule, nanoseconds(4), 5);
     sum = first + second;
+    ended = true;
 }
 
 TEST(LabSchedule, ATaskGetsWhatItAwaits) {
     Schedule schedule;
     int sum = 0;
-    schedule.spawn(add_two(schedule, sum));
-    EXPECT_TRUE(schedule.run_until_ended(0, 100));
+    bool ended = false;
+    schedule.spawn(add_two(schedule, sum, ended));
+    EXPECT_FALSE(schedule.run_until(ended, 1));
+    EXPECT_TRUE(schedule.run_until(ended, 100));
     EXPECT_EQ(sum, 9);
     EXPECT_EQ(schedule.now(), Time{7});
 }
 
-Task<> wait_for(Signal& signal) { co_await signal; }
+Task<> wait_for(Signal& signal, bool& ended) {
+    co_await signal.wait();
+    ended = true;
+}
 
 TEST(LabSchedule, WhoWaitsForEverIsReported) {
     Schedule schedule;
     Signal signal(schedule);
-    schedule.spawn(wait_for(signal));
-    EXPECT_FALSE(schedule.run_until_ended(0, 100));
+    bool ended = false;
+    schedule.spawn(wait_for(signal, ended));
+    EXPECT_FALSE(schedule.run_until(ended, 100));
     signal.notify();
-    EXPECT_TRUE(schedule.run_until_ended(0, 100));
+    EXPECT_TRUE(schedule.run_until(ended, 100));
 }
 
 Task<> use_often(Schedule& schedule, Resource& resource, Random random, Time& last) {

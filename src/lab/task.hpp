@@ -68,7 +68,10 @@ public:
 
     explicit Task(Handle handle) : handle_(handle) {}
     Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
-    Task& operator=(Task&&) = delete;
+    Task& operator=(Task&& other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
     ~Task() {
         if (handle_) handle_.destroy();
     }

@@ -1,0 +1,119 @@
+// The firmware's sends: one message at a time, its packets in a pipeline of two engines.
+#include <algorithm>
+#include <utility>
+
+#include "lab/adapter.hpp"
+
+namespace via::lab {
+
+Task<> Adapter::send_step() {
+    if (!sending_) {
+        const std::optional<ViId> vi = co_await design_.doorbell->look(*this);
+        if (!vi) co_return;
+        co_await begin_send(*vi);
+    }
+    const bool all = co_await send_packets(*sending_);
+    if (!all) co_return;
+    co_await complete_send(*sending_);
+}
+
+Task<> Adapter::begin_send(ViId vi) {
+    const auto found = std::ranges::find(sends_.on_nic, vi, &PhysicalDescriptor::vi);
+    VIA_ASSERT(found != sends_.on_nic.end());
+    sending_.emplace();
+    Sending& sending = *sending_;
+    sending.descriptor = *found;
+    sends_.on_nic.erase(found);
+    look_at(sends_, false, vi);
+    const PhysicalDescriptor& descriptor = sending.descriptor;
+    co_await design_.descriptors->take(*this, descriptor, false);
+    const std::int64_t page = without_.page_boundaries ? std::int64_t{1} << 40 : costs_.page;
+    sending.pieces = cut(descriptor.buffer, design_.packet, page);
+    if (descriptor.payload_inside) {
+        const std::int64_t words = (descriptor.buffer.length + 3) / 4;
+        co_await step(words * costs_.words_copy, "copy the payload", descriptor.message);
+    }
+}
+
+/// As many as the Send-FIFO has room for.
+Task<> Adapter::start_dmas(Sending& sending) {
+    const MessageId message = sending.descriptor.message;
+    while (sending.started < sending.pieces.size()) {
+        const Buffer piece = sending.pieces[sending.started];
+        const bool inside = sending.descriptor.payload_inside;
+        if (!send_fifo_.try_reserve(piece.length)) {
+            ++counts_.fifo_waits;
+            co_return;
+        }
+        Outgoing out;
+        out.packet = {node_,
+                      peers_.at(sending.descriptor.vi),
+                      sending.descriptor.vi,
+                      message,
+                      sending.offset,
+                      piece.length,
+                      sending.started + 1 == sending.pieces.size(),
+                      {}};
+        ++sending.started;
+        sending.offset += piece.length;
+        if (!inside && piece.length > 0) {
+            co_await locate(piece.address, sending.page, message);
+            co_await step(costs_.words_start_lhs_send, "start the DMA from the host", message);
+            out.dma = std::make_shared<Transfer>(schedule_);
+            lhs_.push({false, piece.length, Share::bus, "DMA from the host", message, nullptr,
+                       [dma = out.dma] { dma->end(); }});
+        }
+        sending.outgoing.push_back(std::move(out));
+    }
+}
+
+/// False: something is not done yet, and the firmware goes round its loop.
+Task<bool> Adapter::send_packets(Sending& sending) {
+    const MessageId message = sending.descriptor.message;
+    while (sending.left < sending.pieces.size()) {
+        co_await start_dmas(sending);
+        if (sending.outgoing.empty()) co_return false;
+        Outgoing& out = sending.outgoing.front();
+        if (!out.header) {
+            co_await step(costs_.words_header, "write the packet's headers", message);
+            out.header = true;
+        }
+        if (out.dma) {
+            co_await look_at_dma("look at the DMA counter", message);
+            if (!std::exchange(out.looked, true) && !out.dma->done) ++counts_.first_looks_missed;
+            while (!out.dma->done && without_.missed_looks) co_await out.dma->changed.wait();
+            if (!out.dma->done) co_return false;
+        }
+        if (!rhs_.idle() || !network_.try_reserve(node_, out.packet)) co_return false;
+        co_await step(costs_.words_start_rhs, "start the packet", message);
+        sending.last = std::make_shared<Transfer>(schedule_);
+        schedule_.spawn(leave(out.packet, sending.last));
+        ++sending.left;
+        sending.outgoing.pop_front();
+    }
+    co_return true;
+}
+
+Task<> Adapter::complete_send(Sending& sending) {
+    const ViId vi = sending.descriptor.vi;
+    const MessageId message = sending.descriptor.message;
+    co_await look_at_dma("look whether the message has left", message);
+    if (!sending.last->done && !without_.leaving) co_return;
+    co_await design_.completions->on_nic(*this, message,
+                                         [this, vi, message] { events_.sent(vi, message); });
+    sending_.reset();
+}
+
+/// From the Send-FIFO into the interface, which begins to transmit with the first word.
+Task<> Adapter::leave(Packet packet, SharedTransfer transfer) {
+    const Duration span = time_of(packet.length, costs_.internal_bus);
+    const Time begin = std::max(schedule_.now(), rhs_.free());
+    packet.tail = begin + span;
+    counts_.bytes_sent += packet.length;
+    network_.transmit(packet);
+    co_await rhs_.use(span, {Share::fifo, "FIFO to the interface", packet.message});
+    send_fifo_.release(packet.length);
+    transfer->end();
+}
+
+}  // namespace via::lab
