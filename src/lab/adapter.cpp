@@ -12,7 +12,8 @@ std::string named(NodeId node, const char* what) {
 }  // namespace
 
 Adapter::Adapter(Schedule& schedule, Ledger& ledger, const Costs& costs, Design& design,
-                 Network& network, Resource& bus, const Without& without, Events events)
+                 Network& network, Resource& bus, const Without& without, std::uint64_t seed,
+                 Events events)
     : schedule_(schedule),
       costs_(costs),
       design_(design),
@@ -24,7 +25,8 @@ Adapter::Adapter(Schedule& schedule, Ledger& ledger, const Costs& costs, Design&
       rhs_(schedule, ledger, named(node_, "RHS engine")),
       send_fifo_(schedule, without.fifo_end ? std::int64_t{1} << 40 : costs.send_fifo),
       receive_fifo_(schedule, costs.receive_fifo),
-      lhs_(schedule, ledger, costs, bus, named(node_, "LHS engine")) {
+      lhs_(schedule, ledger, costs, bus, named(node_, "LHS engine")),
+      random_(seed) {
     schedule_.spawn(run());
 }
 
@@ -36,13 +38,20 @@ Task<> Adapter::run() {
     }
 }
 
+Resource::Use Adapter::spend(Duration span, const Work& work) {
+    const std::int64_t part = span.ns * costs_.firmware_jitter / 100;
+    const auto more =
+        static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(2 * part + 1)));
+    return firmware_.use(Duration{span.ns - part + more}, work);
+}
+
 Resource::Use Adapter::step(std::int64_t words, const char* what, MessageId message) {
     const Duration span{costs_.firmware_step + words * costs_.firmware_word};
-    return firmware_.use(span, {Share::firmware, what, message});
+    return spend(span, {Share::firmware, what, message});
 }
 
 Resource::Use Adapter::look(Duration span, const char* what, MessageId message) {
-    return firmware_.use(span, {Share::firmware, what, message, true});
+    return spend(span, {Share::firmware, what, message, true});
 }
 
 Resource::Use Adapter::look_for_work(const char* what) {
@@ -79,7 +88,10 @@ Task<> Adapter::locate(std::int64_t address, std::int64_t& page, MessageId messa
     co_await design_.translation->on_nic(*this, address, message);
 }
 
+/// In rounds that have nothing else to do, or when the host is to be asked for descriptors.
 Task<> Adapter::housekeeping() {
+    const bool idle = !sending_ && !entering_ && arrived_.empty();
+    if (!idle && !refill_) co_return;
     co_await look_for_work("housekeeping");
     if (!refill_) co_return;
     const auto [receive, vi] = *refill_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "lab/dma.hpp"
 #include "lab/fifo.hpp"
 #include "lab/machine.hpp"
@@ -39,9 +40,11 @@ public:
         std::function<void(ViId, MessageId, std::int64_t length)> received;
         std::function<void(bool receive, ViId)> refill;  ///< an interrupt: there is room again
     };
-    /// All but the events outlive the adapter. It begins to run at once.
+    /// All but the events outlive the adapter. It begins to run at once. The seed decides how the
+    /// firmware's steps differ.
     Adapter(Schedule& schedule, Ledger& ledger, const Costs& costs, Design& design,
-            Network& network, Resource& bus, const Without& without, Events events);
+            Network& network, Resource& bus, const Without& without, std::uint64_t seed,
+            Events events);
 
     NodeId node() const { return node_; }
     void connect(ViId vi, NodeId peer) { peers_[vi] = peer; }
@@ -65,7 +68,7 @@ public:
     // For parts: time of the firmware ----------------------------------------------------------
     /// A step that touches so many words that its processor cannot cache.
     Resource::Use step(std::int64_t words, const char* what, MessageId message = no_message);
-    Resource::Use spend(Duration span, const Work& work) { return firmware_.use(span, work); }
+    Resource::Use spend(Duration span, const Work& work);
     /// A look for work, or (of a message) whether something of it is done: no work by itself.
     Resource::Use look(Duration span, const char* what, MessageId message = no_message);
     Resource::Use look_for_work(const char* what);
@@ -147,6 +150,7 @@ private:
     SharedTransfer entering_transfer_;
     std::optional<std::pair<bool, ViId>> refill_;  ///< to be asked for in housekeeping
     AdapterCounts counts_;
+    Random random_;  ///< how much longer or shorter a step is than another
 };
 
 }  // namespace via::lab

@@ -5,13 +5,13 @@
 namespace via::lab {
 
 Host::Host(Schedule& schedule, Ledger& ledger, const Costs& costs, Design design, Network& network,
-           const Without& without, NodeId number)
+           const Without& without, NodeId number, std::uint64_t seed)
     : schedule_(schedule),
       costs_(costs),
       design_(std::move(design)),
       processor_(schedule, ledger, "host " + std::to_string(number) + " processor"),
       bus_(schedule, ledger, "host " + std::to_string(number) + " bus"),
-      adapter_(schedule, ledger, costs, design_, network, bus_, without,
+      adapter_(schedule, ledger, costs, design_, network, bus_, without, seed,
                {[this](ViId vi, MessageId message) {
                     sent_[vi].push_back(message);
                     completed_.notify();

@@ -16,7 +16,7 @@ class Host {
 public:
     /// Everything given outlives the host, but for the design, which it owns.
     Host(Schedule& schedule, Ledger& ledger, const Costs& costs, Design design, Network& network,
-         const Without& without, NodeId number);
+         const Without& without, NodeId number, std::uint64_t seed);
 
     void connect(ViId vi, NodeId peer) { adapter_.connect(vi, peer); }
     Task<> post_send(ViId vi, Buffer buffer, MessageId message);

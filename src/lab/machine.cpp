@@ -19,6 +19,7 @@ constexpr Field all[] = {
     {"dma.start_to_host", Unit::time, &Costs::dma_start_to_host, "before the first byte moves"},
     {"firmware.step", Unit::time, &Costs::firmware_step, "instructions of a step"},
     {"firmware.word", Unit::time_per_word, &Costs::firmware_word, "a word of shared memory"},
+    {"firmware.jitter", Unit::percent, &Costs::firmware_jitter, "a step more or less, at most"},
     {"firmware.doorbell_poll", Unit::time, &Costs::doorbell_poll, "one VI's doorbell (D1)"},
     {"firmware.look", Unit::words, &Costs::words_look, "a look for work"},
     {"firmware.look_dma", Unit::words, &Costs::words_look_dma, "a look whether a DMA is done"},

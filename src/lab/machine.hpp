@@ -18,6 +18,7 @@ enum class Unit : std::uint8_t {
     rate,           ///< "132 MB/s", in bytes a second
     size,           ///< "4096 B", "512 KB"
     words,          ///< "5 words"
+    percent,        ///< "5 %"
 };
 
 /// Where a number comes from. Only what is published or measured is evidence.
@@ -35,7 +36,7 @@ struct Costs {
     // The bus between host and NIC
     std::int64_t bus_to_nic, bus_to_host, bus_burst, bus_word, dma_start_to_nic, dma_start_to_host;
     // The firmware: a step's instructions, and a word of memory or register that is not cached
-    std::int64_t firmware_step, firmware_word, doorbell_poll;
+    std::int64_t firmware_step, firmware_word, firmware_jitter, doorbell_poll;
     std::int64_t words_look, words_look_dma, words_take_control, words_take_segment, words_copy;
     std::int64_t words_start_lhs_send, words_start_lhs_receive, words_start_rhs, words_header;
     std::int64_t words_decode, words_status, words_translate;

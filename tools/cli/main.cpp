@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "console/command_line.hpp"
 #include "console/output.hpp"
+#include "laboratory/command.hpp"
 
 namespace {
 
@@ -192,10 +193,12 @@ int run(int argc, char** argv) {
     StatOptions stat;
     DemoOptions demo;
     BenchOptions bench;
+    LabOptions lab;
     add_info(app, info);
     add_stat(app, stat);
     add_demo(app, demo);
     add_bench(app, bench);
+    add_lab(app, lab);
     app.add_subcommand("mpirun",
                        "Run an MPI program over VIA: Open MPI's mpirun and its arguments");
     app.set_version_flag("--version", "OpenVIA " VIA_VERSION, "Print the version and exit");
@@ -209,6 +212,7 @@ int run(int argc, char** argv) {
         if (app.got_subcommand("info")) return run_info(info);
         if (app.got_subcommand("stat")) return run_stat(stat);
         if (app.got_subcommand("demo")) return run_demo(demo);
+        if (app.got_subcommand("lab")) return run_lab(*app.get_subcommand("lab"), lab);
         for (const CLI::Option* option : app.get_subcommand("bench")->get_options()) {
             if (option->count() > 0) bench.given.push_back(option->get_name());
         }

@@ -16,6 +16,7 @@ constexpr Name times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}};
 constexpr Name times_per_word[] = {{"ns/word", 1}, {"us/word", 1e3}};
 constexpr Name rates[] = {{"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}};
 constexpr Name sizes[] = {{"B", 1}, {"KB", 1024}, {"MB", 1024.0 * 1024}};
+constexpr Name percents[] = {{"%", 1}};
 constexpr Name counts[] = {{"words", 1}, {"word", 1}};
 
 std::span<const Name> names_of(Unit unit) {
@@ -30,6 +31,8 @@ std::span<const Name> names_of(Unit unit) {
             return sizes;
         case Unit::words:
             return counts;
+        case Unit::percent:
+            return percents;
     }
     return {};
 }
@@ -46,6 +49,8 @@ std::string wanted(Unit unit) {
             return "a size, for instance \"4096 B\"";
         case Unit::words:
             return "a number of words, for instance \"5 words\"";
+        case Unit::percent:
+            return "a percentage, for instance \"5 %\"";
     }
     return {};
 }

@@ -24,7 +24,8 @@ class Cluster {
 public:
     /// The error says why that design cannot be. The trial outlives the cluster.
     static std::expected<std::unique_ptr<Cluster>, std::string> make(const Trial& trial,
-                                                                     std::uint32_t hosts);
+                                                                     std::uint32_t hosts,
+                                                                     std::uint64_t seed);
 
     Schedule& schedule() { return schedule_; }
     Ledger& ledger() { return ledger_; }

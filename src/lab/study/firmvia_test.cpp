@@ -108,7 +108,7 @@ TEST(LabTraffic, NoResourceServesTwoAndNoByteIsCreatedOrLost) {
     std::uint64_t seed = 1;
     for (const char* words : some_designs) {
         const Trial trial = firmvia(words, 6);
-        auto made = Cluster::make(trial, 3);
+        auto made = Cluster::make(trial, 3, 1);
         ASSERT_TRUE(made.has_value()) << made.error();
         Cluster& cluster = **made;
         cluster.ledger().record(true);
@@ -134,7 +134,7 @@ TEST(LabTraffic, NoResourceServesTwoAndNoByteIsCreatedOrLost) {
 
 std::vector<Entry> entries_of(std::uint64_t seed) {
     const Trial trial = firmvia("", 6);
-    auto made = Cluster::make(trial, 3);
+    auto made = Cluster::make(trial, 3, 1);
     (*made)->ledger().record(true);
     Traffic traffic{**made, Random(seed)};
     traffic.start();
@@ -168,7 +168,7 @@ TEST(LabMechanisms, TheMissedFirstLookIsPartOfTheStep) {
     const double step = one_way(trial, 256).mean_ns - one_way(trial, 128).mean_ns;
     trial.without.missed_looks = true;
     const double without = one_way(trial, 256).mean_ns - one_way(trial, 128).mean_ns;
-    EXPECT_GT(step, without + 300);
+    EXPECT_GT(step, without + 150);
 }
 
 TEST(LabMechanisms, ASmallReceiveCacheLivesOnRefills) {

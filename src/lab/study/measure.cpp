@@ -112,7 +112,7 @@ struct Stream {
 }  // namespace
 
 std::expected<Latency, std::string> latency(const Trial& trial, const Question& question) {
-    auto made = Cluster::make(trial, 2);
+    auto made = Cluster::make(trial, 2, question.seed);
     if (!made) return std::unexpected(made.error());
     Cluster& cluster = **made;
     connect(cluster, trial.load.vis);
@@ -133,12 +133,12 @@ std::expected<Latency, std::string> latency(const Trial& trial, const Question& 
 }
 
 std::expected<Bandwidth, std::string> bandwidth(const Trial& trial, const Question& question) {
-    auto made = Cluster::make(trial, 2);
+    auto made = Cluster::make(trial, 2, question.seed);
     if (!made) return std::unexpected(made.error());
     Cluster& cluster = **made;
     connect(cluster, trial.load.vis);
     const std::int64_t wanted = question.stream_bytes / std::max<std::int64_t>(question.size, 1);
-    const auto messages = static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 64, 1000));
+    const auto messages = static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 64, 400));
     Stream stream{trial, question, cluster, messages};
     cluster.schedule().spawn(stream.receive());
     cluster.schedule().spawn(stream.send());
