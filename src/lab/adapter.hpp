@@ -32,6 +32,32 @@ struct AdapterCounts {
     std::int64_t bytes_received = 0;
 };
 
+/// A packet of the message that is being sent, until it leaves the Send-FIFO.
+struct Outgoing {
+    Packet packet;
+    SharedTransfer dma;  ///< nullptr: its bytes are there
+    bool header = false;
+    bool looked = false;
+};
+/// The message that the firmware sends.
+struct Sending {
+    PhysicalDescriptor descriptor;
+    std::vector<Buffer> pieces;
+    std::size_t started = 0;
+    std::int64_t page = -1;  ///< of which the address is known
+    std::int64_t offset = 0;
+    std::deque<Outgoing> outgoing;
+    SharedTransfer last;  ///< the last packet that leaves
+    std::size_t left = 0;
+};
+/// A message of which packets have arrived.
+struct Receiving {
+    PhysicalDescriptor descriptor;
+    MessageId message = no_message;
+    std::int64_t length = 0;
+    std::int64_t page = -1;
+};
+
 class Adapter {
 public:
     /// What a host is told, at the moment at which it could see it in its memory.
@@ -86,29 +112,6 @@ public:
     ResourceId firmware_id() const { return firmware_.id(); }
 
 private:
-    struct Outgoing {
-        Packet packet;
-        SharedTransfer dma;  ///< nullptr: its bytes are there
-        bool header = false;
-        bool looked = false;
-    };
-    struct Sending {
-        PhysicalDescriptor descriptor;
-        std::vector<Buffer> pieces;
-        std::size_t started = 0;
-        std::int64_t page = -1;  ///< of which the address is known
-        std::int64_t offset = 0;
-        std::deque<Outgoing> outgoing;
-        SharedTransfer last;  ///< the last packet that leaves
-        std::size_t left = 0;
-    };
-    struct Receiving {
-        PhysicalDescriptor descriptor;
-        MessageId message = no_message;
-        std::int64_t length = 0;
-        std::int64_t page = -1;
-    };
-
     Task<> run();
     // firmware_send.cpp
     Task<> send_step();

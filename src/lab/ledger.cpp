@@ -1,6 +1,7 @@
 #include "lab/ledger.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -36,17 +37,18 @@ void Ledger::add(ResourceId resource, const Work& work, Time start, Time end) {
 }
 
 std::vector<Entry> Ledger::path(MessageId message, Time begin, Time end) const {
-    std::vector<Entry> of_message;
+    std::vector<const Entry*> of_message;
     for (const Entry& entry : entries_) {
         const bool inside = entry.start >= begin && entry.end <= end && entry.end > entry.start;
-        if (inside && entry.work.message == message) of_message.push_back(entry);
+        if (inside && entry.work.message == message) of_message.push_back(&entry);
     }
-    std::stable_sort(of_message.begin(), of_message.end(), [](const Entry& a, const Entry& b) {
-        return a.end != b.end ? a.end < b.end : a.start < b.start;
+    std::sort(of_message.begin(), of_message.end(), [](const Entry* a, const Entry* b) {
+        return std::tie(a->end, a->start, a) < std::tie(b->end, b->start, b);
     });
     std::vector<Entry> backwards;
     Time until = end;
-    for (auto entry = of_message.rbegin(); entry != of_message.rend(); ++entry) {
+    for (auto at = of_message.rbegin(); at != of_message.rend(); ++at) {
+        const Entry* const entry = *at;
         if (entry->end > until) continue;  // beside the path
         if (entry->end < until) {
             const bool last = backwards.empty();

@@ -1,3 +1,6 @@
+# toml++, where it was found; CMake leaves out what the compiler looks at anyway.
+target_include_directories(via_lab_file SYSTEM PRIVATE ${VIA_TOMLPLUSPLUS})
+
 # The texts of src/lab/file/machines/*.toml become a source of room lab/file.
 file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/lab/file/machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace via::lab::study {
 namespace {
@@ -66,19 +67,18 @@ std::expected<Explanation, std::string> explain(const Trial& trial, const Questi
             std::ranges::any_of(path, [&](const Entry& on) { return same(on, entry); });
         if (ours && !there && entry.start < message.end) entries.push_back(entry);
     }
-    const auto count = static_cast<std::ptrdiff_t>(path.size());
-    std::vector<std::pair<Entry, bool>> ordered;
-    for (std::ptrdiff_t n = 0; n < std::ssize(entries); ++n)
-        ordered.push_back({entries[static_cast<std::size_t>(n)], n < count});
-    std::ranges::stable_sort(
-        ordered, [](const auto& a, const auto& b) { return a.first.start < b.first.start; });
+    std::vector<std::tuple<Time, std::size_t>> ordered;  // equal starts: the path's first
+    for (std::size_t n = 0; n < entries.size(); ++n) ordered.emplace_back(entries[n].start, n);
+    std::ranges::sort(ordered);
     Explanation result;
     result.size = question.size;
     result.total_ns = (message.end - message.begin).ns;
     std::map<std::string, std::int64_t> of_resource;
-    for (const auto& [entry, on_path] : ordered) {
+    for (const auto& [start, n] : ordered) {
+        const Entry& entry = entries[n];
+        const bool on_path = n < path.size();
         add(result.happenings,
-            {(entry.start - message.begin).ns, (entry.end - message.begin).ns,
+            {(start - message.begin).ns, (entry.end - message.begin).ns,
              ledger.name_of(entry.resource), entry.work.share, entry.work.what, on_path});
         const bool waits = entry.work.share == Share::waiting;
         if (on_path && !waits)
