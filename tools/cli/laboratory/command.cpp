@@ -1,41 +1,46 @@
 #include "laboratory/command.hpp"
 
 #include <charconv>
+#include <string_view>
 
 #include "commands.hpp"
 #include "console/output.hpp"
 #include "json.hpp"
+#include "lab/design/list.hpp"
 #include "lab/file/machine_file.hpp"
-#include "laboratory/output.hpp"
 #include "lab/study/explain.hpp"
 #include "lab/study/measure.hpp"
 #include "lab/study/rows.hpp"
+#include "laboratory/output.hpp"
 
 namespace via::cli {
 namespace {
 
 namespace study = via::lab::study;
 
-constexpr std::int64_t size_max = 1 << 20;
+constexpr std::int64_t message_max = 1 << 20;
+constexpr std::int64_t registered_max = std::int64_t{1} << 40;
 
-/// "4", "1K", "64K"; -1 for what is none.
-std::int64_t size_of(const std::string& text) {
+/// "4", "1K", "64M", "1G"; -1 for what is none, or more than `most`.
+std::int64_t bytes_of(const std::string& text, std::int64_t most) {
     std::int64_t number = 0;
     const char* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, number);
-    const bool kilo = end - read.ptr == 1 && (*read.ptr == 'K' || *read.ptr == 'k');
-    if (read.ec != std::errc() || (read.ptr != end && !kilo) || number < 0) return -1;
-    if (number > size_max) return -1;
-    number *= kilo ? 1024 : 1;
-    return number <= size_max ? number : -1;
+    const std::string_view unit(read.ptr, static_cast<std::size_t>(end - read.ptr));
+    const std::size_t power = unit.empty() ? 0 : std::string_view("KMG").find(unit) + 1;
+    const bool known = unit.empty() || (unit.size() == 1 && power != 0);
+    if (read.ec != std::errc() || !known || number < 0 || number > most) return -1;
+    for (std::size_t n = 0; n < power && number <= most; ++n) number *= 1024;
+    return number <= most ? number : -1;
 }
 
-CLI::Validator message_size() {
-    return {[](std::string& text) {
-                return size_of(text) >= 0 ? std::string()
-                                          : text + ": want bytes, as 4 or 64K, at most 1024K";
+CLI::Validator bytes(std::int64_t most) {
+    return {[most](std::string& text) {
+                return bytes_of(text, most) >= 0
+                           ? std::string()
+                           : fmt::format("{}: want bytes, as 4, 64K or 1M, at most {}", text, most);
             },
-            "SIZE"};
+            "BYTES"};
 }
 
 void add_trial(CLI::App& command, LabOptions& options) {
@@ -46,6 +51,9 @@ void add_trial(CLI::App& command, LabOptions& options) {
     command.add_option("--vis", options.vis, "Active VIs")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
+    command.add_option("--registered", options.registered, "Bytes of memory that are registered")
+        ->check(bytes(registered_max))
+        ->capture_default_str();
     command.add_option("--queues", options.queues, "Work queues of the completion queue")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
@@ -55,7 +63,8 @@ void add_trial(CLI::App& command, LabOptions& options) {
 std::expected<study::Trial, std::string> trial_of(const LabOptions& options) {
     auto machine = lab::file::load(options.machine);
     if (!machine) return std::unexpected(machine.error());
-    study::Trial trial{*machine, machine->design, {options.vis, size_max}, {}};
+    study::Trial trial{
+        *machine, machine->design, {options.vis, bytes_of(options.registered, registered_max)}, {}};
     const auto added = lab::design::add(trial.design, options.design);
     if (!added) return std::unexpected("--design: " + added.error());
     return trial;
@@ -68,7 +77,7 @@ int failed(const std::string& why) {
 
 study::Question question_of(const LabOptions& options, const std::string& size) {
     study::Question question;
-    question.size = size_of(size);
+    question.size = bytes_of(size, message_max);
     question.queues = options.queues;
     question.seed = options.seed;
     return question;
@@ -82,6 +91,8 @@ std::vector<std::string> sizes_of(const LabOptions& options) {
 int run_measurement(const LabOptions& options) {
     const auto trial = trial_of(options);
     if (!trial) return failed(trial.error());
+    const auto design = lab::design::make(trial->machine, trial->design, trial->load);
+    if (!design) return failed(design.error());
     LabOutput output(trial->machine.name, options.json, options.parts);
     for (const std::string& size : sizes_of(options)) {
         const study::Question question = question_of(options, size);
@@ -96,6 +107,7 @@ int run_measurement(const LabOptions& options) {
         }
     }
     fmt::print("{}", output.text());
+    if (!options.json) fmt::print("{}", text_of(*design, *trial));
     return exit_good;
 }
 
@@ -141,7 +153,7 @@ void add_lab(CLI::App& app, LabOptions& options) {
         ->check(CLI::IsMember({"latency", "bandwidth"}));
     run->add_option("--sizes", options.sizes, "Bytes of a message, a list: 4,128,1K")
         ->delimiter(',')
-        ->check(message_size());
+        ->check(bytes(message_max));
     run->add_option("--seed", options.seed, "Decides at which moments messages find the NICs")
         ->capture_default_str();
     run->add_flag("--parts", options.parts, "latency: where the time went");
@@ -150,7 +162,7 @@ void add_lab(CLI::App& app, LabOptions& options) {
     explain->add_option("--size", options.sizes, "Bytes of the message")
         ->required()
         ->expected(1)
-        ->check(message_size());
+        ->check(bytes(message_max));
     auto* reproduce = lab->add_subcommand("reproduce",
                                           "A paper's figures beside ours; exit code 1 if one that "
                                           "was reproduced is not any more");

@@ -14,6 +14,7 @@ struct LabOptions {
     std::string design;  ///< "at=3,doorbell=d1": over what the machine's file says
     std::vector<std::string> sizes;
     std::int64_t vis = 1;
+    std::string registered = "1M";
     std::int64_t queues = 1;
     std::uint64_t seed = 1;
     bool parts = false;

@@ -148,6 +148,17 @@ std::string json_of(const lab::Machine& machine) {
     return line.close().line();
 }
 
+std::string text_of(const lab::Design& design, const lab::study::Trial& trial) {
+    const lab::Load& load = trial.load;
+    return fmt::format(
+        "NIC memory for {} VIs, {} bytes registered: {} of {} bytes (addresses {}, doorbells {}, "
+        "descriptors {}, completions {}, payload {})\n",
+        load.vis, load.registered, design.nic_memory(load), trial.machine.costs.nic_memory,
+        design.translation->nic_memory(load), design.doorbell->nic_memory(load),
+        design.descriptors->nic_memory(load), design.completions->nic_memory(load),
+        design.payload->nic_memory(load));
+}
+
 std::string text_of_parts() {
     Table table;
     for (const auto& one : lab::design::alternatives())

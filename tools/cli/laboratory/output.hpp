@@ -39,6 +39,8 @@ std::string text_of(const std::vector<lab::study::Row>& rows);
 std::string json_of(const std::vector<lab::study::Row>& rows);
 std::string text_of(const lab::Machine& machine);
 std::string json_of(const lab::Machine& machine);
+/// What a design takes of the NIC's memory.
+std::string text_of(const lab::Design& design, const lab::study::Trial& trial);
 std::string text_of_parts();
 
 }  // namespace via::cli
