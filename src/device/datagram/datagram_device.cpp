@@ -343,14 +343,27 @@ void DatagramDevice::end_refused(Search& search, const Trouble& trouble) {
 void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) {
     const bool up = path.stage == Path::Stage::up;
     if (!trouble.is_of(path.ours) && !(up && trouble.is_of(path.theirs))) return;
-    if (trouble.kind == TroubleKind::too_long && up && path.datagram_max() > trouble.length)
-        return fall_back(path, trouble.length);
+    if (trouble.kind == TroubleKind::too_long) {
+        if (up && path.datagram_max() > trouble.length) hear_of_length(path, trouble, now);
+        return;
+    }
     if (trouble.kind != TroubleKind::port_unreachable) return;
     if (path.stage == Path::Stage::asking) return search_again(path, now);
     if (up) doubt(path, now);
 }
 
 /// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
+/// Our own host sends no longer ones, that is known. What the network says is a hint: that packets
+/// of this length go through was proven, so it takes packets that are lost to disprove it, but one
+/// round trip of such less; and who is asked at once tells sooner that they are.
+void DatagramDevice::hear_of_length(Path& path, const Trouble& trouble, Time now) {
+    if (trouble.is_ours) return fall_back(path, trouble.length);
+    path.length_hint = trouble.length;
+    if (path.long_timeouts != 0) return;
+    path.long_timeouts = 1;
+    stage_ping(path, 0, now);
+}
+
 void DatagramDevice::doubt(Path& path, Time now) {
     if (!path.suspected_until.is_never()) return;
     path.timeouts = 0;

@@ -152,6 +152,7 @@ private:
     void hear_troubles(Time now);
     void end_refused(Search& search, const Trouble& trouble);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
+    void hear_of_length(Path& path, const Trouble& trouble, Time now);
     void doubt(Path& path, Time now);
     void reschedule(Path& path, Time now);
     void settle_later(Path& path);

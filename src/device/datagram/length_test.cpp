@@ -98,6 +98,24 @@ TEST_F(Lengths, told_of_a_narrower_way) {
     EXPECT_GE(a.device->statistics(a.path).datagram_max, 900U);
 }
 
+/// By somebody who sees our packets, again and again.
+TEST_F(Lengths, told_so_without_truth) {
+    begin(1472);
+    stream(10);
+    for (int n = 0; n < 200; ++n) {
+        a.port().hint(TroubleKind::too_long, address(2, 40000), 600);
+        stream(1);
+        ASSERT_EQ(a.device->statistics(a.path).datagram_max, 1472U) << n << ": it was proven";
+    }
+}
+
+TEST_F(Lengths, what_our_own_host_says_is_true) {
+    begin(1472);
+    a.port().troubles.push_back({TroubleKind::too_long, address(2, 40000), 1000, 0, true});
+    a.turn();
+    EXPECT_EQ(a.device->statistics(a.path).datagram_max, 548U);
+}
+
 TEST_F(Lengths, a_black_hole_is_noticed) {
     begin(1472);
     stream(10);

@@ -72,6 +72,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     Pacer pacer;
     LengthSearch length;
     bool length_probe_waits = false;   ///< for transmit()
+    std::uint32_t length_hint = 0;     ///< of the network; 0: none. Tried when long ones are lost
     std::uint32_t staged_packets = 0;  ///< filled, not recorded
     std::uint32_t sealed_packets = 0;  ///< of these, sealed
     std::uint64_t staged_bytes = 0;

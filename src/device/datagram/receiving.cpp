@@ -451,8 +451,11 @@ void DatagramDevice::length_changed(Path& path) {
     push_event(event);
 }
 
-/// Long packets do not go through: what every way carries does. `hint`: what may be tried first.
+/// Long packets do not go through: what every way carries does. `hint`: what may be tried first;
+/// 0: what the network said.
 void DatagramDevice::fall_back(Path& path, std::uint32_t hint) {
+    const std::uint32_t told = std::exchange(path.length_hint, 0);
+    if (hint == 0) hint = told;
     path.long_timeouts = 0;
     path.long_mark = path.sent.next_number();
     if (path.datagram_max() <= wire::packet_length_min) return;
