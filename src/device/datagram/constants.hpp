@@ -66,6 +66,8 @@ constexpr std::uint64_t spurious_distance_max = 256;
 /// Packets remembered besides those in flight. Honest peers leave some thousands: what they do not
 /// acknowledge is lost by what they do.
 constexpr std::uint32_t packets_remembered_max = 32768;
+/// The same of a path that never carried a connection: anybody has many of these.
+constexpr std::uint32_t packets_remembered_least = 256;
 
 // Frames
 /// Under way at once, and so how far ahead of one that was lost another may come: with packets of

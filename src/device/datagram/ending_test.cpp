@@ -212,7 +212,22 @@ TEST_F(Carrying, who_acknowledges_what_was_not_sent_is_condemned) {
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
 }
 
-TEST_F(Carrying, who_acknowledges_nothing_makes_us_remember_no_more_than_some) {
+/// `of_a_connection`: or we only refused one.
+struct Remembering : Carrying, testing::WithParamInterface<bool> {
+    void say_what_is_never_acknowledged() {
+        if (GetParam()) return b.send("not acknowledged");
+        FrameSlot slot;
+        ASSERT_TRUE(b.device->reserve(b.path, End::header_length, 8, slot));
+        wire::emit({.kind = wire::FrameKind::refuse}, slot.header);
+        std::memset(slot.payload, 0, 8);
+        b.device->transmit(b.path);
+        b.device->notify();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(OfAConnection, Remembering, testing::Bool());
+
+TEST_P(Remembering, who_acknowledges_nothing_makes_us_remember_no_more_than_some) {
+    const std::uint32_t most = GetParam() ? packets_remembered_max : packets_remembered_least;
     std::uint64_t connection = 0;
     network.weather = [&](const Datagram& sent) {
         network.log.clear();
@@ -221,12 +236,12 @@ TEST_F(Carrying, who_acknowledges_nothing_makes_us_remember_no_more_than_some) {
     };
     a.send("to learn the identifier");
     run(microseconds(50));
-    b.send("not acknowledged");
+    say_what_is_never_acknowledged();
     // Each shows a gap, and so is acknowledged at once.
     Datagram ping{address(1, 40000), address(2, 40000),
                   std::vector<std::byte>(wire::data_header_length + wire::chunk_prefix_length)};
     wire::emit_ping_chunk(ping.bytes.data() + wire::data_header_length);
-    for (std::uint32_t n = 1; n <= 3 * packets_remembered_max; ++n) {
+    for (std::uint32_t n = 1; n <= 3 * most; ++n) {
         wire::seal_data(ping.bytes, connection, std::uint64_t{10} + 2 * n);
         network.deliver(network.now, ping);
         b.turn();
@@ -234,8 +249,8 @@ TEST_F(Carrying, who_acknowledges_nothing_makes_us_remember_no_more_than_some) {
     }
     const PathStatistics known = b.device->statistics(b.path);
     EXPECT_TRUE(b.is_up);
-    EXPECT_GT(known.acks_alone, 2 * packets_remembered_max);
-    EXPECT_LE(known.packets_remembered, packets_remembered_max + 16);
+    EXPECT_GT(known.acks_alone, 2 * most);
+    EXPECT_LE(known.packets_remembered, most + 16);
     EXPECT_FALSE(b.lost.empty()) << "it is sent again, as what is lost";
 }
 

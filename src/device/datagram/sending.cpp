@@ -407,8 +407,10 @@ bool DatagramDevice::speaks_of_a_connection(std::span<const std::byte> packet) {
 
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
-    if (!path.carried)
-        path.carried = speaks_of_a_connection({staging_.bytes(packet), packet.length});
+    if (!path.carried && speaks_of_a_connection({staging_.bytes(packet), packet.length})) {
+        path.carried = true;
+        path.sent.remember_many();
+    }
     // One that left alone may be lost, and nobody would send it again.
     if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
         append_ack(path, packet, staging_.limit(packet), now);

@@ -62,9 +62,9 @@ public:
     /// Forgets what nothing can be learned of any more.
     void retire();
     /// Too many behind the oldest in flight: the peer has us acknowledge, and does not itself.
-    bool is_crowded() const {
-        return packets_.size() - packets_in_flight_ > packets_remembered_max;
-    }
+    bool is_crowded() const { return packets_.size() - packets_in_flight_ > remembered_max_; }
+    /// Of a path that has connections.
+    void remember_many() { remembered_max_ = packets_remembered_max; }
     /// Holds the oldest in flight for lost, as detect_lost() does, and forgets it.
     template <class Lost>
     void give_up_oldest(Lost lost);
@@ -81,6 +81,7 @@ private:
     std::uint64_t first_in_flight_ = 0;  ///< none before it is
     std::uint64_t largest_ = 0;
     bool any_acknowledged_ = false;
+    std::uint32_t remembered_max_ = packets_remembered_least;
 };
 
 template <class Arrived>

@@ -106,6 +106,7 @@ TEST(SentPackets, what_is_behind_a_lost_one_takes_bounded_room) {
     for (int n = 0; n < 4; ++n) sender.push(n);
     sender.acknowledge(3, {{0, 3}});
     EXPECT_EQ(sender.lose(10, 1000), Numbers{0});
+    sender.sent.remember_many();
     for (std::uint32_t n = 0; n < 2 * packets_remembered_max; ++n) sender.push(20, {}, false);
     EXPECT_LE(sender.sent.remembered(), packets_remembered_max);
 }
@@ -114,6 +115,7 @@ TEST(SentPackets, the_oldest_is_given_up_where_too_many_are_behind_it) {
     Sender sender;
     sender.push(0, {7});
     sender.push(1, {8});
+    sender.sent.remember_many();
     for (std::uint32_t n = 0; n <= packets_remembered_max; ++n) sender.push(2, {}, false);
     ASSERT_TRUE(sender.sent.is_crowded());
     Numbers given_up;
