@@ -58,7 +58,8 @@ VIP_RETURN ViaConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
  * It asks again by itself, after 1, 2, 4, 8, 16, 16 ... ms until its time is up, where somebody
  * holds the discriminator but nobody takes requests just now: one who waits for a peer by the same
  * name (VIPL 4.22), or a listener with as many requests as it can have. VIP_NO_MATCH thus means
- * that nobody has that discriminator: a server between two calls of VipConnectWait does not.
+ * that nobody has that discriminator: a server between two calls of VipConnectWait does not. A host
+ * that says nothing is VIP_NOT_REACHABLE after the NIC's patience, with VIP_INFINITE, too.
  * @param Data  Length bytes, 0 to VIA_PRIVATE_DATA_MAX; more: VIP_INVALID_PARAMETER
  */
 VIP_RETURN ViaConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,

@@ -62,13 +62,15 @@ Vi* Engine::next_search(Time now) {
 
 void Engine::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
+    // Nobody there answers: whoever waits without end waits for that, too. Not who has no other way
+    // to hear of it than the end of an endless request (ViaConnectRequest).
+    if (status == Status::not_done && vi.connect_deadline.is_never() && !vi.insists)
+        return search_later(vi);
+    if (status == Status::not_done) status = Status::not_reachable;
     if (status == Status::no_match && looks_once_more(vi)) return;
-    const bool is_silent = status == Status::not_done;
-    if (is_silent) status = Status::not_reachable;
     // Somebody is there and stands still: how long to wait is for the program to say (VIPL 4.20).
-    // Who waits for ever waits for a host that is not up yet, too.
-    const bool goes_on = status == Status::timeout || (is_silent && vi.connect_deadline.is_never());
-    if (!goes_on && (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
+    if (status != Status::timeout &&
+        (!vi.peer || (status != Status::no_match && status != Status::not_reachable)))
         return connect_failed(vi, status);
     vi.unreachable = status == Status::not_reachable;
     search_later(vi);

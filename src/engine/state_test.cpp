@@ -191,6 +191,23 @@ TEST_F(State, Vipl_4_20_unreachable_peer) {
     EXPECT_EQ(client.vi().connect_status, Status::not_reachable);
 }
 
+TEST_F(State, Vipl_4_20_a_host_that_says_nothing_is_waited_for_without_end_by_who_says_so) {
+    for (const Time deadline : {Time{} + seconds(60), Time::never()}) {
+        ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, {}, deadline), Status::success);
+        pair.a.engine.on_time(Time{} + seconds(5));
+        pair.a.engine.not_found(client.vi(), Status::not_done);
+        if (!deadline.is_never()) {
+            EXPECT_EQ(client.vi().connect_status, Status::not_reachable);
+            continue;
+        }
+        EXPECT_EQ(client.state(), ViState::connect_pending);
+        EXPECT_EQ(pair.a.engine.next_search(Time{} + seconds(6)), &client.vi()) << "asks again";
+    }
+    pair.a.engine.insist(client.vi());
+    pair.a.engine.not_found(client.vi(), Status::not_done);
+    EXPECT_EQ(client.vi().connect_status, Status::not_reachable) << "ViaConnectRequest";
+}
+
 TEST_F(State, Vipl_4_19_requests_go_to_one_waiter_each_in_order) {
     Program second(pair.a, attributes(Reliability::delivery));
     Request first_request(pair, client);

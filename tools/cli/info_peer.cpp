@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <via/via.h>
 #include <vipl.h>
 
 #include <algorithm>
@@ -77,7 +78,8 @@ VIP_RETURN ask(Asker& asker, Room remote) {
     to.DiscriminatorLen = question_bytes;
     if (getrandom(remote.host() + to.HostAddressLen, question_bytes, 0) != question_bytes)
         return VIP_ERROR_RESOURCE;
-    return VipConnectRequest(asker.vi, local.get(), &to, VIP_INFINITE, &attributes);
+    // VipConnectRequest would wait for a host that says nothing, without end.
+    return ViaConnectRequest(asker.vi, local.get(), &to, VIP_INFINITE, &attributes, nullptr, 0);
 }
 
 bool lives(const std::vector<ShmHost>& hosts, const std::string& address) {

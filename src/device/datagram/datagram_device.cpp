@@ -334,8 +334,8 @@ void DatagramDevice::end_refused(Search& search, const Trouble& trouble) {
     search.refused = true;
     if (++search.refusals < refusals_max) return;
     // A host that says that nobody has the port is there, and its NIC may yet be opened.
-    const Status status = trouble.kind == TroubleKind::port_unreachable ? Status::no_match
-                                                                        : Status::not_reachable;
+    const Status status =
+        trouble.kind == TroubleKind::port_unreachable ? Status::no_match : Status::not_reachable;
     end_search(search.question, {PathEventKind::unresolved, 0, status});
 }
 
@@ -352,7 +352,6 @@ void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) 
     if (up) doubt(path, now);
 }
 
-/// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
 /// Our own host sends no longer ones, that is known. What the network says is a hint: that packets
 /// of this length go through was proven, so it takes packets that are lost to disprove it, but one
 /// round trip of such less; and who is asked at once tells sooner that they are.
@@ -364,6 +363,7 @@ void DatagramDevice::hear_of_length(Path& path, const Trouble& trouble, Time now
     stage_ping(path, 0, now);
 }
 
+/// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
 void DatagramDevice::doubt(Path& path, Time now) {
     if (!path.suspected_until.is_never()) return;
     path.timeouts = 0;

@@ -173,10 +173,10 @@ void DatagramDevice::run_searches(Time now) {
             return search.path == Search::no_path && now >= search.give_up;
         },
         {PathEventKind::unresolved, 0, Status::not_done});
-    // Where one is over the next has its place, and is asked for the next time.
-    for (std::size_t n = 0; n < searches_.size(); ++n)
-        if (searches_[n].path == Search::no_path && now >= searches_[n].next_try)
-            ask_where(searches_[n], now);
+    for (auto next = searches_.begin(); next != searches_.end();) {
+        Search& search = *next++;
+        if (search.path == Search::no_path && now >= search.next_try) ask_where(search, now);
+    }
     search_deadline_ = Time::never();
     for (const Search& search : searches_)
         if (search.path == Search::no_path)
@@ -242,8 +242,7 @@ void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t
     if (is_new) path = make_path(instance, data, true);
     if (path == nullptr && make_way(data)) return;  // it is asked again, and finds room then
     if (path == nullptr)
-        return end_search(search.question,
-                          {PathEventKind::unresolved, 0, Status::error_resource});
+        return end_search(search.question, {PathEventKind::unresolved, 0, Status::error_resource});
     search.path = path->id;
     if (is_new) {
         path->attempt = ++attempts_made_;
