@@ -113,6 +113,25 @@ TEST(CheckOrder, as_posted) {
                  "message 1 arrived after a later one");
 }
 
+TEST(CheckOrder, what_goes_straight_to_memory_may_overtake_what_is_sent_and_not_what_is_written) {
+    const Sent send{1, 0, true, abc};
+    const Sent write{2, 0, true, abc, false, true};
+    const Sent next_write{3, 0, true, abc, false, true};
+    EXPECT_GOOD(
+        verdict<CheckOrder>({send, write, Delivered{2, 0, abc, true}, Delivered{1, 0, abc}}));
+    EXPECT_BITES((verdict<CheckOrder>({send, write, Delivered{2, 0, abc}})),
+                 "message 2 arrived before message 1");
+    EXPECT_BITES((verdict<CheckOrder>({write, next_write, Delivered{3, 0, abc, true}})),
+                 "message 3 arrived before message 2");
+    EXPECT_BITES(
+        (verdict<CheckOrder>({write, Delivered{2, 0, abc, true}, Delivered{2, 0, abc, true}})),
+        "or again");
+    // What is sent behind a write finds it there.
+    const Sent behind{4, 0, true, abc};
+    EXPECT_BITES((verdict<CheckOrder>({write, behind, Delivered{4, 0, abc}})),
+                 "message 4 arrived before message 2");
+}
+
 TEST(CheckOrder, a_read_whose_bytes_are_there_holds_no_fence_back) {
     EXPECT_GOOD(
         verdict<CheckOrder>({posted_send(1, Reliability::delivery, 0, status::operation_rdma_read),

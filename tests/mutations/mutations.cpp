@@ -103,6 +103,7 @@ constexpr Broken table[] = {
     {engine::Mutation::take_inner_in_one_place, 20, "state", Worlds::lossless, 20'000'089},
     {engine::Mutation::place_run_in_one_place, 40, "bytes", Worlds::datagram, 20'000'162},
     {engine::Mutation::take_singly_in_one_place, 60, "state", Worlds::datagram, 20'000'189},
+    {engine::Mutation::direct_without_grant, 40, "bytes", Worlds::lossless, 30'000'000},
     {engine::Mutation::direct_past_writes, 40, "order", Worlds::lossless, 30'000'000},
     {engine::Mutation::direct_before_answer, 60, "order", Worlds::lossless, 30'000'020},
     {engine::Mutation::direct_plain_too_little, 40, "exactly_once", Worlds::lossless, 30'000'000},
