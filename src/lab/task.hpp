@@ -32,12 +32,13 @@ struct TaskPromise {
 template <class T = void>
 class [[nodiscard]] Task {
 public:
-    struct promise_type : TaskPromise {
+    struct Promise : TaskPromise {
         Task get_return_object() { return Task(Handle::from_promise(*this)); }
         void return_value(T value) { result = std::move(value); }
         T result{};
     };
-    using Handle = std::coroutine_handle<promise_type>;
+    using promise_type = Promise;  // as the language wants it
+    using Handle = std::coroutine_handle<Promise>;
 
     explicit Task(Handle handle) : handle_(handle) {}
     Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
@@ -60,11 +61,12 @@ private:
 template <>
 class [[nodiscard]] Task<void> {
 public:
-    struct promise_type : TaskPromise {
+    struct Promise : TaskPromise {
         Task get_return_object() { return Task(Handle::from_promise(*this)); }
         void return_void() const noexcept {}
     };
-    using Handle = std::coroutine_handle<promise_type>;
+    using promise_type = Promise;  // as the language wants it
+    using Handle = std::coroutine_handle<Promise>;
 
     explicit Task(Handle handle) : handle_(handle) {}
     Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}

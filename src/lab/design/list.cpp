@@ -125,8 +125,10 @@ private:
     }
     void check_numbers() {
         const Costs& costs = machine_.costs;
+        const std::int64_t headers = costs.message_header + costs.switch_header;
         const std::int64_t most = std::min(
-            {costs.packet_max - costs.message_header, costs.send_fifo, costs.receive_fifo - 16});
+            {costs.packet_max - costs.message_header, costs.send_fifo, costs.receive_fifo - 16,
+             costs.interface_buffer - headers, costs.switch_buffer - headers});
         if (numbers_.packet > most)
             fail("packet=" + std::to_string(numbers_.packet) + ": the machine's packets carry " +
                  std::to_string(most) + " bytes at most");

@@ -103,6 +103,9 @@ TEST(Quantity, ReadsWhatFitsAndNothingElse) {
         EXPECT_FALSE(quantity(text, Unit::time).has_value()) << text;
     }
     EXPECT_FALSE(quantity("0 MB/s", Unit::rate).has_value());
+    EXPECT_EQ(quantity("5 %", Unit::percent).value(), 5);
+    EXPECT_FALSE(quantity("101 %", Unit::percent).has_value());
+    EXPECT_FALSE(quantity("2000 MB", Unit::size).has_value());
 }
 
 }  // namespace via::lab::file::machine_file_test

@@ -37,6 +37,24 @@ std::span<const Name> names_of(Unit unit) {
     return {};
 }
 
+/// Sums and products of these stay far from the end of 64 bits.
+double largest(Unit unit) {
+    switch (unit) {
+        case Unit::time:
+        case Unit::time_per_word:
+            return 1e12;
+        case Unit::rate:
+            return 1e15;
+        case Unit::size:
+            return 1024.0 * 1024 * 1024;
+        case Unit::words:
+            return 10'000;
+        case Unit::percent:
+            return 100;
+    }
+    return 0;
+}
+
 std::string wanted(Unit unit) {
     switch (unit) {
         case Unit::time:
@@ -59,16 +77,14 @@ std::string wanted(Unit unit) {
 
 std::expected<std::int64_t, std::string> quantity(std::string_view text, Unit unit) {
     double number = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, number);
-    std::string_view word(read.ptr, static_cast<std::size_t>(end - read.ptr));
+    const auto read = std::from_chars(text.begin(), text.end(), number);
+    std::string_view word = text.substr(static_cast<std::size_t>(read.ptr - text.begin()));
     while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
-    constexpr double largest = 1e15;
     if (read.ec == std::errc() && std::isfinite(number) && number >= 0) {
         for (const Name& name : names_of(unit)) {
             const double value = number * name.factor;
             const bool positive = unit != Unit::rate && unit != Unit::size ? true : value >= 1;
-            if (name.word == word && value <= largest && positive) return std::llround(value);
+            if (name.word == word && value <= largest(unit) && positive) return std::llround(value);
         }
     }
     return std::unexpected("want " + wanted(unit));

@@ -68,6 +68,7 @@ std::expected<Explanation, std::string> explain(const Trial& trial, const Questi
         if (ours && !there && entry.start < message.end) entries.push_back(entry);
     }
     std::vector<std::tuple<Time, std::size_t>> ordered;  // equal starts: the path's first
+    ordered.reserve(entries.size());
     for (std::size_t n = 0; n < entries.size(); ++n) ordered.emplace_back(entries[n].start, n);
     std::ranges::sort(ordered);
     Explanation result;

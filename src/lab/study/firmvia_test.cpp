@@ -237,6 +237,8 @@ TEST(LabDesign, AWordThatIsWrongSaysWhatThereIs) {
     EXPECT_NE(answer("packet=4000").find("carry 2032 bytes at most"), std::string::npos);
     EXPECT_NE(answer("cache=10,ways=3").find("no multiple"), std::string::npos);
     Trial trial = firmvia();
+    trial.machine.costs.interface_buffer = 1000;
+    EXPECT_NE(latency(trial, Question{}).error().find("carry 976 bytes"), std::string::npos);
     trial.design.erase("rqc");
     EXPECT_NE(latency(trial, Question{}).error().find("rqc is missing"), std::string::npos);
 }
