@@ -131,7 +131,10 @@ Sequel story(Faulty& system, bool own_frames) {
     const std::string dead = "nic-4194303-1-0000000000000001";
     auto friendly = std::make_unique<Node>(directory, host(0), 1);
     std::ofstream(directory.path + "/" + dead);
-    std::ofstream(directory.path + "/new-4194303-1-0000000000000001");
+    const std::string never_made = directory.path + "/new-4194303-1-0000000000000001";
+    std::ofstream{never_made};
+    std::filesystem::last_write_time(
+        never_made, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     std::filesystem::create_symlink(dead, directory.path + "/d-79");
     auto opened = open(directory, host(0), 2, system, 4, own_frames);
     if (!opened) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -254,16 +255,24 @@ bool Listeners::has_others() {
     return others_.open_holder(holder_link).valid();
 }
 
-/// One that is being made is not locked yet.
-bool Listeners::is_left_over(const std::string& name) const {
+/// One that is being made is not locked yet, and its process may have no number here (another pid
+/// namespace): so it stays for a time that nobody takes to make it.
+bool Listeners::was_never_made(const std::string& name) const {
+    constexpr time_t making_max_s = 60;
+    struct stat status{};
     int pid = 0;
+    return std::sscanf(name.c_str(), "new-%9d-", &pid) == 1 && system_->kill(pid, 0) < 0 &&
+           errno == ESRCH && system_->lstatat(directory_.get(), name.c_str(), &status) == 0 &&
+           ::time(nullptr) - status.st_mtim.tv_sec > making_max_s && !is_alive(name);
+}
+
+bool Listeners::is_left_over(const std::string& name) const {
     if (name.starts_with("d-") || name == holder_link) {
         const std::string owner = target_of(name);
         return !owner.empty() && !is_alive(owner);
     }
     if (name.starts_with("nic-")) return !is_alive(name);
-    return std::sscanf(name.c_str(), "new-%9d-", &pid) == 1 && system_->kill(pid, 0) < 0 &&
-           errno == ESRCH;
+    return name.starts_with("new-") && was_never_made(name);
 }
 
 /// A courtesy: what cannot be seen or removed now is left to the next opener.

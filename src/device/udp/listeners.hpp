@@ -71,6 +71,7 @@ private:
 
     std::expected<void, std::string> put_down(std::uint16_t data_port, std::uint64_t instance);
     void list(const std::function<bool(const std::string&)>& take) const;
+    bool was_never_made(const std::string& name) const;
     bool is_left_over(const std::string& name) const;
     void remove_leftovers();
     bool is_alive(const std::string& name) const;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <fstream>
+
 #include "device/udp/names.hpp"
 #include "device/udp/test_support.hpp"
 
@@ -220,6 +222,23 @@ TEST(UdpListeners, TheDeadGiveWay) {
     Node next(directory, test_address(), 3);
     EXPECT_EQ(directory.names().size(), 4U)
         << "two NICs, one name, who answers: the dead one's file is gone";
+}
+
+/// Its process may be of another pid namespace, where its number is another one.
+TEST(UdpListeners, AFileThatIsBeingMadeIsLeftAlone) {
+    Directory directory;
+    const std::string file = directory.path + "/new-4194303-1-0000000000000001";
+    std::ofstream{file};
+    {
+        Node node(directory);
+    }
+    EXPECT_TRUE(std::filesystem::exists(file));
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    {
+        Node node(directory);
+    }
+    EXPECT_FALSE(std::filesystem::exists(file)) << "nobody takes so long";
 }
 
 TEST(UdpListeners, AStrangersProgramOnThePortIsNamed) {
