@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::size_t dns_name_max = 253;  // RFC 1035, as text
 
+/// Whoever has the address says what it is called, and may say anything: what would move a
+/// terminal's cursor is no name.
+std::string plain(std::string name) {
+    const auto is_plain = [](char c) { return c > ' ' && c < '\x7F'; };
+    return std::all_of(name.begin(), name.end(), is_plain) ? name : std::string();
+}
+
 /// Names that nobody can have (RFC 6761): no resolver needs to be asked.
 bool is_invalid(std::string_view name) {
     if (name.ends_with('.')) name.remove_suffix(1);
@@ -138,7 +145,7 @@ Status NameService::name_of(const HostAddress& address, std::string& name) const
     name = hosts_.name_of(address);
     if (name.empty() && address == own_ && !own_names_.empty()) name = own_names_.front();
     if (name.empty() && neighbours_.name) name = neighbours_.name(address);
-    if (name.empty() && has_default_port(address)) name = resolver_.name(address);
+    if (name.empty() && has_default_port(address)) name = plain(resolver_.name(address));
     return name.empty() ? Status::error_name_service : Status::success;
 }
 

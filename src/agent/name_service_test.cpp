@@ -29,6 +29,7 @@ protected:
                 },
                 [&asked](const HostAddress& address) -> std::string {
                     ++asked;
+                    if (address == *parse_address("10.2.0.3")) return "dns\x1b[2J";
                     return address == *parse_address("10.2.0.1") ? "dns" : "";
                 }};
     }
@@ -99,6 +100,11 @@ TEST_F(NameServiceTest, AddressesLeadBack) {
     std::string name;
     EXPECT_EQ(service.name_of(HostAddress{}, name), Status::error_name_service);
     EXPECT_EQ(asked, 2);
+}
+
+TEST_F(NameServiceTest, WhatWouldMoveATerminalsCursorIsNoName) {
+    EXPECT_EQ(name_of("10.2.0.3"), "error name service");
+    EXPECT_EQ(asked, 1) << "of the resolver, who says what the address's owner likes";
 }
 
 TEST_F(NameServiceTest, DiscoveryFindsTheOwnOneToo) {
