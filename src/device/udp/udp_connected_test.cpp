@@ -367,6 +367,21 @@ TEST_F(UdpConnected, WhoFloodsTheDataSocketKeepsTheBusyPeerWaitingForAsMuchAsItH
     }
 }
 
+TEST_F(UdpConnected, WhoFloodsTheDataSocketKeepsTheBusyPeerWaitingForAMoment) {
+    calls.after_connect = [&] { send(b, a->data_address(), "busy"); };
+    send_many(b);
+    std::size_t others = 0;
+    for (bool heard = false; !heard; ++others) {
+        ASSERT_LT(others, 10U) << "a millisecond has passed";
+        std::array<datagram::Incoming, 1> incoming;
+        if (a->receive(incoming) == 1) heard = incoming[0].from == b->data_address();
+        a->release();
+        if (!a->is_connected()) continue;
+        calls.present = calls.present + milliseconds(1);
+        for (int n = 0; n < 2; ++n) send(c, a->data_address(), "other");
+    }
+}
+
 TEST_F(UdpConnected, NobodyElseCanBindThePort) {
     connect();
     System& system = System::real();

@@ -128,8 +128,13 @@ void UdpPort::look() {
     if (full_looks_ > host_poll_interval && find_at_host()) return;
     if (data_looks_first_ != 0) {
         --data_looks_first_;
+        const bool is_over = system_.now() >= data_first_until_;
+        // Strangers may fill it without end: then by turns.
+        if (is_over && is_connected() && data_looks_first_ % 2 == 0 &&
+            find(connected_, &connected_habit_))
+            return;
         if (find(data_, &data_habit_)) return;
-        if (system_.now() >= data_first_until_) {
+        if (is_over) {
             data_looks_first_ = 0;
             // What others sent before it was connected is read by the time that it is empty.
             connected_habit_.only_from = &connected_to_;
