@@ -96,6 +96,10 @@ constexpr Option known_options[] = {
      "datagrams to a busy peer leave as Ethernet frames made like the kernel's, past its UDP and "
      "IP: where the program may open packet sockets (CAP_NET_RAW); not",
      set_word<&NicOptions::own_frames, own_frames>, show_word<&NicOptions::own_frames, own_frames>},
+    {"paths", "0 to 4096",
+     "peers between hosts that there may be a path to, whoever asked for it. 0: the NIC only "
+     "answers for its host, as viad",
+     set_number<&NicOptions::paths, 0, NicLimits{}.paths_max>, show_number<&NicOptions::paths>},
     {"table_entries", "0 to 1048576",
      "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",
      set_number<&NicOptions::table_entries, 0, memory::CacheShape::entries_max>,

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.hpp"
 #include "memory/translation_cache.hpp"
 
 namespace via::agent {
@@ -51,6 +52,7 @@ struct NicOptions {
     memory::Replacement table_replacement = memory::CacheShape{}.replacement;
     std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
     OwnFrames own_frames = OwnFrames::prefer;
+    std::uint32_t paths = NicLimits{}.paths_max;  ///< over udp
     std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
 
     memory::CacheShape table() const {

@@ -32,6 +32,13 @@ TEST(NicOptions, FollowTheName) {
     EXPECT_EQ(options_of("shm,granularity=page")->granularity, Granularity::page);
 }
 
+TEST(NicOptions, ANicMayHaveNoPaths) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    EXPECT_EQ(options_of("udp:eth0")->paths, 4096U);
+    EXPECT_EQ(options_of("udp:eth0,own_frames=never,paths=0")->paths, 0U) << "as viad opens it";
+    EXPECT_FALSE(options_of("udp:eth0,paths=4097"));
+}
+
 TEST(NicOptions, WhatIsWrongIsNamedWithWhatIsPossible) {
     const Variable none("OPENVIA_OPTIONS", nullptr);
     for (const char* name : {"shm,", "shm,pim=never", "shm,pin=never,", "shm,Pin=never",

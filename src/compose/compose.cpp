@@ -293,7 +293,7 @@ MadeDevice make_udp(const Opening& opening, const std::string& directory,
                     const device::udp::Place& place) {
     device::datagram::DatagramOptions options;
     options.silence = milliseconds(opening.nic_options.silence);
-    options.paths_max = NicLimits{}.paths_max;
+    options.paths_max = opening.nic_options.paths;
     bool random = fill_random(options.cookie_key) && fill_random(options.identifier_key);
     while (random && options.instance == 0) random = fill_random(options.instance);
     if (!random)

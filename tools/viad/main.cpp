@@ -20,6 +20,9 @@ struct OpenNic {
     VIP_NIC_HANDLE handle = nullptr;
 };
 
+/// It answers for its host; nobody has anything to say to viad itself, or memory of it to fill.
+std::string without_paths(const std::string& name) { return name + ",paths=0"; }
+
 void close_all(const std::vector<OpenNic>& nics) {
     for (const OpenNic& nic : nics) VipCloseNic(nic.handle);
 }
@@ -50,7 +53,7 @@ int run(int argc, char** argv) {
     for (const std::string& name : names) {
         OpenNic nic{name, nullptr};
         char why[1024] = "";
-        if (ViaOpenNic(name.c_str(), &nic.handle, why, sizeof why) != VIP_SUCCESS) {
+        if (ViaOpenNic(without_paths(name).c_str(), &nic.handle, why, sizeof why) != VIP_SUCCESS) {
             via::console::complain("viad: {}", why);
             close_all(nics);
             return 1;
