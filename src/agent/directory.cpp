@@ -85,8 +85,8 @@ std::expected<File, std::string> open_private(int parent, const char* name,
         if (const std::string why = objection(status); !why.empty())
             return Failure("the directory " + path + " " + why);
     }
-    if (!file.valid()) return failure("cannot open the directory " + path, error);
-    if (!seen) return failure("cannot look at the directory " + path, errno);
+    if (!file.valid()) return failure("cannot open the directory " + path + " (openat)", error);
+    if (!seen) return failure("cannot look at the directory " + path + " (fstat)", errno);
     return file;
 }
 
@@ -203,16 +203,17 @@ std::expected<std::string, std::string> host_folder() {
     char digits[boot_digits];
     const ssize_t got = boot.valid() ? read(boot.get(), digits, sizeof digits) : -1;
     if (got < 0)
-        return failure(
-            "cannot read the boot id (/proc/sys/kernel/random/boot_id; mount /proc, and without "
-            "subset=pid, ProcSubset=all)",
-            errno);
+        return Failure(
+            std::string("cannot read the boot id (open /proc/sys/kernel/random/boot_id): ") +
+            strerror(errno) + "; mount /proc, and without subset=pid (systemd: ProcSubset=all)");
     if (got != sizeof digits || !is_hexadecimal({digits, sizeof digits}))
         return Failure("no boot id is in /proc/sys/kernel/random/boot_id");
     // Of this thread: a program may enter another namespace with one thread only.
     struct stat network;
     if (stat("/proc/thread-self/ns/net", &network) < 0)
-        return failure("cannot tell the network namespace (/proc/thread-self/ns/net)", errno);
+        return Failure(
+            std::string("cannot tell the network namespace (stat /proc/thread-self/ns/net): ") +
+            strerror(errno));
     return std::string(digits, sizeof digits) + "-" + std::to_string(network.st_ino);
 }
 

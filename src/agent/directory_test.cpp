@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -189,6 +190,43 @@ TEST(HostFolder, IsBootAndNetworkNamespace) {
     struct stat network{};
     ASSERT_EQ(stat("/proc/self/ns/net", &network), 0);
     EXPECT_EQ(*name, boot.substr(0, 8) + "-" + std::to_string(network.st_ino));
+}
+
+/// In a mount namespace of the child's own.
+bool has_own_mounts() {
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+TEST(PrivateDirectory, OfAReadOnlyFileSystemCallPlaceAndReasonAreTold) {
+    const TemporaryFolder folder;
+    constexpr int not_allowed = 77;
+    const int result = test::in_child([&] {
+        if (!has_own_mounts() ||
+            mount("none", folder.path().c_str(), "tmpfs", MS_RDONLY, nullptr) != 0)
+            return not_allowed;
+        const auto made = private_directory(folder / "new");
+        if (made) return 1;
+        const std::string wanted = "cannot make the directory " + (folder / "new") +
+                                   " (mkdir): Read-only file system; set XDG_RUNTIME_DIR";
+        return made.error().starts_with(wanted) ? 0 : 2;
+    });
+    if (result == not_allowed) GTEST_SKIP() << "no right to mount a file system";
+    EXPECT_EQ(result, 0);
+}
+
+TEST(HostFolder, WhereProcShowsProcessesOnlyTheAdviceIsAboutProc) {
+    constexpr int not_allowed = 77;
+    const int result = test::in_child([] {
+        if (!has_own_mounts() || mount("proc", "/proc", "proc", 0, "subset=pid") != 0)
+            return not_allowed;
+        const auto name = host_folder();
+        if (name) return 1;
+        if (name.error().find("subset=pid") == std::string::npos) return 2;
+        return name.error().find("XDG_RUNTIME_DIR") == std::string::npos ? 0 : 3;
+    });
+    if (result == not_allowed) GTEST_SKIP() << "no right to mount a file system";
+    EXPECT_EQ(result, 0);
 }
 
 TEST(HostFolder, DiffersBetweenNetworkNamespaces) {

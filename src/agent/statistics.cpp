@@ -76,7 +76,8 @@ std::expected<void, std::string> Statistics::make_page(const std::string& nic_na
         return failure("cannot seal their memory (F_ADD_SEALS)", errno);
     const std::string again = "/proc/self/fd/" + std::to_string(writable.get());
     file_ = File(::open(again.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_.valid()) return failure("cannot open their memory again through /proc", errno);
+    if (!file_.valid())
+        return failure("cannot open their memory again (open /proc/self/fd)", errno);
 
     struct stat status;
     if (fstat(file_.get(), &status) < 0)
@@ -144,20 +145,20 @@ std::expected<void, std::string> Statistics::listen(const std::string& directory
     const std::string unready = std::string(unready_prefix) + rest;
 
     const File folder(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!folder.valid()) return failure(("cannot open " + directory).c_str(), errno);
+    if (!folder.valid()) return failure(("cannot open " + directory + " (open)").c_str(), errno);
     listener_ = File(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!listener_.valid()) return failure("cannot make a socket", errno);
+    if (!listener_.valid()) return failure("cannot make a socket (socket)", errno);
     const sockaddr_un address = socket_address(directory, folder.get(), unready);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
-        return failure(("cannot make a socket in " + directory).c_str(), errno);
+        return failure(("cannot make a socket in " + directory + " (bind)").c_str(), errno);
     path_ = directory + "/" + unready;
     if (::listen(listener_.get(), callers_waiting_max) < 0)
-        return failure("cannot listen on a socket", errno);
+        return failure(("cannot listen on a socket in " + directory + " (listen)").c_str(), errno);
 
     if (const auto watched = watch_callers(); !watched) return watched;
 
     if (renameat(folder.get(), unready.c_str(), folder.get(), name.c_str()) < 0)
-        return failure(("cannot name our socket in " + directory).c_str(), errno);
+        return failure(("cannot name our socket in " + directory + " (renameat)").c_str(), errno);
     path_ = directory + "/" + name;
     return {};
 }
@@ -170,7 +171,8 @@ std::expected<void, std::string> Statistics::watch_callers() {
     if (epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, listener_.get(), &event) < 0)
         return failure("cannot watch a socket (epoll_ctl)", errno);
     if (!reserve_.valid()) reserve_ = File(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!reserve_.valid()) return failure("cannot hold a descriptor in reserve", errno);
+    if (!reserve_.valid())
+        return failure("cannot hold a descriptor in reserve (F_DUPFD_CLOEXEC)", errno);
     return {};
 }
 

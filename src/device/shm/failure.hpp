@@ -40,7 +40,7 @@ inline const char* advice_for(int error) {
         case ENOENT:
             return "make sure that the directory and /proc exist";
         default:
-            return "see the system's log";
+            return "try again; it may be a sandbox (seccomp) that forbids the call";
     }
 }
 

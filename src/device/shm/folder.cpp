@@ -35,7 +35,7 @@ Outcome<Folder> Folder::open(System& system, std::string path) {
     folder.descriptor_ =
         Descriptor(system, system.openat(AT_FDCWD, folder.path_.c_str(), open_flags));
     if (!folder.descriptor_.valid()) {
-        return failure("cannot open the directory " + folder.path_, errno);
+        return failure("cannot open the directory " + folder.path_ + " (openat)", errno);
     }
     if (auto checked = folder.check(); !checked) return std::unexpected(checked.error());
     return folder;
@@ -48,7 +48,7 @@ Outcome<Folder> Folder::beside(const HostAddress& address) const {
                   system_->openat(descriptor(), ("../" + name).c_str(), open_flags));
     if (!folder.descriptor_.valid()) {
         if (errno == ENOENT) return std::unexpected(gone());
-        return failure("cannot open the directory " + folder.path_, errno);
+        return failure("cannot open the directory " + folder.path_ + " (openat)", errno);
     }
     if (auto checked = folder.check(); !checked) return std::unexpected(checked.error());
     return folder;
@@ -57,7 +57,7 @@ Outcome<Folder> Folder::beside(const HostAddress& address) const {
 Outcome<void> Folder::check() const {
     struct stat status;
     if (system_->fstat(descriptor(), &status) < 0) {
-        return failure("cannot look at the directory " + path_, errno);
+        return failure("cannot look at the directory " + path_ + " (fstat)", errno);
     }
     if (status.st_uid == system_->geteuid() && (status.st_mode & 077) == 0) return {};
     return std::unexpected(
@@ -98,7 +98,8 @@ std::string Folder::host() const {
 
 Outcome<void> Folder::claim(const std::string& name) const {
     if (system_->symlinkat(name.c_str(), descriptor(), host_link) == 0) return {};
-    if (errno != EEXIST) return failure("cannot note the host's name in " + path_, errno);
+    if (errno != EEXIST)
+        return failure("cannot note the host's name in " + path_ + " (symlinkat)", errno);
     const std::string other = host();
     if (other == name) return {};
     return std::unexpected(

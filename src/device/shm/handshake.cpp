@@ -39,7 +39,7 @@ std::expected<Handshake, Breakdown> Handshake::begin(System& system, const HostA
     handshake.introduction_.name = handshake.target_;
     handshake.introduction_.socket = Descriptor(system, system.socket());
     if (!handshake.introduction_.socket.valid()) {
-        return std::unexpected(from(failure("cannot make a socket", errno).error()));
+        return std::unexpected(from(failure("cannot make a socket (socket)", errno).error()));
     }
     return handshake;
 }
@@ -72,7 +72,8 @@ Handshake::Step Handshake::connect(const Rendezvous& rendezvous, const Layout& l
         case Folder::Reach::gone:
             return nobody_there();
         case Folder::Reach::failed:
-            return std::unexpected(from(failure("cannot connect to " + target_, errno).error()));
+            return std::unexpected(
+                from(failure("cannot connect to " + target_ + " (connect)", errno).error()));
     }
     connected_ = true;
     if (auto checked = check_credentials(); !checked) return std::unexpected(checked.error());

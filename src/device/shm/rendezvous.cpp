@@ -92,14 +92,16 @@ Outcome<void> Rendezvous::open_socket() {
     // A bound socket that does not listen yet looks dead, so it gets its real name afterwards.
     const std::string temporary = "new" + name.substr(3);
     socket_ = Descriptor(system_, system_.socket());
-    if (!socket_.valid()) return failure("cannot make a socket", errno);
+    if (!socket_.valid()) return failure("cannot make a socket (socket)", errno);
     if (const int error = bind_and_listen(temporary)) {
-        return failure("cannot listen in the directory " + folder_.path(), error);
+        return failure("cannot listen in the directory " + folder_.path() + " (bind, listen)",
+                       error);
     }
     if (system_.rename_new(folder_.descriptor(), temporary.c_str(), name.c_str()) < 0) {
         const int error = errno;
         folder_.remove(temporary);
-        return failure("cannot name our socket " + name + " in the directory " + folder_.path(),
+        return failure("cannot name our socket " + name + " in the directory " + folder_.path() +
+                           " (renameat2)",
                        error);
     }
     name_ = name;
@@ -137,7 +139,8 @@ Outcome<bool> Rendezvous::knows(const HostAddress& address, const std::string& n
         if (!folder) return std::unexpected(folder.error());
         found = folder->has(name);
     }
-    if (found < 0) return failure("cannot look for " + name + " in its directory", errno);
+    if (found < 0)
+        return failure("cannot look for " + name + " in its directory (faccessat)", errno);
     return found == 1;
 }
 
@@ -176,7 +179,8 @@ Outcome<void> Rendezvous::take_name(const std::string& link) {
     for (int attempt = 0; attempt < attempts_max; ++attempt) {
         if (system_.symlinkat(name_.c_str(), folder_.descriptor(), link.c_str()) == 0) return {};
         if (errno != EEXIST)
-            return failure("cannot announce a listener in " + folder_.path(), errno);
+            return failure("cannot announce a listener in " + folder_.path() + " (symlinkat)",
+                           errno);
         const std::string owner = folder_.read_nic(link);
         if (owner == name_) return {};
         if (!owner.empty() && !folder_.is_dead(owner)) {

@@ -64,7 +64,8 @@ Outcome<void> ShmDevice::start() {
         return failure("cannot watch our own socket (epoll_ctl)", errno);
     }
     reserve_ = Descriptor(system_, rendezvous_->duplicate_descriptor());
-    if (!reserve_.valid()) return failure("cannot keep a descriptor in reserve", errno);
+    if (!reserve_.valid())
+        return failure("cannot keep a descriptor in reserve (F_DUPFD_CLOEXEC)", errno);
     return {};
 }
 
