@@ -509,7 +509,7 @@ TEST(ShmDevice, AnIdleArenaIsGivenBackOnce) {
     for (unsigned i = 0; i < 300; ++i) expect_passes(a, paths.from, b, paths.to, 24, 8000, i);
     EXPECT_LE(a->next_deadline(), a.now) << "used anew: service() has to start the clock";
     a.turn();
-    EXPECT_EQ(a->next_deadline(), a.now + seconds(10));
+    EXPECT_EQ(a->next_deadline(), a.now + seconds(5));
 }
 
 TEST(ShmDevice, AnArenaInUseIsNotGivenBackAndAskedForEverMoreSeldom) {
