@@ -110,8 +110,18 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
     } else if (event.status != Status::timeout && index + 1 < devices_.size()) {
         devices_[index + 1]->resolve(vi->remote_address, event.cookie);
     } else {
-        engine_.not_found(*vi, event.status);
+        engine_.not_found(*vi, what_it_means(*vi, event.status, device));
     }
+}
+
+/// A listener beyond a network that says nothing stands still, or a firewall lets its host's port
+/// through alone. Who asks without end and has no call that waits (ViaConnectRequest: libfabric's
+/// provider) is told so and may ask again.
+Status Nic::what_it_means(const engine::Vi& vi, Status status, const device::Device& device) {
+    const bool asks_for_ever = vi.insists && vi.connect_deadline.is_never();
+    return status == Status::timeout && asks_for_ever && !device.capabilities().lossless
+               ? Status::not_reachable
+               : status;
 }
 
 /// What a later device found for that VI, while the first one was asked once more.

@@ -341,6 +341,7 @@ private:
     Status listen(const Discriminator& discriminator);
     void take(std::size_t device, device::PathEvent& event);
     engine::PathId take_found(std::uint64_t cookie);
+    static Status what_it_means(const engine::Vi& vi, Status status, const device::Device& device);
     void reap_from(std::size_t device);
     void take_events(device::Device& device, std::size_t index);
     void judge(device::Device& device, const device::Frame& frame, engine::PathId id,

@@ -1109,9 +1109,11 @@ struct UnansweredDevice final : LoopbackDevice {
         event = std::exchange(answer, {});
         return true;
     }
+    const device::Capabilities& capabilities() const override { return says_; }
     Status status = Status::timeout;
     device::PathEvent answer{};
     int asked = 0;
+    device::Capabilities says_ = LoopbackDevice::capabilities();
 };
 
 struct UnansweredTest : NicTest {
@@ -1145,6 +1147,21 @@ TEST_F(UnansweredTest, Vipl_4_20_a_listener_that_stands_still_is_a_timeout) {
     turn_at(Time{} + seconds(6));
     EXPECT_EQ(asker.state.load(), ViState::idle);
     EXPECT_EQ(asker.connect_status, Status::timeout);
+}
+
+/// ViaConnectRequest has no call that waits: whoever gave it no end hears of a firewall, too.
+TEST_F(UnansweredTest,
+       who_insists_without_end_is_told_of_a_listener_that_is_silent_beyond_a_network) {
+    for (const bool lossless : {true, false}) {
+        first->says_.lossless = lossless;
+        ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time::never(), {},
+                              Nic::Asking::insisting),
+                  Status::success);
+        turn_at(Time{} + seconds(5));
+        EXPECT_EQ(asker.state.load() == ViState::connect_pending, lossless);
+        if (lossless) two.with_turn([&] { two.engine().connect_failed(asker, Status::timeout); });
+    }
+    EXPECT_EQ(asker.connect_status, Status::not_reachable);
 }
 
 TEST_F(UnansweredTest, Vipl_4_20_who_waits_for_ever_waits_for_a_silent_host) {
