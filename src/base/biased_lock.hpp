@@ -49,22 +49,22 @@ public:
         Atomic<std::uint32_t> inside{0};   ///< it is, or wants to be; only it writes this
     };
 
-    /// The caller is inside, if it has the right; leave() ends that. nullptr: it has not.
-    [[gnu::always_inline]] Owner* enter(std::uintptr_t self) {
-        Owner* const owner = owner_.load(memory_order_relaxed);
-        if (owner->thread.load(memory_order_relaxed) != self) return nullptr;
+    /// The caller is inside, if it has the right, until leave(`owner`).
+    [[gnu::always_inline]] bool enter(std::uintptr_t self, Owner*& owner) {
+        owner = owner_.load(memory_order_relaxed);
+        if (owner->thread.load(memory_order_relaxed) != self) return false;
         if constexpr (mistake == BiasMistake::owner_looks_first) {
-            if (owner_.load(memory_order_acquire) != owner) return nullptr;
+            if (owner_.load(memory_order_acquire) != owner) return false;
         }
         owner->inside.store(1, memory_order_relaxed);
         if constexpr (mistake != BiasMistake::no_light_fence) light_fence();
         if (mistake == BiasMistake::owner_looks_first || owner_.load(memory_order_acquire) == owner)
             [[likely]]
-            return owner;
+            return true;
         if constexpr (mistake != BiasMistake::late_mark_stays)
             owner->inside.exchange(0, memory_order_seq_cst);
         atomic_fence_after_rmw();
-        return nullptr;
+        return false;
     }
     [[gnu::always_inline]] static void leave(Owner& owner) {
         owner.inside.store(0, mistake == BiasMistake::left_without_release ? memory_order_relaxed
@@ -157,7 +157,7 @@ private:
 
 /// A SpinLock with an owner. Not recursive, not fair; never held across a call-back or anything
 /// that may block. Where there is no heavy fence nobody comes to own it.
-template <std::size_t owners_most = 2, BiasMistake mistake = BiasMistake::none>
+template <std::size_t owners_most = 4, BiasMistake mistake = BiasMistake::none>
 class BiasedLock {
 public:
     BiasedLock() = default;
@@ -170,7 +170,8 @@ public:
     using Hold = Atomic<std::uint32_t>*;
     [[nodiscard, gnu::always_inline]] Hold lock() {
         const std::uintptr_t self = this_thread();
-        if (auto* const owner = bias_.enter(self); owner != nullptr) [[likely]]
+        typename Bias<owners_most, mistake>::Owner* owner;
+        if (bias_.enter(self, owner)) [[likely]]
             return &owner->inside;
         return lock_shared(self);
     }
@@ -206,10 +207,14 @@ public:
     };
 
 private:
+    /// Free as a rule, so it does not look first.
     void take_word() {
-        for (unsigned spins = 0;
-             word_.load(memory_order_relaxed) != 0 || word_.exchange(1, memory_order_acquire) != 0;)
-            relax(spins++);
+        if (word_.exchange(1, memory_order_acquire) == 0) [[likely]]
+            return;
+        unsigned spins = 0;
+        do relax(spins++);
+        while (word_.load(memory_order_relaxed) != 0 ||
+               word_.exchange(1, memory_order_acquire) != 0);
     }
     void wait_for_latest() {
         for (unsigned spins = 0; bias_.latest_inside(memory_order_acquire);) relax(spins++);

@@ -33,7 +33,8 @@ public:
     /// The data path's.
     [[gnu::always_inline]] bool try_take() {
         const std::uintptr_t self = this_thread();
-        if (Owner* const owner = bias_.enter(self); owner != nullptr) [[likely]] {
+        Owner* owner;
+        if (bias_.enter(self, owner)) [[likely]] {
             if (owned_ != nullptr) return false;
             owned_ = owner;
             return true;
