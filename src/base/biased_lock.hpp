@@ -86,16 +86,16 @@ public:
     }
 
     // By who excludes others --------------------------------------------------------------------
-    bool is_given() const { return owner_.load(memory_order_relaxed) != &nobody_; }
+    bool is_given() const { return owner_.load(memory_order_relaxed) != &nobody; }
     /// Afterwards the owner is inside, and latest_inside() says so, or it does not get in.
     [[gnu::noinline]] void take_away() {
         if constexpr (mistake == BiasMistake::heavy_fence_first) heavy_fence(FenceReach::process);
-        owner_.store(&just_taken_, memory_order_relaxed);
+        owner_.store(&just_taken, memory_order_relaxed);
         if constexpr (mistake == BiasMistake::no_heavy_fence)
             atomic_fence(memory_order_seq_cst);
         else if constexpr (mistake != BiasMistake::heavy_fence_first)
             heavy_fence(FenceReach::process);
-        owner_.store(&nobody_, memory_order_relaxed);
+        owner_.store(&nobody, memory_order_relaxed);
     }
     /// Who has the right, or had it last. Who had it earlier was seen outside by who gave it.
     bool latest_inside(memory_order order) const {
@@ -117,10 +117,10 @@ public:
 
 private:
     // Of no thread: enter() compares with them, and nobody writes to them.
-    static inline constinit Owner nobody_{};
-    static inline constinit Owner just_taken_{.thread{1}};
+    static inline constinit Owner nobody{};
+    static inline constinit Owner just_taken{.thread{1}};
 
-    Atomic<Owner*> owner_{&nobody_};
+    Atomic<Owner*> owner_{&nobody};
     std::array<Owner, owners_most> owners_;  ///< `thread` of a new one is written by who gives
     std::uint32_t latest_ = 0;
 };

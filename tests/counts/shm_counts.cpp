@@ -41,13 +41,8 @@ VIA_MEASURED bool measured_shm_16_messages_at_once(World& world, Many& many) {
                              &count)) ||
         !all(ViaPostSendMany(world.sender, many.send_list, many.handles, at_once, &count)))
         return false;
-    // The NIC's own thread may have taken the first ones meanwhile.
-    const auto take_all = [&](auto done_many, VIP_VI_HANDLE vi) {
-        for (VIP_UINT32 taken = 0; taken < at_once; taken += count)
-            if (!succeeds([&] { return done_many(vi, many.done, at_once, &count); })) return false;
-        return true;
-    };
-    return take_all(ViaSendDoneMany, world.sender) && take_all(ViaRecvDoneMany, world.receiver);
+    return takes_all(ViaSendDoneMany, world.sender, many) &&
+           takes_all(ViaRecvDoneMany, world.receiver, many);
 }
 
 namespace {

@@ -51,10 +51,8 @@ VIA_MEASURED bool measured_vipl_16_messages_at_once(World& world, Many& many) {
     const auto all = [&](VIP_RETURN code) { return code == VIP_SUCCESS && count == at_once; };
     return all(ViaPostRecvMany(world.receiver, many.receive_list, many.handles, at_once, &count)) &&
            all(ViaPostSendMany(world.sender, many.send_list, many.handles, at_once, &count)) &&
-           succeeds([&] { return ViaSendDoneMany(world.sender, many.done, at_once, &count); }) &&
-           count == at_once &&
-           succeeds([&] { return ViaRecvDoneMany(world.receiver, many.done, at_once, &count); }) &&
-           count == at_once;
+           takes_all(ViaSendDoneMany, world.sender, many) &&
+           takes_all(ViaRecvDoneMany, world.receiver, many);
 }
 
 namespace {

@@ -171,10 +171,23 @@ struct alignas(64) Many {
     VIP_MEM_HANDLE receive_handles[at_once]{};
 };
 
-/// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet.
+/// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet. It
+/// goes on when valgrind, which runs one thread at a time, lets it.
 template <class Call>
 bool succeeds(Call call) {
     VIP_RETURN code = call();
-    while (code == VIP_NOT_DONE) code = call();
+    while (code == VIP_NOT_DONE) {
+        std::this_thread::yield();
+        code = call();
+    }
     return code == VIP_SUCCESS;
+}
+
+/// All of `many`, by one call or, where that thread came between, by several.
+template <class DoneMany>
+bool takes_all(DoneMany done_many, VIP_VI_HANDLE vi, Many& many) {
+    VIP_UINT32 count = 0;
+    for (VIP_UINT32 taken = 0; taken < at_once; taken += count)
+        if (!succeeds([&] { return done_many(vi, many.done, at_once, &count); })) return false;
+    return true;
 }
