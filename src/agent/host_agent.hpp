@@ -49,7 +49,7 @@ struct HostAgentOptions {
     /// Where the counters' socket belongs by now, and the directory is made if it is gone; empty:
     /// nobody looks whether the socket is still there.
     std::function<std::expected<std::string, std::string>()> directory_again = {};
-    Duration names_look = seconds(5);  ///< while something goes on: how often that is looked at
+    Duration names_look = seconds(60);  ///< while something goes on: how often that is looked at
 };
 
 class HostAgent final : public Agent, private nic::Attendant {

@@ -59,8 +59,9 @@ struct Log {
     /// of a file of the program's.
     bool is_ours() const {
         struct stat now;
-        return !is_known || (fstat(file, &now) == 0 && now.st_dev == status.st_dev &&
-                             now.st_ino == status.st_ino);
+        if (!is_known) return true;
+        if (fstat(file, &now) < 0) return errno != EBADF;  // the system cannot say
+        return now.st_dev == status.st_dev && now.st_ino == status.st_ino;
     }
 
     void open_file() {

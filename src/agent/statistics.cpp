@@ -194,7 +194,8 @@ std::expected<void, std::string> Statistics::make_known(const std::string& direc
 
 bool Statistics::has_its_descriptors() const {
     struct stat status;
-    return fstat(file_.get(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+    if (fstat(file_.get(), &status) < 0) return errno != EBADF;  // the system cannot say
+    return status.st_dev == device_ && status.st_ino == inode_;
 }
 
 void Statistics::retire() {

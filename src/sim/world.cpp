@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/datagram/constants.hpp"
 #include "sim/path_watch.hpp"
 #include "tap/pressure.hpp"
 #include "tap/trace_tap.hpp"
@@ -218,14 +219,22 @@ void World::settle(Time end) {
 }
 
 /// Nothing is sent when nothing is to be said, but signs of life: three for each patience and end
-/// of a path, an answer to each, and a few because both ends are not in step.
+/// of a path, an answer to each, and a few because both ends are not in step. And questions of who
+/// waits without end for somebody that is silent, each perhaps answered.
 void World::look_at_idleness() {
     std::uint64_t ends = 0;
-    for (const auto& node : model_.nodes)
-        if (node->alive) ends += node->counters.get(Counter::paths_open);
+    std::uint64_t asking = 0;
+    for (const auto& node : model_.nodes) {
+        if (!node->alive) continue;
+        ends += node->counters.get(Counter::paths_open);
+        asking += std::ranges::count(node->vis, engine::ViState::connect_pending, &Vi::state);
+    }
     const std::uint64_t before = medium_->datagrams();
-    advance_until(clock_.now() + medium_->silence());
-    if (medium_->datagrams() - before > ends * 10)
+    const Duration silence = medium_->silence();
+    const auto questions =
+        static_cast<std::uint64_t>(silence.ns / device::datagram::try_longest.ns) + 10;
+    advance_until(clock_.now() + silence);
+    if (medium_->datagrams() - before > ends * 10 + asking * 2 * questions)
         observer_.tell(Called{"an idle network", Status::not_done, Status::success});
 }
 

@@ -69,7 +69,7 @@ constexpr Broken table[] = {
     // One world in 25 finds it, by one checker or another.
     {datagram::Mutation::end_at_the_last_part, 60, "bytes", Worlds::narrow, 80},
     // Both ends have to stand still, or the other one gives up first: seldom.
-    {datagram::Mutation::give_up_unasked, 60, "state", Worlds::datagram, 3680},
+    {datagram::Mutation::give_up_unasked, 60, "state", Worlds::datagram, 260},
     {datagram::Mutation::skip_address_check, 20, "state", Worlds::hostile},
     {datagram::Mutation::accept_any_connection, 20, "state", Worlds::hostile},
     {datagram::Mutation::ignore_window, 400, "state", Worlds::calm},

@@ -25,12 +25,12 @@ choices() { sed -n "s/.*$1 TEXT:{\([^}]*\)}.*/\1/p" | tr ',' ' '; }
 
 completed=$(cat "$completion")
 page_of_via=$(page via.1)
-for command in info stat demo bench; do
+for command in info stat demo "lab list" "lab run" "lab explain" "lab reproduce" bench; do
     help=$("$bin/via" $command --help) || exit 1
     given=$(printf '%s\n' "$help" | sed -n 's/^ *\(-.,\)\{0,1\}\(--[a-z-]*\).*/\2/p')
     test -n "$given" || { echo "via $command --help tells of no options"; exit 1; }
     tells "the completion of via $command" "$completed" $given
-    test $command = bench || tells via.1 "$page_of_via" $(printf '%s\n' "$given" | grep -v help)
+    test "$command" = bench || tells via.1 "$page_of_via" $(printf '%s\n' "$given" | grep -v help)
     all="$all $given"
 done
 tells via.1 "$page_of_via" $(printf '%s\n' "$help" | choices bench)

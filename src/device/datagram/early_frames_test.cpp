@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace via::device::datagram {
-namespace {
+namespace early_frames_test {
 
 FrameOrder::Held held(std::uint32_t length) {
     static Share* const share = reinterpret_cast<Share*>(64);  // never followed
@@ -37,5 +37,5 @@ TEST(EarlyFrames, NobodyTakesWhatIsNotThere) {
     EXPECT_DEATH(early.take(6), "broken invariant");
 }
 
-}  // namespace
+}  // namespace early_frames_test
 }  // namespace via::device::datagram
