@@ -87,7 +87,7 @@ public:
 
     // By who excludes others --------------------------------------------------------------------
     bool is_given() const { return owner_.load(memory_order_relaxed) != &nobody; }
-    /// Afterwards the owner is inside, and latest_inside() says so, or it does not get in.
+    /// Afterwards the owner is inside, and latest() shows it, or it does not get in.
     [[gnu::noinline]] void take_away() {
         if constexpr (mistake == BiasMistake::heavy_fence_first) heavy_fence(FenceReach::process);
         owner_.store(&just_taken, memory_order_relaxed);
@@ -98,11 +98,12 @@ public:
         owner_.store(&nobody, memory_order_relaxed);
     }
     /// Who has the right, or had it last. Who had it earlier was seen outside by who gave it.
-    bool latest_inside(memory_order order) const {
-        return mistake != BiasMistake::owner_not_waited_for &&
-               owners_[latest_].inside.load(order) != 0;
+    const Owner& latest() const { return owners_[latest_]; }
+    /// Of latest(), also by who does not exclude others any more.
+    static bool is_inside(const Owner& owner, memory_order order) {
+        return mistake != BiasMistake::owner_not_waited_for && owner.inside.load(order) != 0;
     }
-    /// latest_inside() was false. Nothing happens if too many others had the right before.
+    /// latest() was not inside. Nothing happens if too many others had the right before.
     void give(std::uintptr_t thread) {
         for (std::uint32_t n = 0; n < owners_most; ++n) {
             Owner& owner = owners_[n];
@@ -217,7 +218,8 @@ private:
                word_.exchange(1, memory_order_acquire) != 0);
     }
     void wait_for_latest() {
-        for (unsigned spins = 0; bias_.latest_inside(memory_order_acquire);) relax(spins++);
+        const auto& latest = bias_.latest();
+        for (unsigned spins = 0; bias_.is_inside(latest, memory_order_acquire);) relax(spins++);
     }
     [[gnu::noinline]] Hold lock_shared(std::uintptr_t self) {
         take_word();

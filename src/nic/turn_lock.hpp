@@ -99,11 +99,12 @@ private:
                 bias_.take_away();
                 if (counts) earning_.lost();
             }
-            if (!bias_.latest_inside(std::memory_order_acquire)) break;
+            const Owner& latest = bias_.latest();  // another's to say once held_ is free
+            if (!Bias::is_inside(latest, std::memory_order_acquire)) break;
             // Who is inside looks at doorbells. If it left meanwhile it may have found us here.
             held_.exchange(0, std::memory_order_seq_cst);
             atomic_fence_after_rmw();
-            if (bias_.latest_inside(std::memory_order_relaxed)) return false;
+            if (Bias::is_inside(latest, std::memory_order_relaxed)) return false;
         }
         holder_.store(self, std::memory_order_relaxed);
         if (counts)
