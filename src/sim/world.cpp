@@ -227,7 +227,7 @@ void World::look_at_idleness() {
     for (const auto& node : model_.nodes) {
         if (!node->alive) continue;
         ends += node->counters.get(Counter::paths_open);
-        asking += std::ranges::count(node->vis, engine::ViState::connect_pending, &Vi::state);
+        for (const Vi* vi : node->vis) asking += vi->state == ViState::connect_pending ? 1 : 0;
     }
     const std::uint64_t before = medium_->datagrams();
     const Duration silence = medium_->silence();
