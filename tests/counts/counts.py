@@ -16,8 +16,8 @@ SKIPPED = 77
 TOLERANCE = 0.025
 # What the C++ API may cost beyond the C calls that it makes.
 CPP_BEYOND_C = 0.03
-# Instructions that a count may differ by: who writes to a segment looks at the deadline of the NIC's
-# own thread if that is asleep, and whether it is differs from run to run.
+# Instructions that a count may differ by: who writes to a segment looks at the deadline of the
+# NIC's own thread if that is asleep, and whether it is differs from run to run.
 DIFFERENCE_ALLOWED = {"vipl_post_write_to_segment": 45}
 # Instructions: a share of one short call says little, and a receive varies by 32 from run to run.
 CPP_BEYOND_C_IN_ONE_CALL = 60

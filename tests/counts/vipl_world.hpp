@@ -171,16 +171,17 @@ struct alignas(64) Many {
     VIP_MEM_HANDLE receive_handles[at_once]{};
 };
 
-/// Now and then the NIC's own thread has the turn, and a call answers that nothing is done yet. It
-/// goes on when valgrind, which runs one thread at a time, lets it.
+/// A call may answer that nothing is done yet: an acknowledgement is still to be taken, or the
+/// NIC's own thread has the turn. That goes on when valgrind, which runs one thread at a time, lets
+/// it.
 template <class Call>
 bool succeeds(Call call) {
-    VIP_RETURN code = call();
-    while (code == VIP_NOT_DONE) {
-        std::this_thread::yield();
-        code = call();
+    constexpr unsigned looks_of_ones_own = 100;
+    for (unsigned looks = 1;; ++looks) {
+        const VIP_RETURN code = call();
+        if (code != VIP_NOT_DONE) return code == VIP_SUCCESS;
+        if (looks > looks_of_ones_own) std::this_thread::yield();
     }
-    return code == VIP_SUCCESS;
 }
 
 /// All of `many`, by one call or, where that thread came between, by several.
