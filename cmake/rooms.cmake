@@ -89,12 +89,14 @@ function(via_room_include_root room headers result)
     set(${result} ${root} PARENT_SCOPE)
 endfunction()
 
-# via_media([DEPENDS <room>...] [ZONE <medium>...] [TEST_DEPENDS <room>...] [LABELS <label>...])
-#   Makes a room of every folder of src/device. A medium's optional medium.cmake may link its own
+# via_media([DEPENDS <room>...] [ZONE <medium>...] [OUTSIDE_ZONE <room>...]
+#           [TEST_DEPENDS <room>...] [LABELS <label>...])
+#   Makes a room of every folder of src/device. Those that are not in the zone may include the rooms
+#   of OUTSIDE_ZONE, too. A medium's optional medium.cmake may link its own
 #   libraries to via_device_${medium}. The global property VIA_MEDIA lists them, for tests; so does
 #   the generated header media.inc, for room compose: a line VIA_MEDIUM(<medium>) each.
 function(via_media)
-    cmake_parse_arguments(arg "" "" "DEPENDS;ZONE;TEST_DEPENDS;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "" "" "DEPENDS;ZONE;OUTSIDE_ZONE;TEST_DEPENDS;LABELS" ${ARGN})
     file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/src/device/*)
     set(lines "")
     foreach(entry ${entries})
@@ -107,10 +109,12 @@ function(via_media)
             continue()  # what media share, a room of its own
         endif()
         set(zone "")
+        set(more ${arg_OUTSIDE_ZONE})
         if(medium IN_LIST arg_ZONE)
             set(zone ZONE)
+            set(more "")
         endif()
-        via_room(NAME device/${medium} ${zone} DEPENDS ${arg_DEPENDS}
+        via_room(NAME device/${medium} ${zone} DEPENDS ${arg_DEPENDS} ${more}
                  TEST_DEPENDS ${arg_TEST_DEPENDS} LABELS ${arg_LABELS})
         include(${entry}/medium.cmake OPTIONAL)
         set_property(GLOBAL APPEND PROPERTY VIA_MEDIA ${medium})

@@ -718,7 +718,8 @@ VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 /**
  * Finds a host's address by name: the hosts file of OpenVIA first, then the system's resolver.
  * @param Name       ends with NUL
- * @param Address    out: HostAddressLen, that many host bytes, DiscriminatorLen 0, nothing beyond
+ * @param Address    out: HostAddressLen and that many host bytes, nothing beyond. DiscriminatorLen
+ *                   stays as it is: the program sets it, and the bytes behind the host's
  * @param NameIndex  from 0, walks the addresses of a host that has several
  * @return VIP_SUCCESS; VIP_ERROR_NAMESERVICE: no such name or index; VIP_INVALID_PARAMETER
  */

@@ -41,6 +41,13 @@ struct Unsupported {
 };
 inline constexpr Unsupported unsupported;
 
+/// The kernel refuses a call that an object cannot be without; the log has said which and why.
+struct Refused {
+    int error;
+};
+/// Says with errno's words that `call` was refused; to be thrown, or -error to be answered.
+Refused refused(fi_log_subsys where, const char* call) noexcept;
+
 /// Runs `work`, which answers an error code; no exception crosses into C.
 template <class Work>
 auto guarded(Work&& work) noexcept -> decltype(work()) {
@@ -49,6 +56,8 @@ auto guarded(Work&& work) noexcept -> decltype(work()) {
         return std::forward<Work>(work)();
     } catch (const std::bad_alloc&) {
         return static_cast<Answer>(-FI_ENOMEM);
+    } catch (const Refused& call) {
+        return static_cast<Answer>(-call.error);
     } catch (const std::system_error&) {
         return static_cast<Answer>(-FI_EAGAIN);
     } catch (...) {
@@ -99,6 +108,22 @@ private:
     void give_way() noexcept;
     std::atomic<std::uint32_t> locked_{0};
     std::atomic<std::uint32_t> waiting_{0};  ///< who has looked long enough to want more than that
+};
+
+/// Holds a lock where there is a need for it: programs say which calls they never make at once.
+class HeldIf {
+public:
+    HeldIf(bool needed, SpinLock& lock) noexcept : lock_(needed ? &lock : nullptr) {
+        if (lock_ != nullptr) lock_->lock();
+    }
+    ~HeldIf() {
+        if (lock_ != nullptr) lock_->unlock();
+    }
+    HeldIf(const HeldIf&) = delete;
+    HeldIf& operator=(const HeldIf&) = delete;
+
+private:
+    SpinLock* const lock_;
 };
 
 /// Before a lock that polls are made under: these give the processor away when it is free again.

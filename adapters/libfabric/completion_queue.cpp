@@ -100,7 +100,8 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, b
     : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
-      discards_(discards) {
+      discards_(discards),
+      shared_(discards || attributes.wait_obj != FI_WAIT_NONE || domain.shares_queues()) {
     if (attributes.wait_obj != FI_WAIT_NONE) waiting_ = std::make_unique<WaitObject>();
     if (!discards_) domain_.users.add();
 }
@@ -127,7 +128,7 @@ bool CompletionQueue::add_part(std::uint32_t entries) {
 
 int CompletionQueue::reserve(std::uint32_t entries, VIP_CQ_HANDLE& queue) {
     const auto limit = static_cast<std::uint32_t>(domain_.nic().attributes().MaxCQEntries);
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     for (Part& part : parts_) {
         if (part.used + entries > limit) continue;
         if (part.used + entries > part.room) {
@@ -147,7 +148,7 @@ int CompletionQueue::reserve(std::uint32_t entries, VIP_CQ_HANDLE& queue) {
 }
 
 void CompletionQueue::give_back(VIP_CQ_HANDLE queue, std::uint32_t entries) {
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     for (Part& part : parts_)
         if (part.queue == queue) part.used -= entries;
 }
@@ -212,8 +213,8 @@ std::size_t CompletionQueue::collect(void* buffer, std::size_t count) {
 }
 
 ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
-    const RestsLater later(domain_.is_shared());
-    const std::lock_guard guard(lock_);
+    const RestsLater later(shared_);
+    const HeldIf guard(shared_, lock_);
     if (rests_ && count != 0 && kept_.empty()) {
         rests_ = false;
         return -FI_EAGAIN;
@@ -233,20 +234,20 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
 }
 
 void CompletionQueue::progress() {
-    const RestsLater later(domain_.is_shared());
-    const std::lock_guard guard(lock_);
+    const RestsLater later(shared_);
+    const HeldIf guard(shared_, lock_);
     collect(nullptr, 1);
     if (waiting_) show();
 }
 
 bool CompletionQueue::has_news() {
     progress();
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     return !kept_.empty();
 }
 
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     if (kept_.empty() || kept_.front().error == 0) return -FI_EAGAIN;
     const Completion& completion = kept_.front();
     entry->op_context = completion.context;
@@ -265,8 +266,8 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
 }
 
 void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
-    const RestsLater later(domain_.is_shared());
-    const std::lock_guard guard(lock_);
+    const RestsLater later(shared_);
+    const HeldIf guard(shared_, lock_);
     for (bool any = true; any;) {
         Completion completion;
         if (take(vi, receives, completion, any)) keep(completion);
@@ -275,13 +276,13 @@ void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
 }
 
 void CompletionQueue::tell(const Completion& completion) {
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     keep(completion);
     if (waiting_) show();
 }
 
 void CompletionQueue::keep_closed(std::unique_ptr<Endpoint> endpoint) {
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     if (!kept_.empty()) closed_.push_back(std::move(endpoint));
 }
 
@@ -291,13 +292,13 @@ void CompletionQueue::keep_closed(std::unique_ptr<Endpoint> endpoint) {
 void CompletionQueue::show() { waiting_->show(signalled_ || !kept_.empty()); }
 
 bool CompletionQueue::is_quiet() {
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     return kept_.empty() && !signalled_;
 }
 
 int CompletionQueue::signal() {
     if (!waiting_) return -FI_ENOSYS;
-    const std::lock_guard guard(lock_);
+    const HeldIf guard(shared_, lock_);
     signalled_ = true;
     show();
     return 0;
@@ -306,7 +307,7 @@ int CompletionQueue::signal() {
 ssize_t CompletionQueue::wait_and_read(void* buffer, std::size_t count, int timeout_ms) {
     if (!waiting_) return -FI_ENOSYS;
     const auto interrupted = [this] {
-        const std::lock_guard guard(lock_);
+        const HeldIf guard(shared_, lock_);
         const bool is_so = std::exchange(signalled_, false);
         show();
         return is_so;

@@ -64,6 +64,8 @@ private:
     Domain& domain_;
     const fi_cq_format format_;
     const bool discards_;
+    /// By threads, of which one wakes the other up where that can sleep here.
+    const bool shared_;
     SpinLock lock_;
     std::vector<Part> parts_;
     std::deque<Completion> kept_;

@@ -41,7 +41,7 @@ fi_ops_domain datagram_operations = {sizeof(fi_ops_domain), rdm::AddressVector::
                                      rdm::Queue::open,      rdm::Endpoint::open,
                                      unsupported,           Counter::open,
                                      PollSet::open,         unsupported,
-                                     unsupported,           unsupported,
+                                     unsupported,           rdm::query_atomic,
                                      unsupported,           unsupported};
 
 bool wants_datagrams(const fi_info& info) {
@@ -57,7 +57,9 @@ Domain::Domain(Fabric& fabric, std::shared_ptr<Nic> nic, const fi_info& info, vo
       fabric_(fabric),
       nic_(std::move(nic)),
       datagrams_(wants_datagrams(info)),
-      shared_(info.domain_attr->threading != FI_THREAD_DOMAIN) {
+      has_progress_(datagrams_ && wants_progress(info)),
+      threading_(info.domain_attr->threading),
+      shared_(has_progress_ || threading_ != FI_THREAD_DOMAIN) {
     fabric_.users.add();
 }
 

@@ -8,6 +8,7 @@
 #include "common.hpp"
 #include "fabric.hpp"
 #include "nic.hpp"
+#include "regions.hpp"
 
 namespace via::fabric {
 
@@ -23,8 +24,20 @@ public:
     /// It has endpoints for datagrams, and no others: rdm/.
     bool has_datagrams() const { return datagrams_; }
 
-    /// Several of the program's threads may call.
+    /// Its endpoints for datagrams make progress while the program computes.
+    bool has_progress() const { return has_progress_; }
+
+    /// Several of the program's threads may call, or a thread of ours makes progress.
     bool is_shared() const { return shared_; }
+
+    /// Several threads may call the same connected endpoint at once.
+    bool shares_endpoints() const {
+        return threading_ == FI_THREAD_SAFE || threading_ == FI_THREAD_UNSPEC;
+    }
+    /// The same of completion queues, or of one and endpoints that are bound to it.
+    bool shares_queues() const {
+        return threading_ != FI_THREAD_DOMAIN && threading_ != FI_THREAD_COMPLETION;
+    }
 
     /// Held by whoever touches what is in rdm/, unless the program never makes two calls at once.
     class Guard {
@@ -44,6 +57,9 @@ public:
     /// Lets others run, once there is no guard.
     void rest();
 
+    /// What peers may do with the program's memory.
+    Regions& regions() { return regions_; }
+
     /// For queues of endpoints that the program bound to none; made at the first call.
     CompletionQueue& unread();
     Users users;
@@ -60,7 +76,10 @@ private:
 
     Fabric& fabric_;
     std::shared_ptr<Nic> nic_;
+    Regions regions_;
     const bool datagrams_;
+    const bool has_progress_;
+    const fi_threading threading_;
     const bool shared_;
     SpinLock data_lock_;
     bool rest_is_due_ = false;

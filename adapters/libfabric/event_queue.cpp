@@ -79,7 +79,7 @@ EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* conte
     // ofi_rxm asks for the descriptor of a queue that it opened with FI_WAIT_UNSPEC.
     if (attributes.wait_obj != FI_WAIT_NONE) {
         descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (descriptor_ < 0) throw std::bad_alloc();
+        if (descriptor_ < 0) throw refused(FI_LOG_EQ, "the event queue's descriptor (eventfd)");
     }
     fabric_.users.add();
 }
@@ -116,7 +116,7 @@ void EventQueue::show() {
     std::uint64_t value = 1;
     const ssize_t done = events_.empty() ? ::read(descriptor_, &value, sizeof value)
                                          : ::write(descriptor_, &value, sizeof value);
-    if (done < 0) FI_WARN(&provider, FI_LOG_EQ, "the event queue's descriptor failed\n");
+    if (done < 0) refused(FI_LOG_EQ, "the event queue's descriptor (write, read)");
 }
 
 void EventQueue::pop() {

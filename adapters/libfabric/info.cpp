@@ -18,10 +18,11 @@ constexpr std::uint64_t message_caps = FI_MSG | FI_SEND | FI_RECV;
 constexpr std::uint64_t rma_caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t all_caps = message_caps | rma_caps | domain_caps;
-/// Of endpoints for datagrams, which match tags, and have no RMA of the program's.
+/// Of endpoints for datagrams, which match tags.
 constexpr std::uint64_t datagram_own_caps =
     FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
-constexpr std::uint64_t datagram_caps = message_caps | datagram_own_caps | domain_caps;
+constexpr std::uint64_t datagram_caps = all_caps | FI_ATOMIC | datagram_own_caps;
+constexpr std::uint64_t memory_caps = rma_caps | FI_ATOMIC;
 constexpr std::uint64_t tx_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr std::uint64_t tx_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -31,6 +32,7 @@ constexpr int rma_mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 /// Inside a host a copy costs more than a question and its answer, between hosts less.
 constexpr std::size_t eager_size_shared = 16384;
 constexpr std::size_t eager_size_network = 65536;
+constexpr std::size_t eager_size_copied_once = 4096;
 
 using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
 
@@ -50,7 +52,9 @@ struct Wish {
     }
     /// Nobody else speaks them.
     std::uint32_t protocol() const { return FI_PROV_SPECIFIC | (datagrams ? 0x564944 : 0x564941); }
-    std::uint64_t order() const { return datagrams ? std::uint64_t{FI_ORDER_SAS} : tx_order; }
+    std::uint64_t order() const {
+        return datagrams && !rma ? std::uint64_t{FI_ORDER_SAS} : tx_order;
+    }
     std::uint64_t completion_order() const {
         return datagrams ? std::uint64_t{FI_ORDER_NONE} : std::uint64_t{FI_ORDER_STRICT};
     }
@@ -84,16 +88,14 @@ bool receive_fits(const fi_rx_attr* wanted, const Wish& wish) {
            wanted->iov_limit <= wish.iov_limit();
 }
 
-/// What arrives is matched by the program that reads completions, by no thread of ours.
-bool progress_fits(const fi_domain_attr& wanted, const Wish& wish) {
-    return !wish.datagrams || (wanted.control_progress != FI_PROGRESS_AUTO &&
-                               wanted.data_progress != FI_PROGRESS_AUTO);
+bool wants_progress(const fi_domain_attr* wanted) {
+    return wanted != nullptr && (wanted->control_progress == FI_PROGRESS_AUTO ||
+                                 wanted->data_progress == FI_PROGRESS_AUTO);
 }
 
-bool domain_fits(const fi_domain_attr* wanted, const Wish& wish) {
+bool domain_fits(const fi_domain_attr* wanted) {
     if (wanted == nullptr) return true;
-    return progress_fits(*wanted, wish) && (wanted->caps & ~domain_caps) == 0 &&
-           wanted->mr_key_size <= sizeof(std::uint64_t) &&
+    return (wanted->caps & ~domain_caps) == 0 && wanted->mr_key_size <= sizeof(std::uint64_t) &&
            wanted->cq_data_size <= sizeof(VIP_UINT32) && wanted->max_ep_srx_ctx == 0 &&
            wanted->max_ep_stx_ctx == 0 && wanted->auth_key_size == 0 && wanted->mr_iov_limit <= 1;
 }
@@ -113,32 +115,28 @@ int mr_mode_for(const Wish& wish) {
 }
 
 bool read_wish(std::uint32_t version, const fi_info* hints, bool datagrams, Wish& wish) {
-    wish = {version, 0, 0, false, !datagrams, datagrams};
+    wish = {version, 0, 0, false, true, datagrams};
     if (hints == nullptr) return true;
+    wish.caps = hints->caps;
+    wish.has_mr_mode = hints->domain_attr != nullptr;
+    if (wish.has_mr_mode) wish.mr_mode = hints->domain_attr->mr_mode;
+    wish.rma = wish.caps == 0 ? memory_fits(wish) : (wish.caps & memory_caps) != 0;
     if (!endpoint_fits(hints->ep_attr, wish) || !transmit_fits(hints->tx_attr, wish) ||
-        !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr, wish))
+        !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr))
         return false;
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
         hints->addr_format != FI_SOCKADDR_IN)
         return false;
-    wish.caps = hints->caps;
-    if ((wish.caps & ~wish.caps_to_have()) != 0) return false;
-    wish.has_mr_mode = hints->domain_attr != nullptr;
-    if (wish.has_mr_mode) wish.mr_mode = hints->domain_attr->mr_mode;
-    if (wish.datagrams) return true;
-    wish.rma = (wish.caps & rma_caps) != 0;
-    if (wish.caps == 0) wish.rma = memory_fits(wish);
-    return !wish.rma || memory_fits(wish);
+    return (wish.caps & ~wish.caps_to_have()) == 0 && (!wish.rma || memory_fits(wish));
 }
 
 std::uint64_t caps_for(const Wish& wish) {
-    if (wish.caps == 0 && wish.datagrams) return datagram_caps;
-    if (wish.caps == 0) return wish.rma ? all_caps : message_caps | domain_caps;
+    if (wish.caps == 0) return wish.caps_to_have() & (wish.rma ? ~0ULL : ~memory_caps);
     std::uint64_t caps = wish.caps;
     if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0)
         caps |= FI_SEND | FI_RECV;
     const std::uint64_t detail = rma_caps & ~FI_RMA;
-    if ((caps & FI_RMA) != 0 && (caps & detail) == 0) caps |= detail;
+    if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & detail) == 0) caps |= detail;
     return caps | domain_caps;
 }
 
@@ -162,7 +160,8 @@ void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
     const fi_tx_attr* tx = hints != nullptr ? hints->tx_attr : nullptr;
     const fi_rx_attr* rx = hints != nullptr ? hints->rx_attr : nullptr;
     *info.tx_attr = {};
-    info.tx_attr->caps = info.caps & (FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE);
+    info.tx_attr->caps =
+        info.caps & (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE);
     info.tx_attr->mode = info.mode;
     info.tx_attr->op_flags = tx != nullptr ? tx->op_flags : 0;
     info.tx_attr->msg_order = wish.order();
@@ -170,10 +169,10 @@ void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
     info.tx_attr->inject_size = wish.inject_size();
     info.tx_attr->size = asked(tx != nullptr ? tx->size : 0, queue_size_default);
     info.tx_attr->iov_limit = wish.iov_limit();
-    info.tx_attr->rma_iov_limit = wish.datagrams ? 0 : 1;
+    info.tx_attr->rma_iov_limit = wish.rma || !wish.datagrams ? 1 : 0;
     *info.rx_attr = {};
-    info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                                      datagram_own_caps);
+    info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
+                                      FI_REMOTE_WRITE | datagram_own_caps);
     info.rx_attr->mode = info.mode;
     info.rx_attr->op_flags = rx != nullptr ? rx->op_flags : 0;
     info.rx_attr->msg_order = wish.order();
@@ -196,7 +195,8 @@ void fill_endpoint(fi_ep_attr& attributes, const Wish& wish) {
 void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hints) {
     const fi_domain_attr* wanted = hints != nullptr ? hints->domain_attr : nullptr;
     const auto progress = [&](fi_progress asked_for) {
-        if (wish.datagrams) return FI_PROGRESS_MANUAL;
+        // What arrives is matched by who reads completions; by a thread of ours if it must.
+        if (wish.datagrams) return wants_progress(wanted) ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
         return asked_for == FI_PROGRESS_UNSPEC ? FI_PROGRESS_AUTO : asked_for;
     };
     attributes.domain = wanted != nullptr ? wanted->domain : nullptr;
@@ -338,8 +338,10 @@ bool is_set(const char* name, bool otherwise) {
 
 }  // namespace
 
+bool wants_progress(const fi_info& info) { return wants_progress(info.domain_attr); }
 bool offers_datagrams() { return is_set("rdm", false); }
 bool stores_are_wanted() { return is_set("stores", true); }
+bool one_copy_is_wanted(bool otherwise) { return is_set("one_copy", otherwise); }
 
 std::size_t transfer_size() {
     return std::clamp(parameter("max_transfer_size", transfer_size_max), std::size_t{4096},
@@ -349,6 +351,8 @@ std::size_t transfer_size() {
 std::size_t eager_size(bool in_shared_memory) {
     return parameter("eager_size", in_shared_memory ? eager_size_shared : eager_size_network);
 }
+
+std::size_t eager_size_one_copy() { return parameter("eager_size", eager_size_copied_once); }
 
 std::size_t unexpected_size_max() { return parameter("max_unexpected_size", SIZE_MAX); }
 

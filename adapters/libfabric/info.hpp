@@ -17,12 +17,17 @@ inline constexpr std::size_t message_size_max = std::size_t{1} << 40;   ///< by 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** info);
 
+/// Does the program want progress while it computes?
+bool wants_progress(const fi_info& info);
+
 /// Parameter `max_transfer_size`: where RDMA is cut; otherwise as large as VIA allows.
 std::size_t transfer_size();
 
 /// Parameter `eager_size`: bytes of the longest message between endpoints for datagrams that is
 /// copied at its receiver; otherwise what measures best.
 std::size_t eager_size(bool in_shared_memory);
+/// Where its receiver copies it from the sender's process when it is offered.
+std::size_t eager_size_one_copy();
 
 /// Parameter `max_unexpected_size`: bytes of a peer's messages before their receives that an
 /// endpoint for datagrams moves to memory of their own; otherwise all.
@@ -33,5 +38,7 @@ bool offers_datagrams();
 
 /// Parameter `stores`: endpoints for datagrams of one host may send short messages by stores.
 bool stores_are_wanted();
+/// Parameter `one_copy`, if it is set.
+bool one_copy_is_wanted(bool otherwise);
 
 }  // namespace via::fabric

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -66,7 +65,7 @@ int Listener::listen(std::uint16_t port, Take take) {
 int Listener::start() {
     if (ViaListenerDescriptor(listener_, &requests_) != VIP_SUCCESS) return -FI_ENOMEM;
     stop_ = eventfd(0, EFD_CLOEXEC);
-    if (stop_ < 0) return -errno;
+    if (stop_ < 0) return -refused(FI_LOG_EP_CTRL, "a listener's descriptor (eventfd)").error;
     thread_ = start_thread(run, this);
     return 0;
 }
@@ -79,7 +78,7 @@ void Listener::serve() {
     for (;;) {
         pollfd waited[] = {{requests_, POLLIN, 0}, {stop_, POLLIN, 0}};
         if (::poll(waited, std::size(waited), -1) < 0 && errno != EINTR) {
-            FI_WARN(&provider, FI_LOG_EP_CTRL, "listening: %s\n", std::strerror(errno));
+            refused(FI_LOG_EP_CTRL, "listening (poll)");
             return;
         }
         if (waited[1].revents != 0) return;
@@ -118,7 +117,7 @@ void Listener::stop() {
     if (listener_ == nullptr) return;
     const std::uint64_t value = 1;
     if (::write(stop_, &value, sizeof value) != sizeof value)
-        FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot end listening: %s\n", std::strerror(errno));
+        refused(FI_LOG_EP_CTRL, "cannot end listening (write)");
     thread_.join();
     give_up_port();
 }

@@ -13,10 +13,14 @@ struct MemoryRegion : fid_mr {
           domain(owner),
           region(memory),
           for_peers(is_for_peers) {
+        if (for_peers) domain.regions().add(region);
         domain.users.add();
     }
     ~MemoryRegion() {
-        if (for_peers) domain.nic().release(region);
+        if (for_peers) {
+            domain.regions().remove(region);
+            domain.nic().release(region);
+        }
         domain.users.remove();
     }
     Domain& domain;

@@ -2,6 +2,7 @@
 #include "nic.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "endpoint.hpp"
@@ -18,6 +19,11 @@ VIP_MEM_ATTRIBUTES rights(bool writable, bool readable) {
 /// All transfers are made by processors at the program's own addresses: pages need not be locked.
 bool says_how_to_lock(const std::string& name) { return name.find(",pin=") != std::string::npos; }
 
+/// Not what a peer's process may hold back.
+bool fetches_nothing(std::string_view options) {
+    return options.find("one_copy=never") != std::string_view::npos;
+}
+
 }  // namespace
 
 int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
@@ -31,7 +37,10 @@ int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
         code = ViaOpenNic(unlocked.c_str(), &fresh->handle_, why, sizeof why);
         fresh->parks_ = code == VIP_SUCCESS;
     }
-    // A name of nics.conf takes no options.
+    const char* const defaults = std::getenv("OPENVIA_OPTIONS");
+    fresh->may_fetch_ = (fresh->parks_ || says_how_to_lock(name)) && !fetches_nothing(name) &&
+                        !fetches_nothing(defaults != nullptr ? defaults : "");
+    // A name of nics.conf takes no options, and does not show its own.
     if (code != VIP_SUCCESS) code = ViaOpenNic(name, &fresh->handle_, why, sizeof why);
     if (code != VIP_SUCCESS) {
         FI_WARN(&provider, FI_LOG_FABRIC, "%s: %s\n", name, why);

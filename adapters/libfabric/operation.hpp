@@ -52,7 +52,7 @@ public:
         size_ = size;
     }
     std::uint32_t size() const { return size_; }
-    /// Held while one is taken, filled and posted.
+    /// Held while one is taken, filled and posted, if several threads may do so.
     SpinLock& lock() { return lock_; }
     bool has_room(std::uint32_t count) const {
         return size_ - (head_ - tail_.load(std::memory_order_acquire)) >= count;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -49,6 +50,12 @@ void remember_process() noexcept {
     }
     *mark = 1;
     process_mark = mark;
+}
+
+Refused refused(fi_log_subsys where, const char* call) noexcept {
+    const int error = errno;
+    FI_WARN(&provider, where, "%s: %s\n", call, std::strerror(error));
+    return {error};
 }
 
 int error_of(VIP_RETURN code) noexcept {
@@ -115,7 +122,8 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
                     "bytes of one RDMA of the NIC; longer ones are cut (default: 1 GiB)");
     fi_param_define(&provider, "eager_size", FI_PARAM_SIZE_T,
                     "FI_EP_RDM: bytes of the longest message that is copied at its receiver, to "
-                    "65536 (default: 16384 in shared memory, 65536 between hosts)");
+                    "65536 (default: 16384 in shared memory, 4096 where one_copy is in use, 65536 "
+                    "between hosts)");
     fi_param_define(&provider, "max_unexpected_size", FI_PARAM_SIZE_T,
                     "FI_EP_RDM: bytes that messages of a peer take before their receives, apart "
                     "from those in its connection's receives, until it has to wait with all that "
@@ -123,6 +131,9 @@ extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini(void)
     fi_param_define(&provider, "rdm", FI_PARAM_BOOL,
                     "offer endpoints of type FI_EP_RDM, with tags, instead of those of ofi_rxm "
                     "(default: no)");
+    fi_param_define(&provider, "one_copy", FI_PARAM_BOOL,
+                    "FI_EP_RDM: who receives a long message of a peer inside the host copies it "
+                    "from the memory of its process (default: where ranks share processors)");
     fi_param_define(&provider, "stores", FI_PARAM_BOOL,
                     "FI_EP_RDM: messages of up to 40 bytes inside a host by plain stores "
                     "(default: yes)");

@@ -140,7 +140,7 @@ ssize_t Endpoint::send(const Transfer& transfer) {
     const std::size_t cuts = length == 0 ? 1 : (length + most - 1) / most;
     const std::size_t all = cuts + (transfer.confirmed ? 1 : 0);
     if (all > sends_.ring.size()) return -FI_EMSGSIZE;
-    const std::lock_guard guard(sends_.ring.lock());
+    const HeldIf guard(domain_.shares_endpoints(), sends_.ring.lock());
     if (!sends_.ring.has_room(static_cast<std::uint32_t>(all))) return -FI_EAGAIN;
     for (std::size_t at = 0; at < all; ++at) {
         std::uint32_t place = 0;
@@ -172,7 +172,7 @@ ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context,
     if (count > segments_max) return -FI_EINVAL;
     const std::size_t length = length_of(pieces, count);
     if (length > std::size_t{UINT32_MAX}) return -FI_EMSGSIZE;
-    const std::lock_guard guard(receives_.ring.lock());
+    const HeldIf guard(domain_.shares_endpoints(), receives_.ring.lock());
     if (!receives_.ring.has_room(1)) return -FI_EAGAIN;
     std::uint32_t place = 0;
     Operation& operation = receives_.ring.take(place);

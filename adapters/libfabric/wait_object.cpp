@@ -14,9 +14,11 @@ namespace via::fabric {
 WaitObject::WaitObject()
     : descriptor_(epoll_create1(EPOLL_CLOEXEC)), own_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (descriptor_ >= 0 && own_ >= 0 && add(own_)) return;
+    const Refused why =
+        refused(FI_LOG_CQ, "a queue's descriptor (epoll_create1, eventfd, epoll_ctl)");
     ::close(descriptor_);
     ::close(own_);
-    throw std::bad_alloc();
+    throw why;
 }
 
 WaitObject::~WaitObject() {
@@ -36,7 +38,7 @@ void WaitObject::show(bool wanted) noexcept {
     std::uint64_t value = 1;
     const ssize_t done =
         wanted ? ::write(own_, &value, sizeof value) : ::read(own_, &value, sizeof value);
-    if (done < 0) FI_WARN(&provider, FI_LOG_CQ, "the completion queue's descriptor failed\n");
+    if (done < 0) refused(FI_LOG_CQ, "the completion queue's descriptor (write, read)");
 }
 
 int WaitObject::sleep(Clock::time_point end, bool for_good) const {
@@ -47,7 +49,8 @@ int WaitObject::sleep(Clock::time_point end, bool for_good) const {
         if (left <= 0) return -FI_EAGAIN;
     }
     pollfd waited{descriptor_, POLLIN, 0};
-    return ::poll(&waited, 1, left) < 0 && errno != EINTR ? -errno : 0;
+    if (::poll(&waited, 1, left) >= 0 || errno == EINTR) return 0;
+    return -refused(FI_LOG_CQ, "waiting for completions (poll)").error;
 }
 
 }  // namespace via::fabric

@@ -8,6 +8,10 @@
 #include <via/registration_cache.hpp>
 #include <via/store_ring.hpp>
 
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace via {
 
 /** How an end of a MessageChannel is to be. The two ends may differ: the smaller limit holds. */
@@ -66,9 +70,50 @@ struct alignas(8) ChannelFrame {
     std::uint32_t lines = 0;       ///< hello: of the ring, 0: no segment
     std::uint32_t receives = 0;    ///< hello
     std::uint32_t stores_max = 0;  ///< hello
-    std::array<std::uint64_t, 2> reserved{};
+    std::uint32_t fences = 0;      ///< hello: ChannelFences::offer()
+    std::uint32_t zero = 0;
+    std::uint64_t reserved = 0;
 };
 static_assert(sizeof(ChannelFrame) == 64);
+
+/// Between a store and a look at whether the peer sleeps there is a fence, and one between saying
+/// that one sleeps and a last look at what was stored. Where the sleeper's is a heavy one, which
+/// the kernel makes in every process that enlisted (membarrier), the other need only keep the
+/// compiler from changing the order, and costs nothing. Else both are full ones.
+class ChannelFences {
+public:
+    /// Enlists this process. 1: its sleepers make heavy fences; 0: the kernel or a filter of system
+    /// calls forbids it.
+    std::uint32_t offer() noexcept {
+        enlisted_ = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+        heavy_ = enlisted_ && membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+        return heavy_ ? 1 : 0;
+    }
+    /// @param offered  by the peer. If it does not keep to that, it misses its own wake-ups.
+    void heard(std::uint32_t offered) noexcept { light_ = enlisted_ && offered == 1; }
+
+    void after_store() const noexcept {
+        if (light_) [[likely]]
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        else
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    /// @return whether the peer's wake-up is sure to come. It is not where what was offered has
+    /// been forbidden since.
+    bool before_sleep() const noexcept {
+        if (heavy_) return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        return true;
+    }
+
+private:
+    static bool membarrier(int command) noexcept {
+        return syscall(SYS_membarrier, command, 0, 0) == 0;
+    }
+    bool enlisted_ = false;
+    bool heavy_ = false;  ///< is what before_sleep() makes
+    bool light_ = false;  ///< is what after_store() makes
+};
 
 /// Memory that the peer may write by RDMA, while this lives.
 class Exposed {

@@ -104,6 +104,16 @@ public:
         return begin(VIP_CONTROL_OP_RDMAREAD).remote(from).add_all(to...);
     }
 
+    /**
+     * Of an atomic operation, for Vi::post_fetch_add() and Vi::post_compare_swap(), which say the
+     * rest: changes the word at `word`, a multiple of 8 in the peer's memory, and brings what was
+     * there before. Its fence() is as others'.
+     * @param was  eight bytes
+     */
+    Descriptor& atomic(const RemoteSegment& word, const Segment& was) noexcept {
+        return begin(VIP_CONTROL_OP_SENDRECV).remote(word).add(was);
+    }
+
     /** One segment more. Beyond the room posting fails with VIP_INVALID_PARAMETER. */
     Descriptor& add(const Segment& segment) noexcept {
         VIP_CONTROL_SEGMENT& control = at_->CS;
@@ -175,7 +185,9 @@ enum class Operation : VIP_UINT32 {
     receive = VIP_STATUS_OP_RECEIVE,
     rdma_write = VIP_STATUS_OP_RDMA_WRITE,
     remote_rdma_write = VIP_STATUS_OP_REMOTE_RDMA_WRITE, /**< the peer's, with immediate data */
-    rdma_read = VIP_STATUS_OP_RDMA_READ
+    rdma_read = VIP_STATUS_OP_RDMA_READ,
+    compare_swap = VIA_STATUS_OP_COMPARE_SWAP,
+    fetch_add = VIA_STATUS_OP_FETCH_ADD
 };
 
 /**

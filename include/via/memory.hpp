@@ -123,6 +123,14 @@ public:
         return detail::outcome(last_, "VipDeregisterMem");
     }
 
+    /** Gives peers the right to atomic operations on it, or takes it away: a right apart from those
+     *  that it was registered with (via/via.h, ViaSetMemAtomics). */
+    Expected<void> allow_atomics(bool allowed = true) noexcept {
+        return detail::outcome(
+            ViaSetMemAtomics(nic_, bytes_.data(), handle_, allowed ? VIP_TRUE : VIP_FALSE),
+            "ViaSetMemAtomics");
+    }
+
     /** The memory; valid as long as it is, not as long as this object. */
     std::span<std::byte> bytes() const noexcept { return bytes_; }
     /** The handle for vipl.h; stays this object's, never 0 while registered. */

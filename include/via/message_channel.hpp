@@ -67,6 +67,8 @@ public:
      */
     [[nodiscard]] static Expected<MessageChannel> create(
         const Nic& nic, Vi vi, const MessageChannelOptions& options = {}) {
+        if (options.registrations != nullptr && !*options.registrations)
+            return wrong("registrations is a cache that was moved from");
         const auto status = vi.status();
         if (!status) return std::unexpected(status.error());
         const auto credits = vi.credits();

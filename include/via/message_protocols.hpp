@@ -28,9 +28,9 @@ namespace detail {
  * Sleeping. Stores wake nobody. So a sleeper with a ring sets `asleep` in its segment, then looks
  * once more at everything that is stored for it, then sleeps until a message of the VI comes. Who
  * has stored something looks at the peer's `asleep`, and if it is set clears it and posts a message
- * of length 0. Between store and load there is a full fence on both sides, so either the sleeper
- * sees what was stored or the other sees it asleep; and a message that is posted before the sleeper
- * sleeps ends its sleep at once.
+ * of length 0. Between store and load there are fences that pair (ChannelFences), so either the
+ * sleeper sees what was stored or the other sees it asleep; and a message that is posted before the
+ * sleeper sleeps ends its sleep at once.
  *
  * The peer is hostile: of what it stores each word is read once and checked; what it posts lies in
  * private memory when it is looked at.
@@ -75,6 +75,7 @@ public:
             hello.handle = ours_->handle();
             hello.lines = lines;
             hello.stores_max = static_cast<std::uint32_t>(options_.stores_max);
+            hello.fences = fences_.offer();
         }
         const Deadline deadline(options_.connect_timeout);
         post_frame(hello);
@@ -166,6 +167,8 @@ public:
 
 private:
     static constexpr std::uint32_t looks_per_poll = 64;  ///< of the ring, for one of the NIC
+    /// Where a wake-up may not come: until the next look.
+    static constexpr std::chrono::milliseconds unsure_sleep{1};
 
     /// A message of the VI that was not taken yet.
     struct Arrived {
@@ -196,13 +199,14 @@ private:
 
     template <class Ready>
     void sleep(Ready ready, const Deadline& deadline, bool absorbs) {
+        std::chrono::milliseconds most = deadline.left();
         if (stores_) {
             store(ring_.words().asleep, 1);
-            std::atomic_thread_fence(std::memory_order_seq_cst);  // as in wake()
+            if (!fences_.before_sleep()) most = std::min(most, unsure_sleep);
             if (ready() || (absorbs && absorb())) return store(ring_.words().asleep, 0);
         }
         ++counts_.sleeps;
-        const auto done = vi_.receive_wait(deadline.left());
+        const auto done = vi_.receive_wait(most);
         if (stores_) store(ring_.words().asleep, 0);
         if (done)
             take_completion(*done);
@@ -212,7 +216,7 @@ private:
 
     /// After a store into the peer's segment that the peer may be waiting for.
     void wake() {
-        std::atomic_thread_fence(std::memory_order_seq_cst);  // as in sleep()
+        fences_.after_store();
         std::atomic_ref asleep(peer_ring_.words().asleep);
         if (asleep.load(std::memory_order_relaxed) == 0) [[likely]]
             return;
@@ -653,6 +657,7 @@ private:
             return false;
         }
         theirs_hello_ = hello;
+        fences_.heard(hello.fences);
         return true;
     }
     Expected<void> attach(const Nic& nic, const Deadline& deadline) {
@@ -700,6 +705,7 @@ private:
 
     StoreRing ring_;       ///< in ours_
     StoreRing peer_ring_;  ///< in theirs_
+    ChannelFences fences_;
     bool stores_ = false;
     std::size_t stores_max_ = 0;
     std::size_t message_max_ = 0;

@@ -110,6 +110,14 @@ public:
         return attributes;
     }
 
+    /** What it can do of atomic operations (via/via.h). */
+    Expected<VIA_ATOMIC_ATTRIBUTES> atomics() const {
+        VIA_ATOMIC_ATTRIBUTES attributes{};
+        const VIP_RETURN code = ViaQueryAtomics(handle_, &attributes);
+        if (code != VIP_SUCCESS) return detail::failure(code, "ViaQueryAtomics");
+        return attributes;
+    }
+
     /** This NIC's own address with a discriminator, as peers on this host may use it. */
     Expected<Address> address(std::string_view discriminator = {}) const {
         const auto nic = attributes();

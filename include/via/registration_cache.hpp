@@ -290,7 +290,8 @@ struct RegistrationCacheOptions {
  * Threads: a cache and its leases belong to one thread at a time, as a std::map does; threads may
  * have a cache each over the same NIC.
  *
- * Order of destruction: after its leases, before its NIC and the tags it was used with.
+ * Order of destruction: after its leases, before its NIC and the tags it was used with. Leases stay
+ * valid when the cache is moved; one that was moved from gives none.
  */
 class RegistrationCache {
 public:
@@ -304,11 +305,12 @@ public:
      * none are asked for). A cached one, if there is one, otherwise the range itself, registered.
      * @param range  not empty
      * @return VIP_ERROR_RESOURCE: neither the cache nor the NIC has room, though all went that
-     *         could; otherwise as MemoryRegion::of
+     *         could; otherwise as MemoryRegion::of. Of a cache that was moved from:
+     *         VIP_INVALID_PARAMETER
      */
     [[nodiscard]] Expected<RegistrationLease> lease(std::span<std::byte> range,
                                                     const MemoryRights& rights = {}) {
-        if (detail::is_moved_from(rights.tag))
+        if (!storage_ || detail::is_moved_from(rights.tag))
             return detail::failure(VIP_INVALID_PARAMETER, "VipRegisterMem");
         std::uint32_t index = storage_->find(range.data(), range.data() + range.size(), rights);
         if (index == 0) {
@@ -324,17 +326,23 @@ public:
      * now, what is leased when its last lease ends.
      */
     void invalidate(std::span<const std::byte> range) noexcept {
-        storage_->invalidate(range.data(), range.data() + range.size());
+        if (storage_) storage_->invalidate(range.data(), range.data() + range.size());
     }
     /** The same for all. */
-    void clear() noexcept { storage_->clear(); }
+    void clear() noexcept {
+        if (storage_) storage_->clear();
+    }
 
     /** Regions that are registered now. */
-    std::size_t regions() const noexcept { return storage_->regions(); }
+    std::size_t regions() const noexcept { return storage_ ? storage_->regions() : 0; }
     /** Their bytes. */
-    std::size_t bytes() const noexcept { return storage_->bytes(); }
+    std::size_t bytes() const noexcept { return storage_ ? storage_->bytes() : 0; }
     /** How many were ever registered: leases that found none. */
-    std::uint64_t registrations() const noexcept { return storage_->registrations(); }
+    std::uint64_t registrations() const noexcept {
+        return storage_ ? storage_->registrations() : 0;
+    }
+    /** Whether it is one still: false once it was moved from. */
+    explicit operator bool() const noexcept { return storage_ != nullptr; }
 
 private:
     std::unique_ptr<detail::CacheStorage> storage_;

@@ -60,6 +60,14 @@ public:
         return detail::outcome(VipDeregisterMem(nic_, bytes_.data(), handle_), "VipDeregisterMem");
     }
 
+    /** Gives peers the right to atomic operations on it, or takes it away, as
+     *  MemoryRegion::allow_atomics(); atomic also with who has it mapped. */
+    Expected<void> allow_atomics(bool allowed = true) noexcept {
+        return detail::outcome(
+            ViaSetMemAtomics(nic_, bytes_.data(), handle_, allowed ? VIP_TRUE : VIP_FALSE),
+            "ViaSetMemAtomics");
+    }
+
     /** The memory; others may change it at any time. */
     std::span<std::byte> bytes() const noexcept { return bytes_; }
     /** The handle for vipl.h; stays this object's. */

@@ -210,6 +210,21 @@ public:
         return detail::outcome(VipPostSend(handle_, descriptor.raw(), descriptor.handle()),
                                "VipPostSend");
     }
+    /** Posts an atomic operation: adds to the peer's word, modulo 2^64 (via/via.h,
+     *  ViaPostFetchAdd). Reliable levels only. */
+    Expected<void> post_fetch_add(const Descriptor& descriptor, std::uint64_t addend) noexcept {
+        return detail::outcome(
+            ViaPostFetchAdd(handle_, descriptor.raw(), descriptor.handle(), addend),
+            "ViaPostFetchAdd");
+    }
+    /** The same: if the word is what was expected it becomes what is desired, and whether it was
+     *  the program sees by what it was (via/via.h, ViaPostCompareSwap). */
+    Expected<void> post_compare_swap(const Descriptor& descriptor, std::uint64_t expected,
+                                     std::uint64_t desired) noexcept {
+        return detail::outcome(
+            ViaPostCompareSwap(handle_, descriptor.raw(), descriptor.handle(), expected, desired),
+            "ViaPostCompareSwap");
+    }
     /** Posts a receive, in any state; receives posted before connecting are the first to be used
      *  (VIPL 3, 4.9). */
     Expected<void> post_receive(const Descriptor& descriptor) noexcept {

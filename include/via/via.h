@@ -90,6 +90,7 @@ VIP_RETURN ViaQueryPrivateData(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_UINT3
 
 /* ---- A listener that stands ---------------------------------------------------------------- */
 
+/** What ViaCreateListener makes; never NULL. */
 typedef VIP_PVOID VIA_LISTENER_HANDLE;
 
 /** Requests that can wait in one listener, at most. */
@@ -211,6 +212,7 @@ VIP_RETURN ViaCQDescriptor(VIP_CQ_HANDLE CQHandle, int* Descriptor);
  * the calling thread, for all NICs, and may be nested.
  */
 void ViaPutOffRests(void);
+/** The other half of ViaPutOffRests(): takes the rest that was put off, if there was one. */
 void ViaTakeRests(void);
 
 /* ---- Memory -------------------------------------------------------------------------------- */
@@ -222,6 +224,75 @@ void ViaTakeRests(void);
  * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: too many regions
  */
 VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle);
+
+/* ---- Atomic operations --------------------------------------------------------------------- */
+
+/** What VIP_STATUS_OP_MASK finds in the Status of a completed ViaPostCompareSwap. */
+#define VIA_STATUS_OP_COMPARE_SWAP 0x00050000
+/** And of a completed ViaPostFetchAdd. */
+#define VIA_STATUS_OP_FETCH_ADD 0x00060000
+
+/** Atomic among the VIs of the target's NIC only. */
+#define VIA_ATOMIC_SCOPE_NIC 1
+/** And with all else that changes the word by atomic instructions of the target's processors: the
+ *  threads of its program, other NICs, whoever has it mapped as a shared segment. */
+#define VIA_ATOMIC_SCOPE_MEMORY 2
+
+/** What a NIC can do of atomic operations. */
+typedef struct _VIA_ATOMIC_ATTRIBUTES {
+    VIP_RELIABILITY_LEVEL Support; /**< VIP_SERVICE_ bits with atomic operations; 0: none */
+    VIP_ULONG Scope;               /**< as a target; VIA_ATOMIC_SCOPE_ */
+} VIA_ATOMIC_ATTRIBUTES;
+
+/**
+ * @param Attributes  out: the two reliable levels, and VIA_ATOMIC_SCOPE_MEMORY on every device of
+ *                    this library: the target's NIC changes the word by an instruction of the
+ *                    processor, also in segments. Others will say otherwise.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaQueryAtomics(VIP_NIC_HANDLE NicHandle, VIA_ATOMIC_ATTRIBUTES* Attributes);
+
+/**
+ * Gives peers the right to atomic operations on a region, or takes it away; no region has it when
+ * it is registered. Apart from the rights to RDMA, which VipSetMemAttributes changes and this does
+ * not, nor that this. When it returns after taking the right away, no peer changes a word any more.
+ * @param Address  as given to VipRegisterMem
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no such region, one whose pages may not all be
+ *         written, or that of ViaRegisterAll
+ */
+VIP_RETURN ViaSetMemAtomics(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
+                            VIP_MEM_HANDLE MemoryHandle, VIP_BOOLEAN Enable);
+/** @param Enabled  out: VIP_TRUE: peers have that right to the region */
+VIP_RETURN ViaQueryMemAtomics(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
+                              VIP_MEM_HANDLE MemoryHandle, VIP_BOOLEAN* Enabled);
+
+/**
+ * Posts a compare-and-swap: if the peer's word of 64 bits is Expected it becomes Desired, in one
+ * step. What it was before is written to the descriptor's data segment.
+ *
+ * The descriptor has SegCount 2 and Length 8: DS[0].Remote names the word, a multiple of 8 in the
+ * peer's memory, DS[1].Local eight bytes of ours. Control is 0 or VIP_CONTROL_QFENCE. What is wrong
+ * with these, or an unreliable VI, is an error of the descriptor as with VipPostSend (format,
+ * length or protection). It completes in the order of posting, with VIA_STATUS_OP_COMPARE_SWAP,
+ * when the answer is there; as with RDMA reads, later descriptors do not wait for it unless they
+ * have a fence, and at most 8 of both are under way. It is carried out exactly once, behind all
+ * that this VI sent before and before all that it sends later, without a call by the peer's
+ * program.
+ *
+ * The peer's VI must allow RDMA read and RDMA write, the region the right of ViaSetMemAtomics; tags
+ * agree as for RDMA. Else, or at an address that is no multiple of 8, nothing is changed and the
+ * connection breaks as for a refused RDMA: VIP_STATUS_RDMA_PROT_ERROR here, VIP_ERROR_RDMAW_PROT
+ * there. When a connection breaks otherwise, a flushed operation was carried out or was not.
+ * @return as VipPostSend
+ */
+VIP_RETURN ViaPostCompareSwap(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* Descriptor,
+                              VIP_MEM_HANDLE MemoryHandle, VIP_UINT64 Expected, VIP_UINT64 Desired);
+/**
+ * Posts a fetch-and-add: Addend is added to the peer's word, modulo 2^64. All else as
+ * ViaPostCompareSwap; the status says VIA_STATUS_OP_FETCH_ADD.
+ */
+VIP_RETURN ViaPostFetchAdd(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* Descriptor,
+                           VIP_MEM_HANDLE MemoryHandle, VIP_UINT64 Addend);
 
 /* ---- Shared segments ----------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include "engine/engine.hpp"
 #include "memory/table.hpp"
 #include "nic/nic.hpp"
+#include "queue/completion_queue.hpp"
 
 namespace via::agent {
 

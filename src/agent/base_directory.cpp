@@ -58,8 +58,8 @@ std::expected<std::string, std::string> wanted_base() {
         why = "it is not absolute";
     } else if (stat(runtime, &status) < 0) {
         if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-            return std::unexpected("cannot look at XDG_RUNTIME_DIR (" + std::string(runtime) +
-                                   "): " + strerror(errno));
+            return std::unexpected("cannot look at XDG_RUNTIME_DIR, " + std::string(runtime) +
+                                   " (stat): " + strerror(errno));
         why = strerror(errno);
     } else if (!S_ISDIR(status.st_mode)) {
         why = "it is not a directory";

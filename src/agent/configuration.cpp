@@ -78,9 +78,9 @@ Source read_source(std::string path, const Complain& complain) {
     // Not blocking: it might be a pipe.
     const File file(open(source.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid() && (errno == ENOENT || errno == ENOTDIR)) return source;
-    if (!file.valid()) return failed(strerror(errno));
+    if (!file.valid()) return failed(std::string("open: ") + strerror(errno));
     struct stat status;
-    if (fstat(file.get(), &status) < 0) return failed(strerror(errno));
+    if (fstat(file.get(), &status) < 0) return failed(std::string("fstat: ") + strerror(errno));
     if (!S_ISREG(status.st_mode)) return failed("it is not a file");
     source.text.resize(file_bytes_max + 1);
     std::size_t length = 0;
@@ -88,7 +88,7 @@ Source read_source(std::string path, const Complain& complain) {
         const ssize_t got =
             read(file.get(), source.text.data() + length, source.text.size() - length);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return failed(strerror(errno));
+        if (got < 0) return failed(std::string("read: ") + strerror(errno));
         if (got == 0) break;
         length += static_cast<std::size_t>(got);
     }

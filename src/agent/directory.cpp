@@ -166,8 +166,8 @@ std::size_t remove_old_hosts(int directory, const std::string& path, const std::
         if (error == 0) {
             ++removed;
         } else {
-            log(1, "cannot remove %s/%s, left by an earlier boot: %s", path.c_str(), name.c_str(),
-                strerror(error));
+            log(1, "cannot remove %s/%s, left by an earlier boot (unlinkat): %s", path.c_str(),
+                name.c_str(), strerror(error));
         }
     }
     return removed;

@@ -1,8 +1,8 @@
 // The program's handlers, of errors (VIPL 4.4) and of notifications (4.17), run one after another
 // on a thread of their own, with no lock of ours held.
 #include "agent/host_agent.hpp"
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
+#include "posix/not_cancelled.hpp"
 
 #include <utility>
 
@@ -80,7 +80,7 @@ void HostAgent::handler_ended() {
 /// Of the handler that runs, if any: others may follow it at once.
 void HostAgent::wait_for_handler(std::unique_lock<std::mutex>& guard) {
     if (!handler_running_ || std::this_thread::get_id() == handlers_id_) return;
-    const NotCancelled not_cancelled;
+    const posix::NotCancelled not_cancelled;
     const std::uint64_t ended = handlers_ended_;
     handler_changed_.wait(guard, [&] { return handlers_ended_ != ended; });
 }

@@ -20,9 +20,9 @@
 #include "agent/base_directory.hpp"
 #include "agent/elsewhere.hpp"
 #include "agent/event.hpp"
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 #include "base/assert.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -130,9 +130,9 @@ OpenResult HostAgent::open(HostAgentOptions options,
             raw->handlers_over_.store(true);
         });
     } catch (const std::system_error& error) {
-        return std::unexpected(
-            OpenError{Status::error_resource,
-                      std::string("cannot start the NIC's threads: ") + error.what()});
+        return std::unexpected(OpenError{
+            Status::error_resource,
+            std::string("cannot start the NIC's threads (pthread_create): ") + error.what()});
     }
     return agent;
 }
@@ -159,7 +159,7 @@ bool HostAgent::watch(int descriptor, bool parked) {
 void HostAgent::kick() {
     std::lock_guard guard(kicks_mutex_);
     if (kicks_ < 0) return;  // closed: a late call of another thread
-    if (!set_event(kicks_)) log(0, "cannot wake the progress thread: %s", strerror(errno));
+    if (!set_event(kicks_)) log(0, "cannot wake the progress thread (write): %s", strerror(errno));
 }
 
 /// The program runs while the progress thread sleeps, which may not get a processor soon: the
@@ -210,6 +210,12 @@ void HostAgent::look_at_rests() {
         nic_.attention().fetch_or(rests);
     else
         nic_.attention().fetch_and(~rests);
+}
+
+/// It does not poll any more, or did not until now.
+void HostAgent::program_stood_still() {
+    std::lock_guard guard(rests_mutex_);
+    rest_watch_.stood_still();
 }
 
 void HostAgent::refused(const char* why) {
@@ -282,7 +288,7 @@ void HostAgent::run() {
         const bool parked = is_mixed() && state_.load() == State::parked;
         const int count = epoll_wait(parked ? parked_epoll_ : epoll_, events, 8, timeout);
         if (count < 0 && errno != EINTR) {
-            log(0, "NIC %s: the progress thread cannot wait: %s", nic_.name().c_str(),
+            log(0, "NIC %s: the progress thread cannot wait (epoll_wait): %s", nic_.name().c_str(),
                 strerror(errno));
             return;
         }
@@ -291,7 +297,7 @@ void HostAgent::run() {
             const int descriptor = events[n].data.fd;
             if (descriptor == kicks_) {
                 if (!clear_event(kicks_))
-                    log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
+                    log(0, "cannot read the wake-up descriptor (read): %s", strerror(errno));
             } else if (descriptor == statistics_->descriptor()) {
                 statistics_->answer();
             } else {
@@ -382,24 +388,46 @@ int HostAgent::settle() {
     state_.store(State::ticking);
     const std::uint64_t polls = nic_.polls();
     const std::uint64_t more = polls - std::exchange(polls_looked_at_, polls);
+    const bool polled = polls_anew() || somebody_polled(poll_watch_);
+    const bool would_poll = processor_watch_.look(options_.ran(), more, polled);
     // A call that waits and does not lead depends on us: no period to lose.
-    const bool followed =
-        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || is_watched(more);
-    if ((polls_anew() || somebody_polled(poll_watch_)) && !followed) {
-        busy_ = false;
-        if (still_armed_.exchange(false)) {
-            nic_.take_turn();
-            if (nic_.is_slept_on()) disarm();
-            nic_.end_turn();
-        }
-        serve_deadlines();
-        look_at_rests();
+    const bool waited_for =
+        (nic_.attention().load() & nic::Nic::anybody_waits) != 0 || watched_queues_.load() != 0;
+    if (!would_poll) program_stood_still();
+    if (waited_for || !would_poll) return take_over();
+    leave_alone();
+    look_at_rests();
+    if (polled && !is_watched(more)) {
+        turns_period_ = options_.period;
         return static_cast<int>(poll_watch_.period().ns / 1'000'000);
     }
-    return take_over();
+    take_some_turns();
+    const Duration period = turns_period_;
+    turns_period_ = std::min(period * 2, PollWatch::longest);
+    return static_cast<int>(period.ns / 1'000'000);
 }
 
-/// The program stood still for a period: do what is left, then sleep until somebody wakes us.
+/// The program polls, or would.
+void HostAgent::leave_alone() {
+    busy_ = false;
+    if (still_armed_.exchange(false)) {
+        nic_.take_turn();
+        if (nic_.is_slept_on()) disarm();
+        nic_.end_turn();
+    }
+    serve_deadlines();
+}
+
+/// The program has no processor, and will poll when it has one. Peers are promised this meanwhile.
+void HostAgent::take_some_turns() {
+    for (bool more = true; more && nic_.try_take_turn();) {
+        nic_.counters().add(Counter::agent_turns);
+        more = nic_.turn(now()).more;
+        nic_.end_turn();
+    }
+}
+
+/// The program stands still: do what is left, then sleep until somebody wakes us.
 int HostAgent::take_over() {
     const std::uint64_t polls = nic_.polls();
     const auto overtaken = [&] {
@@ -546,7 +574,7 @@ bool HostAgent::abandon() {
 }
 
 bool HostAgent::close() {
-    const NotCancelled not_cancelled;
+    const posix::NotCancelled not_cancelled;
     if (closing_.exchange(true)) return true;
     if (!statistics_->has_its_descriptors()) return abandon();
     {

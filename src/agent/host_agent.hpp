@@ -29,6 +29,7 @@
 #include "agent/name_service.hpp"
 #include "agent/nic_options.hpp"
 #include "agent/poll_watch.hpp"
+#include "agent/processor_watch.hpp"
 #include "agent/rest_watch.hpp"
 #include "agent/statistics.hpp"
 #include "base/list.hpp"
@@ -50,6 +51,7 @@ struct HostAgentOptions {
     /// nobody looks whether the socket is still there.
     std::function<std::expected<std::string, std::string>()> directory_again = {};
     Duration names_look = seconds(60);  ///< while something goes on: how often that is looked at
+    std::function<Ran()> ran = ran_beside_caller();  ///< what the program's threads did so far
 };
 
 class HostAgent final : public Agent, private nic::Attendant {
@@ -143,6 +145,8 @@ private:
     int sleep_time(Time deadline);
     /// Decides how to sleep; returns the time in milliseconds for epoll_wait (-1: for ever).
     int settle();
+    void leave_alone();
+    void take_some_turns();
     int take_over();
     void disarm();
     bool somebody_polled(PollWatch& watch) {
@@ -152,6 +156,7 @@ private:
     bool names_look_due() { return now() >= Time{names_look_at_.load()}; }
     void look_at_names();
     void look_at_rests();
+    void program_stood_still();
     /// Would the program hear of what it watches outside of the library too late without us?
     bool is_watched(std::uint64_t polls_since) const {
         return watched_queues_.load() != 0 ||
@@ -161,7 +166,7 @@ private:
     void serve(bool devices_ready);
 
     // waiting.cpp
-    struct Bed;
+    struct WaitSet;
     void wake(Waiter& waiter);
     void wake_ready();
     void clear_attention();
@@ -169,10 +174,10 @@ private:
     void stand_by(Waiter& waiter, Time deadline);
     std::uint64_t program_polls() const { return nic_.polls() - waiting_polls_.load(); }
     bool program_polled(std::uint64_t polls, Time since);
-    void make_bed(Bed& bed);
+    void make_wait_set(WaitSet& wait_set);
     void serve_handles();
-    bool sleep_on(Waiter& waiter, Bed& bed, Time deadline);
-    void sleep_on_descriptors(Bed& bed, Time deadline);
+    bool sleep_on(Waiter& waiter, WaitSet& wait_set, Time deadline);
+    void sleep_on_descriptors(WaitSet& wait_set, Time deadline);
     void step_down(bool crowded);
     bool wait_in_vain(Time deadline);
     bool poll_for(const Condition& condition);
@@ -228,6 +233,8 @@ private:
     std::mutex kicks_mutex_;
     int kicks_ = -1;  ///< eventfd; written to and closed under the lock
     PollWatch poll_watch_{options_.period};
+    ProcessorWatch processor_watch_{options_.period, seldom_polls};  ///< the progress thread's
+    Duration turns_period_ = options_.period;  ///< of a program that has no processor; its own
     PollsAgain polls_again_{options_.period};  ///< while the progress thread is armed
     Atomic<bool> roused_{false};               ///< for they do
     std::mutex rests_mutex_;

@@ -56,6 +56,38 @@ TEST_F(HostAgentTest, who_polls_on_is_awake_after_a_few_polls) {
     }
 }
 
+/// Its peers make no system call for a message then, and nothing runs beside them for longer than a
+/// turn.
+TEST_F(HostAgentTest, who_waits_for_a_processor_is_not_slept_for) {
+    has_no_processor = true;
+    nic::Nic& nic = agent->nic();
+    int longest = 0;  // short only where this thread itself waited for one
+    for (int round = 0; round < 20 && longest < 10; ++round) {
+        const int before = agents_looks;
+        ASSERT_TRUE(becomes_true([&] {
+            nic.poll();
+            return agents_looks >= before + 3 && is_awake();
+        }));
+        const int since = agents_looks;
+        EXPECT_TRUE(becomes_true([&] { return agents_looks >= since + 10 || !is_awake(); }));
+        if (is_awake()) longest = agents_looks - since;
+    }
+    EXPECT_GE(longest, 10);
+    EXPECT_TRUE(falls_asleep());  // not for ever
+}
+
+/// It polls once in each time slice of somebody else then, and does not look as if it polled.
+TEST_F(HostAgentTest, who_gives_its_processor_away_in_vain_does_so_for_a_moment_only) {
+    has_no_processor = true;
+    nic::Nic& nic = agent->nic();
+    const auto rests = [&] { return (nic.attention().load() & nic::Nic::polls_rest) != 0; };
+    ASSERT_TRUE(becomes_true([&] {
+        nic.poll();
+        return rests();
+    }));
+    EXPECT_TRUE(becomes_true([&] { return !rests(); }));
+}
+
 /// What comes before its next poll, credits for another thread for instance, would wait for that.
 TEST_F(HostAgentTest, a_poll_now_and_then_leaves_the_agent_in_charge) {
     nic::Nic& nic = agent->nic();
@@ -124,7 +156,7 @@ TEST_F(HostAgentTest, a_call_that_waits_wakes_up_for_a_deadline_that_comes_meanw
 
 /// A thread of the program heard of the agent's sleep before another one began to wait, and tells
 /// the devices only then: they would wake nobody any more.
-TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_bed_of_a_call_that_waits) {
+TEST_F(HostAgentTest, who_rouses_the_agent_leaves_the_wait_set_of_a_call_that_waits) {
     std::atomic<bool> end{false};
     std::thread waiting = wait_for(end);
     EXPECT_TRUE(sleeps_for_good(waiting));

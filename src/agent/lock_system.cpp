@@ -12,8 +12,8 @@
 #include <fstream>
 #include <string>
 
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -50,7 +50,7 @@ PageRights LockSystem::page_rights(std::uint64_t begin, std::uint64_t end) {
 }
 
 std::vector<memory::PageRun> LockSystem::mapped_in(memory::PageRun run) {
-    const NotCancelled not_cancelled;  // lines are locked under the turn
+    const posix::NotCancelled not_cancelled;  // lines are locked under the turn
     std::vector<memory::PageRun> mapped;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -77,7 +77,7 @@ bool LockSystem::has_lock_right() {
 }
 
 std::uint64_t LockSystem::mappings_max() {
-    const NotCancelled not_cancelled;
+    const posix::NotCancelled not_cancelled;
     std::uint64_t count = 0;
     std::ifstream file("/proc/sys/vm/max_map_count");
     return file >> count ? count : mappings_usual;

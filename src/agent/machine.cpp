@@ -20,6 +20,7 @@
 #include "agent/lock_system.hpp"
 #include "agent/locked_memory.hpp"
 #include "memory/copy.hpp"
+#include "posix/resize.hpp"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -36,7 +37,7 @@ using Probe = int (*)();
 
 int sealed_memory(int seals) {
     const File file(memfd_create("via-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || posix::resize(file.get(), probe_bytes) < 0) return errno;
     return fcntl(file.get(), F_ADD_SEALS, seals) < 0 ? errno : 0;
 }
 
@@ -63,7 +64,7 @@ int try_wipe_on_fork() {
 
 int try_giving_back() {
     const File file(memfd_create("via-probe", MFD_CLOEXEC));
-    if (!file.valid() || resize(file.get(), probe_bytes) < 0) return errno;
+    if (!file.valid() || posix::resize(file.get(), probe_bytes) < 0) return errno;
     void* page = mmap(nullptr, probe_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (page == MAP_FAILED) return errno;
     const int error = madvise(page, probe_bytes, MADV_REMOVE) < 0 ? errno : 0;

@@ -70,6 +70,8 @@ constexpr Word<OneCopy> one_copies[] = {
     {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
 constexpr Word<OwnFrames> own_frames[] = {{"prefer", OwnFrames::prefer},
                                           {"never", OwnFrames::never}};
+constexpr Word<Secure> secures[] = {
+    {"configured", Secure::configured}, {"require", Secure::require}, {"never", Secure::never}};
 constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacement::lru},
                                                       {"fifo", memory::Replacement::fifo},
                                                       {"random", memory::Replacement::random}};
@@ -96,6 +98,10 @@ constexpr Option known_options[] = {
      "datagrams to a busy peer leave as Ethernet frames made like the kernel's, past its UDP and "
      "IP: where the program may open packet sockets (CAP_NET_RAW); not",
      set_word<&NicOptions::own_frames, own_frames>, show_word<&NicOptions::own_frames, own_frames>},
+    {"secure", "configured, require or never",
+     "packets between hosts sealed by the cluster's key: where there is one; or the "
+     "NIC does not open; not",
+     set_word<&NicOptions::secure, secures>, show_word<&NicOptions::secure, secures>},
     {"paths", "0 to 4096",
      "peers between hosts that there may be a path to, whoever asked for it. 0: the NIC only "
      "answers for its host, as viad",

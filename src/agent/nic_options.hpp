@@ -34,6 +34,13 @@ enum class OwnFrames {
     never,
 };
 
+/// Are packets between hosts sealed, so that nobody without the key reads or makes them?
+enum class Secure {
+    configured,  ///< where there is a key
+    require,     ///< or the NIC does not open
+    never,       ///< though there is a key
+};
+
 /// Which bytes does a registration grant?
 enum class Granularity {
     byte,  ///< those that it names
@@ -52,6 +59,7 @@ struct NicOptions {
     memory::Replacement table_replacement = memory::CacheShape{}.replacement;
     std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
     OwnFrames own_frames = OwnFrames::prefer;
+    Secure secure = Secure::configured;
     std::uint32_t paths = NicLimits{}.paths_max;  ///< over udp
     std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
 

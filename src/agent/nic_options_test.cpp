@@ -32,6 +32,14 @@ TEST(NicOptions, FollowTheName) {
     EXPECT_EQ(options_of("shm,granularity=page")->granularity, Granularity::page);
 }
 
+TEST(NicOptions, TheWireMayHaveToBeSealed) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    EXPECT_EQ(options_of("udp:eth0")->secure, Secure::configured);
+    EXPECT_EQ(options_of("udp:eth0,secure=require")->secure, Secure::require);
+    EXPECT_EQ(options_of("udp:eth0,secure=never")->secure, Secure::never);
+    EXPECT_FALSE(options_of("udp:eth0,secure=prefer"));
+}
+
 TEST(NicOptions, ANicMayHaveNoPaths) {
     const Variable none("OPENVIA_OPTIONS", nullptr);
     EXPECT_EQ(options_of("udp:eth0")->paths, 4096U);

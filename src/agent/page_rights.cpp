@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -52,7 +53,35 @@ std::optional<Mapping> parse(const std::string& line) {
     if (rest[0] != ' ' || rest[1] == '\0' || rest[2] == '\0') return {};
     found.readable = rest[1] == 'r';
     found.writable = rest[2] == 'w';
+    unsigned long inode = 0;
+    found.of_file = std::sscanf(rest, " %*s %*x %*x:%*x %lu", &inode) == 1 && inode != 0;
     return found;
+}
+
+std::uint64_t page_bytes() {
+    static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return bytes;
+}
+
+/// Whether a use of that page would raise SIGBUS; one that would not is there afterwards.
+bool is_behind_file(std::uint64_t page) {
+    return syscall(SYS_madvise, page * page_bytes(), page_bytes(), MADV_POPULATE_READ) < 0 &&
+           errno == EFAULT;
+}
+
+/// The first page of [begin, end), all of one mapping of a file, that the file does not reach.
+std::uint64_t behind_file(std::uint64_t begin, std::uint64_t end) {
+    std::uint64_t first = begin / page_bytes();
+    std::uint64_t last = (end - 1) / page_bytes();
+    if (!is_behind_file(last)) return PageRights::none;
+    while (first < last) {
+        const std::uint64_t middle = first + (last - first) / 2;
+        if (is_behind_file(middle))
+            last = middle;
+        else
+            first = middle + 1;
+    }
+    return std::max(begin, first * page_bytes());
 }
 
 }  // namespace
@@ -83,7 +112,7 @@ std::optional<Mapping> Mappings::ask(std::uint64_t address) {
     query.query_address = address;
     if (ioctl(file_.get(), query_request, &query) == 0)
         return Mapping{query.begin, query.end, (query.flags & flag_readable) != 0,
-                       (query.flags & flag_writable) != 0};
+                       (query.flags & flag_writable) != 0, query.inode != 0};
     if (errno == ENOENT) return {};
     way_ = Way::by_text;
     return at(address);
@@ -121,6 +150,8 @@ std::optional<std::string> fault_of(const PageRights& rights) {
     if (rights.unmapped != PageRights::none) return place_text(rights.unmapped) + " is not mapped";
     if (rights.closed != PageRights::none)
         return place_text(rights.closed) + " may be neither read nor written (PROT_NONE)";
+    if (rights.no_file != PageRights::none)
+        return place_text(rights.no_file) + " is behind the end of the file that is mapped there";
     return {};
 }
 
@@ -139,6 +170,8 @@ PageRights page_rights(Mappings& mappings, std::uint64_t begin, std::uint64_t en
         }
         if (!found->writable) note(rights.read_only, at);
         if (!found->readable && !found->writable) note(rights.closed, at);
+        if (found->of_file && found->readable)
+            note(rights.no_file, behind_file(at, std::min(end, found->end)));
         at = found->end;
     }
     return rights;

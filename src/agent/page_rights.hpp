@@ -1,5 +1,6 @@
-// What the pages of a range allow, asked of the kernel without touching one: pages that were never
-// touched stay so, pages that a userfaultfd serves are not asked for, and no signal comes.
+// What the pages of a range allow, asked of the kernel without a signal and without touching one
+// but for the last of each mapping of a file: pages of the program's own that were never touched
+// stay so.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct Mapping {
     std::uint64_t end = 0;
     bool readable = false;
     bool writable = false;
+    bool of_file = false;  ///< or of memory that is called one
 };
 
 /// The mappings of this process as they are, /proc/self/maps. Not thread-safe.
@@ -54,6 +56,7 @@ struct PageRights {
     std::uint64_t unmapped = none;   ///< nothing mapped
     std::uint64_t closed = none;     ///< a page that may be neither read nor written
     std::uint64_t read_only = none;  ///< a page that may not be written
+    std::uint64_t no_file = none;    ///< a page behind the end of the file that is mapped there
 };
 
 /// "0x" and the address.

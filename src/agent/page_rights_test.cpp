@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -78,6 +79,26 @@ TEST_P(PageRightsTest, TouchesNothing) {
     for (const unsigned char one : present) EXPECT_EQ(one & 1, 0);
 }
 
+/// As a program that maps more than it made, or whose file was cut by another.
+TEST_P(PageRightsTest, NamesTheFirstPageBehindTheEndOfAFile) {
+    constexpr std::uint64_t pages = 16;
+    const int file = memfd_create("cut", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(file, 5 * page + 1), 0);
+    for (const int sharing : {MAP_SHARED, MAP_PRIVATE}) {
+        char* const at = static_cast<char*>(mmap(nullptr, pages * page, both, sharing, file, 0));
+        ASSERT_NE(at, MAP_FAILED);
+        if (madvise(at + 6 * page, page, MADV_POPULATE_READ) == 0)
+            GTEST_SKIP() << "this kernel does not tell";
+        const auto begin = reinterpret_cast<std::uint64_t>(at);
+        EXPECT_EQ(ask(begin + 3, begin + 6 * page).no_file, none);
+        EXPECT_EQ(ask(begin + 3, begin + 6 * page + 1).no_file, begin + 6 * page);
+        EXPECT_EQ(ask(begin, begin + pages * page).no_file, begin + 6 * page);
+        EXPECT_EQ(ask(begin + 9 * page + 7, begin + 10 * page).no_file, begin + 9 * page + 7);
+        munmap(at, pages * page);
+    }
+    close(file);
+}
+
 TEST_P(PageRightsTest, BeyondAllMappingsNothingIsMapped) {
     EXPECT_EQ(ask(1ULL << 62, (1ULL << 62) + page).unmapped, 1ULL << 62);
     EXPECT_EQ(ask(64, 128).unmapped, 64U);
@@ -98,6 +119,8 @@ TEST(PageRights, AreSaidInWords) {
     EXPECT_EQ(fault_of({0x3000, 0x1000, 0x1000}), "0x3000 is not mapped");
     EXPECT_EQ(fault_of({none, 0x1000, 0x1000}),
               "0x1000 may be neither read nor written (PROT_NONE)");
+    EXPECT_EQ(fault_of({none, none, none, 0x2000}),
+              "0x2000 is behind the end of the file that is mapped there");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <span>
 
 #include "agent/locked_memory.hpp"
+#include "agent/same_file.hpp"
 #include "agent/write_now.hpp"
 
 namespace via::agent {
@@ -47,34 +48,21 @@ std::mutex alive_mutex;
 struct Log {
     int level = 1;
     int file = STDERR_FILENO;
-    struct stat status{};  ///< of the file that OPENVIA_LOG names
-    bool is_known = false;
+    SameFile named;  ///< by OPENVIA_LOG; else whatever standard error is
 
     Log() {
         if (const char* text = secure_getenv("OPENVIA_LOG_LEVEL")) read_level(text);
         open_file();
     }
 
-    /// Is it still ours? The program may have closed it (closefrom(3)), and its number may be that
-    /// of a file of the program's.
-    bool is_ours() const {
-        struct stat now;
-        if (!is_known) return true;
-        if (fstat(file, &now) < 0) return errno != EBADF;  // the system cannot say
-        return now.st_dev == status.st_dev && now.st_ino == status.st_ino;
-    }
-
     void open_file() {
         file = STDERR_FILENO;
-        is_known = false;
+        named = {};
         const char* path = secure_getenv("OPENVIA_LOG");
         if (path == nullptr) return;
-        constexpr int flags =
-            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-        const auto opened = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0600));
-        if (opened >= 0) {
+        if (const int opened = open_at(path); opened >= 0) {
             file = opened;
-            is_known = fstat(file, &status) == 0;
+            named = SameFile::of(file);
             return;
         }
         const char* why = strerrordesc_np(errno);
@@ -83,6 +71,17 @@ struct Log {
     }
 
 private:
+    /// A new one is for its owner, whatever the umask of the program: later ones write to it, too.
+    static int open_at(const char* path) {
+        constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+        constexpr mode_t mode = 0600;
+        const auto open = [&](int more) {
+            return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | more, mode));
+        };
+        const int made = open(O_CREAT | O_EXCL);
+        if (made >= 0) fchmod(made, mode);  // refused, it still takes this program's lines
+        return made >= 0 || errno != EEXIST ? made : open(O_CREAT);
+    }
     void read_level(const char* text) {
         const char* const end = text + std::strlen(text);
         int wanted = 0;
@@ -126,12 +125,16 @@ Log& log_settings() {
     return log;
 }
 
-/// Where a line goes now.
-int log_file() {
+/// Where a line goes now, and what that is: looked at once for each line.
+int log_file(struct stat& status) {
     std::lock_guard guard(log_rate.mutex);
     Log& log = log_settings();
-    if (!log.is_ours()) log.open_file();
-    return log.file;
+    bool is_there = fstat(log.file, &status) == 0;
+    if (is_there ? !log.named.is(status) : log.named.is_known() && errno == EBADF) {
+        log.open_file();
+        is_there = fstat(log.file, &status) == 0;
+    }
+    return is_there ? log.file : -1;
 }
 
 /// Names of hosts, files and NICs may be anybody's: nothing in them moves a terminal's cursor.
@@ -217,7 +220,9 @@ void log(int level, const char* format, ...) {
     if (left_out != 0)
         length += std::snprintf(line + length, 47, " (and %u more lines left out)", left_out);
     line[length++] = '\n';
-    if (!write_now(log_file(), {line, static_cast<std::size_t>(length)}))
+    struct stat status;
+    const int file = log_file(status);
+    if (file < 0 || !write_now(file, status, {line, static_cast<std::size_t>(length)}))
         lines_left_out.fetch_add(left_out + 1, std::memory_order_relaxed);
 }
 

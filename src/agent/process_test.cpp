@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -243,6 +244,15 @@ TEST_F(Log, IsForItsOwnerOnly) {
     struct stat status{};
     ASSERT_EQ(stat(path_.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 077, 0U);
+}
+
+TEST_F(Log, MayBeWrittenByItsOwnersLaterProgramsWhateverTheUmask) {
+    const mode_t mask = umask(0777);
+    run("three levels", nullptr);
+    umask(mask);
+    struct stat status{};
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
 }  // namespace

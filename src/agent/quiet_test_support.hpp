@@ -30,6 +30,7 @@ public:
         std::atomic<std::thread::id> woken_by{};  ///< who said last that we are awake
         /// What it is slept on, one after another, the last for ever.
         std::vector<device::WakeWord> words{};
+        std::atomic<const void*> woken_by_word{nullptr};
         std::function<void(device::Sleep)> armed{};  ///< called by arm(); set under the turn
     };
     /// Slept on by words, or by the descriptor.
@@ -49,6 +50,7 @@ public:
         if (seen_.words.size() > 1) seen_.words.erase(seen_.words.begin());
         return 1;
     }
+    void woken_by(const device::WakeWord& word) override { seen_.woken_by_word = word.address; }
     std::size_t wake_descriptors(std::span<device::WakeDescriptor> descriptors) const override {
         if (descriptor_ < 0) return 0;
         if (!descriptors.empty()) descriptors.front() = {descriptor_, false};
@@ -87,6 +89,10 @@ struct HostAgentTest : testing::Test {
             return folder_.path();
         };
         options.names_look = milliseconds(1);
+        options.ran = [this, really = ran_beside_caller()] {
+            agents_looks.fetch_add(1);
+            return has_no_processor ? Ran{} : really();
+        };
         auto opened =
             HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
         EXPECT_TRUE(opened);
@@ -130,6 +136,8 @@ struct HostAgentTest : testing::Test {
         agent->nic().end_turn();
     }
 
+    std::atomic<bool> has_no_processor{false};  ///< nor goes to sleep, as far as the agent is told
+    std::atomic<int> agents_looks{0};
     const TemporaryFolder folder_;
     const int descriptor = ::eventfd(0, EFD_CLOEXEC);
     QuietDevice::Seen seen, network;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "base/time.hpp"
 
@@ -12,49 +11,60 @@ namespace via::agent {
 /// Two programs that poll on one processor, each for what the other sends, each use up a time slice
 /// in vain, some milliseconds, before the other has its turn. So where nearly all polls are in vain
 /// it is tried what comes of giving the processor away after each of them (a rest). It stays so
-/// while many more frames come than without; else, be it that nobody wants the processor or that
+/// while frames come twice as often as without; else, be it that nobody wants the processor or that
 /// somebody has it who sends nothing, it ends, and is tried again less and less often. Both
 /// programs have to rest, so all try at the same moments of the machine's clock.
+///
+/// What is often and seldom is measured in time, by what a time slice is: how much a poll or a
+/// frame takes is a matter of machine, medium and build.
 class RestWatch {
 public:
     static constexpr Duration window = milliseconds(8);
     /// A trial begins with each, or with each second, fourth, ... sixteenth.
     static constexpr Duration slot = milliseconds(64);
     static constexpr unsigned level_max = 4;
+    /// So long it is seen whether rests help; also later, since others may want the processor now
+    /// and then.
     static constexpr Duration trial = milliseconds(24);
     /// Then it is seen what comes without.
     static constexpr Duration rests_longest = seconds(4);
+    /// Who hears something so often does not wait for time slices.
+    static constexpr Duration often = microseconds(100);
+    /// A time slice takes longer: who hears something less often waits for them, rests or not.
+    static constexpr Duration slice_least = milliseconds(1);
 
-    /// While the program polls, now and then. `polls` (but those of calls that wait; not exact) and
-    /// `frames` (that came) so far. True: a poll in vain ends with a rest from now on.
+    /// While the program polls, or would if it had a processor, now and then. `polls` (but those of
+    /// calls that wait; not exact) and `frames` (that came) so far. True: a poll in vain ends with
+    /// a rest from now on.
     bool look(std::uint64_t polls, std::uint64_t frames, Time now) {
-        const Duration time = now - begin_;
-        if (time >= window) {
-            // Where the program stood still meanwhile it is nobody's window.
-            if (time <= window * 4)
-                judge(polls > polls_ ? polls - polls_ : 0, frames - frames_, time, now);
+        if (const Duration time = now - begin_; time >= window) {
+            if (stood_still_ && time > window * 4)
+                in_vain_ = rests_ = false;  // what it did before says nothing
             else
-                in_vain_ = rests_ = false;
+                judge(polls > polls_ ? polls - polls_ : 0, frames - frames_, time, now);
             start_window(polls, frames, now);
         }
         if (!rests_ && in_vain_ && is_time_to_try(now)) {
             rests_ = true;
-            helps_ = false;
-            since_ = now;
+            helped_ = false;
+            since_ = helped_at_ = now;
             start_window(polls, frames, now);
         }
         return rests_;
     }
+    /// The program was found doing something else. (That nobody looked for long does not tell: who
+    /// would look may have no processor himself.)
+    void stood_still() { stood_still_ = true; }
 
 private:
-    static constexpr std::uint64_t polls_per_frame = 256;
-    /// In a window; of who has to wait for time slices it is a few.
-    static constexpr std::uint64_t frames_enough = 64;
-    static constexpr double times_as_many = 2;
+    /// Who finds something at more of its polls does not wait.
+    static constexpr std::uint64_t polls_per_frame = 16;
+    static constexpr std::int64_t times_as_often = 2;
     static constexpr Duration quiet_long = seconds(1);
 
     void start_window(std::uint64_t polls, std::uint64_t frames, Time now) {
         begin_ = now;
+        stood_still_ = false;
         polls_ = polls;
         frames_ = frames;
     }
@@ -62,36 +72,39 @@ private:
         return now.ns % slot.ns < trial.ns / 2 && (now.ns / slot.ns) % (1 << level_) == 0;
     }
     void judge(std::uint64_t polls, std::uint64_t frames, Duration time, Time now) {
-        const double rate = static_cast<double>(frames) / static_cast<double>(time.ns);
+        const Duration apart{time.ns /
+                             static_cast<std::int64_t>(std::max<std::uint64_t>(frames, 1))};
         if (frames != 0) {  // somebody came
             if (now - heard_ > quiet_long) level_ = 0;
             heard_ = now;
         }
         if (!rests_) {
-            rate_without_ = rate;
-            in_vain_ = polls >= polls_per_frame * (frames + 1);
+            apart_without_ = apart;
+            in_vain_ = apart >= often && polls >= polls_per_frame * (frames + 1);
             return;
         }
-        const bool helped =
-            std::exchange(helps_, frames >= frames_enough && rate >= times_as_many * rate_without_);
-        if (helps_) {
+        if (apart <= slice_least && apart.ns * times_as_often <= apart_without_.ns) {
+            helped_ = true;
+            helped_at_ = now;
             level_ = 0;
-            rests_ = now - since_ < rests_longest;
-        } else if (helped || now - since_ >= trial) {
-            rests_ = false;
-            if (!helped) level_ = std::min(level_ + 1, level_max);
+        } else {  // nobody ran for long, perhaps: a window in vain is none more for that
+            helped_at_ = helped_at_ + Duration{time.ns - window.ns};
         }
-        if (!rests_) in_vain_ = false;  // it is seen anew
+        if (now - helped_at_ < trial && (!helped_ || now - since_ < rests_longest)) return;
+        if (!helped_) level_ = std::min(level_ + 1, level_max);
+        rests_ = in_vain_ = false;  // it is seen anew
     }
 
     Time begin_{};
     std::uint64_t polls_ = 0;
     std::uint64_t frames_ = 0;
+    bool stood_still_ = true;  ///< in this window
     bool in_vain_ = false;
     bool rests_ = false;
-    bool helps_ = false;
-    double rate_without_ = 0;
+    bool helped_ = false;       ///< since it rests
+    Duration apart_without_{};  ///< frames, in the last window without rests
     Time since_{};
+    Time helped_at_{};
     Time heard_{};
     unsigned level_ = 0;
 };

@@ -10,8 +10,9 @@
 
 #include "agent/file.hpp"
 #include "agent/host_agent.hpp"
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
+#include "posix/not_cancelled.hpp"
+#include "posix/resize.hpp"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -33,7 +34,7 @@ public:
         if (descriptor_ < 0 && errno == EINVAL)  // Linux before 6.3
             descriptor_ = memfd_create("via-segment", flags);
         if (descriptor_ < 0) return "memfd_create";
-        if (resize(descriptor_, length) < 0) return "ftruncate";
+        if (posix::resize(descriptor_, length) < 0) return "ftruncate";
         void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
         if (base == MAP_FAILED) return "mmap";
         base_ = static_cast<std::byte*>(base);
@@ -50,7 +51,7 @@ public:
     SealedMemory& operator=(const SealedMemory&) = delete;
     ~SealedMemory() {
         if (base_ != nullptr) munmap(base_, length_);
-        if (descriptor_ >= 0) close_uncancelled(descriptor_);
+        if (descriptor_ >= 0) posix::close_uncancelled(descriptor_);
     }
     std::byte* base() const { return base_; }
     int descriptor() const { return descriptor_; }

@@ -16,6 +16,7 @@
 #include "agent/directory.hpp"
 #include "agent/file.hpp"
 #include "agent/process.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -34,12 +35,13 @@ bool is_common(const std::string& place) {
 
 std::string why_not_common(const std::string& place) {
     struct stat status;
-    if (lstat(place.c_str(), &status) < 0) return strerror(errno);
+    if (lstat(place.c_str(), &status) < 0) return std::string("lstat: ") + strerror(errno);
     if (!S_ISDIR(status.st_mode)) return "it is not a directory";
     if (status.st_uid != 0 && status.st_uid != geteuid())
         return "it belongs to " + owner_text(status.st_uid);
     if ((status.st_mode & 01000) == 0) return "everybody may remove names there (no sticky bit)";
-    return access(place.c_str(), W_OK | X_OK | R_OK) < 0 ? strerror(errno) : "it changed just now";
+    return access(place.c_str(), W_OK | X_OK | R_OK) < 0 ? std::string("access: ") + strerror(errno)
+                                                         : std::string("it changed just now");
 }
 
 bool is_shared_by_us(const std::string& path) {
@@ -103,15 +105,19 @@ bool lock_for_a_moment(int directory) {
     return false;
 }
 
-/// Empty and errno: it cannot be made.
-std::string make_linked_directory(const std::string& link, const std::string& begin) {
+/// Where it is; empty and errno, and the call that was refused in `call`: it cannot be made.
+std::string make_linked_directory(const std::string& link, const std::string& begin,
+                                  const char*& call) {
     remove_left_over(begin.substr(0, begin.rfind('/')));
     std::string path = begin + random_end;
+    call = "mkdtemp";
     if (mkdtemp(path.data()) == nullptr) return {};
+    call = "chmod";
     if (chmod(path.c_str(), shared_mode) == 0) {
         // Leads to one that is gone; or is a folder from when there was no place, which stays if
         // somebody is in it.
         if (unlink(link.c_str()) < 0 && errno == EISDIR) rmdir(link.c_str());
+        call = "symlink";
         if (symlink(path.c_str(), link.c_str()) == 0) return path;
     }
     const int error = errno;
@@ -131,17 +137,20 @@ std::expected<SharedDirectory, std::string> shared_directory(const std::string& 
     const std::string link = parent + "/" + name;
     std::string target = link_target(link, begin);
     if (is_common(place) && is_shared_by_us(target)) return SharedDirectory{target, true};
-    const NotCancelled whole;
+    const posix::NotCancelled whole;
     File lock(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (lock.valid() && !lock_for_a_moment(lock.get()))
         return std::unexpected("cannot lock " + parent + " (flock): " + strerror(errno) +
                                "; end the process of yours that keeps it locked, or let it go on");
     target = link_target(link, begin);
     if (is_common(place)) {
-        std::string path = is_shared_by_us(target) ? target : make_linked_directory(link, begin);
+        const char* call = nullptr;
+        std::string path =
+            is_shared_by_us(target) ? target : make_linked_directory(link, begin, call);
         if (!path.empty()) return SharedDirectory{path, true};
         if (errno != EEXIST)
-            return std::unexpected("cannot make a directory in " + place + ": " + strerror(errno));
+            return std::unexpected("cannot make a directory in " + place + " for " + link + " (" +
+                                   call + "): " + strerror(errno));
     } else if (!target.empty()) {
         // From when there was a place. Two halves of a user's NICs would not find each other.
         if (is_shared_by_us(target) && !is_left_over(target))

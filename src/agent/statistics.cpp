@@ -15,6 +15,7 @@
 
 #include "agent/process.hpp"
 #include "agent/statistics_wire.hpp"
+#include "posix/resize.hpp"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -64,7 +65,7 @@ std::expected<std::unique_ptr<Statistics>, std::string> Statistics::open(
 std::expected<void, std::string> Statistics::make_page(const std::string& nic_name) {
     const File writable(create_memory());
     if (!writable.valid()) return failure("cannot make memory for them (memfd_create)", errno);
-    if (resize(writable.get(), sizeof(StatisticsPage)) < 0)
+    if (posix::resize(writable.get(), sizeof(StatisticsPage)) < 0)
         return failure("cannot give them memory (ftruncate)", errno);
     void* memory = mmap(nullptr, sizeof(StatisticsPage), PROT_READ | PROT_WRITE, MAP_SHARED,
                         writable.get(), 0);
@@ -82,8 +83,7 @@ std::expected<void, std::string> Statistics::make_page(const std::string& nic_na
     struct stat status;
     if (fstat(file_.get(), &status) < 0)
         return failure("cannot look at their memory (fstat)", errno);
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
+    same_file_ = SameFile(status);
     page_->magic = StatisticsPage::magic_value;
     page_->counter_count = counter_count;
     page_->process = static_cast<std::uint32_t>(owner_);
@@ -152,6 +152,10 @@ std::expected<void, std::string> Statistics::listen(const std::string& directory
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
         return failure(("cannot make a socket in " + directory + " (bind)").c_str(), errno);
     path_ = directory + "/" + unready;
+    // Whatever the umask of the program: a socket that may not be written to lets nobody connect.
+    if (fchmodat(folder.get(), unready.c_str(), 0600, 0) < 0)
+        return failure(("cannot set the mode of a socket in " + directory + " (fchmodat)").c_str(),
+                       errno);
     if (::listen(listener_.get(), callers_waiting_max) < 0)
         return failure(("cannot listen on a socket in " + directory + " (listen)").c_str(), errno);
 
@@ -192,11 +196,7 @@ std::expected<void, std::string> Statistics::make_known(const std::string& direc
     return made;
 }
 
-bool Statistics::has_its_descriptors() const {
-    struct stat status;
-    if (fstat(file_.get(), &status) < 0) return errno != EBADF;  // the system cannot say
-    return status.st_dev == device_ && status.st_ino == inode_;
-}
+bool Statistics::has_its_descriptors() const { return same_file_.is(file_.get()); }
 
 void Statistics::retire() {
     if (getpid() == owner_ && !path_.empty()) unlink(path_.c_str());
@@ -215,7 +215,7 @@ void Statistics::answer() {
     // Takes the news: from now on only a new caller makes descriptor() readable.
     epoll_event event{};
     if (epoll_wait(knocks_.get(), &event, 1, 0) < 0 && errno != EINTR)
-        log(0, "live counters: cannot look for callers: %s", strerror(errno));
+        log(0, "live counters: cannot look for callers (epoll_wait): %s", strerror(errno));
     if (!reserve_.valid()) reserve_ = File(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
     for (int n = 0; n < answers_per_call_max; ++n) {
         const File peer(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -229,7 +229,7 @@ void Statistics::answer() {
     }
     event.events = EPOLLIN | EPOLLET;  // makes it news again, if somebody is left
     if (epoll_ctl(knocks_.get(), EPOLL_CTL_MOD, listener_.get(), &event) < 0)
-        log(0, "live counters: cannot watch for callers: %s", strerror(errno));
+        log(0, "live counters: cannot watch for callers (epoll_ctl): %s", strerror(errno));
 }
 
 void Statistics::hand_out(int peer) {
@@ -255,12 +255,12 @@ void Statistics::hand_out(int peer) {
     memcpy(CMSG_DATA(attached), &file, sizeof file);
     if (sendmsg(peer, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
         errno != ECONNRESET)
-        log(1, "live counters: cannot answer process %d: %s", who.pid, strerror(errno));
+        log(1, "live counters: cannot answer process %d (sendmsg): %s", who.pid, strerror(errno));
 }
 
 /// A caller could not be accepted. False: nothing more can be done until the next one comes.
 bool Statistics::turn_away(int error) {
-    log(1, "live counters: a process that asks is turned away: %s", strerror(error));
+    log(1, "live counters: a process that asks is turned away (accept4): %s", strerror(error));
     if (!reserve_.valid() || (error != EMFILE && error != ENFILE)) return false;
     reserve_.reset();
     const bool accepted = File(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).valid();

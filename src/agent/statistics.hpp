@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/file.hpp"
+#include "agent/same_file.hpp"
 #include "base/counters.hpp"
 
 namespace via::agent {
@@ -73,9 +74,8 @@ private:
     File knocks_;   ///< an epoll that tells each new caller once, so that none can make us spin
     File reserve_;  ///< given up for a moment to turn callers away
     pid_t owner_ = 0;
-    dev_t device_ = 0;  ///< with this, what file_ is, whatever number it has
-    ino_t inode_ = 0;
-    std::string path_;  ///< of the socket
+    SameFile same_file_;  ///< as file_, whatever has its number
+    std::string path_;    ///< of the socket
 };
 
 /// Another process's page, mapped read-only. It may change at any moment, in every byte.

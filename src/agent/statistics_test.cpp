@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <fstream>
@@ -287,6 +288,18 @@ TEST(Statistics, OpeningSaysWhatIsWrong) {
         ASSERT_LT(failures, 20);
     }
     EXPECT_EQ(failures, 5) << "at memory, its second descriptor, socket, epoll, reserve";
+}
+
+TEST(Statistics, AreFoundWhateverTheUmask) {
+    TemporaryFolder folder;
+    const mode_t mask = umask(0777);
+    const auto statistics = Statistics::open(folder.path(), "shm");
+    umask(mask);
+    ASSERT_TRUE(statistics) << statistics.error();
+    const auto names = std::filesystem::directory_iterator(folder.path());
+    struct stat status{};
+    ASSERT_EQ(lstat(names->path().c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode, S_IFSOCK | 0600U) << names->path();
 }
 
 TEST(Statistics, ThePageIsOnlyTheOwnersToWrite) {

@@ -58,7 +58,7 @@ std::vector<std::string> sockets_in(int directory, Found& found) {
     const int readable = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* stream = readable < 0 ? nullptr : fdopendir(readable);
     if (stream == nullptr) {
-        log(1, "live counters: cannot list the directory: %s", strerror(errno));
+        log(1, "live counters: cannot list the directory (openat, fdopendir): %s", strerror(errno));
         found.complete = false;
         if (readable >= 0) close(readable);
         return names;
@@ -81,15 +81,16 @@ void remove_dead(int directory, const std::string& name) {
             return;
     }
     if (unlinkat(directory, name.c_str(), 0) < 0 && errno != ENOENT)
-        log(1, "live counters: cannot remove %s, left by a dead process: %s", name.c_str(),
-            strerror(errno));
+        log(1, "live counters: cannot remove %s, left by a dead process (unlinkat): %s",
+            name.c_str(), strerror(errno));
 }
 
 /// Connects to `name`; the answer comes later. Invalid: there is nobody to ask.
 File ask(const std::string& path, int directory, const std::string& name, Found& found) {
     File caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!caller.valid()) {
-        log(1, "live counters: cannot make a socket to ask %s: %s", name.c_str(), strerror(errno));
+        log(1, "live counters: cannot make a socket to ask %s (socket): %s", name.c_str(),
+            strerror(errno));
         found.complete = false;
         return {};
     }
@@ -105,7 +106,7 @@ File ask(const std::string& path, int directory, const std::string& name, Found&
     if (error == ECONNREFUSED) {
         remove_dead(directory, name);
     } else if (error != ENOENT) {
-        log(1, "live counters: cannot ask %s: %s", name.c_str(),
+        log(1, "live counters: cannot ask %s (connect): %s", name.c_str(),
             error == EAGAIN ? "too many ask already (is it stopped?)" : strerror(error));
         found.complete = false;
     }
@@ -255,7 +256,7 @@ Found look_for_pages(const std::string& directory) {
     const File folder(open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder.valid()) {
         if (errno == ENOENT) return found;
-        log(1, "live counters: cannot open %s: %s", directory.c_str(), strerror(errno));
+        log(1, "live counters: cannot open %s (open): %s", directory.c_str(), strerror(errno));
         found.complete = false;
         return found;
     }

@@ -15,9 +15,9 @@
 
 #include "agent/event.hpp"
 #include "agent/host_agent.hpp"
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
 #include "agent/rest.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -55,12 +55,14 @@ std::uint32_t attention_for(const Condition& condition) {
 timespec to_timespec(Time time) { return {time.ns / 1'000'000'000, time.ns % 1'000'000'000}; }
 
 /// Sleeps until a word changes, somebody wakes it, or the deadline; not at all where one is gone
-/// (EFAULT): its peer died meanwhile, and the next bed is made without it. False: the kernel does
-/// not let us (older than 5.16, or a filter forbids it).
-bool sleep_on_words(futex_waitv* words, unsigned count, Time deadline) {
+/// (EFAULT): its peer died meanwhile, and the next wait set is made without it. False: the kernel
+/// does not let us (older than 5.16, or a filter forbids it). `woken`: which word somebody ended it
+/// by, if so.
+bool sleep_on_words(futex_waitv* words, unsigned count, Time deadline, unsigned& woken) {
     const timespec until = to_timespec(deadline);
     const long result = syscall(SYS_futex_waitv, words, count, 0,
                                 deadline.is_never() ? nullptr : &until, CLOCK_MONOTONIC);
+    if (result >= 0) woken = static_cast<unsigned>(result);
     if (result >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return true;
     log(1, "calls that wait need two wake-ups here: no futex_waitv: %s", strerror(errno));
     return false;
@@ -91,7 +93,7 @@ void HostAgent::wake(Waiter& waiter) {
     // A new leader may still sleep as a follower.
     syscall(SYS_futex, &waiter.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
     if (&waiter == leader_ && leader_event_ >= 0 && !set_event(leader_event_))
-        log(0, "cannot wake a call that waits: %s", strerror(errno));
+        log(0, "cannot wake a call that waits (write): %s", strerror(errno));
 }
 
 /// Who took a turn that made progress wakes those who wait for just that.
@@ -166,9 +168,10 @@ void HostAgent::step_down(bool crowded) {
 }
 
 /// What a leader sleeps on besides its own word or event.
-struct HostAgent::Bed {
+struct HostAgent::WaitSet {
     std::array<device::WakeWord, leader_peers_max> words;
     std::size_t word_count = 0;
+    unsigned woken = 0;  ///< one more than the number of the word that ended the sleep
     std::array<device::WakeDescriptor, leader_descriptors_max> descriptors;
     std::size_t descriptor_count = 0;
     std::uint32_t handles = 0;  ///< bit by number: of these the descriptor is a wait handle
@@ -190,7 +193,7 @@ struct HostAgent::Bed {
 
 /// A device has words or descriptors. No call sleeps on both: where there are devices of both kinds
 /// those with words wake us by their handle.
-void HostAgent::make_bed(Bed& bed) {
+void HostAgent::make_wait_set(WaitSet& wait_set) {
     const auto free = [](auto& all, std::size_t taken) {
         return std::span(all).subspan(std::min(taken, all.size()));
     };
@@ -198,19 +201,20 @@ void HostAgent::make_bed(Bed& bed) {
         const bool by_handle = is_mixed() && device->wake_descriptors({}) == 0;
         device->arm(by_handle ? device::Sleep::on_handle : device::Sleep::on_words);
         if (by_handle) {
-            bed.add_handle(device->wait_handle());
+            wait_set.add_handle(device->wait_handle());
             continue;
         }
         const std::size_t descriptors =
-            device->wake_descriptors(free(bed.descriptors, bed.descriptor_count));
-        bed.descriptor_count += descriptors;
-        if (descriptors == 0) bed.word_count += device->wake_words(free(bed.words, bed.word_count));
+            device->wake_descriptors(free(wait_set.descriptors, wait_set.descriptor_count));
+        wait_set.descriptor_count += descriptors;
+        if (descriptors == 0)
+            wait_set.word_count += device->wake_words(free(wait_set.words, wait_set.word_count));
     }
 }
 
 /// Sleeps on everything that could make the waiter ready; returns when it should look again.
 void HostAgent::lead(Waiter& waiter, Time deadline) {
-    Bed bed;
+    WaitSet wait_set;
     nic_.take_turn();
     const Time due = nic_.next_deadline();
     // The agent is parked for our sake: its duties are ours. One look before a long sleep.
@@ -219,10 +223,10 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         nic_.service(now());
         if (options_.directory_again && names_look_due()) kick();  // the agent looks at names
     }
-    make_bed(bed);
+    make_wait_set(wait_set);
     atomic_fence(std::memory_order_seq_cst);
     // Who was woken before it came to lead: its word is set, so the next one would set no event.
-    const bool look_again = bed.too_small() || nic_.has_work() || waiter.word.load() != 0 ||
+    const bool look_again = wait_set.too_small() || nic_.has_work() || waiter.word.load() != 0 ||
                             waiter.condition.ready(waiter.condition.subject);
     if (waiter.looks == 0) deadline = earlier(deadline, now() + before_long_sleep);
     if (look_again) {
@@ -232,20 +236,23 @@ void HostAgent::lead(Waiter& waiter, Time deadline) {
         leader_sleeps_ = true;
     }
     nic_.end_turn();
-    if (bed.too_small()) return step_down(true);
+    if (wait_set.too_small()) return step_down(true);
     if (look_again) return;
 
     const Time begin = now();
     const std::uint64_t polls = program_polls();
-    const bool slept = sleep_on(waiter, bed, deadline);
+    const bool slept = sleep_on(waiter, wait_set, deadline);
     waiter.stands_by = program_polled(polls, begin);
+    if (waiter.stands_by) program_stood_still();
     waiter.still_periods = 0;
     if (waiter.looks == 0) waiter.looks = 1;
     nic_.take_turn();
     nic_.counters().add(Counter::wakeups);
     leader_sleeps_ = false;
     nic_.arm(device::Sleep::awake);
-    if (bed.handle_ready) serve_handles();
+    if (wait_set.handle_ready) serve_handles();
+    if (wait_set.woken != 0)
+        for (auto& device : nic_.devices()) device->woken_by(wait_set.words[wait_set.woken - 1]);
     nic_.end_turn();
     if (slept) return;
     no_leaders_.store(true);
@@ -267,9 +274,9 @@ void HostAgent::stand_by(Waiter& waiter, Time deadline) {
     const std::uint64_t polls = program_polls();
     sleep_on_own(waiter.word, earlier(deadline, begin + waiter.poll_watch.period()));
     somebody_polled(waiter.poll_watch);
+    look_at_rests();
     if (static_cast<std::int64_t>(program_polls() - polls) >= steady_polls_min) {
         waiter.still_periods = 0;
-        look_at_rests();
         return;
     }
     waiter.stands_by = ++waiter.still_periods <= still_periods_max;
@@ -295,34 +302,35 @@ void HostAgent::serve_handles() {
 }
 
 /// False: the kernel does not let us.
-bool HostAgent::sleep_on(Waiter& waiter, Bed& bed, Time deadline) {
-    if (bed.descriptor_count != 0) {
-        sleep_on_descriptors(bed, deadline);
+bool HostAgent::sleep_on(Waiter& waiter, WaitSet& wait_set, Time deadline) {
+    if (wait_set.descriptor_count != 0) {
+        sleep_on_descriptors(wait_set, deadline);
         return true;
     }
     std::array<futex_waitv, leader_peers_max + 1> words;
     words[0] = word_of(&waiter.word, 0, false);
-    for (std::size_t n = 0; n < bed.word_count; ++n)
-        words[n + 1] = word_of(bed.words[n].address, bed.words[n].expected, true);
-    return sleep_on_words(words.data(), static_cast<unsigned>(bed.word_count) + 1, deadline);
+    for (std::size_t n = 0; n < wait_set.word_count; ++n)
+        words[n + 1] = word_of(wait_set.words[n].address, wait_set.words[n].expected, true);
+    const auto count = static_cast<unsigned>(wait_set.word_count) + 1;
+    return sleep_on_words(words.data(), count, deadline, wait_set.woken);
 }
 
-void HostAgent::sleep_on_descriptors(Bed& bed, Time deadline) {
+void HostAgent::sleep_on_descriptors(WaitSet& wait_set, Time deadline) {
     std::array<pollfd, leader_descriptors_max + 1> entries;
-    for (std::size_t n = 0; n < bed.descriptor_count; ++n) {
-        const device::WakeDescriptor& one = bed.descriptors[n];
+    for (std::size_t n = 0; n < wait_set.descriptor_count; ++n) {
+        const device::WakeDescriptor& one = wait_set.descriptors[n];
         entries[n] = {one.descriptor, static_cast<short>(POLLIN | (one.for_room ? POLLOUT : 0)), 0};
     }
-    pollfd& own = entries[bed.descriptor_count];
+    pollfd& own = entries[wait_set.descriptor_count];
     own = {leader_event_, POLLIN, 0};
     const timespec left = to_timespec({std::max<std::int64_t>(0, (deadline - now()).ns)});
-    const int ready = ppoll(entries.data(), bed.descriptor_count + 1,
+    const int ready = ppoll(entries.data(), wait_set.descriptor_count + 1,
                             deadline.is_never() ? nullptr : &left, nullptr);
     if (ready < 0 && errno != EINTR) log(0, "cannot sleep (ppoll): %s", strerror(errno));
-    for (std::size_t n = 0; n < bed.descriptor_count && ready > 0; ++n)
-        if (bed.is_handle(n) && entries[n].revents != 0) bed.handle_ready = true;
+    for (std::size_t n = 0; n < wait_set.descriptor_count && ready > 0; ++n)
+        if (wait_set.is_handle(n) && entries[n].revents != 0) wait_set.handle_ready = true;
     if (ready > 0 && own.revents != 0 && !clear_event(leader_event_))
-        log(0, "cannot read the wake-up descriptor: %s", strerror(errno));
+        log(0, "cannot read the wake-up descriptor (read): %s", strerror(errno));
 }
 
 void HostAgent::follow(Waiter& waiter, Time deadline) { sleep_on_own(waiter.word, deadline); }
@@ -358,7 +366,7 @@ bool HostAgent::wait_in_vain(Time deadline) {
 }
 
 bool HostAgent::wait(const Condition& condition, Time deadline) {
-    const NotCancelled not_cancelled;
+    const posix::NotCancelled not_cancelled;
     if (leaving_.load()) return wait_in_vain(deadline);
     if (poll_for(condition)) return true;
     Waiter waiter(options_.period);

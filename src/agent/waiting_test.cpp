@@ -1,6 +1,9 @@
 // Calls that wait: what a leader lies down on, who follows it, and the end of the process.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -21,7 +24,7 @@ void make_progress(Agent& agent) {
 }
 
 /// The channel of a peer that died was let go meanwhile.
-TEST_F(HostAgentTest, who_lies_down_on_a_word_that_is_gone_makes_its_bed_anew) {
+TEST_F(HostAgentTest, a_sleeper_whose_word_is_gone_makes_its_wait_set_anew) {
     constexpr std::size_t length = 4096;
     void* gone = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(gone, MAP_FAILED);
@@ -37,6 +40,26 @@ TEST_F(HostAgentTest, who_lies_down_on_a_word_that_is_gone_makes_its_bed_anew) {
     make_progress(*agent);
     waiting.join();
     EXPECT_EQ(munmap(gone, length), 0);
+}
+
+/// A peer that wakes without changing anything is one of which nobody would count that.
+TEST_F(HostAgentTest, the_device_is_told_of_a_word_that_woke_though_it_did_not_change) {
+    const Atomic<std::uint32_t> other{7};
+    const Atomic<std::uint32_t> there{7};
+    agent->nic().take_turn();
+    seen.words = {{&other, 7}, {&there, 7}};
+    agent->nic().end_turn();
+    std::atomic<bool> end{false};
+    std::thread waiting = wait_for(end);
+    EXPECT_TRUE(sleeps_for_good(waiting)) << "it leads";
+    while (seen.woken_by_word != &there) {
+        syscall(SYS_futex, &there, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+        std::this_thread::yield();
+    }
+    end = true;
+    wake_up();
+    make_progress(*agent);
+    waiting.join();
 }
 
 /// What the one who follows is to do, and what it was seen to.

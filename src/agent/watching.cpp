@@ -9,8 +9,8 @@
 
 #include "agent/event.hpp"
 #include "agent/host_agent.hpp"
-#include "agent/not_cancelled.hpp"
 #include "agent/process.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -58,8 +58,8 @@ HostAgent::Watched* HostAgent::begin_to_watch(const void* object, bool is_queue)
     if (watched.descriptor >= 0) return &watched;
     watched.descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watched.descriptor < 0) {
-        log(1, "NIC %s: no descriptor for a completion queue or listener: %s", nic_.name().c_str(),
-            strerror(errno));
+        log(1, "NIC %s: no descriptor for a completion queue or listener (eventfd): %s",
+            nic_.name().c_str(), strerror(errno));
         watched_.erase(object);
         return nullptr;
     }
@@ -72,20 +72,20 @@ void HostAgent::make_readable(Watched& watched) {
     if (watched.readable) return;
     watched.readable = true;
     if (!set_event(watched.descriptor))
-        log(0, "cannot make a program's descriptor readable: %s", strerror(errno));
+        log(0, "cannot make a program's descriptor readable (write): %s", strerror(errno));
 }
 
 void HostAgent::make_unreadable(Watched& watched) {
     if (!watched.readable) return;
     if (!clear_event(watched.descriptor))
-        log(0, "cannot read a program's descriptor: %s", strerror(errno));
+        log(0, "cannot read a program's descriptor (read): %s", strerror(errno));
     watched.readable = false;
 }
 
 void HostAgent::end_watching(const void* object) {
     const auto at = watched_.find(object);
     if (at == watched_.end()) return;
-    close_uncancelled(at->second.descriptor);
+    posix::close_uncancelled(at->second.descriptor);
     (at->second.is_queue ? watched_queues_ : watched_listeners_).fetch_sub(1);
     watched_.erase(at);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "agent/file.hpp"
+#include "posix/not_cancelled.hpp"
 
 namespace via::agent {
 
@@ -42,9 +43,12 @@ File open_again(int file) {
 }  // namespace
 
 bool write_now(int file, std::string_view text) {
-    const NotCancelled whole;
     struct stat status;
-    if (fstat(file, &status) < 0) return false;
+    return fstat(file, &status) == 0 && write_now(file, status, text);
+}
+
+bool write_now(int file, const struct stat& status, std::string_view text) {
+    const posix::NotCancelled whole;
     if (S_ISSOCK(status.st_mode))
         return send(file, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
                static_cast<ssize_t>(text.size());

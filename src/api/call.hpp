@@ -89,13 +89,18 @@ inline void write_attributes(const OpenNic& open, const engine::ViAttributes& fr
     to.EnableRdmaRead = from.rdma_read ? VIP_TRUE : VIP_FALSE;
 }
 
+/// Writes the host's bytes and their length, no more (VIPL 4.5).
+inline void write_host(const HostAddress& host, VIP_NET_ADDRESS& to) {
+    to.HostAddressLen = host.length;
+    std::memcpy(to.HostAddress, host.bytes.data(), host.length);
+}
+
 /// Writes exactly the bytes that the two lengths say, no more (VIPL 4.19).
 inline void write_address(const HostAddress& host, const Discriminator& discriminator,
                           VIP_NET_ADDRESS& to) {
-    to.HostAddressLen = host.length;
+    write_host(host, to);
     to.DiscriminatorLen = discriminator.length;
     VIP_UINT8* bytes = to.HostAddress;
-    std::memcpy(bytes, host.bytes.data(), host.length);
     std::memcpy(bytes + host.length, discriminator.bytes.data(), discriminator.length);
 }
 

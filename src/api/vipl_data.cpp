@@ -63,6 +63,29 @@ VIA_VIPL_HOT via_VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
     return answer(found.open->nic->post_receive(*found.vi, descriptor, memory_handle));
 }
 
+namespace {
+
+VIP_RETURN post_atomic(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                       VIP_MEM_HANDLE memory_handle, const memory::WordChange& change) {
+    const FoundVi found = find_vi(handle);
+    if (!found) return VIP_INVALID_PARAMETER;
+    return answer(found.open->nic->post_atomic(*found.vi, descriptor, memory_handle, change));
+}
+
+}  // namespace
+
+VIA_VIPL ViaPostCompareSwap(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                            VIP_MEM_HANDLE memory_handle, VIP_UINT64 expected, VIP_UINT64 desired) {
+    VIA_REFUSE_CHILD(handle);
+    return post_atomic(handle, descriptor, memory_handle, {false, expected, desired});
+}
+
+VIA_VIPL ViaPostFetchAdd(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor,
+                         VIP_MEM_HANDLE memory_handle, VIP_UINT64 addend) {
+    VIA_REFUSE_CHILD(handle);
+    return post_atomic(handle, descriptor, memory_handle, {true, addend});
+}
+
 VIA_VIPL via_VipSendDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
     VIA_REFUSE_CHILD(handle);
     const FoundVi found = find_vi(handle);

@@ -64,22 +64,52 @@ VIA_VIPL via_VipSetMemAttributes(VIP_NIC_HANDLE handle, VIP_PVOID address,
     return answer(open->nic->change_region(memory_handle, bits_of(address), wanted));
 }
 
+namespace {
+
+Status query(const OpenNic& open, VIP_PVOID address, VIP_MEM_HANDLE handle,
+             memory::MemoryAttributes& found) {
+    const auto look = [&] { return open.nic->memory().query(handle, bits_of(address), found); };
+    const Status status = look();
+    // Perhaps another thread just changes it: who holds the turn sees what is.
+    return status == Status::success ? status : open.nic->holding_turn(look);
+}
+
+}  // namespace
+
 VIA_VIPL via_VipQueryMem(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
                          VIP_MEM_ATTRIBUTES* attributes) {
     VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);
     if (open == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
     memory::MemoryAttributes found;
-    const auto query = [&] {
-        return open->nic->memory().query(memory_handle, bits_of(address), found);
-    };
-    Status status = query();
-    // Perhaps another thread just changes it: who holds the turn sees what is.
-    if (status != Status::success) status = open->nic->holding_turn(query);
-    if (status != Status::success) return answer(status);
+    if (const Status status = query(*open, address, memory_handle, found);
+        status != Status::success)
+        return answer(status);
     attributes->Ptag = handle_of_tag(*open, found.tag);
     attributes->EnableRdmaWrite = found.rdma_write ? VIP_TRUE : VIP_FALSE;
     attributes->EnableRdmaRead = found.rdma_read ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL ViaSetMemAtomics(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
+                          VIP_BOOLEAN enable) {
+    VIA_REFUSE_CHILD(handle);
+    OpenNic* open = find_nic(handle);
+    // All memory of the process is for local use (ViaRegisterAll).
+    if (open == nullptr || address == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(open->nic->allow_atomics(memory_handle, bits_of(address), enable != VIP_FALSE));
+}
+
+VIA_VIPL ViaQueryMemAtomics(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HANDLE memory_handle,
+                            VIP_BOOLEAN* enabled) {
+    VIA_REFUSE_CHILD(handle);
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || enabled == nullptr) return VIP_INVALID_PARAMETER;
+    memory::MemoryAttributes found;
+    if (const Status status = query(*open, address, memory_handle, found);
+        status != Status::success)
+        return answer(status);
+    *enabled = found.atomics ? VIP_TRUE : VIP_FALSE;
     return VIP_SUCCESS;
 }
 

@@ -31,7 +31,7 @@ VIA_VIPL via_VipNSGetHostByName(VIP_NIC_HANDLE handle, VIP_CHAR* name, VIP_NET_A
     } catch (const std::bad_alloc&) {
         return VIP_ERROR_RESOURCE;
     }
-    write_address(host, Discriminator{}, *address);
+    write_host(host, *address);
     return VIP_SUCCESS;
 }
 

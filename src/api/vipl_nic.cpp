@@ -149,6 +149,16 @@ VIA_VIPL via_VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES* attributes) 
     return VIP_SUCCESS;
 }
 
+VIA_VIPL ViaQueryAtomics(VIP_NIC_HANDLE handle, VIA_ATOMIC_ATTRIBUTES* attributes) {
+    VIA_REFUSE_CHILD(handle);
+    if (find_nic(handle) == nullptr || attributes == nullptr) return VIP_INVALID_PARAMETER;
+    *attributes = {};
+    attributes->Support = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+    // The target's NIC uses the processor's own instructions, whatever carries its frames.
+    attributes->Scope = VIA_ATOMIC_SCOPE_MEMORY;
+    return VIP_SUCCESS;
+}
+
 VIA_VIPL via_VipErrorCallback(VIP_NIC_HANDLE handle, VIP_PVOID context, VIP_ERROR_HANDLER handler) {
     VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);

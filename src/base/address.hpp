@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace via {
 
@@ -20,6 +22,16 @@ struct HostAddress {
         return std::memcmp(a.bytes.data(), b.bytes.data(), a.length) == 0;
     }
 };
+
+/// What is the same of all addresses that are one peer: one IPv4 host, or the hosts of one IPv6
+/// network of 64 bits, which are anybody's who has one of them.
+using PeerKey = std::string;
+inline PeerKey peer_key(const HostAddress& peer) {
+    constexpr std::size_t network_bytes = 8;
+    constexpr std::size_t port_bytes = 2;
+    const std::size_t length = peer.length < port_bytes ? 0U : peer.length - port_bytes;
+    return {reinterpret_cast<const char*>(peer.bytes.data()), std::min(length, network_bytes)};
+}
 
 /// Name of a listener within a host, up to 64 bytes of any value.
 struct Discriminator {

@@ -6,7 +6,8 @@
 // the other's store. Two light fences do nothing for each other.
 //
 // A heavy fence needs the operating system, which base may not call: the agent hangs it in. Where
-// there is none, both sides make full fences (atomic_fence), and both have to know of it.
+// there is none, both sides make full fences (atomic_fence), and both have to know of it. One that
+// was hung in stays for those who count on it, even if nobody shall do so from now on.
 
 #include <array>
 #include <cstddef>
@@ -37,24 +38,33 @@ enum class FenceReach : std::uint8_t {
 }
 
 /// A full fence of the caller, and at some moment of the call one of each thread within reach.
-/// Takes microseconds. Only where has_heavy_fence().
+/// Takes microseconds. Only where has_heavy_fence(), now or when a light fence counted on it.
 using HeavyFence = void (*)();
 
 namespace detail {
 inline constinit std::array<std::atomic<HeavyFence>, 2> heavy_fences{};
+inline constinit std::array<std::atomic<bool>, 2> heavy_fences_withdrawn{};
 }  // namespace detail
 
-/// What heavy_fence() calls. Set once, before anybody asks; nullptr (the default): there is none.
+/// What heavy_fence() calls. Set before anybody asks; nullptr (the default): there is none.
 inline void set_heavy_fence(FenceReach reach, HeavyFence fence) noexcept {
     detail::heavy_fences[static_cast<std::size_t>(reach)].store(fence, memory_order_release);
+    detail::heavy_fences_withdrawn[static_cast<std::size_t>(reach)].store(false,
+                                                                          memory_order_release);
+}
+/// From now on nobody new shall count on it. Any thread, also from within the fence.
+inline void withdraw_heavy_fence(FenceReach reach) noexcept {
+    detail::heavy_fences_withdrawn[static_cast<std::size_t>(reach)].store(true,
+                                                                          memory_order_release);
 }
 inline bool has_heavy_fence(FenceReach reach) noexcept {
 #ifdef VIA_MODEL
     static_cast<void>(reach);
     return true;
 #else
-    return detail::heavy_fences[static_cast<std::size_t>(reach)].load(memory_order_acquire) !=
-           nullptr;
+    const auto at = static_cast<std::size_t>(reach);
+    return detail::heavy_fences[at].load(memory_order_acquire) != nullptr &&
+           !detail::heavy_fences_withdrawn[at].load(memory_order_acquire);
 #endif
 }
 inline void heavy_fence(FenceReach reach) noexcept {

@@ -36,6 +36,7 @@ enum class BiasMistake : std::uint8_t {
     one_mark_for_all,      ///< owners, one after the other
     late_mark_stays,       ///< of who lost the right
     passed_without_fence,  ///< by who waits for its holder only
+    loss_unnoticed,        ///< by the owner, when it leaves
 };
 
 /// The right of one thread to a lock, and the marks by which those that ever had it say that they
@@ -45,8 +46,8 @@ template <std::size_t owners_most, BiasMistake mistake = BiasMistake::none>
 class Bias {
 public:
     struct Owner {
-        Atomic<std::uintptr_t> thread{0};  ///< as this_thread() says it; 0: nobody so far
         Atomic<std::uint32_t> inside{0};   ///< it is, or wants to be; only it writes this
+        Atomic<std::uintptr_t> thread{0};  ///< as this_thread() says it; 0: nobody so far
     };
 
     /// The caller is inside, if it has the right, until leave(`owner`).
@@ -71,7 +72,9 @@ public:
                                                                            : memory_order_release);
     }
     /// The right went while its owner was inside. After leave() and a light fence.
-    bool is_lost(const Owner* owner) const { return owner_.load(memory_order_relaxed) != owner; }
+    bool is_lost(const Owner* owner) const {
+        return mistake != BiasMistake::loss_unnoticed && owner_.load(memory_order_relaxed) != owner;
+    }
 
     /// Who has the right, as this_thread() says it; 0: nobody; neither: it is just being taken.
     std::uintptr_t thread() const {

@@ -21,6 +21,7 @@ namespace via {
     X(receives, "receives completed without error")                                 \
     X(rdma_writes, "RDMA writes completed without error")                           \
     X(rdma_reads, "RDMA reads completed without error")                             \
+    X(atomics, "atomic operations on peers' memory completed without error")        \
     X(direct_transfers, "RDMA to or from a peer's segment, carried out here")       \
     X(messages_pulled, "messages of peers, fetched from their memory in one copy")  \
     X(descriptors_flushed, "descriptors flushed")                                   \

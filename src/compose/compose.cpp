@@ -24,11 +24,13 @@
 #include "agent/shared_directory.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
+#include "compose/protect.hpp"
 #include "device/datagram/datagram_device.hpp"
 #include "device/loopback/loopback_device.hpp"
 #include "device/shm/shm_device.hpp"
 #include "device/udp/socket_address.hpp"
 #include "device/udp/udp_port.hpp"
+#include "sim/host/remote_wire.hpp"
 #include "sim/host/sim_agent.hpp"
 
 namespace via {
@@ -39,7 +41,7 @@ namespace {
 constexpr std::string_view media[] = {"shm", "loopback", "sim", "udp", "auto"};
 
 void complain(const std::string& text) { agent::log(1, "%s", text.c_str()); }
-/// What may be as it should: of peers with one address, all but one find it held.
+/// What went well, for who wonders why it went otherwise than usual.
 void mention(const std::string& text) { agent::log(2, "%s", text.c_str()); }
 
 agent::OpenError bad_name(const std::string& why) {
@@ -302,7 +304,11 @@ MadeDevice make_udp(const Opening& opening, const std::string& directory,
     const bool own_frames = opening.nic_options.own_frames == agent::OwnFrames::prefer;
     auto port = open_port(directory, place, options.instance, own_frames);
     if (!port) return std::unexpected(no_resource(port.error()));
-    return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
+    if (options.paths_max == 0)  // it only answers for its host, in the open
+        return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
+    auto guarded = protect(std::move(*port), options, opening.nic_options.secure);
+    if (!guarded) return std::unexpected(no_resource(guarded.error()));
+    return std::make_unique<device::datagram::DatagramDevice>(std::move(*guarded), options);
 }
 
 std::expected<device::udp::Place, agent::OpenError> find_place(std::string_view text) {
@@ -388,6 +394,12 @@ agent::OpenResult open_nic(std::string_view full_name, std::uint32_t first_gener
 }  // namespace
 
 agent::OpenResult api::open_by_name(std::string_view name, std::uint32_t first_generation) {
+    if (const char* socket = secure_getenv(sim::remote::variable)) {
+        const auto options = agent::nic_options(agent::split_nic_name(name));
+        if (!options)
+            return std::unexpected(agent::OpenError{Status::invalid_parameter, options.error()});
+        return sim::open_remote(socket, first_generation, *options);
+    }
     if (is_own_name(name)) return open_nic(name, first_generation);
     const auto sources = agent::read_sources("OPENVIA_NICS", "nics.conf", complain);
     const agent::NicTarget found = agent::find_nic(name, sources, media, complain);

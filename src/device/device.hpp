@@ -118,6 +118,7 @@ enum class Sleep : std::uint32_t {
 struct WakeWord {
     const void* address;
     std::uint32_t expected;
+    std::uint32_t number = 0;  ///< the device's own
 };
 
 /// A descriptor for poll(2) that is readable when somebody wakes us, or writable when there is
@@ -258,6 +259,8 @@ public:
     /// Words to sleep on with futex_waitv after arm(on_words): fills up to words.size(), returns
     /// how many there are in all (more than words.size(): sleep on the handle instead).
     virtual std::size_t wake_words(std::span<WakeWord> words) = 0;
+    /// It was this one that ended the sleep, changed or not; its peer may be gone by now.
+    virtual void woken_by(const WakeWord& /*word*/) {}
     /// Media of descriptors: what to sleep on with poll(2) after arm(on_words), in place of words.
     /// Unlike wait_handle(), which says nothing then, so that one message wakes one thread.
     /// Fills up to descriptors.size(), returns how many there are in all.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/frame.hpp"
+
 namespace via::engine {
 
 namespace {
@@ -62,6 +64,19 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
     if (sum != control.length || sum > context.transfer_length_max)
         return queue::status::length_error;
     return 0;
+}
+
+std::uint32_t check_atomic(const CheckContext& context, const queue::ControlSegment& control,
+                           const queue::Segment* segments) {
+    if ((control.control & ~queue::control::queue_fence) != 0 || control.reserved != 0 ||
+        control.segment_count != 2 || !context.rdma_read_allowed)
+        return queue::status::format_error;
+    std::uint64_t sum = 0;
+    if (const std::uint32_t fault =
+            check_segments(context, control, segments, 1, memory::Access::local_write, sum))
+        return fault;
+    const bool whole = sum == wire::atomic_length && control.length == wire::atomic_length;
+    return whole && sum <= context.transfer_length_max ? 0 : queue::status::length_error;
 }
 
 std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/mutation.hpp"
 #include "memory/table.hpp"
 #include "queue/descriptor.hpp"
 
@@ -23,6 +24,17 @@ std::uint32_t check_any_send(const CheckContext& context, const queue::ControlSe
 std::uint32_t check_any_receive(const CheckContext& context, const queue::ControlSegment& control,
                                 const queue::Segment* segments, std::uint32_t& capacity);
 
+/// Of the one segment of a common descriptor, so that its region need not be looked for.
+[[gnu::always_inline]] inline bool is_covered(const memory::Region& region,
+                                              const queue::Segment& segment) {
+    return region.covers(segment.address, segment.length) ||
+           mutated(Mutation::post_plain_beyond_region);
+}
+
+/// Of an atomic operation: a remote address and eight bytes for what was there.
+std::uint32_t check_atomic(const CheckContext& context, const queue::ControlSegment& control,
+                           const queue::Segment* segments);
+
 /// What most descriptors are: one segment, in `region`, and no bits but
 /// IMMEDIATE, which may be left over from a receive's former use (VIPL 4.9), and of sends the
 /// fence. Nothing is wrong with the segment, if the VI may use the region, and for a receive write
@@ -35,14 +47,13 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
     return control.segment_count == 1 && (control.control & ~allowed) == 0 &&
            control.reserved == 0 && segment.handle == region.handle &&
            segment.length == control.length && control.length <= transfer_length_max &&
-           region.covers(segment.address, segment.length);
+           is_covered(region, segment);
 }
 [[gnu::always_inline]] inline bool is_plain_receive(const memory::Region& region,
                                                     const queue::ControlSegment& control,
                                                     const queue::Segment& segment) {
     return control.segment_count == 1 && (control.control & ~queue::control::immediate) == 0 &&
-           control.reserved == 0 && segment.handle == region.handle &&
-           region.covers(segment.address, segment.length);
+           control.reserved == 0 && segment.handle == region.handle && is_covered(region, segment);
 }
 
 /// The same for an RDMA write of one segment: the first one names the peer's memory, for the peer
@@ -54,7 +65,7 @@ std::uint32_t check_any_receive(const CheckContext& context, const queue::Contro
     return control.segment_count == 2 && control.control == queue::control::rdma_write &&
            control.reserved == 0 && segment.handle == region.handle &&
            segment.length == control.length && control.length <= transfer_length_max &&
-           region.covers(segment.address, segment.length);
+           is_covered(region, segment);
 }
 
 /// Status bits of the first fault of a send descriptor, or 0. `segments` holds

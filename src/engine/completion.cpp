@@ -9,14 +9,22 @@ namespace via::engine {
 namespace {
 
 std::uint32_t operation_bits(const queue::WorkEntry& entry) {
-    switch (operation_of(entry)) {
-        case queue::control::rdma_write:
-            return queue::status::operation_rdma_write;
-        case queue::control::rdma_read:
-            return queue::status::operation_rdma_read;
-        default:
-            return queue::status::operation_send;
-    }
+    namespace control = queue::control;
+    namespace status = queue::status;
+    static_assert(status::operation_send == control::send_receive * status::operation_rdma_write &&
+                  status::operation_rdma_read == control::rdma_read * status::operation_rdma_write);
+    if (is_atomic(entry)) [[unlikely]]
+        return (entry.control & control::adds) != 0 ? status::operation_fetch_add
+                                                    : status::operation_compare_swap;
+    return operation_of(entry) * status::operation_rdma_write;
+}
+
+Counter counter_of(const queue::WorkEntry& entry) {
+    const std::uint16_t operation = operation_of(entry);
+    return operation == queue::control::send_receive ? Counter::sends
+           : operation == queue::control::rdma_write ? Counter::rdma_writes
+           : operation == queue::control::rdma_read  ? Counter::rdma_reads
+                                                     : Counter::atomics;
 }
 
 }  // namespace
@@ -24,6 +32,7 @@ std::uint32_t operation_bits(const queue::WorkEntry& entry) {
 /// Completes the oldest entry. Status is the last thing written to the program's descriptor: from
 /// then on it is the program's again (VIPL 4.9).
 void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
+    VIA_ASSERT(queue.work.has_outstanding());
     queue::WorkEntry& entry = queue.work.oldest().cell();
     if (!queue.work.has_started()) queue.work.start_next();
     entry.status = status_bits | queue::status::done;
@@ -103,18 +112,7 @@ void Engine::drain_sends(Vi& vi) {
     while (work.has_started()) {
         const queue::WorkEntry& entry = work.oldest().cell();
         if ((entry.status & queue::status::done) == 0) return;
-        if ((entry.status & queue::status::error_mask) == 0) {
-            switch (operation_of(entry)) {
-                case queue::control::rdma_write:
-                    counters_.add(Counter::rdma_writes);
-                    break;
-                case queue::control::rdma_read:
-                    counters_.add(Counter::rdma_reads);
-                    break;
-                default:
-                    counters_.add(Counter::sends);
-            }
-        }
+        if ((entry.status & queue::status::error_mask) == 0) counters_.add(counter_of(entry));
         complete(vi, vi.send, entry.status | operation_bits(entry));
     }
 }
@@ -136,6 +134,7 @@ void Engine::flush_queue(Vi& vi, ViQueue& queue) {
 }
 
 void Engine::flush(Vi& vi) {
+    VIA_ASSERT(vi.state_now() != ViState::connected && vi.path == no_path);
     drain_sends(vi);
     flush_queue(vi, vi.send);
     flush_queue(vi, vi.receive);

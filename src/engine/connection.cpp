@@ -75,7 +75,7 @@ void Engine::Notice::set(wire::ConnectMessage message, std::span<const std::byte
 }
 
 /// A request of that VI, to its remote address.
-Engine::Notice Engine::request_of(const Vi& vi) const {
+Engine::Notice Engine::request_of(const Vi& vi) {
     const Discriminator& local = vi.local_address.discriminator;
     const Discriminator& remote = vi.remote_address.discriminator;
     wire::ConnectMessage message = describe(vi);
@@ -85,15 +85,17 @@ Engine::Notice Engine::request_of(const Vi& vi) const {
     std::memcpy(message.remote_discriminator, remote.bytes.data(), remote.length);
     Notice notice;
     notice.header.kind = vi.peer ? wire::FrameKind::peer_request : wire::FrameKind::request;
+    notice.payload = payloads_.take();
     notice.set(message, own_data_of(vi));
     return notice;
 }
 
 Engine::Notice Engine::acceptance_of(const Vi& vi, std::uint32_t remote_number,
-                                     std::span<const std::byte> data) const {
+                                     std::span<const std::byte> data) {
     Notice notice;
     notice.header.kind = wire::FrameKind::accept;
     notice.header.vi = remote_number;
+    notice.payload = payloads_.take();
     notice.set(describe(vi), data);
     return notice;
 }
@@ -104,6 +106,7 @@ void Engine::refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
     notice.header.kind = wire::FrameKind::refuse;
     notice.header.vi = number;
     notice.header.immediate_or_code = static_cast<std::uint32_t>(code);
+    if (!data.empty()) notice.payload = payloads_.take();
     notice.payload.assign(data.begin(), data.end());
     counters_.add(Counter::requests_refused);
     notify_peer(path, std::move(notice));
@@ -112,7 +115,7 @@ void Engine::refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
 void Engine::notify_peer(PathId id, Notice&& notice) {
     Path& path = path_at(id);
     if (!path.up) return;
-    path.notices.push_back(std::move(notice));
+    path.notices.add() = std::move(notice);
     wants_to_send(path);
 }
 
@@ -147,6 +150,7 @@ Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byt
     if (offer == nullptr) return Status::invalid_parameter;
     if (offer->stage != Connection::Stage::offered) {
         offer->stage = Connection::Stage::told;
+        uncount(*offer);  // whoever needs its place has it
         return Status::timeout;
     }
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
@@ -238,6 +242,7 @@ void Engine::expire(Time now, bool answers_may_wait) {
     });
     std::ranges::sort(expired_, {}, &Vi::index);
     for (Vi* vi : expired_) {
+        VIA_ASSERT(vi->state_now() == ViState::connect_pending);  // nobody else has a deadline
         if (vi->path != no_path) notify_peer(vi->path, wire::FrameKind::withdraw, 0, vi->number());
         connect_failed(*vi, vi->peer && vi->unreachable ? Status::not_reachable : Status::timeout);
     }
@@ -339,8 +344,9 @@ void Engine::leave(Vi& vi, ViState state) {
     vi.short_in = no_short_way;
     vi.short_out = vi.quick_out = false;
     vi.state.store(state, std::memory_order_release);
-    vi.send.work.wait_for_posters();
-    vi.receive.work.wait_for_posters();
+    bool fenced = false;
+    vi.send.work.wait_for_posters(fenced);
+    vi.receive.work.wait_for_posters(fenced);
     VIA_ASSERT(vi.send.work.is_in_order() && vi.receive.work.is_in_order());
     progressed();
 }
@@ -392,8 +398,11 @@ void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress&
     path.payload_max = payload_max;
     path.peer = peer;
     path.retransmits = retransmits;
+    path.share = peers_.try_emplace(peer_key(peer)).first;
+    ++path.share->second.paths;
     path.under_way = {};
     path.lost.clear();
+    if (retransmits) path.lost.make_room();
     counters_.add(Counter::paths_open);
 }
 
@@ -415,10 +424,19 @@ void Engine::on_path_down(PathId id) {
     for (Connection& connection : connections_)
         if (connection.stage == Connection::Stage::offered && connection.path == id)
             withdraw(connection);
-    path.notices = {};
+    VIA_ASSERT(path.active.front() == nullptr);  // each of its VIs has left it
+    for (; !path.notices.empty(); path.notices.pop_front())
+        payloads_.give_back(std::move(path.notices.front().payload));
+    path.notices.give_memory_back(0);
+    path.share->second.answers -= path.answers;
+    --path.share->second.paths;
+    forget_if_nothing(path.share);
     answers_ -= std::exchange(path.answers, 0);
+    for (; !path.under_way.empty(); path.under_way.pop())
+        payloads_.give_back(std::move(path.under_way.front().copy));
     path.under_way = {};
     path.lost.clear();
+    path.lost.give_memory_back(0);
     List<Path>::remove_if_linked(path);
     counters_.subtract(Counter::paths_open);
     progressed();

@@ -20,7 +20,8 @@ void Engine::begin_credits(Vi& vi, const wire::ConnectMessage& message) {
         return;
     vi.credits_agreed.store(true);
     // A post that did not see this is counted now.
-    vi.receive.work.wait_for_posters();
+    bool fenced = false;
+    vi.receive.work.wait_for_posters(fenced);
     vi.receives_before = vi.receive.work.completed_count();
     grant(vi);
 }
@@ -36,7 +37,9 @@ void Engine::grant(Vi& vi) {
 }
 
 void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
-    vi.credits_granted = vi.receive.work.posted_count() - vi.receives_before;
+    const std::uint32_t posted = vi.receive.work.posted_count() - vi.receives_before;
+    VIA_ASSERT(static_cast<std::int32_t>(posted - vi.credits_granted) >= 0);
+    vi.credits_granted = posted;
     vi.credit_due = false;
     wire::Header header;
     header.kind = wire::FrameKind::credit;

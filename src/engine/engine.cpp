@@ -1,6 +1,5 @@
 #include "engine/engine.hpp"
 
-#include <mutex>
 #include <new>
 
 #include "base/assert.hpp"
@@ -74,7 +73,8 @@ Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQ
 Status Engine::destroy_vi(Vi& vi) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     // A post is there before, or finds nothing.
-    std::scoped_lock posters(vi.send.work.post_lock(), vi.receive.work.post_lock());
+    const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
+    const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
     vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
                         std::memory_order_release);
@@ -118,7 +118,8 @@ bool may_use_posted(const memory::MemoryTable& memory, memory::ProtectionTag tag
 
 Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
-    std::scoped_lock posters(vi.send.work.post_lock(), vi.receive.work.post_lock());
+    const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
+    const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     // What is posted was checked against the old tag. Sends of an idle VI touch nothing any more.
     if (attributes.tag != vi.attributes.tag &&
         !may_use_posted(memory_, attributes.tag, vi.receive.work))
@@ -149,12 +150,13 @@ bool Engine::is_bound(const queue::CompletionQueue& queue) const {
 
 bool Engine::uses_region(memory::MemoryHandle handle) {
     const bool suspended = !memory_.live(handle);
+    bool fenced = false;
     for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
         Vi& vi = vi_slot(index);
         if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
         if (suspended) {  // a post that found it is there now
-            vi.send.work.wait_for_posters();
-            vi.receive.work.wait_for_posters();
+            vi.send.work.wait_for_posters(fenced);
+            vi.receive.work.wait_for_posters(fenced);
         }
         if (vi.send_use.uses(vi.send.work, handle, true, progress_, looked_at_) ||
             vi.receive_use.uses(vi.receive.work, handle, false, progress_, looked_at_))

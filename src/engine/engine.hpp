@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,12 +18,14 @@
 #include "base/extent.hpp"
 #include "base/limits.hpp"
 #include "base/list.hpp"
+#include "base/numbered_queue.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
 #include "engine/listening.hpp"
 #include "engine/moments.hpp"
 #include "engine/mutation.hpp"
 #include "engine/page_miss.hpp"
+#include "engine/payloads.hpp"
 #include "engine/under_way.hpp"
 #include "engine/vi.hpp"
 #include "memory/table.hpp"
@@ -177,7 +180,10 @@ public:
     void insist(Vi& vi) { vi.insists = true; }
     /// The request that was just begun is made again for some milliseconds, within its time, where
     /// nobody takes requests: a server may be between two calls that wait.
-    void look_again(Vi& vi) { vi.looks_left = looks_again; }
+    void look_again(Vi& vi, Time now) {
+        vi.looks_left = looks_again;
+        vi.looks_until = now + looks_longest;
+    }
     /// The peer was found: sends the request. Ignored unless the VI is still pending.
     void connect_on(Vi& vi, PathId path);
     /// connect_pending -> idle with that outcome. Ignored unless pending.
@@ -402,13 +408,14 @@ private:
         HostAddress peer;
         std::uint32_t payload_max = 0;
         PathId id = no_path;
-        List<Vi, ActiveLink> active;  ///< VIs with frames to send, in turn
-        std::deque<Notice> notices;   ///< frames of connecting and parting; sent before VIs'
-        std::uint32_t answers = 0;    ///< of these and of what is under way
+        List<Vi, ActiveLink> active;    ///< VIs with frames to send, in turn
+        NumberedQueue<Notice> notices;  ///< frames of connecting and parting; sent before VIs'
+        std::uint32_t answers = 0;      ///< of these and of what is under way
+        Peers::iterator share;          ///< while it is up
         bool retransmits = false;
         UnderWay under_way;  ///< of a path that retransmits: frames that must arrive
         /// Of these, to be emitted again, the oldest first. Sent before notices.
-        std::deque<std::uint32_t> lost;
+        NumberedQueue<std::uint32_t> lost;
     };
     enum class Piece : std::uint8_t {
         notice,
@@ -424,17 +431,32 @@ private:
     static constexpr std::uint32_t vis_per_chunk = 64;
     static constexpr std::uint32_t connection_index_bits = 16;
     static constexpr std::uint32_t looks_again = 4;  ///< after 1, 2, 4 and 8 ms
+    /// Not where it took so long to hear that nobody is there: on a network, whose host says so now
+    /// and then only.
+    static constexpr Duration looks_longest = milliseconds(100);
     static constexpr std::uint32_t notices_max = 65536;
+    static constexpr std::uint64_t notices_kept = 64;  ///< storage that stays with a path
     /// Answers that a peer causes and does not take: of a path in any case, at most, and of all
-    /// beyond what each has in any case, of which no path has more than it leaves free. Honest
-    /// peers take them as fast as they ask.
+    /// beyond what each has in any case, of which the paths of an address have no more than they
+    /// leave free. Honest peers take them as fast as they ask.
     static constexpr std::uint32_t answers_of_path_least = 64;
     static constexpr std::uint32_t answers_of_path_max = 16384;
     static constexpr std::uint32_t answers_max = 131072;
     bool may_have_answers(const Path& path) const {
         const std::uint32_t left = answers_ < answers_max ? answers_max - answers_ : 0;
         return path.answers < answers_of_path_least ||
-               path.answers < std::min(answers_of_path_max, left);
+               (path.answers < answers_of_path_max && path.share->second.answers < left);
+    }
+
+    /// Requests that the program has and does not answer: the paths of an address have no more than
+    /// they leave free of all that there may be. Who shares our memory is our own user.
+    bool may_have_requests(const Path& path) const {
+        const std::uint32_t max = limits_.connections_waiting_max;
+        return !path.retransmits ||
+               path.share->second.requests < (requests_ < max ? max - requests_ : 0);
+    }
+    void forget_if_nothing(Peers::iterator peer) {
+        if (peer->second.paths == 0 && peer->second.requests == 0) peers_.erase(peer);
     }
 
     // connection.cpp
@@ -448,9 +470,9 @@ private:
     FrameVerdict on_disconnect(Path& path, const wire::Header& header);
     Connection* connection_of(std::uint64_t connection);
     wire::ConnectMessage describe(const Vi& vi) const;
-    Notice request_of(const Vi& vi) const;
+    Notice request_of(const Vi& vi);
     Notice acceptance_of(const Vi& vi, std::uint32_t remote_number,
-                         std::span<const std::byte> data) const;
+                         std::span<const std::byte> data);
     void start_pending(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
                        std::span<const std::byte> data);
     void refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
@@ -470,7 +492,8 @@ private:
     Connection& add_connection();
     Connection* new_connection();
     void free_connection(Connection& connection);
-    static void tell(const Connection& request, Offer& offer);
+    void tell(Connection& request, Offer& offer);
+    void uncount(Connection& request);
     void enter_backlog(Connection& request, Backlog& backlog);
     void leave_backlog(Connection& request);
     void set_waiting(Backlog& backlog, std::uint32_t waiting);
@@ -573,10 +596,14 @@ private:
     void emit_notice(Path& path, const FrameRoom& room);
     void answer_taken(Path& path) {
         --path.answers;
+        --path.share->second.answers;
         --answers_;
     }
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);
+    [[gnu::noinline]] void emit_refusal(Vi& vi, wire::Header& header, ErrorCode event,
+                                        const FrameRoom& room);
+    static void answered(Vi& vi);
     void emit_message(Vi& vi, const FrameRoom& room);
     void mark_acknowledged(Vi& vi, std::uint32_t below);
     static void placed_below(Vi& vi, std::uint32_t message);
@@ -639,6 +666,10 @@ private:
                        std::size_t length);
     void finish_message(Vi& vi, const wire::Header& header);
     FrameVerdict on_read_request(Vi& vi, const wire::Header& header, std::size_t length);
+    [[gnu::noinline]] FrameVerdict on_atomic(Vi& vi, const wire::Header& header,
+                                             const std::byte* payload, std::size_t length);
+    bool may_change(Vi& vi, const wire::Header& header);
+    FrameVerdict refuse_atomic(Vi& vi, const wire::Header& header);
     static bool find_read(Vi& vi, queue::Cursor& at);
     FrameVerdict on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
                                std::size_t length);
@@ -685,6 +716,7 @@ private:
     List<Backlog, StandingLink> backlogs_;
     List<Backlog, ChangedLink> changed_;
     std::uint32_t backlog_room_ = 0;  ///< of all of them
+    Payloads payloads_;               ///< of answers, as many as may wait there
     std::deque<Connection> connections_;
     List<Connection> free_connections_;
     List<Vi, EventLink> eventful_;
@@ -699,6 +731,8 @@ private:
     std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
     std::vector<Vi*> late_flushes_;
     std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
+    Peers peers_;                 ///< that have anything
+    std::uint32_t requests_ = 0;  ///< of all of them
     std::uint32_t answers_ = 0;   ///< of all paths
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;

@@ -213,6 +213,81 @@ TEST_F(Hostile, who_takes_no_answer_gets_no_more_than_his_share) {
     EXPECT_GE(ask_without_end(pair.b, 1), alone) << "those that ended gave theirs back";
 }
 
+TEST_F(Hostile, the_paths_of_an_address_leave_half_of_all_answers_to_others) {
+    HostAddress greedy;
+    greedy.length = 6;
+    greedy.bytes = {10, 0, 0, 3, 1, 1};
+    constexpr PathId paths = 100;
+    std::uint32_t all = 0;
+    for (PathId path = 1; path <= paths; ++path) {
+        greedy.bytes[5] = static_cast<std::uint8_t>(path);  // another port
+        pair.b.engine.on_path_up(path, 64, greedy, false);
+        all += ask_without_end(pair.b, path);
+    }
+    EXPECT_LE(all, 131072U / 2 + 64 * paths);
+    HostAddress other = greedy;
+    other.bytes[3] = 4;
+    pair.b.engine.on_path_up(paths + 1, 64, other, false);
+    EXPECT_EQ(ask_without_end(pair.b, paths + 1), 16384U) << "as much as any path may have";
+}
+
+/// Requests from that path for a program that has a call that waits each time, and answers none:
+/// how many, until one is refused? They are added to `given`.
+std::uint32_t ask_until_refused(Engine& engine, PathId path, std::vector<std::uint64_t>& given) {
+    wire::Header request;
+    request.kind = FrameKind::request;
+    std::byte header[wire::header_length_base];
+    wire::emit(request, header);
+    wire::ConnectMessage message{};
+    message.reliability = static_cast<std::uint16_t>(Reliability::delivery);
+    for (std::uint32_t count = 0;; ++count) {
+        message.vi = count;
+        Listener listener;
+        engine.listen(listener);
+        EXPECT_EQ(
+            engine.on_frame(path, {header, sizeof header,
+                                   reinterpret_cast<const std::byte*>(&message), sizeof message}),
+            FrameVerdict::taken);
+        engine.unlisten(listener);
+        if (!listener.given.load()) return count;
+        given.push_back(listener.connection);
+    }
+}
+
+TEST(HostileLossy, the_paths_of_an_address_leave_half_of_the_requests_that_wait_to_others) {
+    Side side(1000, true);
+    const std::uint32_t most = side.limits.connections_waiting_max;
+    HostAddress greedy;
+    greedy.length = 6;
+    greedy.bytes = {10, 0, 0, 3, 1, 1};
+    HostAddress other = greedy;
+    other.bytes[3] = 4;
+    std::vector<std::uint64_t> given;
+    for (PathId path = 1; path <= 4; ++path) {
+        greedy.bytes[5] = static_cast<std::uint8_t>(path);  // another port
+        side.engine.on_path_up(path, 1000, greedy, true);
+        ask_until_refused(side.engine, path, given);
+    }
+    EXPECT_EQ(given.size(), most / 2);
+    side.engine.on_path_up(5, 1000, other, true);
+    std::vector<std::uint64_t> others;
+    EXPECT_EQ(ask_until_refused(side.engine, 5, others), most / 4);
+    // Paths that end leave them to the program, which has not looked.
+    for (PathId path = 1; path <= 4; ++path) side.engine.on_path_down(path);
+    side.engine.on_path_up(1, 1000, greedy, true);
+    EXPECT_EQ(ask_until_refused(side.engine, 1, given), 0U);
+    Program server(side, attributes(Reliability::delivery));
+    for (std::size_t n = 0; n < given.size(); ++n) {
+        if (n % 2 == 0)
+            EXPECT_EQ(side.engine.reject(given[n]), Status::success);
+        else  // known to be given up
+            EXPECT_EQ(side.engine.accept(given[n], server.vi()), Status::timeout);
+    }
+    given.clear();
+    for (const std::uint64_t connection : others) side.engine.reject(connection);
+    EXPECT_EQ(ask_until_refused(side.engine, 1, given), most / 2) << "all were given back";
+}
+
 TEST(HostileLossy, answers_count_until_the_peer_has_them) {
     Side side(1000, true);
     const std::uint32_t most = ask_without_end(side, the_path);

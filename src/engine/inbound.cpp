@@ -96,6 +96,9 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
             return on_attach_refuse(*vi, header);
         case wire::FrameKind::pulled:
             return on_pulled(*vi, header);
+        case wire::FrameKind::compare_swap:
+        case wire::FrameKind::fetch_add:
+            return on_atomic(*vi, header, payload, length);
         default:
             return on_nak(*vi, header);
     }
@@ -110,6 +113,7 @@ FrameVerdict Engine::take_of_meeting(Path& path, const wire::Header& header,
     if (path.notices.size() > before) {  // by one
         path.notices.back().answer = true;
         ++path.answers;
+        ++path.share->second.answers;
         ++answers_;
     }
     return verdict;
@@ -491,14 +495,76 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
     return FrameVerdict::taken;
 }
 
-/// The oldest of our reads that waits for its answer, or for the rest of it. False: none does.
+// Atomic operations -------------------------------------------------------------------------------
+
+/// It reads and writes: the VI allows both, and the region this.
+bool Engine::may_change(Vi& vi, const wire::Header& header) {
+    return vi.attributes.rdma_read && vi.attributes.rdma_write &&
+           header.remote_address % wire::atomic_length == 0 &&
+           memory_.check(header.remote_handle, header.remote_address, wire::atomic_length,
+                         vi.attributes.tag, memory::Access::remote_atomic) &&
+           reach(header.remote_handle, header.remote_address, wire::atomic_length);
+}
+
+/// Carried out when it comes, as a write is: behind what the VI sent before, and before all that it
+/// sends later. What was found goes back in turn with the answers to reads.
+FrameVerdict Engine::on_atomic(Vi& vi, const wire::Header& header, const std::byte* payload,
+                               std::size_t length) {
+    constexpr std::uint8_t whole =
+        wire::flag::first | wire::flag::last | wire::flag::extent | wire::flag::remote;
+    if (header.message != vi.expected_message || vi.placing)
+        return break_rule(vi, header, "an atomic operation out of sequence");
+    if (header.flags != whole || length != wire::operands_length(header.kind) ||
+        header.offset != 0 || header.read_number != header.message ||
+        header.message_length != wire::atomic_length || !vi.reliable())
+        return break_rule(vi, header, "an atomic operation that makes no sense");
+    if (vi.reads_count == Vi::reads_max)
+        return break_rule(vi, header, "more atomic operations at once than agreed");
+    if (!may_change(vi, header)) return refuse_atomic(vi, header);
+    std::uint64_t words[2] = {};  // read once: the peer may change them
+    std::memcpy(words, payload, length);
+    const memory::WordChange change{header.kind == wire::FrameKind::fetch_add, words[0], words[1]};
+    const std::uint64_t was = memory::change(header.remote_address, change);
+    if (mutated(Mutation::change_word_twice)) memory::change(header.remote_address, change);
+    counters_.add(Counter::bytes_received, length);
+    ++vi.expected_message;
+    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {header.remote_address,
+                                                                     header.remote_handle,
+                                                                     wire::atomic_length,
+                                                                     header.read_number,
+                                                                     0,
+                                                                     Vi::Read::Answer::word,
+                                                                     was};
+    activate(vi);
+    return FrameVerdict::taken;
+}
+
+/// Behind others the refusal waits for its turn: what was granted is answered first. What the peer
+/// sent later does not count.
+FrameVerdict Engine::refuse_atomic(Vi& vi, const wire::Header& header) {
+    note_refused(header.remote_handle, header.remote_address, wire::atomic_length,
+                 vi.attributes.tag, memory::Access::remote_atomic);
+    if (vi.reads_count == 0) {
+        counters_.add(Counter::rdma_refused);
+        refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
+        return FrameVerdict::taken;
+    }
+    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
+        header.remote_address,    header.remote_handle, wire::atomic_length, header.read_number, 0,
+        Vi::Read::Answer::refusal};
+    vi.given_up = true;
+    vi.short_in = no_short_way;
+    activate(vi);
+    return FrameVerdict::taken;
+}
+
+/// The oldest of our reads and atomic operations that waits for its answer, or for the rest of it.
+/// False: none does.
 bool Engine::find_read(Vi& vi, queue::Cursor& at) {
     queue::WorkQueue& work = vi.send.work;
     for (at = work.oldest(); at.position() != work.current().position(); at.pass()) {
         const queue::WorkEntry& entry = at.cell();
-        if (operation_of(entry) == queue::control::rdma_read &&
-            (entry.status & queue::status::done) == 0)
-            return true;
+        if (is_answered(entry) && (entry.status & queue::status::done) == 0) return true;
     }
     return false;
 }
@@ -532,7 +598,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     vi.read_placed = 0;
     --vi.reads_in_flight;
     entry.status |= queue::status::done;
-    placed_below(vi, entry.message);
+    placed_below(vi, entry.message + (is_atomic(entry) ? 1 : 0));
     drain_sends(vi);
     activate(vi);  // a fence, or the limit on reads, may have held messages back
     return FrameVerdict::taken;

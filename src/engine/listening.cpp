@@ -1,5 +1,6 @@
 // Who listens, and what becomes of a request before it is answered (VIPL 4.19, 4.20).
 #include <algorithm>
+#include <utility>
 
 #include "engine/connect_message.hpp"
 #include "engine/engine.hpp"
@@ -18,6 +19,7 @@ void Engine::unlisten(Listener& listener) { List<Listener>::remove_if_linked(lis
 bool Engine::make_room(std::uint32_t requests) {
     const std::size_t wanted = std::size_t{backlog_room_} + requests;
     if (wanted + limits_.connections_waiting_max > 1U << connection_index_bits) return false;
+    payloads_.make_room(wanted);
     while (connections_.size() < wanted) free_connections_.push_back(add_connection());
     return true;
 }
@@ -90,12 +92,24 @@ Connection* Engine::new_connection() {
 }
 
 void Engine::free_connection(Connection& connection) {
+    uncount(connection);
     connection.stage = Connection::Stage::free;
     free_connections_.push_back(connection);
 }
 
+void Engine::uncount(Connection& request) {
+    if (!std::exchange(request.counted, false)) return;
+    --requests_;
+    --request.peer->second.requests;
+    forget_if_nothing(request.peer);
+}
+
 /// It is the program's from here on.
-void Engine::tell(const Connection& request, Offer& offer) {
+void Engine::tell(Connection& request, Offer& offer) {
+    request.peer = path_at(request.path).share;
+    request.counted = true;
+    ++requests_;
+    ++request.peer->second.requests;
     offer.connection = (std::uint64_t{request.generation} << connection_index_bits) | request.index;
     offer.path = request.path;
     offer.remote_host = request.host;
@@ -120,7 +134,8 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
            (!(backlog->discriminator == wanted) ||
             backlog->waiting.load(std::memory_order_relaxed) == backlog->room))
         backlog = backlogs_.next(*backlog);
-    Connection* slot = listener == nullptr && backlog == nullptr ? nullptr : new_connection();
+    const bool is_heard = listener != nullptr ? may_have_requests(path) : backlog != nullptr;
+    Connection* slot = is_heard ? new_connection() : nullptr;
     if (slot == nullptr) {
         refuse(path.id, message.vi, wire::RefuseCode::no_match);
         return FrameVerdict::taken;

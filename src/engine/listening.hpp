@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
@@ -30,6 +31,14 @@ struct Listener : ListLink, Offer {
 
 struct Backlog;
 
+/// Who has several paths, or the processes of one host: what it has of what all peers share.
+struct Peer {
+    std::uint32_t paths = 0;
+    std::uint32_t answers = 0;   ///< it causes, and takes none so far
+    std::uint32_t requests = 0;  ///< of it that the program has, and does not answer
+};
+using Peers = std::map<PeerKey, Peer>;
+
 /// A request that was not answered yet.
 struct Connection : ListLink {
     /// told: withdrawn, and the program knows. It should reject it; if it does not, its place
@@ -40,6 +49,8 @@ struct Connection : ListLink {
     PathId path = no_path;
     Backlog* backlog = nullptr;  ///< it waits there; else the program has it
     HostAddress host;            ///< the requester's
+    Peers::iterator peer;        ///< while `counted`
+    bool counted = false;        ///< among its requests: the program has it
     wire::ConnectMessage message{};
     PrivateData data;
 };

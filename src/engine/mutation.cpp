@@ -7,6 +7,7 @@ Mutation present_mutation = Mutation::none;
 #endif
 
 const char* to_string(Mutation mutation) {
+    // As the enum has them. That of datagram has the same shape and nothing else in common.
     constexpr const char* names[] = {"none",
                                      "complete_before_acknowledgement",
                                      "acknowledge_before_placing",
@@ -40,7 +41,15 @@ const char* to_string(Mutation mutation) {
                                      "direct_past_writes",
                                      "direct_before_answer",
                                      "direct_plain_too_little",
-                                     "direct_too_little"};
+                                     "direct_too_little",
+                                     "fetch_without_proof",
+                                     "fetch_in_one_place",
+                                     "fetch_past_rights",
+                                     "fetch_half",
+                                     "overtake_what_is_fetched",
+                                     "change_word_twice",
+                                     "compute_answer_again",
+                                     "post_plain_beyond_region"};
     static_assert(sizeof names / sizeof *names == mutation_max + 1U);
     return names[static_cast<std::uint8_t>(mutation)];
 }

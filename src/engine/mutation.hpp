@@ -43,8 +43,19 @@ enum class Mutation : std::uint8_t {
     direct_before_answer,     ///< while it is asked for another segment
     direct_plain_too_little,  ///< the last byte stays behind, of the common write
     direct_too_little,        ///< of all others
+    // Of messages that are fetched from their senders' memory.
+    fetch_without_proof,       ///< the sender may be another one by now, or have its bytes back
+    fetch_in_one_place,        ///< each piece is taken from where the message begins
+    fetch_past_rights,         ///< the region is not asked for again for each piece
+    fetch_half,                ///< what could not be fetched counts as there
+    overtake_what_is_fetched,  ///< the next message does not wait for it
+    // Of atomic operations.
+    change_word_twice,     ///< and not once
+    compute_answer_again,  ///< where it was lost
+    // Of posts.
+    post_plain_beyond_region,  ///< the common descriptor's segment may lie beside its region
 };
-constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::direct_too_little);
+constexpr std::uint8_t mutation_max = static_cast<std::uint8_t>(Mutation::post_plain_beyond_region);
 const char* to_string(Mutation mutation);
 
 #if defined(VIA_MUTATIONS)

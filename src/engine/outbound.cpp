@@ -11,6 +11,7 @@
 namespace via::engine {
 
 void Engine::activate(Vi& vi) {
+    VIA_ASSERT(vi.path != no_path);
     Path& path = path_at(vi.path);
     if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
     wants_to_send(path);
@@ -110,6 +111,12 @@ void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& sha
     const std::uint32_t left = read.length - read.done;
     next_ = Piece::read_reply;
     direct_ = nullptr;  // of a message that waits for its turn
+    if (read.answer != Vi::Read::Answer::bytes) {
+        next_allowed_ = read.answer == Vi::Read::Answer::word;
+        next_length_ = next_allowed_ ? wire::atomic_length : 0;
+        shape = {wire::header_length_remote, next_length_};
+        return;
+    }
     next_length_ = std::min(left, path.payload_max);
     shape = {wire::header_length_remote, next_length_};
     // The region may have been deregistered since the request was granted. Who deregisters it now
@@ -127,8 +134,9 @@ void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& sha
 bool Engine::reach_next(Vi& vi, FrameShape& shape) {
     shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
     shape.count = 1;
-    return reach(vi.gather,
-                 direct_ != nullptr ? vi.send.work.current().cell().length : next_length_);
+    const queue::WorkEntry& entry = vi.send.work.current().cell();
+    if (is_atomic(entry)) return true;  // its words are ours
+    return reach(vi.gather, direct_ != nullptr ? entry.length : next_length_);
 }
 
 /// Nothing is posted behind the current message.
@@ -150,7 +158,7 @@ std::uint32_t Engine::length_of_write(Vi& vi, const Path& path) {
 
 bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
-    if (vi.pulling) return false;
+    if (vi.pulling && !mutated(Mutation::overtake_what_is_fetched)) return false;
     const bool starts = vi.cut == 0 && !vi.begun;
     if (starts && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
@@ -163,8 +171,9 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
                           : 0;
     switch (operation_of(entry)) {
         case queue::control::rdma_read:
-            next_length_ = 0;
-            shape = {direct_ != nullptr ? 0 : wire::header_length_remote, 0};
+        case queue::control::atomic:
+            next_length_ = is_atomic(entry) ? wire::operands_length(kind_of_question(entry)) : 0;
+            shape = {direct_ != nullptr ? 0 : wire::header_length_remote, next_length_};
             return true;
         case queue::control::rdma_write:
             if (direct_ != nullptr && !consumes_receive(entry)) {
@@ -224,15 +233,16 @@ bool Engine::message_may_start(Vi& vi) {
         if (consumes_receive(entry) && vi.credits_agreed.load(std::memory_order_relaxed) &&
             vi.credits_used == vi.credit_limit)
             return false;
-        if (vi.reads_in_flight != 0 && (((entry.control & queue::control::queue_fence) != 0 &&
-                                         !mutated(Mutation::ignore_fence)) ||
-                                        (operation == queue::control::rdma_read &&
-                                         vi.reads_in_flight == limits_.reads_in_flight_max)))
+        if (vi.reads_in_flight != 0 &&
+            (((entry.control & queue::control::queue_fence) != 0 &&
+              !mutated(Mutation::ignore_fence)) ||
+             (is_answered(entry) && vi.reads_in_flight == limits_.reads_in_flight_max)))
             return false;
         if (operation != queue::control::send_receive) {
             // What goes by frames must not be overtaken by what goes without.
             if (waits_for_segment(vi)) return false;
-            if (!vi.imports.empty() && !waits_for_writes(vi)) direct_ = imported(vi, entry);
+            if (!vi.imports.empty() && !waits_for_writes(vi) && !is_atomic(entry))
+                direct_ = imported(vi, entry);
         }
         vi.gather.begin(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
@@ -287,12 +297,18 @@ void Engine::emit_next(Path& path, const FrameRoom& room) {
 }
 
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
-    const Notice& notice = path.notices.front();
+    Notice& notice = path.notices.front();
     wire::emit(notice.header, room.header);
     if (!notice.payload.empty())
         std::memcpy(room.payload, notice.payload.data(), notice.payload.size());
-    if (notice.answer && !path.retransmits) answer_taken(path);
+    if (path.retransmits) {
+        path.under_way.find(room.number)->copy = std::move(notice.payload);
+    } else {
+        payloads_.give_back(std::move(notice.payload));
+        if (notice.answer) answer_taken(path);
+    }
     path.notices.pop_front();
+    path.notices.give_memory_back(notices_kept);
 }
 
 void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
@@ -322,12 +338,12 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = work.current().cell();
     const std::uint16_t operation = operation_of(entry);
-    const bool read = operation == queue::control::rdma_read;
+    const bool asks = is_answered(entry);
     const bool placed = direct_ != nullptr;
-    const bool last = read || placed || vi.cut + next_length_ == entry.length;
+    const bool last = asks || placed || vi.cut + next_length_ == entry.length;
     wire::Header header;
     header.kind = operation == queue::control::send_receive ? wire::FrameKind::send
-                  : read                                    ? wire::FrameKind::read_request
+                  : asks                                    ? kind_of_question(entry)
                                                             : wire::FrameKind::rdma_write;
     header.flags = static_cast<std::uint8_t>((vi.cut == 0 && !vi.begun ? wire::flag::first : 0) |
                                              (last ? wire::flag::last : 0));
@@ -341,7 +357,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         header.flags |= wire::flag::extent | wire::flag::remote;
         header.remote_address = entry.segments[0].address;
         header.remote_handle = entry.segments[0].handle;
-        header.read_number = read ? vi.next_message : 0;
+        header.read_number = asks ? vi.next_message : 0;
     } else if (next_length_ != entry.length) {
         header.flags |= wire::flag::extent;
     }
@@ -351,7 +367,10 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         copy_imported(vi, entry);
         header.flags |= wire::flag::placed;
     }
-    fill(room, vi.gather, next_length_);
+    if (!asks)
+        fill(room, vi.gather, next_length_);
+    else if (is_atomic(entry))
+        std::memcpy(room.payload, words_of(work.current()), next_length_);
     wire::emit(header, room.header);  // last: who polls its line would take it away meanwhile
     counters_.add(Counter::bytes_sent, next_length_);
     vi.reply_next = true;
@@ -365,7 +384,8 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     entry.message = vi.next_message++;
     work.start_next();
     if (operation == queue::control::rdma_write && !placed) vi.write_by_frames = entry.message;
-    if (read) {
+    if (asks) {
+        if (is_atomic(entry)) vi.write_by_frames = entry.message;
         ++vi.reads_in_flight;
     } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
                                   (!path_at(vi.path).retransmits ||
@@ -388,20 +408,18 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     header.message_length = read.length;
     header.offset = read.done;
     header.read_number = read.number;
-    if (!next_allowed_) {
-        // The room is lent already: the refusal travels in this frame's place.
-        header.kind = wire::FrameKind::nak;
-        header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
-        wire::emit(header, room.header);
-        std::memset(room.payload, 0, next_length_);
-        counters_.add(Counter::rdma_refused);
-        report(vi, ErrorCode::rdma_read_protection);
-        const Path& path = path_at(vi.path);
-        leave(vi, ViState::error);
-        flush_behind(vi, path);
-        return;
-    }
+    if (!next_allowed_)
+        return emit_refusal(vi, header,
+                            read.answer == Vi::Read::Answer::bytes
+                                ? ErrorCode::rdma_read_protection
+                                : ErrorCode::rdma_write_protection,
+                            room);
     wire::emit(header, room.header);
+    if (read.answer == Vi::Read::Answer::word) {
+        std::memcpy(room.payload, &read.word, wire::atomic_length);
+        counters_.add(Counter::bytes_sent, wire::atomic_length);
+        return answered(vi);
+    }
     const std::byte* const from = reinterpret_cast<const std::byte*>(read.address) + read.done;
     if (room.reference != nullptr) {
         // Its owner may write to it between checksum and sending: then the frame is lost, and
@@ -413,7 +431,25 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
     counters_.add(Counter::bytes_sent, next_length_);
     read.done += next_length_;
     vi.reply_next = false;
-    if (read.done != read.length) return;
+    if (read.done == read.length) answered(vi);
+}
+
+/// The room is lent already: the refusal travels in this frame's place.
+void Engine::emit_refusal(Vi& vi, wire::Header& header, ErrorCode event, const FrameRoom& room) {
+    header.kind = wire::FrameKind::nak;
+    header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
+    wire::emit(header, room.header);
+    if (next_length_ != 0) std::memset(room.payload, 0, next_length_);
+    counters_.add(Counter::rdma_refused);
+    report(vi, event);
+    const Path& path = path_at(vi.path);
+    leave(vi, ViState::error);
+    flush_behind(vi, path);
+}
+
+/// The oldest of what the peer asked for has all of its answer.
+void Engine::answered(Vi& vi) {
+    vi.reply_next = false;
     VIA_ASSERT(vi.reads_count != 0 && vi.reads_count <= Vi::reads_max);
     vi.reads_first = (vi.reads_first + 1) % Vi::reads_max;
     --vi.reads_count;
@@ -432,7 +468,7 @@ void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
     for (queue::Cursor at = work.oldest(); at.position() != work.current().position();) {
         queue::WorkEntry& entry = at.cell();
         if (static_cast<std::int32_t>(entry.message - below) >= 0) break;
-        if (operation_of(entry) != queue::control::rdma_read) entry.status |= queue::status::done;
+        if (!is_answered(entry)) entry.status |= queue::status::done;
         at.pass();
     }
 }

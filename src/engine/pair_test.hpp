@@ -15,6 +15,7 @@
 
 #include "engine/check.hpp"
 #include "engine/engine.hpp"
+#include "memory/copy.hpp"
 #include "queue/descriptor.hpp"
 
 namespace via::engine::test {
@@ -202,6 +203,37 @@ public:
             make(control, {{remote_address, remote_handle, 0}, segment(offset, length)}, length));
     }
 
+    /// What was in the peer's word comes to `offset`.
+    queue::Descriptor& atomic(const memory::WordChange& change, std::size_t offset,
+                              std::uint64_t remote_address, memory::MemoryHandle remote_handle,
+                              std::uint16_t control = 0) {
+        queue::Descriptor& descriptor =
+            make(control, {{remote_address, remote_handle, 0}, segment(offset, 8)}, 8);
+        queue::ControlSegment entry = descriptor.control;
+        queue::Segment segments[3] = {descriptor.segments[0], descriptor.segments[1]};
+        const std::uint64_t words[2] = {change.operand, change.desired};
+        std::memcpy(&segments[2], words, sizeof words);
+        const memory::Region region = side_.memory.look(handle_);
+        const CheckContext context{side_.memory, region, vi_.attributes.tag,
+                                   vi_.attributes.transfer_length_max, vi_.reliable()};
+        const std::uint32_t fault = check_atomic(context, entry, segments);
+        entry.segment_count = 3;
+        entry.control |= static_cast<std::uint16_t>(queue::control::atomic |
+                                                    (change.adds ? queue::control::adds : 0));
+        EXPECT_EQ(vi_.send.work.post(&descriptor, handle_, entry, segments, fault, 1024),
+                  Status::success);
+        side_.engine.on_doorbell(vi_);
+        return descriptor;
+    }
+    std::uint64_t word_at(std::size_t offset) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, at(offset), sizeof word);
+        return word;
+    }
+    void put_word(std::size_t offset, std::uint64_t word) {
+        std::memcpy(at(offset), &word, sizeof word);
+    }
+
     /// Takes a finished descriptor off; nullptr if the head is not done.
     queue::Descriptor* take(ViQueue& queue) {
         queue::Taken taken;
@@ -271,5 +303,7 @@ constexpr std::uint32_t receive_done = queue::status::done | queue::status::oper
 constexpr std::uint32_t receive_flushed = receive_done | queue::status::flushed;
 constexpr std::uint32_t write_done = queue::status::done | queue::status::operation_rdma_write;
 constexpr std::uint32_t read_done = queue::status::done | queue::status::operation_rdma_read;
+constexpr std::uint32_t swap_done = queue::status::done | queue::status::operation_compare_swap;
+constexpr std::uint32_t add_done = queue::status::done | queue::status::operation_fetch_add;
 
 }  // namespace via::engine::test

@@ -78,7 +78,9 @@ void Engine::not_found(Vi& vi, Status status) {
 
 /// Not where its time would be up before: that nobody is there is known now.
 bool Engine::looks_once_more(Vi& vi) {
-    if (vi.looks_left == 0 || now_ + next_pause(vi) >= vi.connect_deadline) return false;
+    if (vi.looks_left == 0 || now_ >= vi.looks_until ||
+        now_ + next_pause(vi) >= vi.connect_deadline)
+        return false;
     --vi.looks_left;
     search_later(vi);
     return true;

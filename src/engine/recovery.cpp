@@ -10,6 +10,15 @@
 
 namespace via::engine {
 
+namespace {
+
+bool is_atomic_request(const FrameRecord& record) {
+    return record.header.kind == wire::FrameKind::compare_swap ||
+           record.header.kind == wire::FrameKind::fetch_add;
+}
+
+}  // namespace
+
 // Sending -----------------------------------------------------------------------------------------
 
 /// Emits what next_frame() found, and remembers it.
@@ -24,8 +33,9 @@ void Engine::emit_recorded(Path& path, const FrameRoom& room) {
         record.source = FrameRecord::Source::none;
         record.payload_length = 0;
     }
+    // What is asked is done by its answer.
     record.completes = next_ == Piece::message && record.header.has(wire::flag::last) &&
-                       record.header.kind != wire::FrameKind::read_request;
+                       record.header.kind <= wire::FrameKind::rdma_write;
 }
 
 /// The frames behind the first of a run: the same again, further on in their message, or in the
@@ -69,7 +79,6 @@ void Engine::note_source(Path& path, FrameRecord& record) {
         record.answer = notice.answer;
         if (record.payload_length == 0) return;
         record.source = FrameRecord::Source::copy;
-        record.copy = notice.payload;
         return;
     }
     Vi& vi = *path.active.front();
@@ -80,9 +89,11 @@ void Engine::note_source(Path& path, FrameRecord& record) {
         record.payload_length = next_length_;
     } else if (next_ == Piece::read_reply) {
         const Vi::Read& read = vi.reads[vi.reads_first];
-        record.source = FrameRecord::Source::region;
+        record.source = read.answer == Vi::Read::Answer::bytes ? FrameRecord::Source::region
+                                                               : FrameRecord::Source::word;
         record.address = read.address + read.done;
         record.handle = read.handle;
+        record.word = read.word;
         record.payload_length = next_length_;
     }
 }
@@ -152,14 +163,15 @@ bool Engine::is_connected(std::uint32_t number) {
 
 /// Are the frame's bytes still to be had?
 bool Engine::can_repeat(const FrameRecord& record) {
-    if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy)
+    if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy ||
+        record.source == FrameRecord::Source::word)
         return true;
     if (!is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
     Vi* vi = vi_at(record.vi & 0xFFFF);
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
-        if (reach(walk_of(record), record.payload_length)) return true;
+        if (is_atomic_request(record) || reach(walk_of(record), record.payload_length)) return true;
     } else if (record.payload_length == 0 ||
                reach(record.handle, record.address, record.payload_length)) {
         return true;
@@ -191,7 +203,16 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
             memory::gather(room.payload, reinterpret_cast<const std::byte*>(record.address),
                            record.payload_length, room.stream);
             return;
+        case FrameRecord::Source::word:
+            if (mutated(Mutation::compute_answer_again))
+                record.word = memory::change(record.address, {true, 1});
+            std::memcpy(room.payload, &record.word, record.payload_length);
+            return;
         case FrameRecord::Source::entry:
+            if (is_atomic_request(record)) {
+                std::memcpy(room.payload, words_of(record.entry), record.payload_length);
+                return;
+            }
             queue::ByteWalk walk = walk_of(record);
             fill(room, walk, record.payload_length);
     }
@@ -206,15 +227,20 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
         if (record->queued) return;
         record->queued = true;
         // The oldest first, which the peer waits for: a device may have room for no other.
-        auto at = path.lost.end();
-        while (at != path.lost.begin() && static_cast<std::int32_t>(number - *(at - 1)) < 0) --at;
-        path.lost.insert(at, number);
+        std::uint64_t at = path.lost.end();
+        path.lost.push_back(number);
+        for (; at != path.lost.begin(); --at) {
+            if (static_cast<std::int32_t>(number - path.lost[at - 1]) >= 0) break;
+            path.lost[at] = path.lost[at - 1];
+        }
+        path.lost[at] = number;
         wants_to_send(path);
         return;
     }
     record->delivered = true;
     for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop()) {
-        const FrameRecord& oldest = path.under_way.front();
+        FrameRecord& oldest = path.under_way.front();
+        if (oldest.source == FrameRecord::Source::copy) payloads_.give_back(std::move(oldest.copy));
         if (oldest.completes) on_delivered(oldest);
         if (oldest.answer) answer_taken(path);
     }

@@ -17,8 +17,11 @@ bool RegionUse::look(queue::Cursor& at, memory::MemoryHandle handle, bool sends)
     const queue::WorkEntry& entry = at.cell();
     seen_.set(place_of(entry.handle));
     bool found = entry.handle == handle;
-    const bool remote = sends && (entry.control & queue::control::operation_mask) != 0;
-    for (queue::SegmentWalk walk(at, remote ? 1 : 0); !walk.done();) {
+    const std::uint16_t operation = entry.control & queue::control::operation_mask;
+    const bool remote = sends && operation != queue::control::send_receive;
+    // Behind the second one of an atomic operation there are words, no memory.
+    std::uint32_t left = sends && operation == queue::control::atomic ? 1 : ~0U;
+    for (queue::SegmentWalk walk(at, remote ? 1 : 0); !walk.done() && left != 0; --left) {
         const queue::Segment& segment = walk.next();
         if (segment.length == 0) continue;
         seen_.set(place_of(segment.handle));

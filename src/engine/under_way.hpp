@@ -18,6 +18,7 @@ struct FrameRecord {
         none,    ///< the header is all
         entry,   ///< a posted descriptor's segments
         region,  ///< memory that the peer reads
+        word,    ///< what an atomic operation found: computed once, kept until the peer has it
         copy,    ///< bytes of connecting
     };
     wire::Header header;
@@ -29,7 +30,8 @@ struct FrameRecord {
     std::uint32_t vi = 0;    ///< number of our VI; entry, region
     std::uint32_t payload_length = 0;
     queue::Cursor entry;
-    std::uint64_t address = 0;  ///< region
+    std::uint64_t address = 0;  ///< region; of a word, where it was found
+    std::uint64_t word = 0;
     memory::MemoryHandle handle = 0;
     std::vector<std::byte> copy;
 };
@@ -41,7 +43,7 @@ public:
     std::uint32_t first() const { return first_; }
     FrameRecord& front() { return records_[first_ & mask()]; }
     void pop() {
-        if (front().copy.capacity() != 0) front().copy = {};
+        if (front().copy.capacity() != 0) std::vector<std::byte>().swap(front().copy);
         ++first_;
     }
     /// nullptr: not under way (any more).

@@ -105,6 +105,29 @@ inline std::uint16_t operation_of(const queue::WorkEntry& entry) {
     return entry.control & queue::control::operation_mask;
 }
 
+inline bool is_atomic(const queue::WorkEntry& entry) {
+    return operation_of(entry) == queue::control::atomic;
+}
+
+/// The two words that an atomic operation comes with.
+inline const queue::Segment* words_of(const queue::Cursor& at) {
+    queue::SegmentWalk walk(at, 1);
+    walk.next();
+    return &walk.next();
+}
+
+/// What the frame of an RDMA read or an atomic operation is.
+inline wire::FrameKind kind_of_question(const queue::WorkEntry& entry) {
+    return !is_atomic(entry)                             ? wire::FrameKind::read_request
+           : (entry.control & queue::control::adds) != 0 ? wire::FrameKind::fetch_add
+                                                         : wire::FrameKind::compare_swap;
+}
+
+/// Is the message done when the peer's answer is there: an RDMA read or an atomic operation?
+inline bool is_answered(const queue::WorkEntry& entry) {
+    return operation_of(entry) >= queue::control::rdma_read;
+}
+
 /// Does the message take a receive off the peer's queue?
 inline bool consumes_receive(const queue::WorkEntry& entry) {
     return operation_of(entry) == queue::control::send_receive ||
@@ -142,7 +165,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     bool pulling = false;     ///< the peer fetches it; nothing follows until it says how it went
     bool reply_next = false;  ///< frames of read replies and of own messages alternate
     std::uint32_t cut = 0;    ///< bytes of the current message emitted
-    std::uint32_t reads_count = 0;  ///< the peer's RDMA reads to be answered
+    std::uint32_t reads_count = 0;  ///< what the peer asked for and is to be answered
     ViAttributes attributes;
     PathId path = no_path;
     std::uint32_t epoch = 0;  ///< counts connections, so that old frames miss; 0: none so far
@@ -189,6 +212,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     bool insists = false;
     /// So often it asks again where nobody takes requests, held or not, before that is the answer.
     std::uint32_t looks_left = 0;
+    Time looks_until{};  ///< and no longer
 
     // Peer to peer (VIPL 4.22)
     bool peer = false;         ///< the last request was one
@@ -207,7 +231,8 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
     std::uint32_t placed_message = 0;   ///< the peer has said that it placed every message below
 
-    // RDMA reads: ours being answered (oldest first), and the peer's to be answered
+    // RDMA reads and atomic operations: ours being answered (oldest first), and the peer's to be
+    // answered
     std::uint32_t read_placed = 0;
     queue::ByteWalk read_scatter;
     bool answer_refused = false;  ///< of an answer that may be lost, the region is gone
@@ -217,6 +242,12 @@ struct Vi : ActiveLink, EventLink, FetchLink {
         std::uint32_t length;
         std::uint32_t number;
         std::uint32_t done;
+        enum class Answer : std::uint8_t {
+            bytes,    ///< of the region
+            word,     ///< of an atomic operation, as it was before
+            refusal,  ///< of an atomic operation, behind what was asked before
+        } answer = Answer::bytes;
+        std::uint64_t word = 0;
     };
     static constexpr std::uint32_t reads_max = 8;
     Read reads[reads_max];

@@ -17,26 +17,37 @@ DmaEngine::DmaEngine(Schedule& schedule, Ledger& ledger, const Costs& costs, Res
 }
 
 void DmaEngine::push(Command command) {
-    queue_.push_back(std::move(command));
+    queue_.push_back({std::move(command), {}});
     ++commands_;
+    ask();
     pushed_.notify();
+}
+
+/// As many as may be under way, with the one that moves.
+void DmaEngine::ask() {
+    const auto most = static_cast<std::size_t>(costs_.dma_under_way) - (busy_ ? 1U : 0U);
+    for (; asked_ < std::min(most, queue_.size()); ++asked_) queue_[asked_].asked = schedule_.now();
 }
 
 Task<> DmaEngine::run() {
     for (;;) {
         while (queue_.empty()) co_await pushed_.wait();
         busy_ = true;
-        const Command command = std::move(queue_.front());
+        const Waiting next = std::move(queue_.front());
+        const Command& command = next.command;
         queue_.pop_front();
+        --asked_;
         const Share share = command.share == Share::bus ? Share::dma_start : command.share;
         const Duration start{command.to_host ? costs_.dma_start_to_host : costs_.dma_start_to_nic};
-        co_await engine_.use(start, {share, command.what, command.message});
+        const Duration left = next.asked + start - schedule_.now();
+        co_await engine_.use(std::max(left, Duration{}), {share, command.what, command.message});
         const Time begin = schedule_.now();
         co_await move(command);
         // The engine is held, too, but of a message's path the bus is the part that counts.
         ledger_.add(engine_.id(), {Share::bus, "moves bytes"}, begin, schedule_.now());
         bytes_moved_ += command.bytes;
         busy_ = false;
+        ask();
         if (command.finished) command.finished();
     }
 }

@@ -28,6 +28,8 @@ struct Transfer {
 };
 using SharedTransfer = std::shared_ptr<Transfer>;
 
+/// Moves one transfer's bytes at a time; up to dma.under_way transfers have been asked for, and
+/// their starts overlap.
 class DmaEngine {
 public:
     DmaEngine(Schedule& schedule, Ledger& ledger, const Costs& costs, Resource& bus,
@@ -48,8 +50,13 @@ public:
     std::int64_t bytes_moved() const { return bytes_moved_; }
 
 private:
+    struct Waiting {
+        Command command;
+        Time asked{};  ///< of the bus, if it is one of the first that are under way
+    };
     Task<> run();
     Task<> move(const Command& command);
+    void ask();
 
     Schedule& schedule_;
     Ledger& ledger_;
@@ -57,7 +64,8 @@ private:
     Resource& bus_;
     Resource engine_;
     Signal pushed_;
-    std::deque<Command> queue_;
+    std::deque<Waiting> queue_;
+    std::size_t asked_ = 0;  ///< of the queue
     bool busy_ = false;
     std::uint64_t commands_ = 0;
     std::int64_t bytes_moved_ = 0;

@@ -6,15 +6,30 @@
 
 namespace via::lab {
 
-Task<> Adapter::send_step() {
-    if (!sending_) {
-        const std::optional<ViId> vi = co_await design_.doorbell->look(*this);
-        if (!vi) co_return;
-        co_await begin_send(*vi);
+/// Of a VI whose doorbell has rung, or what needs no doorbell.
+Task<> Adapter::send_step(std::optional<ViId> rung) {
+    if (rung) {
+        co_await begin_send(*rung);
+    } else if (!sending_ && !own_.empty()) {
+        co_await begin_own();
+    } else if (!sending_) {
+        co_await begin_next_again();
+        if (!sending_) co_return;
     }
     const bool all = co_await send_packets(*sending_);
     if (!all) co_return;
     co_await complete_send(*sending_);
+}
+
+/// All of them may have been acknowledged meanwhile.
+Task<> Adapter::begin_next_again() {
+    if (begin_again()) {
+        const MessageId message = sending_->descriptor.message;
+        co_await step(costs_.words_take_control, "begin a message again", message);
+        co_return;
+    }
+    const std::optional<ViId> rung = co_await design_.doorbell->look(*this);
+    if (rung) co_await begin_send(*rung);
 }
 
 Task<> Adapter::begin_send(ViId vi) {
@@ -27,12 +42,44 @@ Task<> Adapter::begin_send(ViId vi) {
     look_at(sends_, false, vi);
     const PhysicalDescriptor& descriptor = sending.descriptor;
     co_await design_.descriptors->take(*this, descriptor, false);
-    const std::int64_t page = without_.page_boundaries ? std::int64_t{1} << 40 : costs_.page;
-    sending.pieces = cut(descriptor.buffer, design_.packet, page);
-    if (descriptor.payload_inside) {
+    cut_up(sending);
+    number(sending);
+    if (descriptor.payload_inside && design_.payload->copied()) {
         const std::int64_t words = (descriptor.buffer.length + 3) / 4;
         co_await step(words * costs_.words_copy, "copy the payload", descriptor.message);
     }
+}
+
+/// What an answer is to say, the firmware knows.
+Task<> Adapter::begin_own() {
+    sending_.emplace();
+    sending_->descriptor = own_.front();
+    own_.pop_front();
+    cut_up(*sending_);
+    number(*sending_);
+    co_await step(costs_.words_take_control, "make an answer", sending_->descriptor.message);
+}
+
+void Adapter::cut_up(Sending& sending) const {
+    const std::int64_t page = without_.page_boundaries ? std::int64_t{1} << 40 : costs_.page;
+    sending.pieces = cut(sending.descriptor.buffer, design_.packet, page);
+}
+
+/// The next one of that message.
+Packet Adapter::packet_of(const Sending& sending, std::int64_t length) const {
+    const PhysicalDescriptor& descriptor = sending.descriptor;
+    Packet packet;
+    packet.from = node_;
+    packet.to = sending.to;
+    packet.sequence = sending.sequence;
+    packet.acknowledges = descriptor.acknowledges;
+    packet.vi = descriptor.target ? descriptor.target->vi : descriptor.vi;
+    packet.message = descriptor.message;
+    packet.offset = sending.offset;
+    packet.length = length;
+    packet.last = sending.started + 1 == sending.pieces.size();
+    if (descriptor.target) packet.landing = descriptor.target->landing;
+    return packet;
 }
 
 /// As many as the Send-FIFO has room for.
@@ -41,19 +88,17 @@ Task<> Adapter::start_dmas(Sending& sending) {
     while (sending.started < sending.pieces.size()) {
         const Buffer piece = sending.pieces[sending.started];
         const bool inside = sending.descriptor.payload_inside;
+        if (dynamic_ && !inside && piece.length > 0) {
+            const bool found = co_await find_for_send(sending, piece.address);
+            sending.blocked = !found && sending.outgoing.empty();
+            if (!found) co_return;
+        }
         if (!send_fifo_.try_reserve(piece.length)) {
             ++counts_.fifo_waits;
             co_return;
         }
         Outgoing out;
-        out.packet = {node_,
-                      peers_.at(sending.descriptor.vi),
-                      sending.descriptor.vi,
-                      message,
-                      sending.offset,
-                      piece.length,
-                      sending.started + 1 == sending.pieces.size(),
-                      {}};
+        out.packet = packet_of(sending, piece.length);
         ++sending.started;
         sending.offset += piece.length;
         if (!inside && piece.length > 0) {
@@ -64,6 +109,7 @@ Task<> Adapter::start_dmas(Sending& sending) {
                        [dma = out.dma] { dma->end(); }});
         }
         sending.outgoing.push_back(std::move(out));
+        counts_.ahead_most = std::max<std::uint64_t>(counts_.ahead_most, sending.outgoing.size());
     }
 }
 
@@ -80,8 +126,8 @@ Task<bool> Adapter::send_packets(Sending& sending) {
         }
         if (out.dma) {
             co_await look_at_dma("look at the DMA counter", message);
-            if (!std::exchange(out.looked, true) && !out.dma->done) ++counts_.first_looks_missed;
             while (!out.dma->done && without_.missed_looks) co_await out.dma->changed.wait();
+            if (!std::exchange(out.looked, true) && !out.dma->done) ++counts_.first_looks_missed;
             if (!out.dma->done) co_return false;
         }
         if (!rhs_.idle() || !network_.try_reserve(node_, out.packet)) co_return false;
@@ -99,6 +145,11 @@ Task<> Adapter::complete_send(Sending& sending) {
     const MessageId message = sending.descriptor.message;
     co_await look_at_dma("look whether the message has left", message);
     if (!sending.last->done && !without_.leaving) co_return;
+    if (sending.sequence >= 0) leave_unacknowledged(sending);
+    if (sending.descriptor.own || sending.sequence >= 0) {
+        sending_.reset();
+        co_return;
+    }
     co_await design_.completions->on_nic(*this, message,
                                          [this, vi, message] { events_.sent(vi, message); });
     sending_.reset();

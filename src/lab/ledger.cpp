@@ -10,13 +10,14 @@ namespace via::lab {
 
 const char* name_of(Share share) {
     static constexpr std::array<const char*, share_count> names = {
-        "user", "system call", "kernel", "interrupt", "PIO",         "firmware",   "DMA start",
-        "bus",  "FIFO",        "link",   "switch",    "translation", "completion", "waiting"};
+        "user",   "system call", "kernel",     "interrupt", "lock", "copy",
+        "PIO",    "firmware",    "DMA start",  "bus",       "FIFO", "link",
+        "switch", "translation", "completion", "waiting"};
     return names[static_cast<std::size_t>(share)];
 }
 
 ResourceId Ledger::add_resource(std::string name) {
-    resources_.push_back({std::move(name), {}});
+    resources_.push_back({std::move(name), {}, {}});
     return static_cast<ResourceId>(resources_.size() - 1);
 }
 
@@ -30,9 +31,13 @@ ResourceId Ledger::busiest() const {
 
 void Ledger::add(ResourceId resource, const Work& work, Time start, Time end) {
     VIA_ASSERT(end >= start);
-    if (!work.idle) resources_[resource].busy = resources_[resource].busy + (end - start);
-    Duration& total = totals_[static_cast<std::size_t>(work.share)];
-    total = total + (end - start);
+    const auto share = static_cast<std::size_t>(work.share);
+    if (!work.idle) {
+        Resource& used = resources_[resource];
+        used.busy = used.busy + (end - start);
+        used.by_share[share] = used.by_share[share] + (end - start);
+    }
+    totals_[share] = totals_[share] + (end - start);
     if (recording_) entries_.push_back({resource, work, start, end});
 }
 

@@ -18,6 +18,8 @@ enum class Share : std::uint8_t {
     system_call,  ///< from user to kernel and back
     kernel,       ///< the driver's work
     interrupt,
+    lock,      ///< a spin lock or mutex, and what it costs with two processors
+    copy,      ///< memory to memory, by the host's processor
     pio,       ///< words that the host writes to the NIC, or reads from it
     firmware,  ///< steps of the NIC's processor
     dma_start,
@@ -29,7 +31,7 @@ enum class Share : std::uint8_t {
     completion,   ///< status, length and entries on their way to the program
     waiting,      ///< until a resource came to it
 };
-constexpr std::size_t share_count = 14;
+constexpr std::size_t share_count = 16;
 const char* name_of(Share share);
 
 using ResourceId = std::uint32_t;
@@ -56,6 +58,10 @@ public:
     const std::string& name_of(ResourceId resource) const { return resources_[resource].name; }
     std::size_t resource_count() const { return resources_.size(); }
     Duration busy(ResourceId resource) const { return resources_[resource].busy; }
+    /// What of it was for that.
+    Duration busy(ResourceId resource, Share share) const {
+        return resources_[resource].by_share[static_cast<std::size_t>(share)];
+    }
     Duration total(Share share) const { return totals_[static_cast<std::size_t>(share)]; }
     /// The resource that was busy longest; ties: the first.
     ResourceId busiest() const;
@@ -76,6 +82,7 @@ private:
     struct Resource {
         std::string name;
         Duration busy{};
+        std::array<Duration, share_count> by_share{};
     };
     std::vector<Resource> resources_;
     std::array<Duration, share_count> totals_{};

@@ -14,11 +14,10 @@ Network::Network(Schedule& schedule, Ledger& ledger, const Costs& costs)
 
 NodeId Network::join(std::function<void(const Packet&)> arrive) {
     const auto node = static_cast<NodeId>(ports_.size());
-    const std::string name = "host " + std::to_string(node);
     auto port = std::make_unique<Port>();
     port->arrive = std::move(arrive);
-    port->out = std::make_unique<Resource>(schedule_, ledger_, name + " link out");
-    port->in = std::make_unique<Resource>(schedule_, ledger_, name + " link in");
+    port->out = std::make_unique<Resource>(schedule_, ledger_, named(node, "link out"));
+    port->in = std::make_unique<Resource>(schedule_, ledger_, named(node, "link in"));
     port->sending = std::make_unique<Fifo>(schedule_, costs_.interface_buffer);
     port->receiving = std::make_unique<Fifo>(schedule_, costs_.interface_buffer);
     port->queued = std::make_unique<Signal>(schedule_);

@@ -1,5 +1,5 @@
-// What can be exchanged in a NIC: five small interfaces. Each alternative is one file of
-// lab/design, and a line in its list.
+// What can be exchanged in a NIC: six small interfaces. Each alternative is one file of
+// lab/design, and is named in its list (list.cpp) alone.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,11 @@
 #include <memory>
 #include <optional>
 
+#include "lab/lookup.hpp"
 #include "lab/packet.hpp"
 #include "lab/task.hpp"
 
 namespace via::lab {
-
-class Adapter;
-class Host;
-
-/// What a NIC has to keep for its programs.
-struct Load {
-    std::int64_t vis = 1;
-    std::int64_t registered = 0;  ///< bytes
-};
-
-/// A part takes memory of the NIC.
-class Part {
-public:
-    virtual ~Part() = default;
-    virtual std::int64_t nic_memory(const Load& load) const = 0;
-};
 
 /// From the program's addresses to those of the bus.
 class Translation : public Part {
@@ -37,6 +22,8 @@ public:
     virtual bool piece_per_page() const = 0;
     /// Time of the NIC until it knows where that page lies.
     virtual Task<> on_nic(Adapter& adapter, std::int64_t address, MessageId message) = 0;
+    /// Asked of a page of payload before on_nic() is, and instead. nullptr: nothing ever misses.
+    virtual Lookup* lookup() { return nullptr; }
 };
 
 /// How the NIC learns of a descriptor that was posted to a send queue.
@@ -74,8 +61,19 @@ public:
 /// How a message's bytes come to the NIC.
 class Payload : public Part {
 public:
-    /// Within the descriptor, by programmed I/O.
+    /// Within the descriptor, however that comes.
     virtual bool inside(std::int64_t length) const = 0;
+    /// Is it copied from there, or sent from where it lies?
+    virtual bool copied() const = 0;
+};
+
+/// Where a NIC brings the bytes of RDMA: no descriptor of their receiver says where its pages lie.
+class Rdma : public Part {
+public:
+    /// Time of the NIC until it knows where that page lies, or some other place for its bytes.
+    virtual Task<> locate(Adapter& adapter, std::int64_t address, MessageId message) = 0;
+    /// The bytes are in memory of the kernel then, and the host copies them to where they belong.
+    virtual bool host_copies() const = 0;
 };
 
 struct Design {
@@ -84,12 +82,26 @@ struct Design {
     std::unique_ptr<Descriptors> descriptors;
     std::unique_ptr<Completions> completions;
     std::unique_ptr<Payload> payload;
-    std::int64_t packet = 0;  ///< bytes of payload in a packet
+    std::unique_ptr<Rdma> rdma;
+    std::unique_ptr<Lookup> buffers;
+    std::unique_ptr<Lookup> processes;
+    bool holds = false;  ///< what misses waits on the NIC, and is not dropped and sent again
+    std::int64_t high_water = 0;  ///< pages that stay pinned though the NIC has them no more
+    std::int64_t packet = 0;      ///< bytes of payload in a packet
+    bool staged = false;  ///< a packet is whole on the NIC before its way to the host begins
 
     std::int64_t nic_memory(const Load& load) const {
         return translation->nic_memory(load) + doorbell->nic_memory(load) +
                descriptors->nic_memory(load) + completions->nic_memory(load) +
-               payload->nic_memory(load);
+               payload->nic_memory(load) + rdma->nic_memory(load) + lookups_memory(load);
+    }
+    /// Of it, what handles of buffers and processes take.
+    std::int64_t lookups_memory(const Load& load) const {
+        return buffers->nic_memory(load) + processes->nic_memory(load);
+    }
+    /// Can a message find something missing?
+    bool dynamic() const {
+        return translation->lookup() != nullptr || buffers->dynamic() || processes->dynamic();
     }
 };
 
@@ -99,7 +111,14 @@ struct Without {
     bool fifo_end = false;         ///< the Send-FIFO holds everything
     bool refills = false;          ///< the NIC never asks for descriptors
     bool missed_looks = false;     ///< the firmware waits for a DMA instead of going round
+    bool parking = false;          ///< idle firmware polls event by event
     bool leaving = false;          ///< a send is over before its last packet has left
+    bool staging = false;          ///< no packet has to be whole on the NIC before it goes on
+    bool copies = false;           ///< the kernel copies nothing
+    bool locks = false;            ///< a second processor makes no lock dearer
+    bool interrupts = false;       ///< packets come to the kernel without one
+    bool sleeping = false;         ///< who waits is never asleep
+    bool misses = false;           ///< every translation is found in the NIC's cache
 };
 
 }  // namespace via::lab

@@ -27,6 +27,12 @@ bool Schedule::step() {
     return true;
 }
 
+void Schedule::run_to(Time moment) {
+    VIA_ASSERT(moment >= now_ && !moment.is_never());
+    while (next() <= moment) step();
+    now_ = moment;
+}
+
 bool Schedule::run_until(const bool& ended, std::uint64_t events_max) {
     for (std::uint64_t n = 0; !ended; ++n) {
         if (n == events_max || !step()) return false;

@@ -25,6 +25,10 @@ public:
 
     /// Lets the next event happen; false: there is none.
     bool step();
+    /// When the next event is; never() if there is none.
+    Time next() const { return queue_.empty() ? Time::never() : queue_.top().moment; }
+    /// Lets all happen that happens by `moment`, which is the present from then on. Not past.
+    void run_to(Time moment);
     /// Until `ended`. False: nothing can happen any more, or `events_max` events did not suffice.
     bool run_until(const bool& ended, std::uint64_t events_max);
 

@@ -28,42 +28,25 @@ struct TaskPromise {
     std::coroutine_handle<> next = std::noop_coroutine();
 };
 
+/// What the promise of a task that returns a T has of its own.
+template <class T>
+struct Returns : TaskPromise {
+    void return_value(T value) { result = std::move(value); }
+    T take() { return std::move(result); }
+    T result{};
+};
+template <>
+struct Returns<void> : TaskPromise {
+    void return_void() const noexcept {}
+    void take() const noexcept {}
+};
+
 /// Owns its coroutine. Whoever awaits it gets what it returns.
 template <class T = void>
 class [[nodiscard]] Task {
 public:
-    struct Promise : TaskPromise {
+    struct Promise : Returns<T> {
         Task get_return_object() { return Task(Handle::from_promise(*this)); }
-        void return_value(T value) { result = std::move(value); }
-        T result{};
-    };
-    using promise_type = Promise;  // as the language wants it
-    using Handle = std::coroutine_handle<Promise>;
-
-    explicit Task(Handle handle) : handle_(handle) {}
-    Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
-    Task& operator=(Task&&) = delete;
-    ~Task() {
-        if (handle_) handle_.destroy();
-    }
-
-    bool await_ready() const noexcept { return false; }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
-        handle_.promise().next = caller;
-        return handle_;
-    }
-    T await_resume() { return std::move(handle_.promise().result); }
-
-private:
-    Handle handle_;
-};
-
-template <>
-class [[nodiscard]] Task<void> {
-public:
-    struct Promise : TaskPromise {
-        Task get_return_object() { return Task(Handle::from_promise(*this)); }
-        void return_void() const noexcept {}
     };
     using promise_type = Promise;  // as the language wants it
     using Handle = std::coroutine_handle<Promise>;
@@ -83,7 +66,7 @@ public:
         handle_.promise().next = caller;
         return handle_;
     }
-    void await_resume() const noexcept {}
+    T await_resume() { return handle_.promise().take(); }
 
     /// For who runs it without awaiting it.
     std::coroutine_handle<> handle() const { return handle_; }

@@ -1,5 +1,6 @@
 // The two ways bytes move: out of registered memory into a device's slot (gather), and out of a
-// frame into registered memory (place). Extents were checked by the table before.
+// frame into registered memory (place); and how a word of it is changed in one step (change).
+// Extents were checked by the table before.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,23 @@ void gather_any(std::byte* slot, const std::byte* source, std::size_t length, bo
     // A message is often one word, or a few with what a library puts in front of it.
     if (length == word_length) return place_word(0);
     for (std::size_t at = 0; at != length; at += word_length) place_word(at);
+}
+
+/// What is done to a word of registered memory: one step for everybody who changes it by atomic
+/// instructions, the program's own threads and other processes that have it included.
+struct WordChange {
+    bool adds = false;          ///< false: compares and swaps
+    std::uint64_t operand = 0;  ///< what is added, or expected there
+    std::uint64_t desired = 0;  ///< what shall be there, if what is expected is
+};
+
+/// Returns the word as it was. `target` is a multiple of 8.
+inline std::uint64_t change(std::uint64_t target, const WordChange& how) {
+    auto* const word = reinterpret_cast<std::uint64_t*>(target);
+    if (how.adds) return __atomic_fetch_add(word, how.operand, __ATOMIC_SEQ_CST);
+    std::uint64_t was = how.operand;
+    __atomic_compare_exchange_n(word, &was, how.desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return was;
 }
 
 /// Fills a device's slot. `stream` stores past the cache where the processor can: right for large

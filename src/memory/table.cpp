@@ -15,7 +15,8 @@ std::uint32_t tag_index(ProtectionTag tag) {
 std::uint32_t rights_of(const MemoryAttributes& attributes) {
     return (attributes.rdma_write ? Region::right_of(Access::remote_write) : 0U) |
            (attributes.rdma_read ? Region::right_of(Access::remote_read) : 0U) |
-           (attributes.writable ? Region::right_of(Access::local_write) : 0U);
+           (attributes.writable ? Region::right_of(Access::local_write) : 0U) |
+           (attributes.atomics ? Region::right_of(Access::remote_atomic) : 0U);
 }
 
 }  // namespace
@@ -123,8 +124,9 @@ Status MemoryTable::change(MemoryHandle handle, const MemoryAttributes& attribut
     if (attributes.tag != no_tag && !is_tag(attributes.tag)) return Status::invalid_ptag;
     Slot& slot = *found;
     MemoryAttributes granted = attributes;
-    granted.writable =
-        (slot.rights.load(std::memory_order_relaxed) & Region::right_of(Access::local_write)) != 0;
+    const std::uint32_t rights = slot.rights.load(std::memory_order_relaxed);
+    granted.writable = (rights & Region::right_of(Access::local_write)) != 0;
+    granted.atomics = (rights & Region::right_of(Access::remote_atomic)) != 0;
     if (granted.rdma_write && !granted.writable) return Status::invalid_parameter;
     count_tag(slot.tag.load(std::memory_order_relaxed), -1);
     count_tag(attributes.tag, 1);
@@ -147,6 +149,18 @@ Status MemoryTable::query(MemoryHandle handle, std::uint64_t address,
     attributes.rdma_write = (rights & Region::right_of(Access::remote_write)) != 0;
     attributes.rdma_read = (rights & Region::right_of(Access::remote_read)) != 0;
     attributes.writable = (rights & Region::right_of(Access::local_write)) != 0;
+    attributes.atomics = (rights & Region::right_of(Access::remote_atomic)) != 0;
+    return Status::success;
+}
+
+Status MemoryTable::allow_atomics(MemoryHandle handle, bool allowed) {
+    if (!live(handle)) return Status::invalid_parameter;
+    Slot& slot = *find(handle);
+    const std::uint32_t rights = slot.rights.load(std::memory_order_relaxed);
+    constexpr std::uint32_t right = Region::right_of(Access::remote_atomic);
+    if (allowed && (rights & Region::right_of(Access::local_write)) == 0)
+        return Status::invalid_parameter;
+    slot.rights.store(allowed ? rights | right : rights & ~right, std::memory_order_release);
     return Status::success;
 }
 

@@ -26,6 +26,7 @@ struct MemoryAttributes {
     bool rdma_write = false;  ///< a peer may write here
     bool rdma_read = false;   ///< a peer may read here
     bool writable = true;     ///< all its pages may be written; stays as it was registered
+    bool atomics = false;     ///< a peer may change words by atomic operations; allow_atomics()
 };
 
 /// Addresses [begin, end) of a region.
@@ -41,7 +42,7 @@ struct Bounds {
 };
 
 /// `local` reads; `local_write` is what a receive, an RDMA read or a descriptor's status need.
-enum class Access : std::uint8_t { local, local_write, remote_write, remote_read };
+enum class Access : std::uint8_t { local, local_write, remote_write, remote_read, remote_atomic };
 
 /// What the table said of a region at one moment; of none it allows nothing.
 struct Region {
@@ -78,6 +79,8 @@ struct Region {
                 return 2U;
             case Access::local_write:
                 return 4U;
+            case Access::remote_atomic:
+                return 8U;
             case Access::local:
                 break;
         }
@@ -110,9 +113,12 @@ public:
     /// What is granted of a region that is live or suspended; for the holder of the turn.
     Bounds bounds(MemoryHandle handle) const;
     /// Of a region that is suspended, so that nobody is granted anything by what was. RDMA write
-    /// to one that is not writable: invalid_parameter.
+    /// to one that is not writable: invalid_parameter. The right to atomic operations stays.
     Status change(MemoryHandle handle, const MemoryAttributes& attributes);
     Status query(MemoryHandle handle, std::uint64_t address, MemoryAttributes& attributes) const;
+    /// Gives a live region the right to atomic operations of peers, or takes it away. One that is
+    /// not writable cannot have it: invalid_parameter.
+    Status allow_atomics(MemoryHandle handle, bool allowed);
 
     Result<ProtectionTag> create_tag();
     /// error_resource while a region carries it or `vis_with_tag` is not zero.

@@ -13,7 +13,7 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
         if (status != Status::success) return status;
         if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
         if (asking == Asking::insisting) engine_.insist(vi);
-        if (asking == Asking::briefly) engine_.look_again(vi);
+        if (asking == Asking::briefly) engine_.look_again(vi, attendant_.now());
         if (devices_.empty()) {
             engine_.connect_failed(vi, Status::not_reachable);
             return Status::success;
@@ -197,6 +197,13 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
         }
         memory_.resume(handle);
         return status;
+    });
+}
+
+Status Nic::allow_atomics(memory::MemoryHandle handle, std::uint64_t address, bool allowed) {
+    return holding_turn([&] {
+        if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
+        return memory_.allow_atomics(handle, allowed);
     });
 }
 

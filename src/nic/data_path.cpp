@@ -1,12 +1,13 @@
 // The data path: posts and done, from any thread.
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <cstring>
 
 #include "engine/check.hpp"
 #include "engine/mutation.hpp"
 #include "engine/plain.hpp"
 #include "nic/nic.hpp"
+#include "wire/frame.hpp"
 
 namespace via::nic {
 
@@ -154,7 +155,8 @@ template <bool receive>
 [[gnu::noinline]] Status Nic::post_settled(engine::Vi& vi, void* address,
                                            memory::MemoryHandle handle) {
     return holding_turn([&] {
-        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        const queue::WorkQueue::Lock::Guard guard(
+            (receive ? vi.receive : vi.send).work.post_lock());
         const Status status = post_locked<receive>(vi, address, handle, true);
         if (status == Status::invalid_parameter)
             engine_.note_refused(handle, reinterpret_cast<std::uint64_t>(address),
@@ -169,7 +171,8 @@ template <bool receive>
                                                memory::MemoryHandle handle) {
     Status status;
     {
-        std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+        const queue::WorkQueue::Lock::Guard guard(
+            (receive ? vi.receive : vi.send).work.post_lock());
         status = post_locked<receive>(vi, address, handle, false);
     }
     return status == Status::invalid_parameter ? post_settled<receive>(vi, address, handle)
@@ -289,6 +292,57 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
     return Status::success;
 }
 
+/// As post_locked(), of an atomic operation.
+Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle,
+                               const memory::WordChange& change, bool settled) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
+    const memory::Region region = memory_.look(handle);
+    const memory::ProtectionTag tag = vi.attributes.tag;
+    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
+        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
+        return Status::invalid_parameter;
+    queue::ControlSegment control = queue::read(descriptor->control);
+    queue::Segment segments[3] = {queue::read(descriptor->segments[0]),
+                                  queue::read(descriptor->segments[1])};
+    static_assert(sizeof(queue::Segment) == 2 * sizeof(std::uint64_t));
+    const std::uint64_t words[2] = {change.operand, change.desired};
+    std::memcpy(&segments[2], words, sizeof words);
+    const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
+                                       vi.reliable()};
+    const std::uint32_t fault = engine::check_atomic(context, control, segments);
+    if (fault != 0 && !settled) return Status::invalid_parameter;
+    if (fault == queue::status::protection_error)
+        engine_.note_refused(segments[1].handle, segments[1].address, segments[1].length, tag,
+                             memory::Access::local_write);
+    const bool two = control.segment_count == 2;
+    control.segment_count = 3;
+    control.control = static_cast<std::uint16_t>((control.control & queue::control::queue_fence) |
+                                                 queue::control::atomic |
+                                                 (change.adds ? queue::control::adds : 0));
+    const Status status = vi.send.work.post(descriptor, handle, control, two ? segments : nullptr,
+                                            fault, limits_.descriptors_per_queue_max);
+    if (status != Status::success) return status;
+    return fault != 0 ? Status::not_done : posted<false>(vi);
+}
+
+Status Nic::post_atomic(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle,
+                        const memory::WordChange& change) {
+    const auto try_to = [&](bool settled) {
+        const queue::WorkQueue::Lock::Guard guard(vi.send.work.post_lock());
+        return post_atomic_locked(vi, descriptor, handle, change, settled);
+    };
+    Status status = try_to(false);
+    if (status == Status::invalid_parameter) status = holding_turn([&] { return try_to(true); });
+    if (status == Status::success) {
+        begin_sends(vi);
+    } else if (status == Status::not_done) {
+        complete_post(vi);
+        status = Status::success;
+    }
+    return status;
+}
+
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
     const Status status = post<true>(vi, descriptor, handle);
     if (status == Status::not_done) [[unlikely]] {
@@ -322,7 +376,8 @@ Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
         Status status = Status::success;
         {
             // Who changes a region or a state waits for the lock: not for long.
-            std::lock_guard guard((receive ? vi.receive : vi.send).work.post_lock());
+            const queue::WorkQueue::Lock::Guard guard(
+                (receive ? vi.receive : vi.send).work.post_lock());
             const std::size_t end = std::min(descriptors.size(), posted + posts_locked_max);
             for (; posted < end; ++posted) {
                 status = post_locked<receive>(vi, descriptors[posted], handles[posted], false);

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "engine/plain.hpp"
+#include "wire/frame.hpp"
 
 namespace via::nic {
 
@@ -72,6 +73,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
     if (event.kind == device::PathEventKind::down) {
         engine_.on_path_down(id);
         if (id < paths_.size()) {
+            VIA_ASSERT(!paths_[id].condemned || condemned_paths_ != 0);
             if (paths_[id].condemned) --condemned_paths_;
             paths_[id] = {};
         }
@@ -265,6 +267,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             device.set_waiting_for_room(path.local);
             break;
         }
+        VIA_ASSERT(slot.count != 0 && slot.count <= slot.wanted);
         engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference,
                           slot.count, slot.stride});
         turn.sent += slot.count;
@@ -334,6 +337,7 @@ bool Nic::looks_first(Time now) {
         send_on(id, turn);
         id = next;
     }
+    VIA_ASSERT(turn.sent <= limits_.turn_frames_max);
     // Those behind the one that took all begin the next turn.
     if (turn.sent >= limits_.turn_frames_max) engine_.rotate_sending();
 }

@@ -14,6 +14,7 @@
 #include "base/time.hpp"
 #include "device/device.hpp"
 #include "engine/engine.hpp"
+#include "memory/copy.hpp"
 #include "memory/table.hpp"
 #include "memory/translation_cache.hpp"
 #include "nic/absent_device.hpp"
@@ -152,8 +153,6 @@ public:
     Time next_deadline() const;
     /// True when a turn would find something; the caller holds the turn.
     bool has_work();
-    /// Something was left to do when the last turn ended (bound or back-pressure without sleep).
-    bool work_left() const { return work_left_; }
 
     /// Paths that were condemned and are not down yet. While there are any, each frame is asked
     /// whether it is of one.
@@ -197,6 +196,10 @@ public:
     /// VIPL 4.9 to 4.12. `descriptor` is the program's; invalid_parameter for what cannot be read.
     Status post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
     Status post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle);
+    /// As post_send(), of an atomic operation, of which the descriptor says where: first the peer's
+    /// word, then eight bytes for what was there.
+    Status post_atomic(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle,
+                       const memory::WordChange& change);
     /// Several in order, in one go. `posted`: how many were; the status is of the next one.
     Status post_many(engine::Vi& vi, bool receive, std::span<void* const> descriptors,
                      const memory::MemoryHandle* handles, std::uint32_t& posted);
@@ -263,6 +266,9 @@ public:
     Result<memory::MemoryHandle> register_memory(std::uint64_t address, std::uint64_t length,
                                                  const memory::MemoryAttributes& attributes);
     /// error_resource while posted descriptors use the region, as for deregister().
+    /// May peers change words of the region by atomic operations? When it returns none is under way
+    /// that may no more. invalid_parameter: no region, or one that may not be written.
+    Status allow_atomics(memory::MemoryHandle handle, std::uint64_t address, bool allowed);
     Status change_region(memory::MemoryHandle handle, std::uint64_t address,
                          const memory::MemoryAttributes& attributes);
     Status deregister(memory::MemoryHandle handle, std::uint64_t address);
@@ -398,6 +404,8 @@ private:
     Status post_settled(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     template <bool receive>
     Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    Status post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle,
+                              const memory::WordChange& change, bool settled);
     template <bool receive>
     Status post_all(engine::Vi& vi, std::span<void* const> descriptors,
                     const memory::MemoryHandle* handles, std::uint32_t& posted);
@@ -456,9 +464,9 @@ private:
     std::deque<engine::Backlog> listeners_;
     std::deque<std::uint32_t> free_listeners_;
     std::deque<std::uint32_t> free_completion_queues_;
-    Time sleep_until_{};  ///< when the sleeper looks by itself; none: nobody sleeps
-    Turn turn_;           ///< the last one
-    bool work_left_ = false;
+    Time sleep_until_{};      ///< when the sleeper looks by itself; none: nobody sleeps
+    Turn turn_;               ///< the last one
+    bool work_left_ = false;  ///< by the last turn: a bound was met, or back-pressure without sleep
     bool silent_ = false;     ///< some device's frames come without a wake-up
     bool published_ = false;  ///< this turn published something others may sleep for
     std::uint64_t progress_seen_ = 0;

@@ -241,6 +241,16 @@ TEST_F(NicTest, Vipl_4_20_a_request_looks_again_for_some_milliseconds_before_it_
     EXPECT_EQ(client.state.load(), ViState::connect_pending);
 }
 
+TEST_F(NicTest, Vipl_4_20_who_heard_late_that_nobody_is_there_does_not_look_again) {
+    ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time{} + seconds(1), {},
+                          Nic::Asking::briefly),
+              Status::success);
+    attendant.time = attendant.time + milliseconds(140);
+    for (int n = 0; n < 3; ++n) poll();
+    EXPECT_EQ(client.state.load(), ViState::idle);
+    EXPECT_EQ(client.connect_status, Status::no_match);
+}
+
 TEST_F(NicTest, Vipl_4_22_a_peer_that_is_not_there_is_looked_for_again_though_time_is_infinite) {
     ASSERT_EQ(
         nic.connect_peer(client, {host(1), word("late")}, {host(1), word("early")}, Time::never()),

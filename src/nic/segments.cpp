@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nic/nic.hpp"
+#include "wire/frame.hpp"
 
 namespace via::nic {
 

@@ -11,22 +11,25 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "base/biased_lock.hpp"
 
 namespace via::nic {
 
-class TurnLock {
+/// `mistake`: for tests.
+template <BiasMistake mistake>
+class TurnLockOf {
 public:
     /// Takes in a row by one thread, until it owns the turn.
     static constexpr std::uint32_t takes_to_own = BiasEarning::takes_to_own;
     /// Threads that come to own one turn while it lives.
     static constexpr std::size_t owners_most = 64;
 
-    TurnLock() = default;
+    TurnLockOf() = default;
     /// `owner`, as this_thread() says it of that thread, owns it from the beginning (0: nobody),
     /// and others after so many takes. Only where has_heavy_fence().
-    TurnLock(std::uintptr_t owner, std::uint32_t takes) : earning_(takes) {
+    TurnLockOf(std::uintptr_t owner, std::uint32_t takes) : earning_(takes) {
         if (owner != 0) bias_.give(owner);
     }
 
@@ -64,7 +67,8 @@ public:
         if (earning_.is_earned()) [[unlikely]]
             own();
         holder_.store(0, std::memory_order_relaxed);
-        held_.exchange(0, std::memory_order_seq_cst);
+        const std::uint32_t held = held_.exchange(0, std::memory_order_seq_cst);
+        VIA_ASSERT(held == 1);  // who lets the turn go had it
         atomic_fence_after_rmw();
     }
     /// Its releases are no fence towards the caller. Whoever makes something known that the holder
@@ -87,8 +91,8 @@ public:
     }
 
 private:
-    using Bias = via::Bias<owners_most>;
-    using Owner = Bias::Owner;
+    using Bias = via::Bias<owners_most, mistake>;
+    using Owner = typename Bias::Owner;
 
     [[gnu::noinline]] bool try_take_shared(std::uintptr_t self, bool counts) {
         for (;;) {
@@ -125,6 +129,8 @@ private:
     Owner* owned_ = nullptr;            ///< the holder's: itself, where it owns it
     BiasEarning earning_;               ///< held_'s
 };
+
+using TurnLock = TurnLockOf<BiasMistake::none>;
 
 /// A list of things that want attention: many push, the holder of the turn takes all.
 /// `T` has `Atomic<bool> rung` and `T* next_rung`.

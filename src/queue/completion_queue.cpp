@@ -1,7 +1,6 @@
 #include "queue/completion_queue.hpp"
 
 #include <bit>
-#include <mutex>
 #include <new>
 #include <vector>
 
@@ -23,7 +22,7 @@ bool CompletionQueue::prepare(std::uint32_t entries) {
 }
 
 void CompletionQueue::reset() {
-    std::lock_guard guard(pop_lock_);
+    const Lock::Guard guard(pop_lock_);
     ring_.reset();
     waiting_.clear();
     waiting_.shrink_to_fit();
@@ -44,7 +43,7 @@ bool CompletionQueue::push_behind(const Waiting& waiting) {
 
 /// Under the lock: who makes room finds that it is waited for, or we find the room.
 void CompletionQueue::pump() {
-    std::lock_guard guard(pop_lock_);
+    const Lock::Guard guard(pop_lock_);
     VIA_ASSERT(tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed) <=
                capacity_);
     std::size_t entered = 0;
@@ -58,12 +57,14 @@ Status CompletionQueue::resize(std::uint32_t entries) {
     const std::uint32_t slots = std::bit_ceil(entries);
     std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[slots]);
     if (!ring) return Status::error_resource;
-    std::lock_guard guard(pop_lock_);
+    const Lock::Guard guard(pop_lock_);
     // What does not fit into a smaller queue waits, before what waited already.
     std::vector<Waiting> displaced;
     const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+    std::uint32_t at = head_.load(std::memory_order_relaxed);
+    VIA_ASSERT(tail - at <= capacity_);
     std::uint32_t kept = 0;
-    for (std::uint32_t at = head_.load(std::memory_order_relaxed); at != tail; ++at) {
+    for (; at != tail; ++at) {
         const Entry entry = ring_[at & mask_];
         if (kept < entries) {
             ring[kept++] = entry;
@@ -82,7 +83,7 @@ Status CompletionQueue::resize(std::uint32_t entries) {
 
 bool CompletionQueue::pop(Completion& completion, bool& made_room) {
     if (!has_entry()) return false;
-    std::lock_guard guard(pop_lock_);
+    const Lock::Guard guard(pop_lock_);
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     if (tail_.load(std::memory_order_acquire) == head) return false;
     const Entry entry = ring_[head & mask_];

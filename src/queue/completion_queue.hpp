@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/atomic.hpp"
+#include "base/biased_lock.hpp"
 #include "base/status.hpp"
 
 namespace via::queue {
@@ -97,8 +98,9 @@ private:
     bool is_waited_for_ = false;  ///< somebody waits for room; pop_lock_ guards it
     Atomic<bool> watched_{false};
     alignas(64) Atomic<std::uint32_t> tail_{0};
-    alignas(64) SpinLock pop_lock_;
-    Atomic<std::uint32_t> head_{0};
+    using Lock = BiasedLock<>;
+    alignas(64) Atomic<std::uint32_t> head_{0};
+    Lock pop_lock_;  // begins with what its owner needs
 };
 
 }  // namespace via::queue

@@ -54,13 +54,6 @@ template <class T>
 [[gnu::always_inline]] inline Segment read(const Segment& from) {
     return {read_field(from.address), read_field(from.handle), read_field(from.length)};
 }
-[[gnu::always_inline]] inline Descriptor read(const Descriptor& from) {
-    Descriptor to;
-    to.control = read(from.control);
-    for (std::uint32_t n = 0; n < 2 && n < to.control.segment_count; ++n)
-        to.segments[n] = read(from.segments[n]);
-    return to;
-}
 
 /// Bytes of a descriptor with that many segments.
 constexpr std::uint64_t descriptor_length(std::uint32_t segments) {
@@ -76,6 +69,10 @@ constexpr std::uint16_t rdma_read = 2;
 constexpr std::uint16_t immediate = 4;
 constexpr std::uint16_t queue_fence = 8;
 constexpr std::uint16_t reserved = 0xFFF0;
+// Of entries only: no program's descriptor says so. The words that an atomic operation comes with
+// are the bytes of the entry's third segment.
+constexpr std::uint16_t atomic = 3;
+constexpr std::uint16_t adds = 0x10;
 }  // namespace control
 
 /// Status bits (VIPL 1.7).
@@ -95,6 +92,8 @@ constexpr std::uint32_t operation_receive = 0x10000;
 constexpr std::uint32_t operation_rdma_write = 0x20000;
 constexpr std::uint32_t operation_remote_rdma_write = 0x30000;
 constexpr std::uint32_t operation_rdma_read = 0x40000;
+constexpr std::uint32_t operation_compare_swap = 0x50000;
+constexpr std::uint32_t operation_fetch_add = 0x60000;
 constexpr std::uint32_t operation_mask = 0x70000;
 constexpr std::uint32_t immediate = 0x80000;
 }  // namespace status

@@ -1,7 +1,6 @@
 #include "queue/work_queue.hpp"
 
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "base/assert.hpp"
@@ -21,7 +20,7 @@ bool WorkQueue::prepare() {
 }
 
 void WorkQueue::reset() {
-    std::lock_guard guard(take_lock_);  // a late taker finds all or nothing
+    const Lock::Guard guard(take_lock_);  // a late taker finds all or nothing
     if (tail_.cell_ == nullptr) return;
     Chunk* first = tail_.chunk();
     for (Chunk* chunk = first->next; chunk != first;) {
@@ -41,6 +40,8 @@ void WorkQueue::reset() {
 bool WorkQueue::make_room(std::uint32_t cells) {
     const std::uint32_t taken = taken_.load(std::memory_order_acquire);
     Chunk* const tail = tail_.chunk();
+    VIA_ASSERT(tail->end - tail_.position() <= Chunk::cell_count &&
+               static_cast<std::int32_t>(tail_.position() - taken) >= 0);
     Chunk* chunk = tail;
     for (std::uint32_t end = chunk->end; end - tail_.position() < cells; end += Chunk::cell_count) {
         Chunk* next = chunk->next;
@@ -78,7 +79,7 @@ void WorkQueue::complete_oldest() {
 }
 
 std::uint32_t WorkQueue::take(std::span<void*> descriptors, bool& failed) {
-    std::lock_guard guard(take_lock_);
+    const Lock::Guard guard(take_lock_);
     const std::uint32_t completed = completed_.load(std::memory_order_acquire);
     std::uint32_t count = 0;
     while (!failed && count < descriptors.size() && head_.position() != completed) {
@@ -94,7 +95,7 @@ std::uint32_t WorkQueue::take(std::span<void*> descriptors, bool& failed) {
 }
 
 bool WorkQueue::head_is_written() {
-    std::lock_guard guard(take_lock_);
+    const Lock::Guard guard(take_lock_);
     return posted_.load(std::memory_order_acquire) != head_.position() &&
            (__atomic_load_n(&head_.cell().descriptor->control.status, __ATOMIC_ACQUIRE) &
             status::done) != 0;

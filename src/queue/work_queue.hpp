@@ -14,6 +14,7 @@
 #include <span>
 
 #include "base/atomic.hpp"
+#include "base/biased_lock.hpp"
 #include "base/status.hpp"
 #include "memory/handle.hpp"
 #include "queue/descriptor.hpp"
@@ -154,13 +155,11 @@ public:
 
     // Poster ------------------------------------------------------------------------------------
     /// Held from the check of a descriptor to its post.
-    SpinLock& post_lock() { return post_lock_; }
+    using Lock = BiasedLock<>;
+    Lock& post_lock() { return post_lock_; }
     /// Whoever changed what posters look at (a region, the VI's state) calls this and then sees
-    /// every post that did not see the change.
-    void wait_for_posters() {
-        post_lock_.lock();
-        post_lock_.unlock();
-    }
+    /// every post that did not see the change. `fenced`: see BiasedLock::wait_for_holder().
+    void wait_for_posters(bool& fenced) { post_lock_.wait_for_holder(fenced); }
     /// Copies a descriptor into an entry and publishes it; the caller holds post_lock(). `fault` is
     /// stored for the NIC to complete with; segments == nullptr: none. error_resource:
     /// `descriptors_max` are outstanding, or no memory. invalid_parameter: it was reset.
@@ -254,15 +253,15 @@ private:
     }
     void fill_cells(const Segment* segments, std::uint32_t count);
 
-    // The program's line: who posts is as a rule who takes. posted_ and taken_ are read by all.
-    alignas(64) SpinLock post_lock_;
-    Cursor tail_;
+    // The program's lines, one for each end: its lock begins with what its owner needs.
+    alignas(64) Cursor tail_;
     Atomic<std::uint32_t> posted_count_{0};
     Atomic<std::uint32_t> posted_{0};
-    SpinLock take_lock_;
-    Cursor head_;
+    Lock post_lock_;
+    alignas(64) Cursor head_;
     Atomic<std::uint32_t> taken_{0};
     Atomic<std::uint32_t> taken_count_{0};
+    Lock take_lock_;
     // The NIC's line
     alignas(64) Cursor oldest_;
     Cursor current_;
@@ -304,7 +303,7 @@ template <std::size_t count>
 }
 
 [[gnu::always_inline]] inline bool WorkQueue::take(Taken& taken) {
-    take_lock_.lock();
+    const Lock::Guard guard(take_lock_);
     // Not a cursor as a whole: loaded as one, it would wait for the stores of its two parts.
     const std::uint32_t position = head_.position();
     const bool is_there = completed_.load(std::memory_order_acquire) != position;
@@ -323,7 +322,6 @@ template <std::size_t count>
             taken_.store(head_.position(), std::memory_order_release);
         }
     }
-    take_lock_.unlock();
     return is_there;
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <thread>
 #include <vector>
@@ -95,7 +94,7 @@ protected:
         const std::vector<Segment> segments = segments_of(number, count);
         Descriptor& descriptor = descriptors_[number % depth];
         descriptor.control.status = status::done;
-        const std::lock_guard guard(queue_.post_lock());
+        const WorkQueue::Lock::Guard guard(queue_.post_lock());
         return queue_.post(&descriptor, number + 3, control, segments.data(), number + 4, limit);
     }
 
@@ -190,7 +189,7 @@ TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
         Descriptor& descriptor = descriptors_[number];
         descriptor.control.status = status::done;
         const std::vector<Segment> all = segments_of(number, count);
-        const std::lock_guard guard(queue_.post_lock());
+        const WorkQueue::Lock::Guard guard(queue_.post_lock());
         const bool posted = count == 1 ? queue_.post_plain(&descriptor, number + 3, control,
                                                            std::array{all[0]}, depth)
                                        : queue_.post_plain(&descriptor, number + 3, control,
@@ -266,7 +265,7 @@ TEST_F(WorkQueueTest, ADescriptorKeptForItsFaultHasNoSegments) {
     ControlSegment control{};
     control.segment_count = 60'000;
     {
-        const std::lock_guard guard(queue_.post_lock());
+        const WorkQueue::Lock::Guard guard(queue_.post_lock());
         ASSERT_EQ(
             queue_.post(descriptors_.data(), 1, control, nullptr, status::format_error, depth),
             Status::success);
@@ -300,7 +299,7 @@ TEST_F(WorkQueueTest, SeveralAreTakenUpToTheFirstFault) {
     bool failed = false;
     EXPECT_EQ(queue_.take(taken, failed), 0U);
     for (const std::uint32_t fault : {0U, 0U, status::format_error, 0U}) {
-        const std::lock_guard guard(queue_.post_lock());
+        const WorkQueue::Lock::Guard guard(queue_.post_lock());
         ASSERT_EQ(queue_.post(descriptors_.data(), 3, {}, nullptr, fault, depth), Status::success);
     }
     EXPECT_EQ(queue_.take(taken, failed), 0U) << "none is done";
@@ -514,7 +513,7 @@ TEST_F(WorkQueueTest, BytesAreWalkedInPiecesOfAnySize) {
         ControlSegment control{};
         control.segment_count = static_cast<std::uint16_t>(count);
         {
-            const std::lock_guard guard(queue_.post_lock());
+            const WorkQueue::Lock::Guard guard(queue_.post_lock());
             ASSERT_EQ(queue_.post(descriptors_.data(), 1, control, segments.data(), 0, depth),
                       Status::success);
         }
@@ -558,16 +557,17 @@ TEST(Descriptor, IsReadMemberByMember) {
     from.control.length = 5;
     from.segments[0] = {6, 7, 8};
     from.segments[1] = {9, 10, 11};
-    const Descriptor to = read(from);
-    EXPECT_EQ(to.control.segment_count, 2);
-    EXPECT_EQ(to.control.control, 12);
-    EXPECT_EQ(to.control.reserved, 3U);
-    EXPECT_EQ(to.control.immediate_data, 4U);
-    EXPECT_EQ(to.control.length, 5U);
+    const ControlSegment control = read(from.control);
+    EXPECT_EQ(control.segment_count, 2);
+    EXPECT_EQ(control.control, 12);
+    EXPECT_EQ(control.reserved, 3U);
+    EXPECT_EQ(control.immediate_data, 4U);
+    EXPECT_EQ(control.length, 5U);
     for (int n = 0; n < 2; ++n) {
-        EXPECT_EQ(to.segments[n].address, from.segments[n].address);
-        EXPECT_EQ(to.segments[n].handle, from.segments[n].handle);
-        EXPECT_EQ(to.segments[n].length, from.segments[n].length);
+        const Segment segment = read(from.segments[n]);
+        EXPECT_EQ(segment.address, from.segments[n].address);
+        EXPECT_EQ(segment.handle, from.segments[n].handle);
+        EXPECT_EQ(segment.length, from.segments[n].length);
     }
 }
 

@@ -36,13 +36,17 @@ bool CheckProtection::allowed(const RdmaAsked& asked) const {
     const auto vi = vis_.find(asked.vi);
     if (vi == vis_.end()) return false;
     const engine::ViAttributes& attributes = vi->second;
-    if (!(asked.write ? attributes.rdma_write : attributes.rdma_read)) return false;
+    if (asked.atomic ? !attributes.rdma_write || !attributes.rdma_read || asked.begin % 8 != 0
+                     : !(asked.write ? attributes.rdma_write : attributes.rdma_read))
+        return false;
     if (asked.length == 0) return true;  // touches nothing
     const auto region = regions_.find({asked.node, asked.handle});
     if (region == regions_.end()) return false;
     const Granted& granted = region->second;
     const memory::MemoryAttributes& rights = granted.attributes;
-    return (asked.write ? rights.rdma_write : rights.rdma_read) &&
+    return (asked.atomic  ? rights.atomics
+            : asked.write ? rights.rdma_write
+                          : rights.rdma_read) &&
            (attributes.tag == memory::no_tag || attributes.tag == rights.tag) &&
            asked.begin >= granted.begin && asked.length <= granted.length &&
            asked.begin - granted.begin <= granted.length - asked.length;
@@ -82,7 +86,9 @@ std::uint64_t CheckProtection::may_change_to(NodeNumber node, std::uint64_t at) 
              each != regions_.end() && each->first.first == node; ++each) {
             const Granted& region = each->second;
             if (at < region.begin || at >= region.begin + region.length) continue;
-            if (range.remote && !region.attributes.rdma_write) continue;
+            if (range.remote &&
+                !(range.atomic ? region.attributes.atomics : region.attributes.rdma_write))
+                continue;
             best = std::max(best, std::min(range.end, region.begin + region.length));
         }
     }

@@ -1,5 +1,6 @@
 #include "sim/checkers.hpp"
 
+#include "sim/check_atomics.hpp"
 #include "sim/check_bound.hpp"
 #include "sim/check_bytes.hpp"
 #include "sim/check_completion.hpp"
@@ -20,6 +21,7 @@ Checkers::Checkers(Trace& trace) : trace_(trace) {
     checkers_.push_back(std::make_unique<CheckState>());
     checkers_.push_back(std::make_unique<CheckLiveness>());
     checkers_.push_back(std::make_unique<CheckBound>());
+    checkers_.push_back(std::make_unique<CheckAtomics>());
 }
 
 void Checkers::observe(Time now, const Happening& what) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/check_atomics.hpp"
 #include "sim/check_bound.hpp"
 #include "sim/check_bytes.hpp"
 #include "sim/check_completion.hpp"
@@ -447,6 +448,45 @@ TEST(CheckBound, no_turn_does_too_much) {
     EXPECT_GOOD(verdict<CheckBound>({TurnDone{0, 8, 8, 100, 100}}));
     EXPECT_BITES((verdict<CheckBound>({TurnDone{0, 9, 8, 100, 100}})), "9 frames");
     EXPECT_BITES((verdict<CheckBound>({TurnDone{0, 8, 8, 101, 100}})), "101 bytes");
+}
+
+// atomics -----------------------------------------------------------------------------------------
+
+TEST(CheckAtomics, each_is_carried_out_once) {
+    const WordMade made{1, 100};
+    const WordAsked first{1, 1, 0, 5, {}};
+    const WordAsked second{2, 1, 0, 7, {}};
+    const WordAsked swap{3, 1, 2, 1, 105};
+    EXPECT_GOOD(verdict<CheckAtomics>({made, first, second, swap, WordFound{1, 100},
+                                       WordFound{3, 105}, WordFound{2, 106}, WordEnded{1, 113}}));
+    EXPECT_GOOD(verdict<CheckAtomics>(
+        {made, first, swap, WordFound{1, 100}, WordFound{3, 100}, WordEnded{1, 105}}));
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, WordFound{1, 100}, WordEnded{1, 110}})),
+                 "grew by 5 more");
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, WordFound{1, 101}, WordEnded{1, 106}})),
+                 "grew by 1 more");
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, WordFound{1, 100}, WordEnded{1, 100}})),
+                 "ended as 100");
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, WordAsked{2, 1, 2, 7, {}}, WordFound{1, 100},
+                                         WordFound{2, 100}, WordEnded{1, 107}})),
+                 "another one left it");
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, second, WordFound{1, 107}, WordFound{2, 100},
+                                         WordEnded{1, 112}})),
+                 "an earlier one of its VI left 112");
+    EXPECT_BITES((verdict<CheckAtomics>({made, first, WordFound{1, 100}, WordFound{1, 100}})),
+                 "brought something again");
+    EXPECT_BITES((verdict<CheckAtomics>({made})), "did not end");
+}
+
+TEST(CheckAtomics, those_not_heard_of_were_carried_out_or_not) {
+    const auto run = [](std::uint64_t last) {
+        return verdict<CheckAtomics>({WordMade{1, 100}, WordAsked{1, 1, 0, 5, {}},
+                                      WordAsked{2, 1, 0, 7, {}}, WordFound{1, 100},
+                                      WordEnded{1, last}});
+    };
+    EXPECT_GOOD(run(105));
+    EXPECT_GOOD(run(112));
+    EXPECT_BITES(run(113), "grew by 1 more");
 }
 
 // all together ------------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ std::string to_text(const Happening& what) {
                 return print("granted node=%u handle=%u at=%llu length=%llu tag=%llu %s%s", e.node,
                              e.handle, wide(e.begin), wide(e.length), wide(e.attributes.tag),
                              e.attributes.rdma_write ? "w" : "-",
-                             e.attributes.rdma_read ? "r" : "-");
+                             e.attributes.rdma_read ? (e.attributes.atomics ? "ra" : "r")
+                             : e.attributes.atomics ? "-a"
+                                                    : "-");
             },
             [](const Revoked& e) { return print("revoked node=%u handle=%u", e.node, e.handle); },
             [](const Opened& e) {
@@ -101,10 +103,23 @@ std::string to_text(const Happening& what) {
             },
             [](const RdmaAsked& e) {
                 return print("rdma work=%u %s vi=%u node=%u handle=%u at=%llu length=%llu", e.work,
-                             e.write ? "write" : "read", e.vi, e.node, e.handle, wide(e.begin),
-                             wide(e.length));
+                             e.write    ? "write"
+                             : e.atomic ? "atomic"
+                                        : "read",
+                             e.vi, e.node, e.handle, wide(e.begin), wide(e.length));
             },
             [](const ReadLanded& e) { return print("landed read=%u", e.work); },
+            [](const WordMade& e) {
+                return print("made word=%u value=%llu", e.word, wide(e.value));
+            },
+            [](const WordAsked& e) {
+                return print("asked work=%u word=%u channel=%u adds=%llu if=%llu", e.work, e.word,
+                             e.channel, wide(e.step), wide(e.expected.value_or(0)));
+            },
+            [](const WordFound& e) { return print("found work=%u was=%llu", e.work, wide(e.was)); },
+            [](const WordEnded& e) {
+                return print("ended word=%u value=%llu", e.word, wide(e.value));
+            },
             [](const Quiet& e) { return print("quiet channel=%u", e.channel); },
             [](const TurnDone& e) {
                 return print("turn node=%u frames=%u bytes=%llu", e.node, e.frames, wide(e.bytes));

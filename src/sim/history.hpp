@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -17,6 +18,7 @@ using NodeNumber = std::uint32_t;  ///< an open NIC; one that is opened again is
 using ViNumber = std::uint32_t;
 using WorkNumber = std::uint32_t;     ///< a posted descriptor
 using ChannelNumber = std::uint32_t;  ///< one direction of one connection
+using WordNumber = std::uint32_t;     ///< a word of memory for atomic operations
 using engine::Reliability;
 using engine::ViState;
 
@@ -42,6 +44,7 @@ struct Opened {
     std::uint64_t begin;
     std::uint64_t length;
     bool remote;
+    bool atomic = false;  ///< remote: for atomic operations
 };
 struct Closed {
     std::uint64_t id;
@@ -135,11 +138,36 @@ struct RdmaAsked {
     std::uint64_t begin;
     std::uint64_t length;
     bool write;
+    bool atomic = false;  ///< no write: a word is changed, and what it was is read
 };
-/// The bytes of an RDMA read are there. Its descriptor completes behind those before it, which may
-/// wait for acknowledgements.
+/// The bytes of an RDMA read are there, or what an atomic operation found. Its descriptor completes
+/// behind those before it, which may wait for acknowledgements.
 struct ReadLanded {
     WorkNumber work;
+};
+/// A word of a node's memory that from now on only atomic operations of peers change: by them it
+/// grows.
+struct WordMade {
+    WordNumber word;
+    std::uint64_t value;
+};
+/// An atomic operation was posted that adds to the word.
+struct WordAsked {
+    WorkNumber work;
+    WordNumber word;
+    ChannelNumber channel;
+    std::uint64_t step;                     ///< that it adds
+    std::optional<std::uint64_t> expected;  ///< only if the word is that: a compare-and-swap
+};
+/// It completed well, and brought the word as it was.
+struct WordFound {
+    WorkNumber work;
+    std::uint64_t was;
+};
+/// Nobody may change it any more.
+struct WordEnded {
+    WordNumber word;
+    std::uint64_t value;
 };
 /// The connection never broke and everything sent on it was waited for.
 struct Quiet {
@@ -164,9 +192,10 @@ struct Rested {};
 /// Everything was disconnected; nothing may be left.
 struct Emptied {};
 
-using Happening = std::variant<Granted, Revoked, Opened, Closed, Changed, ViMade, StateChanged,
-                               Lost, Called, Posted, Completed, Taken, Sent, Delivered, RdmaAsked,
-                               ReadLanded, Quiet, TurnDone, Stopped, Rested, Emptied>;
+using Happening =
+    std::variant<Granted, Revoked, Opened, Closed, Changed, ViMade, StateChanged, Lost, Called,
+                 Posted, Completed, Taken, Sent, Delivered, RdmaAsked, ReadLanded, WordMade,
+                 WordAsked, WordFound, WordEnded, Quiet, TurnDone, Stopped, Rested, Emptied>;
 
 struct Event {
     Time time;

@@ -14,16 +14,23 @@ namespace via::sim {
 // Lossless ----------------------------------------------------------------------------------------
 
 LosslessMedium::LosslessMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
-                               std::uint64_t seed)
+                               std::uint64_t seed, const device::sim::CarrierMaker& maker)
     : parameters_(parameters),
       weather_(seed, parameters.weather),
-      fabric_(clock, weather_, parameters.fabric) {}
+      fabric_(clock, weather_, parameters.fabric) {
+    if (!maker) return;
+    carrier_ = maker(clock, fabric_, seed);
+    fabric_.carry_by(*carrier_);
+}
 
 std::unique_ptr<device::Device> LosslessMedium::open(Node& node) {
-    return std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(node.host));
+    auto device = std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(node.host));
+    if (carrier_) carrier_->attend(device->node(), node.receives);
+    return device;
 }
 
 Duration LosslessMedium::one_way_max() const {
+    if (carrier_) return carrier_->one_way_max();
     const device::sim::FairWeatherOptions& weather = parameters_.weather;
     return weather.delay_max + weather.jitter_max +
            nanoseconds(weather.ns_per_kilobyte * (parameters_.fabric.payload_max / 1024 + 1));

@@ -46,25 +46,34 @@ public:
     virtual void show_datagrams(const std::function<void(const char* line)>& /*show*/) {}
     /// More was under way than a peer said that it takes, though nothing was ever lost.
     virtual bool was_flooded() const { return false; }
+    /// When something happens on it that no NIC has asked for; never() if nothing will.
+    virtual Time next() const { return Time::never(); }
+    /// Lets such things happen by `end` at the latest, and moves the clock along.
+    virtual void run(Time /*end*/) {}
     /// Datagrams sent so far, by all.
     virtual std::uint64_t datagrams() const { return 0; }
 };
 
-/// The lossless fabric of SimDevice.
+/// The lossless fabric of SimDevice, in fair weather or by a carrier.
 class LosslessMedium final : public Medium {
 public:
     LosslessMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
-                   std::uint64_t seed);
+                   std::uint64_t seed, const device::sim::CarrierMaker& maker);
 
     std::unique_ptr<device::Device> open(Node& node) override;
     Duration one_way_max() const override;
     std::uint32_t payload_min() const override { return parameters_.fabric.payload_max; }
     std::uint32_t payload_max() const override { return parameters_.fabric.payload_max; }
+    Time next() const override { return carrier_ ? carrier_->next() : Time::never(); }
+    void run(Time end) override {
+        if (carrier_) carrier_->run(end);
+    }
 
 private:
     const Parameters& parameters_;
     device::sim::FairWeather weather_;
     device::sim::Fabric fabric_;
+    std::unique_ptr<device::sim::Carrier> carrier_;  ///< nullptr: none
 };
 
 /// Datagrams in stormy weather.

@@ -17,6 +17,7 @@
 #include "sim/arena.hpp"
 #include "sim/history.hpp"
 #include "sim/parameters.hpp"
+#include "sim/posted_receives.hpp"
 
 namespace via::sim {
 
@@ -58,7 +59,28 @@ struct Target {
     Opened opened{};
 };
 
-enum class WorkKind : std::uint8_t { receive, send, rdma_write, rdma_read };
+enum class WorkKind : std::uint8_t {
+    receive,
+    send,
+    rdma_write,
+    rdma_read,
+    compare_swap,
+    fetch_add
+};
+
+constexpr std::uint64_t word_length = 8;
+constexpr std::uint64_t no_word = ~std::uint64_t{0};  ///< what no word ever is
+
+/// A word of a region that only atomic operations of peers change, until the region goes.
+struct Word {
+    WordNumber number;
+    Region* region;
+    std::uint64_t block;
+    std::uint64_t offset;
+    std::uint64_t guess;  ///< what somebody found there last
+    Opened opened{};
+    bool live = true;
+};
 
 /// A posted descriptor.
 struct Work {
@@ -74,11 +96,13 @@ struct Work {
     Connection* connection = nullptr;  ///< on which it was posted
     int side = 0;                      ///< of the poster
     std::unique_ptr<Target> read_from;
+    Word* word = nullptr;  ///< of an atomic operation
     std::vector<Opened> opened;
     bool completed = false;
     bool delivered = false;
     bool landed = false;  ///< of a read: its bytes are there
 
+    bool is_atomic() const { return kind == WorkKind::compare_swap || kind == WorkKind::fetch_add; }
     bool consumes_receive() const {
         return kind == WorkKind::send || (kind == WorkKind::rdma_write && immediate);
     }
@@ -187,6 +211,7 @@ struct Node final : nic::Attendant {
     const device::sim::VirtualClock& clock;
     Counters counters{};
     std::vector<Waiting> waiting;  ///< outlive the NIC, which knows them
+    PostedReceives receives{nic};  ///< for who carries its frames
     nic::Nic nic;
     Lines lines;
     Arena arena;
@@ -200,6 +225,7 @@ struct Node final : nic::Attendant {
     std::vector<std::byte*> imports;  ///< of peers' segments, not let go of
     std::vector<engine::ErrorEvent> errors;
     std::vector<std::unique_ptr<Target>> targets;  ///< RDMA writes that come here
+    std::deque<Word> words;                        ///< those that are gone, too
     std::map<std::uint64_t, Work*> by_descriptor;  ///< not taken
     Time next_step{};
     Time not_before{};  ///< earliest moment of the next turn
@@ -224,6 +250,7 @@ public:
     Work& add_work(Vi& vi, WorkKind kind);
     Connection& add_connection(Vi& asked, Vi& accepted);
     std::uint64_t next_opening() { return ++openings_; }
+    WordNumber next_word() { return ++words_; }
 
     /// The connection that the VI's present request was accepted to, or nullptr.
     /// `vi` was found by the one it asks for, peer to peer, and is connected first. nullptr: it
@@ -242,6 +269,7 @@ private:
     std::deque<Connection> connections_;
     std::map<std::pair<ViNumber, std::uint32_t>, Connection*> accepted_;
     std::uint64_t openings_ = 0;
+    WordNumber words_ = 0;
 };
 
 }  // namespace via::sim

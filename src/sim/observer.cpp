@@ -15,6 +15,12 @@ queue::ControlSegment control_of(const Work& work) {
     return control;
 }
 
+std::uint64_t word_at(const Arena& arena, std::uint64_t offset) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, arena.bytes(offset, word_length).data(), word_length);
+    return word;
+}
+
 bool is_at(const Target& target, const Arena& arena) {
     const auto there = arena.bytes(target.offset, target.length);
     return std::equal(there.begin(), there.end(), target.work->bytes.begin(),
@@ -23,8 +29,9 @@ bool is_at(const Target& target, const Arena& arena) {
 
 }  // namespace
 
-Opened Observer::open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote) {
-    const Opened opened{model_.next_opening(), node.number, begin, length, remote};
+Opened Observer::open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote,
+                      bool atomic) {
+    const Opened opened{model_.next_opening(), node.number, begin, length, remote, atomic};
     node.arena.open(begin, length);
     tell(opened);
     return opened;
@@ -33,6 +40,17 @@ Opened Observer::open(Node& node, std::uint64_t begin, std::uint64_t length, boo
 void Observer::close(const Opened& opened) {
     model_.nodes[opened.node]->arena.close(opened.begin, opened.length);
     tell(Closed{opened.id});
+}
+
+void Observer::end_words(Node& node, const Region& region) {
+    for (Word& word : node.words) {
+        if (word.region != &region || !word.live) continue;
+        look_at(node, word.offset, word_length);
+        tell(WordEnded{word.number, word_at(node.arena, word.offset)});
+        close(word.opened);
+        word.region->blocks.give_back(word.block);
+        word.live = false;
+    }
 }
 
 void Observer::look(Node& node, Cause cause, const Vi* vi) {
@@ -163,8 +181,12 @@ void Observer::drop_targets(Node& node) {
 void Observer::look_at_reads(const Queue& queue) {
     if (!medium_.loses() && !model_.shares) return;
     for (Work* work : queue.works) {
-        if (work->completed || work->landed || work->kind != WorkKind::rdma_read) continue;
-        if (gather(*work, work->bytes.size()) != work->bytes) continue;
+        if (work->completed || work->landed) continue;
+        if (work->is_atomic()
+                ? word_at(work->vi->node->arena, work->pieces.front().offset) == no_word
+                : work->kind != WorkKind::rdma_read ||
+                      gather(*work, work->bytes.size()) != work->bytes)
+            continue;
         work->landed = true;
         tell(ReadLanded{work->number});
     }
@@ -191,6 +213,11 @@ void Observer::complete(Work& work, std::uint32_t bits) {
         const std::vector<std::byte> found = gather(work, work.bytes.size());
         tell(Sent{work.number, ~ChannelNumber{0}, true, work.bytes});
         tell(Delivered{work.number, ~ChannelNumber{0}, found});
+    }
+    if (work.is_atomic() && errors == 0) {
+        ++tally_.reads;
+        work.word->guess = word_at(work.vi->node->arena, work.pieces.front().offset);
+        tell(WordFound{work.number, work.word->guess});
     }
     const bool nothing_to_place = work.kind == WorkKind::rdma_write && work.bytes.empty();
     work.completed = true;

@@ -21,7 +21,8 @@ struct Tally {
     std::uint64_t errors = 0;
     std::uint64_t lost = 0;
     std::uint64_t turns = 0;
-    std::uint64_t direct = 0;  ///< RDMA without frames
+    std::uint64_t direct = 0;   ///< RDMA without frames
+    std::uint64_t fetched = 0;  ///< messages in one copy
 };
 
 class Observer {
@@ -42,7 +43,10 @@ public:
     void look_at(Node& node, std::uint64_t begin, std::uint64_t length);
 
     /// The NIC may write to the node's memory there.
-    Opened open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote);
+    Opened open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote,
+                bool atomic = false);
+    /// Nobody may change the node's words in that region any more.
+    void end_words(Node& node, const Region& region);
     /// Nothing comes to that target any more; its memory is free again.
     void close_target(Node& node, std::size_t index);
 

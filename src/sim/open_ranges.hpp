@@ -16,13 +16,14 @@ public:
         std::uint64_t begin;
         std::uint64_t end;
         bool remote;
+        bool atomic;
     };
 
     void add(const Opened& opened) {
         node_of_[opened.id] = opened.node;
         if (nodes_.size() <= opened.node) nodes_.resize(opened.node + 1);
         nodes_[opened.node].push_back(
-            {opened.id, opened.begin, opened.begin + opened.length, opened.remote});
+            {opened.id, opened.begin, opened.begin + opened.length, opened.remote, opened.atomic});
     }
     void remove(std::uint64_t id) {
         const auto found = node_of_.find(id);

@@ -212,6 +212,44 @@ void draw_segments(Parameters& p) {
     if (random.chance(50)) p.weights.memory = 1;
 }
 
+constexpr std::uint64_t first_seed_with_fetching = 40'000'000;
+
+/// Messages that are fetched from their senders' memory, which takes long ones, and one at a time.
+void draw_fetching(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0008ULL).next());
+    p.fabric.transfers = true;
+    if (random.chance(60))
+        p.fabric.transfer_fails_every = static_cast<std::uint32_t>(random.between(2, 20));
+    // In frames they shall not take a world's time.
+    p.fabric.payload_max = static_cast<std::uint32_t>(random.between(2'048, 8'192));
+    p.limits.turn_bytes_max = static_cast<std::uint32_t>(random.between(16, 128)) * 1'024;
+    p.table.entries = 0;
+    p.segments_max = std::min(p.segments_max, 8U);
+    p.together_max = std::min(p.together_max, 2U);
+    p.steps = std::min(p.steps, 2'000U);
+    const auto length_max = static_cast<std::uint32_t>(random.between(80'000, 200'000));
+    p.arena_length = 4'096 * (32ULL * length_max / 4'096 + 1);
+    p.region_kib_max = 512;
+    for (Profile& profile : p.profiles)
+        if (profile.reliability != engine::Reliability::unreliable || random.chance(20))
+            profile.transfer_length_max = length_max;
+    if (p.profiles.front().reliability == engine::Reliability::unreliable)
+        p.profiles.front() = {engine::Reliability::reception, length_max};
+}
+
+constexpr std::uint64_t first_seed_with_atomics = 50'000'000;
+
+/// Many that change few words, of reliable VIs.
+void draw_atomics(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'0009ULL).next());
+    p.atomic_percent = static_cast<std::uint32_t>(random.between(5, 60));
+    for (Profile& profile : p.profiles) {
+        if (profile.reliability == engine::Reliability::unreliable && random.chance(80))
+            profile.reliability = engine::Reliability::delivery;
+        profile.transfer_length_max = std::max(profile.transfer_length_max, 8U);
+    }
+}
+
 void make_hostile(Parameters& parameters) {
     Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
     DatagramWorld& world = parameters.datagram;
@@ -251,6 +289,17 @@ void make_narrow(Parameters& parameters) {
     for (auto& profile : parameters.profiles)
         profile.transfer_length_max =
             static_cast<std::uint32_t>(random.between(longest / 2, longest));
+}
+
+/// A NIC of the laboratory takes tens of microseconds for a message.
+void make_lab(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0x1AB0'0000'0001ULL).next());
+    parameters.steps = static_cast<std::uint32_t>(random.between(200, 1'500));
+    parameters.step_max = microseconds(static_cast<std::int64_t>(random.between(2, 200)));
+    parameters.listen_max = milliseconds(10);
+    parameters.request_max = milliseconds(20);
+    if (random.chance(50))
+        parameters.fabric.payload_max = static_cast<std::uint32_t>(random.between(4'096, 16'384));
 }
 
 }  // namespace
@@ -304,15 +353,19 @@ Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     p.weather.jitter_max = nanoseconds(static_cast<std::int64_t>(random.below(2'000)));
     p.weather.ns_per_kilobyte = static_cast<std::int64_t>(random.between(10, 2'000));
     if (random.chance(30)) p.table = draw_table(random);
-    p.medium = kind == WorldKind::lossless ? MediumKind::lossless : MediumKind::datagram;
+    const bool lossless = kind == WorldKind::lossless || kind == WorldKind::lab;
+    p.medium = lossless ? MediumKind::lossless : MediumKind::datagram;
     if (p.medium == MediumKind::datagram) draw_datagram_world(p);
     p.fabric.small_max = 0;
     if (seed >= first_seed_with_peers) draw_peers(p);
     if (seed >= first_seed_with_short_ways) draw_short_ways(p);
     if (seed >= first_seed_with_segments && kind == WorldKind::lossless) draw_segments(p);
+    if (seed >= first_seed_with_fetching && kind == WorldKind::lossless) draw_fetching(p);
+    if (seed >= first_seed_with_atomics) draw_atomics(p);
     if (kind == WorldKind::hostile) make_hostile(p);
     if (kind == WorldKind::calm) make_calm(p);
     if (kind == WorldKind::narrow) make_narrow(p);
+    if (kind == WorldKind::lab) make_lab(p);
     return p;
 }
 
@@ -368,6 +421,12 @@ std::string to_text(const Parameters& p) {
                           "% small=" + std::to_string(p.fabric.small_max) + " ");
     if (p.share_percent != 0)
         result.insert(result.rfind("profiles="), "share=" + std::to_string(p.share_percent) + "% ");
+    if (p.fabric.transfers)
+        result.insert(result.rfind("profiles="),
+                      "fetch fails=1/" + std::to_string(p.fabric.transfer_fails_every) + " ");
+    if (p.atomic_percent != 0)
+        result.insert(result.rfind("profiles="),
+                      "atomics=" + std::to_string(p.atomic_percent) + "% ");
     if (p.medium == MediumKind::datagram)
         result.insert(result.rfind("profiles="), to_text(p.datagram));
     for (const Profile& profile : p.profiles) {

@@ -69,6 +69,7 @@ struct Parameters {
     std::uint32_t steps = 0;    ///< of the workload, of all NICs together
     std::uint32_t vis_max = 0;  ///< per NIC
     std::uint64_t arena_length = 0;
+    std::uint32_t region_kib_max = 64;
     std::uint32_t refuse_percent = 0;  ///< pressure: reserve() refused
     std::uint32_t short_percent = 0;   ///< pressure: receive() cut short
     std::uint32_t fault_percent = 0;   ///< of posts that are wrong on purpose
@@ -80,6 +81,7 @@ struct Parameters {
     std::uint32_t together_max = 1;    ///< descriptors that one call posts
     std::uint32_t credit_percent = 0;  ///< of VIs that want to send only what finds a receive
     std::uint32_t share_percent = 0;   ///< of regions are segments that peers may attach to
+    std::uint32_t atomic_percent = 0;  ///< of sends are atomic operations instead
     std::uint32_t queue_entries_max = 1;
     Duration step_max{};                     ///< between two steps of a NIC
     Duration turn_delay_max{};               ///< from an arrival to the turn that takes it
@@ -97,10 +99,12 @@ struct Parameters {
 /// What the NICs of a world are on: frames that are never lost, or datagrams in any weather; and of
 /// the latter with more of something: strangers who see all traffic and forge data, with much
 /// coming and going at the same ports; weather in which nothing may be sent in vain; ways that
-/// become narrower while messages longer than a packet are under way.
-enum class WorldKind : std::uint8_t { lossless, datagram, hostile, calm, narrow };
+/// become narrower while messages longer than a packet are under way. Of the former with the pace
+/// of NICs that take their time: a carrier brings the frames (World).
+enum class WorldKind : std::uint8_t { lossless, datagram, hostile, calm, narrow, lab };
 /// By kind.
-constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile", "calm", "narrow"};
+constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile",
+                                            "calm",     "narrow",   "lab"};
 std::optional<WorldKind> world_kind_of(std::string_view name);
 
 /// The same seed and kind, the same parameters. A lossless world is the same whatever is added to

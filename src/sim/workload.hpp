@@ -81,6 +81,10 @@ private:
                         std::vector<queue::Segment>& segments);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
 
+    // workload_atomic.cpp
+    Word* word_for(const Vi& there);
+    void post_atomic(Vi& vi);
+
     // workload_draft.cpp
     void post_some(Vi& vi, bool receive);
     bool draft_receive(Vi& vi, std::vector<Draft>& drafts);

@@ -102,6 +102,11 @@ bool Workload::draft_send(Vi& vi, std::vector<Draft>& drafts) {
         post_nonsense(vi);
         return false;
     }
+    if (drafts.empty() && parameters_.atomic_percent != 0 &&
+        random.chance(parameters_.atomic_percent)) {
+        post_atomic(vi);
+        return false;
+    }
     if (vi.connection == nullptr && random.chance(95)) return false;
     const auto drawn = vi.connection == nullptr ? 0 : random.below(100);
     const WorkKind kind = drawn < 55   ? WorkKind::send

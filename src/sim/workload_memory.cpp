@@ -32,13 +32,14 @@ void Workload::trouble(const Region& region) {
             if (target->region == &region) target->work->connection->trouble = true;
         for (Vi* vi : node->vis)
             for (Work* work : vi->send.works)
-                if (work->read_from && work->read_from->region == &region)
+                if ((work->read_from && work->read_from->region == &region) ||
+                    (work->word != nullptr && work->word->region == &region))
                     work->connection->trouble = true;
     }
 }
 
 void Workload::add_region(Node& node) {
-    const std::uint64_t length = node.random.between(1, 64) * 1024;
+    const std::uint64_t length = node.random.between(1, parameters_.region_kib_max) * 1024;
     const auto block = node.arena.blocks().take(length);
     if (!block) return;
     memory::MemoryAttributes attributes;
@@ -61,6 +62,14 @@ void Workload::add_region(Node& node) {
 
 void Workload::change_region(Node& node, Region& region) {
     trouble(region);
+    if (region.attributes.atomics && node.random.chance(50)) {
+        expect("SetMemAtomics",
+               node.nic.allow_atomics(region.handle, node.arena.address(region.begin), false),
+               Status::success);
+        region.attributes.atomics = false;
+        observer_.tell(
+            Granted{node.number, region.handle, region.begin, region.length, region.attributes});
+    }
     // Only rights change: a tag that no longer fits would make faults of sound posts.
     memory::MemoryAttributes wanted = region.attributes;
     wanted.rdma_write = node.random.chance(60);
@@ -101,6 +110,7 @@ void Workload::drop_region(Node& node, Region& region) {
                 ++n;
             }
         }
+        observer_.end_words(node, region);
         observer_.tell(Revoked{node.number, region.handle});
     }
     observer_.look(node);

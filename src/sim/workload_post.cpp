@@ -21,6 +21,10 @@ std::uint32_t operation_bits(WorkKind kind) {
             return status::operation_rdma_write;
         case WorkKind::rdma_read:
             return status::operation_rdma_read;
+        case WorkKind::compare_swap:
+            return status::operation_compare_swap;
+        case WorkKind::fetch_add:
+            return status::operation_fetch_add;
     }
     return 0;
 }
@@ -59,7 +63,7 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     work.opened.push_back(observer_.open(node, at, 12, false));
     work.opened.push_back(receive ? observer_.open(node, at + 20, 12, false)
                                   : observer_.open(node, at + 28, 4, false));
-    if (receive || work.kind == WorkKind::rdma_read)
+    if (receive || work.kind == WorkKind::rdma_read || work.is_atomic())
         for (const Piece& piece : work.pieces)
             work.opened.push_back(observer_.open(node, piece.offset, piece.length, false));
     if (fault != 0 || work.connection == nullptr || receive) return;
@@ -70,10 +74,11 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
         // The last addresses are told as they are: their distance from the arena is chance.
         const std::uint64_t base = remote->address >> 63 != 0 ? 0 : there.node->arena.address(0);
         observer_.tell(RdmaAsked{work.number, there.number, there.node->number, remote->handle,
-                                 remote->address - base, work.bytes.size(),
-                                 work.kind == WorkKind::rdma_write});
+                                 remote->address - base,
+                                 work.is_atomic() ? word_length : work.bytes.size(),
+                                 work.kind == WorkKind::rdma_write, work.is_atomic()});
     }
-    if (work.kind == WorkKind::rdma_read) return;
+    if (work.kind == WorkKind::rdma_read || work.is_atomic()) return;
     if (work.kind == WorkKind::rdma_write && !work.immediate && work.bytes.empty()) return;
     observer_.tell(Sent{work.number, connection.channel_from(side), vi.vi->reliable(), work.bytes,
                         work.fenced,

@@ -12,19 +12,19 @@ namespace via::sim {
 namespace {
 
 std::unique_ptr<Medium> make_medium(const Parameters& parameters, device::sim::VirtualClock& clock,
-                                    std::uint64_t seed) {
+                                    std::uint64_t seed, const device::sim::CarrierMaker& carrier) {
     if (parameters.medium == MediumKind::datagram)
         return std::make_unique<DatagramMedium>(parameters, clock);
-    return std::make_unique<LosslessMedium>(parameters, clock, seed);
+    return std::make_unique<LosslessMedium>(parameters, clock, seed, carrier);
 }
 
 }  // namespace
 
-World::World(const Parameters& parameters, bool frames)
+World::World(const Parameters& parameters, bool frames, const device::sim::CarrierMaker& carrier)
     : parameters_(parameters),
       frames_(frames),
       random_(~parameters.seed),
-      medium_(make_medium(parameters_, clock_, random_.next())),
+      medium_(make_medium(parameters_, clock_, random_.next(), carrier)),
       checkers_(trace_),
       observer_(model_, checkers_, clock_, *medium_),
       workload_(parameters_, model_, observer_, clock_, *medium_) {
@@ -99,6 +99,10 @@ bool World::advance(bool working) {
             turn = false;
         }
     }
+    if (const Time at = medium_->next(); !at.is_never() && at <= moment) {
+        medium_->run(moment);
+        return true;
+    }
     if (next == nullptr) return false;
     clock_.advance_to(std::max(moment, clock_.now()));
     if (turn) {
@@ -117,13 +121,15 @@ void World::take_turn(Node& node) {
     const nic::Turn turn = node.nic.turn(clock_.now());
     node.nic.end_turn();
     ++turns_;
-    // Each way has its share, and a burst that was begun is finished.
+    // Each way has its share, and a burst that was begun is finished. Who lets a message be fetched
+    // moves nothing, and counts it as sent when it hears that it was.
     constexpr std::uint32_t burst = 16;
+    const std::uint64_t moved_out =
+        parameters_.fabric.transfers ? 0 : node.counters.get(Counter::bytes_sent) - sent;
     observer_.tell(TurnDone{
         node.number, std::max(turn.received, turn.sent),
         parameters_.limits.turn_frames_max + burst - 1,
-        std::max(node.counters.get(Counter::bytes_sent) - sent,
-                 node.counters.get(Counter::bytes_received) - received),
+        std::max(moved_out, node.counters.get(Counter::bytes_received) - received),
         parameters_.limits.turn_bytes_max + std::uint64_t{burst} * medium_->payload_max()});
     if (node.refusal != nullptr)
         trace_.line(clock_.now(), "node=%u refused a frame: %s", node.number, node.refusal);
@@ -175,7 +181,8 @@ void World::work() {
 }
 
 bool World::at_rest() {
-    return std::all_of(model_.nodes.begin(), model_.nodes.end(),
+    return medium_->next().is_never() &&
+           std::all_of(model_.nodes.begin(), model_.nodes.end(),
                        [this](auto& node) { return due(*node).is_never(); });
 }
 
@@ -299,8 +306,10 @@ Report World::run() {
     report.trace_lines = trace_.lines();
     report.tally = observer_.tally();
     report.tally.turns = turns_;
-    for (const auto& node : model_.nodes)
+    for (const auto& node : model_.nodes) {
         report.tally.direct += node->counters.get(Counter::direct_transfers);
+        report.tally.fetched += node->counters.get(Counter::messages_pulled);
+    }
     return report;
 }
 

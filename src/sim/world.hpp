@@ -28,8 +28,10 @@ struct Report {
 
 class World {
 public:
-    /// `frames`: the trace shows every frame too.
-    explicit World(const Parameters& parameters, bool frames = false);
+    /// `frames`: the trace shows every frame too. `carrier`: carries them in place of the weather,
+    /// in a lossless world.
+    explicit World(const Parameters& parameters, bool frames = false,
+                   const device::sim::CarrierMaker& carrier = {});
     ~World();
 
     Trace& trace() { return trace_; }

@@ -17,7 +17,7 @@ Report run(std::uint64_t seed, bool frames, std::string* text = nullptr) {
 }
 
 TEST(World, the_same_seed_gives_the_same_trace_byte_for_byte) {
-    for (const std::uint64_t seed : {1ULL, 2ULL, 77ULL, 20'000'003ULL, ~0ULL}) {
+    for (const std::uint64_t seed : {1ULL, 2ULL, 77ULL, 20'000'003ULL, 40'000'009ULL, ~0ULL}) {
         std::string first;
         std::string second;
         const Report one = run(seed, true, &first);
@@ -108,6 +108,20 @@ TEST(World, worlds_that_share_memory_are_good) {
     }
     EXPECT_GT(messages, 500U);
     EXPECT_GT(direct, 100U) << "writes and reads that went without a frame";
+}
+
+TEST(World, worlds_that_fetch_messages_are_good) {
+    EXPECT_FALSE(draw_parameters(39'999'999).fabric.transfers) << "what was kept stays";
+    std::uint64_t fetched = 0;
+    std::uint64_t messages = 0;
+    for (std::uint64_t seed = 40'001'000; seed < 40'001'015; ++seed) {
+        const Report report = run(seed, false);
+        EXPECT_TRUE(report.good()) << report.violation << "\nagain: ./dev sim --seed " << seed;
+        fetched += report.tally.fetched;
+        messages += report.tally.messages;
+    }
+    EXPECT_GT(fetched, 20U) << "from the memory of who sent them";
+    EXPECT_GT(messages, 2 * fetched) << "and others in frames";
 }
 
 }  // namespace

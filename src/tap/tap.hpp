@@ -78,6 +78,7 @@ public:
     std::size_t wake_words(std::span<device::WakeWord> words) override {
         return below_->wake_words(words);
     }
+    void woken_by(const device::WakeWord& word) override { below_->woken_by(word); }
     std::size_t wake_descriptors(std::span<device::WakeDescriptor> descriptors) const override {
         return below_->wake_descriptors(descriptors);
     }

@@ -172,7 +172,7 @@ TEST(TraceTap, prints_frames_when_they_are_sent_and_received) {
     tap.condemn(0, "a test");
     device::PathEvent event{};
     ASSERT_TRUE(tap.next_event(event));
-    EXPECT_EQ(lines, (std::vector<std::string>{"condemned path 0: a test", "event path 0 down"}));
+    EXPECT_EQ(lines, (std::vector<std::string>{"closed path 0: a test", "event path 0 down"}));
 }
 
 TEST(TraceTap, prints_what_is_sent_in_one_call) {

@@ -115,7 +115,7 @@ std::size_t TraceTap::receive(std::span<device::Frame> frames) {
 
 void TraceTap::condemn(device::PathId path, const char* reason) {
     char line[line_max];
-    sink_(fitting(line, std::snprintf(line, sizeof line, "condemned path %u: %s", path, reason)));
+    sink_(fitting(line, std::snprintf(line, sizeof line, "closed path %u: %s", path, reason)));
     below().condemn(path, reason);
 }
 

@@ -52,7 +52,8 @@ inline constexpr Name packet_kind_names[] = {{1, "query"},       {2, "answer"}, 
                                              {4, "retry"},       {5, "welcome"}, {6, "refuse"},
                                              {7, "unsupported"}, {8, "data"},    {9, "close"}};
 inline constexpr Name answer_names[] = {{1, "found"}, {2, "no_match"}};
-inline constexpr Name path_refusal_names[] = {{1, "unknown_instance"}, {2, "no_resource"}};
+inline constexpr Name path_refusal_names[] = {
+    {1, "unknown_instance"}, {2, "no_resource"}, {3, "not_admitted"}};
 inline constexpr Name close_names[] = {{1, "left"}, {2, "broke_the_protocol"}, {3, "unknown_path"}};
 inline constexpr Name chunk_kind_names[] = {
     {0, "padding"}, {1, "frame"}, {2, "ack"}, {3, "ping"}, {4, "part"}};
@@ -64,7 +65,8 @@ inline constexpr Name frame_kind_names[] = {{1, "request"},        {2, "accept"}
                                             {11, "nak"},           {12, "peer_request"},
                                             {13, "credit"},        {14, "attach_request"},
                                             {15, "attach_refuse"}, {16, "pulled"},
-                                            {17, "skip"}};
+                                            {17, "skip"},          {18, "compare_swap"},
+                                            {19, "fetch_add"}};
 inline constexpr Name frame_flag_names[] = {{1, "first"},  {2, "last"},    {4, "immediate"},
                                             {8, "extent"}, {16, "remote"}, {32, "placed"},
                                             {64, "pull"}};

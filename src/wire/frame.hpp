@@ -28,7 +28,8 @@ enum class FrameKind : std::uint8_t {
     send,            ///< part of a message for the receive queue
     rdma_write,      ///< part of a message for remote memory
     read_request,    ///< asks for remote memory
-    read_reply,      ///< part of the answer; remote address and handle are zero
+    read_reply,      ///< part of the answer, or of an atomic operation's; remote address and handle
+                     ///< are zero
     ack,             ///< every message up to `message` was placed
     nak,             ///< message `message` was refused, code: NakCode; the connection is broken
     peer_request,    ///< as request, to a VI that asks for us too (VIPL 4.22)
@@ -37,8 +38,17 @@ enum class FrameKind : std::uint8_t {
     attach_refuse,   ///< message: which question; code: AttachRefusal
     pulled,          ///< message `message` was fetched; code 1: it could not be, send it
     skip,            ///< no flags: in place of a lost frame; `vi`: its connection is over, or 0
+    compare_swap,  ///< changes a word of remote memory; payload: what is expected there, what shall
+                   ///< be; answered by the word as it was, in a read_reply
+    fetch_add,     ///< the same; payload: what is added
 };
-constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::skip);
+constexpr std::uint8_t frame_kind_max = static_cast<std::uint8_t>(FrameKind::fetch_add);
+
+/// What atomic operations are about, and the words that come with one.
+constexpr std::uint32_t atomic_length = 8;
+constexpr std::uint32_t operands_length(FrameKind kind) {
+    return kind == FrameKind::compare_swap ? 2 * atomic_length : atomic_length;
+}
 
 /// The last three: two VIs that ask for each other do not fit (VIPL 4.21, 4.22).
 enum class RefuseCode : std::uint32_t {

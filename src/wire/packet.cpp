@@ -185,7 +185,7 @@ std::uint32_t emit_refuse(std::uint64_t connection, PathRefusal why, ConnectingB
 PacketError parse_refuse(std::span<const std::byte> packet, PathRefusal& why) {
     if (packet.size() != refuse_length) return PacketError::contents;
     why = get<PathRefusal>(packet.data() + 16);
-    const bool good = why == PathRefusal::unknown_instance || why == PathRefusal::no_resource;
+    const bool good = why >= PathRefusal::unknown_instance && why <= PathRefusal::not_admitted;
     return good ? PacketError::none : PacketError::contents;
 }
 

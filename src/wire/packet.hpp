@@ -115,6 +115,7 @@ struct Welcome {
 enum class PathRefusal : std::uint32_t {
     unknown_instance = 1,  ///< the NIC that is meant is not here (any more)
     no_resource,
+    not_admitted,  ///< the asker has not the key that is wanted here
 };
 enum class CloseReason : std::uint32_t { left = 1, broke_the_protocol, unknown_path };
 

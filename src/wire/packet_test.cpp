@@ -57,7 +57,7 @@ Contents random_contents(Random& random) {
     if (random.chance(50)) contents.hello.cookie = {};
     contents.cookie = {random.next(), random.next() | 1};
     contents.welcome = {random.next() | 1, random.next() | 1, offer()};
-    contents.refusal = static_cast<PathRefusal>(random.between(1, 2));
+    contents.refusal = static_cast<PathRefusal>(random.between(1, 3));
     contents.reason = static_cast<CloseReason>(random.between(1, 3));
     return contents;
 }

@@ -1,7 +1,9 @@
 // What the pages of memory allow, and what registering it and using it then says (VIPL 4.6, 4.12).
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <vector>
 
 #include "harness/end.hpp"
 
@@ -19,7 +21,10 @@ public:
         require(at != MAP_FAILED, "there are pages");
         at_ = static_cast<std::byte*>(at);
     }
-    ~Pages() { munmap(at_, length_); }
+    ~Pages() {
+        munmap(at_, hole_);
+        if (hole_ != length_) munmap(at_ + hole_ + page, length_ - hole_ - page);
+    }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
 
@@ -27,12 +32,15 @@ public:
     void protect(std::size_t number, std::size_t count, int how) const {
         require(mprotect(at(number), count * page, how) == 0, "pages can be protected");
     }
-    void unmap(std::size_t number) const {
+    /// One; what others map there later is theirs.
+    void unmap(std::size_t number) {
         require(munmap(at(number), page) == 0, "a page can be given back");
+        hole_ = number * page;
     }
 
 private:
     std::size_t length_;
+    std::size_t hole_ = length_;
     std::byte* at_;
 };
 
@@ -41,24 +49,60 @@ VIP_RETURN enter(Nic& nic, std::byte* at, std::size_t bytes, bool write, VIP_MEM
     return VipRegisterMem(nic.handle(), at, bytes, &attributes, &handle);
 }
 
+bool is_there(void* address) {
+    unsigned char resident = 0;
+    return mincore(address, page, &resident) == 0;
+}
+
+/// False: another thread has mapped something where nothing was to be.
+bool tells_of_holes(Nic& nic) {
+    Pages pages(8);
+    pages.unmap(3);
+    pages.protect(6, 1, PROT_NONE);
+    VIP_MEM_HANDLE handle = 77;
+    std::vector<VIP_RETURN> answers;
+    for (const bool write : {false, true}) {
+        answers.push_back(enter(nic, pages.at(0), 3 * page + 1, write, handle));
+        answers.push_back(enter(nic, pages.at(3) + 5, 1, write, handle));
+        answers.push_back(enter(nic, pages.at(5), 2 * page, write, handle));
+    }
+    if (is_there(pages.at(3))) return false;
+    for (const VIP_RETURN answer : answers) EXPECT_EQ(VIP_INVALID_PARAMETER, answer);
+    EXPECT_EQ(77U, handle);
+    OK(enter(nic, pages.at(0), 3 * page, true, handle));
+    OK(enter(nic, pages.at(4) + 7, 2 * page - 7, true, handle));
+    return true;
+}
+
 VIPL_TEST(Vipl_4_6_memory_that_is_not_there_is_refused, configured) {
     test.role("only", [](Role& me) {
         for (const char* options : {"pin=prefer", "pin=never", "table_entries=64"}) {
             Nic nic(me.device_name() + "," + options);
-            const Pages pages(8);
-            pages.unmap(3);
-            pages.protect(6, 1, PROT_NONE);
-            VIP_MEM_HANDLE handle = 77;
-            for (const bool write : {false, true}) {
-                EXPECT_EQ(VIP_INVALID_PARAMETER,
-                          enter(nic, pages.at(0), 3 * page + 1, write, handle));
-                EXPECT_EQ(VIP_INVALID_PARAMETER, enter(nic, pages.at(3) + 5, 1, write, handle));
-                EXPECT_EQ(VIP_INVALID_PARAMETER, enter(nic, pages.at(5), 2 * page, write, handle));
-            }
-            EXPECT_EQ(77U, handle);
-            OK(enter(nic, pages.at(0), 3 * page, true, handle));
-            OK(enter(nic, pages.at(4) + 7, 2 * page - 7, true, handle));
+            bool is_told = false;
+            for (int tries = 0; tries < 100 && !is_told; ++tries) is_told = tells_of_holes(nic);
+            EXPECT_TRUE(is_told);
         }
+    });
+}
+
+/// As a program that maps more than its file has: a byte of a peer's there would be a SIGBUS.
+VIPL_TEST(Vipl_4_6_memory_behind_the_end_of_its_file_is_refused, configured) {
+    test.role("only", [](Role& me) {
+        const int file = memfd_create("short", MFD_CLOEXEC);
+        require(ftruncate(file, 2 * page) == 0, "there is a file of two pages");
+        void* at = mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        require(at != MAP_FAILED, "it is mapped");
+        auto* const begin = static_cast<std::byte*>(at);
+        for (const char* options : {"pin=prefer", "pin=never", "table_entries=64"}) {
+            Nic nic(me.device_name() + "," + options);
+            VIP_MEM_HANDLE handle = 77;
+            for (const bool write : {false, true})
+                EXPECT_EQ(VIP_INVALID_PARAMETER, enter(nic, begin, 2 * page + 1, write, handle));
+            EXPECT_EQ(77U, handle);
+            OK(enter(nic, begin, 2 * page, true, handle));
+        }
+        munmap(at, 4 * page);
+        close(file);
     });
 }
 

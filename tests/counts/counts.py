@@ -24,6 +24,11 @@ CPP_BEYOND_C_IN_ONE_CALL = 60
 # The C library's string functions in the one form that every x86-64 processor has.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512VL,-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,"
             "-ERMS,-FSRM,-SSSE3,-Fast_Unaligned_Copy")
+# What four fifths of the phases stay at or below, beyond what one fifth does: the NIC's own threads
+# are about in some and asleep in others, and that is all which may differ.
+UNEVEN = 0.05
+UNEVEN_INSTRUCTIONS = 100
+RUNS_MORE = 2  # where a count is too high
 PREFIX = "measured_"
 NAME = re.compile(r"(?P<kind>c?fn)=\((?P<id>\d+)\)(?: (?P<name>.*))?$")
 
@@ -72,8 +77,9 @@ def instructions_of(file):
 def measure(programs):
     """What a fifth of the phases stay at or below. A NIC's own threads come between now and then,
     and while they are about, a message costs more: in some runs for more than half of the phases,
-    so that the median is one of two values by chance."""
-    result = {}
+    so that the median is one of two values by chance. Much more it may not cost: then something is
+    done in some phases only, and the count would hide it."""
+    result, faults = {}, 0
     for program in programs:
         found = {}
         with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +88,15 @@ def measure(programs):
                     found.setdefault(name, []).append(instructions)
         if not found:
             sys.exit(f"callgrind saw no measured function in {program}")
-        result |= {name: round(sorted(all)[len(all) // 5]) for name, all in found.items()}
+        for name, phases in found.items():
+            phases.sort()
+            low, high = (round(phases[len(phases) * part // 5]) for part in (1, 4))
+            result[name] = low
+            if high - low > max(UNEVEN * low, UNEVEN_INSTRUCTIONS):
+                print(f"{name:32} {low} in some phases, {high} in others")
+                faults += 1
+    if faults:
+        sys.exit(f"{faults} operations do in some phases what they do not in others")
     return result
 
 
@@ -105,6 +119,22 @@ def write_table(path, table):
     path.write_text("\n".join(head + body) + "\n")
 
 
+def differs(name, before, now):
+    return abs(now - before) > max(TOLERANCE * before, DIFFERENCE_ALLOWED.get(name, 2))
+
+
+def settle(programs, expected, found):
+    """In one run of many, on a machine that does other things, the NIC's own threads are about in
+    nearly all phases. What is more only for that is less in another run; what code does is not."""
+    for _ in range(RUNS_MORE):
+        more = [name for name, now in found.items()
+                if now > expected.get(name, now) and differs(name, expected[name], now)]
+        if not more:
+            return
+        for name, now in measure(programs).items():
+            found[name] = min(found[name], now)
+
+
 def compare(expected, found):
     faults = 0
     for name in sorted(expected.keys() | found.keys()):
@@ -114,7 +144,7 @@ def compare(expected, found):
             faults += 1
         else:
             verdict = f"{(now - before) / before:+.1%}"
-            if abs(now - before) > max(TOLERANCE * before, DIFFERENCE_ALLOWED.get(name, 2)):
+            if differs(name, before, now):
                 verdict += "  CHANGED"
                 faults += 1
         print(f"{name:32} table {before}  now {now}  {verdict}")
@@ -156,6 +186,7 @@ def main():
         write_table(arguments.table, table)
         print("\n".join(lines_of(arguments.compiler, found)))
         return
+    settle(arguments.programs, table[arguments.compiler], found)
     faults = compare(table[arguments.compiler], found)
     if faults:
         sys.exit(f"{faults} counts differ by more than {TOLERANCE:.1%}. If that is meant, the "

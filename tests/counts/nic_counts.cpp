@@ -233,6 +233,8 @@ VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
 }
 
 int main() {
+    // As the agent has it, so that locks and the turn come to be owned; there is one thread here.
+    set_heavy_fence(FenceReach::process, [] { atomic_fence(std::memory_order_seq_cst); });
     World plain(false);
     World with_queue(true);
     for (const Pass pass : {pass_call_by_call, pass_whole, pass_write, pass_through_queue}) {

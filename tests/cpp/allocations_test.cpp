@@ -1,4 +1,4 @@
-// The data path allocates nothing.
+// The data path allocates nothing, and neither does who accepts.
 #include "allocations.hpp"
 #include "scene.hpp"
 
@@ -10,6 +10,10 @@ namespace {
 
 class Allocations : public Scene {};
 INSTANTIATE_TEST_SUITE_P(Media, Allocations, media());
+
+/// Between hosts, too: what arrives there is taken in by the calls of whoever polls.
+class AllocationsAnywhere : public Scene {};
+INSTANTIATE_TEST_SUITE_P(Media, AllocationsAnywhere, testing::Values("loopback", "shm", "udp:lo"));
 
 TEST(AllocationsThemselves, AreSeen) {
     const std::size_t before = allocations_of_this_thread();
@@ -39,7 +43,7 @@ struct Counted {
     bool receive() { return take() && vi.post_receive(pool.take()).has_value(); }
 };
 
-TEST_P(Allocations, PostingAndTakingNeedNone) {
+TEST_P(AllocationsAnywhere, PostingAndTakingNeedNone) {
     Counted here(near());
     Counted there(far());
     connect(here.vi, there.vi);
@@ -54,7 +58,72 @@ TEST_P(Allocations, PostingAndTakingNeedNone) {
     EXPECT_TRUE(right);
 }
 
-TEST_P(Allocations, NothingYetAndFailuresNeedNone) {
+TEST_P(AllocationsAnywhere, RdmaNeedsNone) {
+    auto from = must(MemoryRegion::allocate(near(), 1 << 16));
+    auto to = must(MemoryRegion::allocate(far(), 1 << 16, {.rdma_write = true, .rdma_read = true}));
+    const ViOptions options{.rdma_write = true, .rdma_read = true};
+    auto asking = must(Vi::create(near(), options));
+    auto asked = must(Vi::create(far(), options));
+    connect(asking, asked);
+    const auto finished = [&](const Descriptor& descriptor) {
+        if (!asking.post_send(descriptor)) return false;
+        for (;;) {
+            const auto done = asking.send_done();
+            if (!done) return false;
+            if (*done) return true;
+            (void)asked.receive_done();  // the other end takes its turns here, too
+        }
+    };
+    const auto round = [&] {
+        bool right = true;
+        for (const std::size_t length : {8UL, 5000UL, 30000UL})
+            right =
+                finished(from.descriptor(0).rdma_write(to.remote(), from.segment(64, length))) &&
+                finished(from.descriptor(0).rdma_read(to.remote(), from.segment(64, length))) &&
+                right;
+        return right;
+    };
+    for (int n = 0; n < 300; ++n) ASSERT_TRUE(round());
+    const std::size_t before = allocations_of_this_thread();
+    bool right = true;
+    for (int n = 0; n < 100; ++n) right = round() && right;
+    EXPECT_EQ(before, allocations_of_this_thread());
+    EXPECT_TRUE(right);
+}
+
+/// What the requests of a backlog need came with the listener, what a connection needs with its VI.
+TEST_P(AllocationsAnywhere, AcceptingNeedsNone) {
+    constexpr std::size_t clients = 8;
+    std::vector<Vi> asking;
+    std::vector<Vi> asked;
+    for (std::size_t n = 0; n <= clients; ++n) {
+        asking.push_back(must(Vi::create(near())));
+        asked.push_back(must(Vi::create(far())));
+    }
+    connect(asking.back(), asked.back());  // the NICs know each other
+    const std::string name = discriminator("standing");
+    const Listener listener(far(), name, clients);
+    const Address there = must(far().address(name));
+    constexpr std::array<std::byte, 16> word{};
+    std::thread others([&] {
+        for (std::size_t n = 0; n < clients; ++n)
+            EXPECT_TRUE(asking[n].connect(there, {.timeout = patience, .data = word}));
+    });
+    const auto over = std::chrono::steady_clock::now() + patience;
+    std::size_t allocations = 0;
+    for (std::size_t n = 0; n < clients;) {
+        ASSERT_LT(std::chrono::steady_clock::now(), over);
+        const std::size_t before = allocations_of_this_thread();
+        auto request = listener.done();
+        const bool accepted = request && *request && request->accept(asked[n]);
+        allocations += allocations_of_this_thread() - before;
+        if (accepted) ++n;
+    }
+    others.join();
+    EXPECT_EQ(0U, allocations);
+}
+
+TEST_P(AllocationsAnywhere, NothingYetAndFailuresNeedNone) {
     auto pool = must(BufferPool::create(near()));
     auto vi = must(Vi::create(near()));
     must(vi.post_receive(pool.take()));

@@ -130,6 +130,29 @@ TEST_P(Objects, OptionsThatNameAMovedFromObjectAreRefusedInWords) {
     EXPECT_EQ(0U, cache.regions());
 }
 
+TEST_P(Objects, ACacheThatWasMovedFromIsRefusedInWords) {
+    RegistrationCache cache(near());
+    std::array<std::byte, 64> bytes{};
+    auto lease = must(cache.lease(bytes));
+    RegistrationCache other = std::move(cache);
+    const auto refused = cache.lease(bytes);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, refused.error().code());
+    EXPECT_NE(std::string::npos, refused.error().message().find("moved from"));
+    cache.invalidate(bytes);
+    cache.clear();
+    EXPECT_EQ(0U, cache.regions() + cache.bytes() + cache.registrations());
+    const auto channel =
+        MessageChannel::create(near(), must(Vi::create(near())), {.registrations = &cache});
+    ASSERT_FALSE(channel);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, channel.error().code());
+    EXPECT_NE(std::string::npos, channel.error().message().find("moved from"));
+    lease = {};
+    other.invalidate(bytes);
+    EXPECT_EQ(0U, other.regions()) << "its leases went with it";
+    EXPECT_EQ(1U, other.registrations());
+}
+
 TEST_P(Objects, APoolThatWasMovedFromHasNothingToGive) {
     auto pool = must(BufferPool::create(near(), {.buffers = 2, .size = 100}));
     auto other = std::move(pool);

@@ -175,6 +175,7 @@ public:
         descriptors_ = add(arena_->descriptors.data(), sizeof arena_->descriptors, false);
         buffer_ = add(arena_->buffer.data(), arena_->buffer.size(), false);
         open_ = add(arena_->open.data(), arena_->open.size(), true);
+        nic_.allow_atomics(open_, fuzz::address_of(arena_->open.data()), true);
         secret_ = add(arena_->secret.data(), arena_->secret.size(), false);
         completions_ = nic_.completion_queue(*nic_.create_completion_queue(2));
         constexpr engine::Reliability levels[vis] = {
@@ -343,13 +344,19 @@ private:
                    header.kind == wire::FrameKind::attach_request ||
                    header.has(wire::flag::placed)) {
             length = numbering % 16 == 2 ? length : 0;
+        } else if (header.kind == wire::FrameKind::compare_swap ||
+                   header.kind == wire::FrameKind::fetch_add) {
+            length = numbering % 16 == 2 ? length : wire::operands_length(header.kind);
+            std::memset(payload, input.byte(), length);
         } else {
             std::memset(payload, input.byte(), length);
         }
         send(header, std::span(payload, length));
         if (numbering < 200 &&
             (header.kind == wire::FrameKind::send || header.kind == wire::FrameKind::rdma_write ||
-             header.kind == wire::FrameKind::read_request))
+             header.kind == wire::FrameKind::read_request ||
+             header.kind == wire::FrameKind::compare_swap ||
+             header.kind == wire::FrameKind::fetch_add))
             if (header.has(wire::flag::last)) ++expected_[index];
     }
     /// One that fits VI `index`, or nearly so.

@@ -12,12 +12,17 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/usr)
 set(root ${FOLDER}/usr)
 foreach(file include/vipl.h include/via/via.h include/via/via.hpp bin/via share/man/man1/via.1
              share/man/man3/vipl.3 share/man/man5/openvia.5 share/bash-completion/completions/via
-             share/openvia/openvia.supp ${LIBDIR}/libvipl.so.1 ${LIBDIR}/vipl.so
-             ${LIBDIR}/libvia.so)
+             share/openvia/openvia.supp lib/tmpfiles.d/openvia.conf ${LIBDIR}/libvipl.so.1
+             ${LIBDIR}/vipl.so ${LIBDIR}/libvia.so)
     if(NOT EXISTS ${root}/${file})
         message(FATAL_ERROR "${file} was not installed")
     endif()
 endforeach()
+# Where users without a directory of their login meet nobody else shall have been first.
+file(STRINGS ${root}/lib/tmpfiles.d/openvia.conf rules REGEX "^[^#]")
+if(NOT rules STREQUAL "d /tmp/openvia-0 0700 root root -")
+    message(FATAL_ERROR "the rule for systemd-tmpfiles does not make root's directory: ${rules}")
+endif()
 # Nothing tells where the libraries are but what was installed, and the programs' own search path.
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${root}/bin/via info)
 

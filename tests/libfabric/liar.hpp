@@ -5,6 +5,7 @@
 #include <via/via.h>
 
 #include <atomic>
+#include <span>
 #include <thread>
 #include <via/address.hpp>
 
@@ -55,7 +56,7 @@ public:
     /// magic, version and port, packet, crossed, incarnation; lines' address and handle, and
     /// whether they are wanted.
     static std::vector<std::uint32_t> hello(std::uint32_t port, bool wants_lines = false) {
-        return {0x4d445256, 3 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_lines ? 1U : 0U};
+        return {0x4d445256, 5 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_lines ? 1U : 0U};
     }
     VIP_RETURN connect(const std::vector<std::uint32_t>& said) {
         return beside_victim([&] {
@@ -64,8 +65,8 @@ public:
                                      static_cast<VIP_UINT32>(4 * said.size()));
         });
     }
-    /// The victim's lines, attached, of eight words each: 32 that it stores in, 32 of ours.
-    /// nullptr: it has none.
+    /// The victim's lines, attached, of eight words each: 32 that it stores in, 32 of ours; then 1
+    /// KB for each of them, then where each end is. nullptr: it has none.
     std::uint64_t* lines() {
         std::uint32_t reply[10] = {};
         VIP_UINT32 length = sizeof reply;
@@ -80,7 +81,7 @@ public:
                                               &room);
                   }),
                   VIP_SUCCESS);
-        EXPECT_GE(room, 64 * 64U);
+        EXPECT_GE(room, 64 * (64 + 1024U) + 2 * 64);
         return static_cast<std::uint64_t*>(here);
     }
     void say(const std::vector<std::uint64_t>& words, std::size_t length) {
@@ -95,6 +96,17 @@ public:
         VIP_DESCRIPTOR* done = nullptr;
         const auto has_come = [&] { return VipRecvDone(vi_, &done) != VIP_NOT_DONE; };
         EXPECT_TRUE(victim_reads_until(has_come));
+    }
+    /// By RDMA, with immediate data, which takes a receive of the victim's.
+    void write(const std::vector<std::byte>& bytes, std::uint64_t address, std::uint64_t key) {
+        const auto length = static_cast<VIP_UINT32>(bytes.size());
+        sent_.CS = {};
+        sent_.CS.Control = VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE;
+        sent_.CS.SegCount = 2;
+        sent_.CS.Length = length;
+        sent_.DS[0].Remote = {{.AddressBits = address}, static_cast<VIP_MEM_HANDLE>(key), 0};
+        sent_.DS[1].Local = {{.Address = const_cast<std::byte*>(bytes.data())}, memory_, length};
+        EXPECT_EQ(VipPostSend(vi_, &sent_, memory_), VIP_SUCCESS);
     }
     void leave() { VipDisconnect(vi_); }
     bool is_connected() {
@@ -156,6 +168,24 @@ private:
 constexpr std::uint64_t kind(std::uint64_t kind, std::uint64_t flags = 1,
                              std::uint64_t number = 0) {
     return kind << 32 | flags << 40 | number << 48;
+}
+
+struct Lie {
+    const char* what;
+    std::vector<std::uint64_t> words;
+    std::size_t length;
+};
+
+/// Each by a liar of its own, whose connection ends.
+inline void expect_each_ends(Party& victim, std::span<const Lie> lies) {
+    std::uint32_t port = 1;
+    for (const Lie& lie : lies) {
+        SCOPED_TRACE(lie.what);
+        Liar liar(victim);
+        ASSERT_EQ(liar.connect(Liar::hello(port++)), VIP_SUCCESS);
+        liar.say(lie.words, lie.length);
+        liar.expect_end();
+    }
 }
 
 }  // namespace scene

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion queues and counters: full, flushed, slept on, shared by threads.
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <thread>
 
@@ -36,6 +37,23 @@ TEST(Queues, WhenFullTheProgramIsToldToTryAgain) {
     EXPECT_EQ(fi_send(pair.left.get(), &word_sent, 4, nullptr, 0, nullptr), 0);
     completion(pair.b);
     EXPECT_EQ(fi_recv(pair.right.get(), &room, 8, nullptr, 0, nullptr), 0);
+}
+
+TEST(Queues, WhatTheKernelRefusesADescriptorForIsAnswered) {
+    const Side side;
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{0, limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    fi_eq_attr events{};
+    events.wait_obj = FI_WAIT_FD;
+    fid_eq* event_queue = nullptr;
+    EXPECT_EQ(fi_eq_open(side.fabric.get(), &events, &event_queue, nullptr), -FI_EMFILE);
+    fi_cq_attr completions{};
+    completions.wait_obj = FI_WAIT_FD;
+    fid_cq* queue = nullptr;
+    EXPECT_EQ(fi_cq_open(side.domain.get(), &completions, &queue, nullptr), -FI_EMFILE);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(Queues, ManyEndpointsShareOne) {

@@ -111,6 +111,12 @@ void Party::inject(fi_addr_t to, const void* bytes, std::size_t length, std::uin
                 [&] { return fi_tinjectdata(endpoint.get(), bytes, length, data, to, tag); });
 }
 
+Owned<fid_mr> Party::memory(const void* begin, std::size_t length, std::uint64_t access) {
+    fid_mr* region = nullptr;
+    EXPECT_EQ(fi_mr_reg(domain.get(), begin, length, access, 0, 0, 0, &region, nullptr), 0);
+    return Owned<fid_mr>(region);
+}
+
 void Party::search(std::uint64_t tag, std::uintptr_t context, std::uint64_t flags, fi_addr_t from) {
     fi_msg_tagged message{};
     message.addr = from;

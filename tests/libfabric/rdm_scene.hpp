@@ -31,6 +31,7 @@ struct Party {
               std::uintptr_t context, Party* other = nullptr);
     void inject(fi_addr_t to, const void* bytes, std::size_t length, std::uint64_t tag,
                 std::uint64_t data, Party* other = nullptr);
+    Owned<fid_mr> memory(const void* begin, std::size_t length, std::uint64_t access);
     /// FI_PEEK and more with this tag.
     void search(std::uint64_t tag, std::uintptr_t context, std::uint64_t flags,
                 fi_addr_t from = FI_ADDR_UNSPEC);

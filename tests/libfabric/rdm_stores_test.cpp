@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 
 #include "liar.hpp"
+#include "rdm_rma_scene.hpp"
 
 using namespace scene;
 
@@ -243,6 +244,62 @@ TEST_F(ByHand, OtherwiseTheLinesAreARing) {
     EXPECT_EQ(word_in(theirs_ + 9 * 8), word_of(10, 9, 8, 3 | taken(99)));
 }
 
+constexpr std::uint64_t is_long = 255;
+constexpr std::size_t long_room = 1024;
+
+/// What does not fit into a line lies in the room that goes with it.
+TEST_F(ByHand, LongerOnesLieBehindTheLines) {
+    auto* const rooms = reinterpret_cast<std::byte*>(ours_ + 8 * lines_each);
+    std::byte* const their_room = rooms + lines_each * long_room;
+    std::uint64_t count = 0;
+    for (const std::size_t length : {41UL, 64UL, 1023UL, 1024UL}) {
+        const auto bytes = pattern(length, static_cast<unsigned>(length));
+        std::memcpy(their_room, bytes.data(), length);
+        ours_[2] = length << 32;
+        ours_[1] = 3;
+        ++count;
+        std::atomic_ref(ours_[0]).store(word_of(count, count - 1, is_long, 1 | taken(count - 1)),
+                                        std::memory_order_release);
+        std::vector<std::byte> got(long_room);
+        b_.post(got.data(), got.size(), 3, 1);
+        EXPECT_EQ(b_.completion().len, length);
+        got.resize(length);
+        EXPECT_EQ(got, bytes);
+        b_.inject(to_liar_, bytes.data(), length, 4, 0);
+        EXPECT_EQ(word_in(theirs_), word_of(count, count - 1, is_long, 3 | taken(count)));
+        EXPECT_EQ(theirs_[2] >> 32, length);
+        EXPECT_EQ(std::memcmp(rooms, bytes.data(), length), 0);
+    }
+}
+
+/// Both lines and rooms; before its receive it moves to memory of its own.
+TEST_F(ByHand, ALongOneBeforeItsReceiveStaysWhole) {
+    auto* const their_room =
+        reinterpret_cast<std::byte*>(ours_ + 8 * lines_each) + lines_each * long_room;
+    const auto bytes = pattern(long_room, 3);
+    std::memcpy(their_room, bytes.data(), long_room);
+    ours_[2] = long_room << 32;
+    ours_[1] = 3;
+    std::atomic_ref(ours_[0]).store(word_of(1, 0, is_long), std::memory_order_release);
+    b_.expect_nothing();
+    std::memset(their_room, 0, long_room);
+    std::vector<std::byte> got(long_room);
+    b_.post(got.data(), got.size(), 3, 1);
+    EXPECT_EQ(b_.completion().len, long_room);
+    EXPECT_EQ(got, bytes);
+}
+
+class LongLies : public ByHand, public testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(LongLies, EndTheConnection) {
+    ours_[1] = 3;
+    ours_[2] = GetParam() << 32;
+    std::atomic_ref(ours_[0]).store(word_of(1, 0, is_long), std::memory_order_release);
+    liar_.expect_end();
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, LongLies, testing::Values(0, 40, 1025, 0xFFFFFFFF));
+
 TEST_F(ByHand, TheirsAreFreeWhenItHearsThatTheyWereTaken) {
     store(ours_, word_of(1, 0, 8), 3, 1);
     EXPECT_EQ(received(3), 1U);
@@ -445,6 +502,35 @@ TEST_F(ByHand, ACountOrANumberThatIsNotTheNextIsNoMessage) {
     store(ours_, word_of(1, 0, 8), 3, 8);
     b_.completion();
     EXPECT_EQ(got, 8U);
+}
+
+/// A write by RDMA that takes a receive says how long it was, and lets the receive's old bytes lie
+/// there, whose number fits again after 65536 messages.
+TEST(LiesByRma, ByHandWritesThatTakeAReceiveAreNoMessages) {
+    Party b(rma_hints().get());
+    Liar liar(b);
+    ASSERT_EQ(liar.connect(Liar::hello(2, true)), VIP_SUCCESS);
+    std::uint64_t* const lines = liar.lines();
+    ASSERT_NE(lines, nullptr);
+    std::uint64_t* const ours = lines + lines_each * 8;
+    constexpr std::uint64_t receives = 64;
+    std::uint64_t got[2] = {};
+    for (std::uint64_t number = 0; number < receives; ++number) {
+        b.post(&got, sizeof got, 9, 1);
+        liar.say({9, kind(1, 1, number)}, 16);
+        b.completion();
+    }
+    for (std::uint64_t number = receives; number < 65536; ++number) {
+        b.post(&got, sizeof got, 9, 1);
+        const std::uint64_t count = number - receives + 1;
+        store(ours + (count - 1) % lines_each * 8, word_of(count & 0xFFFFFFFF, number, 8), 9, 1);
+        b.completion();
+    }
+    std::vector<std::byte> target(16 << 20), bytes(target.size());
+    const auto region = b.memory(target.data(), target.size(), FI_REMOTE_WRITE);
+    liar.write(bytes, address_of(target.data()), fi_mr_key(region.get()));
+    liar.expect_end();
+    b.expect_nothing();
 }
 
 class Lies : public ByHand, public testing::WithParamInterface<std::uint64_t> {};

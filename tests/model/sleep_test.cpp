@@ -92,6 +92,9 @@ TEST(Sleep, a_light_fence_of_the_sender_is_enough_for_a_heavy_one_of_the_sleeper
     // A peer that cannot make heavy ones.
     const Result without = slept(Fence::full, Fence::full);
     EXPECT_TRUE(without.passed()) << without.report();
+    // A sender whom heavy fences do not reach.
+    const Result unreached = slept(Fence::full, Fence::heavy);
+    EXPECT_TRUE(unreached.passed()) << unreached.report();
 }
 
 TEST(Sleep, a_fence_left_out_or_of_the_wrong_kind_loses_a_wake_up) {

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <mutex>
+#include <memory>
+#include <string>
 
 #include "checker.hpp"
 #include "nic/turn_lock.hpp"
@@ -16,19 +17,20 @@ using model::explore_all;
 using model::Program;
 
 // Two programs' threads post on two VIs, or on one; whoever holds the turn does the work.
-struct Posting {
+template <BiasMistake mistake = BiasMistake::none>
+struct PostingWith {
     struct Item {
         Atomic<bool> rung{false};
         Item* next_rung = nullptr;
         Atomic<int> posted{0};
         model::Plain<int> handled{0};  // the turn guards it
     };
-    nic::TurnLock lock;
+    nic::TurnLockOf<mistake> lock;
     nic::Doorbells<Item> bells;
     Item items[2];
 
-    Posting() = default;
-    Posting(std::uintptr_t owner, std::uint32_t takes_to_own) : lock(owner, takes_to_own) {}
+    PostingWith() = default;
+    PostingWith(std::uintptr_t owner, std::uint32_t takes_to_own) : lock(owner, takes_to_own) {}
 
     void post(int item) {
         items[item].posted.fetch_add(1, memory_order_release);
@@ -45,6 +47,8 @@ struct Posting {
         }
     }
 };
+
+using Posting = PostingWith<>;
 
 TEST(Turn, no_post_is_stranded_between_two_posters) {
     const Program<Posting> program{"two posters, two VIs",
@@ -80,6 +84,51 @@ TEST(Turn, no_post_is_stranded_where_one_poster_owns_the_turn) {
                                   }};
     const auto result = explore_all(program, {.heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// What the owner or who takes the turn away may get wrong strands a post, or has both inside.
+template <BiasMistake mistake>
+struct Wrong : PostingWith<mistake> {
+    model::Plain<int> turns{0};  // the turn guards it
+
+    Wrong() : PostingWith<mistake>(model::thread_mark(0), 64) {}
+    void try_turn() {
+        if (!this->lock.try_take()) return;
+        turns.set(turns.get() + 1);
+        this->lock.release();
+    }
+};
+
+template <BiasMistake mistake>
+bool is_found() {
+    using State = Wrong<mistake>;
+    const std::string number = std::to_string(static_cast<int>(mistake));
+    const Program<State> posts{"posts at an owner's turn with mistake " + number,
+                               {[](State& s) { s.post(0); }, [](State& s) { s.post(1); }},
+                               [](State& s) {
+                                   VIA_MODEL_CHECK(s.items[0].handled.get() == 1);
+                                   VIA_MODEL_CHECK(s.items[1].handled.get() == 1);
+                               }};
+    const Program<State> turns{"turns of an owner and another with mistake " + number,
+                               {[](State& s) { s.try_turn(); }, [](State& s) { s.try_turn(); }},
+                               [](State&) {}};
+    const auto fails = [](const auto& program) {
+        return !explore_all(program, {.heavy_fences = true}).failure.empty();
+    };
+    return fails(turns) || fails(posts);
+}
+
+TEST(Turn, whatever_its_owner_and_who_takes_it_away_leave_out_is_found) {
+    using enum BiasMistake;
+    EXPECT_FALSE(is_found<none>());
+    EXPECT_TRUE(is_found<no_light_fence>());
+    EXPECT_TRUE(is_found<owner_looks_first>());
+    EXPECT_TRUE(is_found<no_heavy_fence>());
+    EXPECT_TRUE(is_found<heavy_fence_first>());
+    EXPECT_TRUE(is_found<owner_not_waited_for>());
+    EXPECT_TRUE(is_found<left_without_release>());
+    EXPECT_TRUE(is_found<late_mark_stays>());
+    EXPECT_TRUE(is_found<loss_unnoticed>());
 }
 
 TEST(Turn, no_post_is_stranded_where_two_take_it_from_its_owner) {
@@ -170,7 +219,7 @@ struct Breaking {
     void post() {
         bool at_once = false;
         {
-            std::lock_guard guard(work.post_lock());
+            const queue::WorkQueue::Lock::Guard guard(work.post_lock());
             const queue::ControlSegment control{};
             work.post(&descriptor, 1, control, nullptr, 0, 4);
             at_once = state.load(memory_order_relaxed) == 1;
@@ -183,7 +232,8 @@ struct Breaking {
     void leave() {
         turn.take();
         state.store(1, memory_order_release);
-        work.wait_for_posters();
+        bool fenced = false;
+        work.wait_for_posters(fenced);
         flush();
         turn.release();
     }
@@ -195,6 +245,20 @@ TEST(Turn, a_post_that_races_with_the_end_of_its_connection_is_flushed) {
         {[](Breaking& b) { b.post(); }, [](Breaking& b) { b.leave(); }},
         [](Breaking& b) { VIA_MODEL_CHECK(!b.work.has_outstanding()); }};
     const auto result = explore_all(program);
+    EXPECT_TRUE(result.passed()) << result.report();
+}
+
+// The same where the poster owns its lock.
+struct BreakingOwned : Breaking {
+    BreakingOwned() { std::construct_at(&work.post_lock(), model::thread_mark(0), 64U); }
+};
+
+TEST(Turn, an_owners_post_that_races_with_the_end_of_its_connection_is_flushed) {
+    const Program<BreakingOwned> program{
+        "an owner's post against leave",
+        {[](BreakingOwned& b) { b.post(); }, [](BreakingOwned& b) { b.leave(); }},
+        [](BreakingOwned& b) { VIA_MODEL_CHECK(!b.work.has_outstanding()); }};
+    const auto result = explore_all(program, {.heavy_fences = true});
     EXPECT_TRUE(result.passed()) << result.report();
 }
 

@@ -98,16 +98,9 @@ private:
     End end_;
 };
 
-/// An address of the loopback interface that no other run has.
-std::string place() {
-    const auto run = static_cast<unsigned>(getpid());
-    return "127." + std::to_string(64 + (run >> 16)) + "." + std::to_string(run >> 8 & 255) + "." +
-           std::to_string(run & 255);
-}
-
 TEST(Auto, TwoProcessesOfOneHostShareMemory) {
     Host host;
-    const std::string name = "auto:" + place();
+    const std::string name = "auto:" + own_loopback_address();
     Nic nic(name.c_str());
     Connection connection(nic, {.arguments = {name, "door"}});
     connection.exchange(1);
@@ -117,8 +110,8 @@ TEST(Auto, TwoProcessesOfOneHostShareMemory) {
 
 TEST(Auto, WhoeverOpenedOnlyTheNetworkIsReachedOverIt) {
     Host host;
-    Nic nic(("auto:" + place()).c_str());
-    Connection connection(nic, {.arguments = {"udp:" + place(), "door"}});
+    Nic nic(("auto:" + own_loopback_address()).c_str());
+    Connection connection(nic, {.arguments = {"udp:" + own_loopback_address(), "door"}});
     connection.exchange(1);
     EXPECT_STREQ(name_of(connection.import()), "ERROR_NOT_SUPPORTED");
     connection.leave();
@@ -126,8 +119,8 @@ TEST(Auto, WhoeverOpenedOnlyTheNetworkIsReachedOverIt) {
 
 TEST(Auto, IsReachedByWhoeverOpenedOnlyTheNetwork) {
     Host host;
-    Nic nic(("udp:" + place()).c_str());
-    Connection connection(nic, {.arguments = {"auto:" + place(), "door"}});
+    Nic nic(("udp:" + own_loopback_address()).c_str());
+    Connection connection(nic, {.arguments = {"auto:" + own_loopback_address(), "door"}});
     connection.exchange(1);
     EXPECT_STREQ(name_of(connection.import()), "ERROR_NOT_SUPPORTED");
     connection.leave();
@@ -135,12 +128,12 @@ TEST(Auto, IsReachedByWhoeverOpenedOnlyTheNetwork) {
 
 TEST(Auto, BothWaysEndInOneCompletionQueue) {
     Host host;
-    Nic nic(("auto:" + place()).c_str());
+    Nic nic(("auto:" + own_loopback_address()).c_str());
     VIP_CQ_HANDLE queue = nullptr;
     OK(VipCreateCQ(nic.handle(), 64, &queue));
     {
-        Connection near(nic, {.arguments = {"auto:" + place(), "near"}}, "", queue);
-        Connection far(nic, {.arguments = {"udp:" + place(), "far"}}, "", queue);
+        Connection near(nic, {.arguments = {"auto:" + own_loopback_address(), "near"}}, "", queue);
+        Connection far(nic, {.arguments = {"udp:" + own_loopback_address(), "far"}}, "", queue);
         EXPECT_STREQ(name_of(near.import()), "SUCCESS");
         EXPECT_STREQ(name_of(far.import()), "ERROR_NOT_SUPPORTED");
         near.send(1);
@@ -228,7 +221,8 @@ VIP_UINT64 least_turns_of_others(const std::string& mine, const std::string& the
 
 TEST(Auto, WhoWaitsIsWokenItself) {
     Host host;
-    const std::string both = "auto:" + place(), network = "udp:" + place();
+    const std::string both = "auto:" + own_loopback_address(),
+                      network = "udp:" + own_loopback_address();
     EXPECT_LT(least_turns_of_others(both, both), rounds / 2) << "over shared memory";
     EXPECT_LT(least_turns_of_others(both, network), rounds / 2) << "over the network";
     EXPECT_LT(least_turns_of_others(network, network), rounds / 2) << "as on a NIC of one device";
@@ -236,10 +230,10 @@ TEST(Auto, WhoWaitsIsWokenItself) {
 
 TEST(Auto, WithoutAPlaceItTakesTheConfiguredNetwork) {
     Host host;
-    setenv("OPENVIA_NICS", ("network = udp:" + place()).c_str(), 1);
+    setenv("OPENVIA_NICS", ("network = udp:" + own_loopback_address()).c_str(), 1);
     {
         Nic nic("auto");
-        Connection connection(nic, {.arguments = {"udp:" + place(), "door"}});
+        Connection connection(nic, {.arguments = {"udp:" + own_loopback_address(), "door"}});
         connection.exchange(1);
         connection.leave();
     }

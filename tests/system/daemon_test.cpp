@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "leaver.hpp"
 #include "support/child.hpp"
 #include "support/host.hpp"
 #include "support/vipl.hpp"
@@ -17,11 +20,6 @@
 namespace system_test::daemon_test {
 
 namespace {
-
-constexpr const char* door = "door";
-
-/// A message is under way until the peer has it in its memory.
-const Wants unheard_wants{.level = VIP_SERVICE_RELIABLE_RECEPTION};
 
 bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
@@ -32,8 +30,8 @@ bool has(const std::string& text, const std::string& part) {
 void be_unheard(Parent& parent) {
     Nic nic(parent.argument(1).c_str());
     OK(VipErrorCallback(nic.handle(), nullptr, nullptr));
-    End end(nic, unheard_wants);
-    end.accept(door);
+    End end(nic, leavers_wants);
+    end.accept(door_of_this_host());
     parent.say("connected");
     parent.expect("send");
     if (parent.argument(0) == "sending") end.post_send(0, 8);
@@ -42,13 +40,6 @@ void be_unheard(Parent& parent) {
 }
 const Role unheard_role("unheard", be_unheard);
 
-void be_leaver(Parent& parent) {
-    Nic nic(parent.argument(0).c_str());
-    End end(nic, unheard_wants);
-    end.connect(door);
-    parent.say("connected");
-    parent.expect("end");
-}
 const Role leaver_role("leaver", be_leaver);
 
 /// Closes everything that it did not open itself, as daemons do, and opens files of its own.
@@ -86,6 +77,34 @@ INSTANTIATE_TEST_SUITE_P(Media, Daemon, testing::Values("shm", "udp:127.0.0.1", 
                              return name.substr(0, name.find(':'));
                          });
 
+/// Opens its NIC (argument 0) with rights that it gives away before it listens.
+void be_resigned(Parent& parent) {
+    Nic nic(parent.argument(0).c_str());
+    constexpr uid_t nobody = 65534;
+    require_call(setgid(nobody) == 0 && setuid(nobody) == 0, "setgid, setuid");
+    VIP_CONN_HANDLE connection = nullptr;
+    require(nic.wait_request(door_of_this_host(), 1, &connection) == VIP_ERROR_RESOURCE,
+            "it cannot listen");
+    parent.say("told");
+    parent.expect("end");
+}
+const Role resigned_role("resigned", be_resigned);
+
+TEST_P(Daemon, WhoGaveItsRightsAwayIsToldWhereAndWhyItCannotListen) {
+    if (geteuid() != 0) GTEST_SKIP() << "takes the administrator, who becomes an ordinary user";
+    Host host;
+    const std::string log = host.path() + "/log";
+    Child child("resigned", {.arguments = {GetParam()}, .environment = {"OPENVIA_LOG=" + log}});
+    child.expect("told");
+    const std::string text = read_file(log);
+    const bool is_udp = std::string(GetParam()).starts_with("udp");
+    EXPECT_TRUE(has(text, "cannot announce a listener in " +
+                              (is_udp ? "/dev/shm/openvia-" : host.path() + "/openvia/")))
+        << text;
+    EXPECT_TRUE(has(text, "symlinkat): Permission denied")) << text;
+    child.kill();
+}
+
 /// Leaves its network behind, and listens, or asks (argument 0).
 void be_emigrant(Parent& parent) {
     Nic nic("shm");
@@ -94,8 +113,8 @@ void be_emigrant(Parent& parent) {
     VIP_CONN_HANDLE connection = nullptr;
     for (int twice = 0; twice < 2; ++twice) {
         const VIP_RETURN code = parent.argument(0) == "listens"
-                                    ? nic.wait_request(door, 1, &connection)
-                                    : end.request(door, watchdog_ms);
+                                    ? nic.wait_request(door_of_this_host(), 1, &connection)
+                                    : end.request(door_of_this_host(), watchdog_ms);
         require(code == VIP_TIMEOUT || code == VIP_NO_MATCH, "nobody is there");
     }
     parent.say("told");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
 #include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "datagram_target.hpp"
 #include "support/child.hpp"
 #include "support/host.hpp"
 #include "support/traffic.hpp"
@@ -108,12 +110,7 @@ public:
         udp.check = 0;  // none
         std::memcpy(packet.data(), &ip, sizeof ip);
         std::memcpy(packet.data() + sizeof ip, &udp, sizeof udp);
-        sockaddr_in to{};
-        to.sin_family = AF_INET;
-        to.sin_addr.s_addr = ip.daddr;
-        const auto* generic = reinterpret_cast<const sockaddr*>(&to);
-        while (sendto(socket_, packet.data(), packet.size(), 0, generic, sizeof to) < 0)
-            require_call(errno == ENOBUFS || errno == EAGAIN, "sending a forged datagram");
+        put(packet, ip.daddr);
     }
     /// The same to the port at which the host answers.
     void send_to_host_port(const Captured& like, std::span<const std::byte> bytes) {
@@ -125,7 +122,50 @@ public:
         send(other, bytes);
     }
 
+    /// To the sender of `like`: that nobody is at the port, or that it was too long. It quotes a
+    /// datagram with the right addresses and ports, and an identifier that is guessed.
+    void send_icmp(const Captured& like) {
+        Captured packet(sizeof(iphdr) + sizeof(icmphdr) + headers_bytes + 24);
+        std::byte* const quoted = packet.data() + sizeof(iphdr) + sizeof(icmphdr);
+        std::memcpy(quoted, like.data(), std::min(like.size(), headers_bytes + 24));
+        const std::uint64_t guessed = random_();
+        std::memcpy(quoted + headers_bytes + 8, &guessed, sizeof guessed);
+        icmphdr icmp{};
+        icmp.type = ICMP_DEST_UNREACH;
+        icmp.code = random_() % 2 == 0 ? ICMP_PORT_UNREACH : ICMP_FRAG_NEEDED;
+        if (icmp.code == ICMP_FRAG_NEEDED) icmp.un.frag.mtu = htons(576);
+        std::memcpy(packet.data() + sizeof(iphdr), &icmp, sizeof icmp);
+        icmp.checksum = internet_sum(std::span(packet).subspan(sizeof(iphdr)));
+        std::memcpy(packet.data() + sizeof(iphdr), &icmp, sizeof icmp);
+        iphdr ip{};
+        std::memcpy(&ip, like.data(), sizeof ip);
+        std::swap(ip.saddr, ip.daddr);
+        ip.protocol = IPPROTO_ICMP;
+        ip.tot_len = htons(static_cast<std::uint16_t>(packet.size()));
+        ip.check = 0;  // the kernel's
+        std::memcpy(packet.data(), &ip, sizeof ip);
+        put(packet, ip.daddr);
+    }
+
 private:
+    static std::uint16_t internet_sum(std::span<const std::byte> bytes) {
+        std::uint32_t sum = 0;
+        for (std::size_t n = 0; n + 1 < bytes.size(); n += 2) {
+            std::uint16_t word = 0;
+            std::memcpy(&word, bytes.data() + n, sizeof word);
+            sum += word;
+        }
+        while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
+        return static_cast<std::uint16_t>(~sum);
+    }
+    void put(const Captured& packet, in_addr_t to_address) {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_addr.s_addr = to_address;
+        const auto* generic = reinterpret_cast<const sockaddr*>(&to);
+        while (sendto(socket_, packet.data(), packet.size(), 0, generic, sizeof to) < 0)
+            require_call(errno == ENOBUFS || errno == EAGAIN, "sending a forged datagram");
+    }
     const std::vector<Captured>& seen_;
     std::mt19937_64 random_{7};
     int socket_;
@@ -209,28 +249,46 @@ const Flood floods[] = {
              return wire::emit_hello(forger.random()() | 1, hello, packet);
          });
      }},
+    {"guessed_answers",
+     [](Forger& forger) {
+         send_connecting(forger, false, [&](wire::ConnectingBytes packet) {
+             const wire::Answer answer{wire::AnswerCode::found, 9741, forger.random()() | 1};
+             return wire::emit_answer(forger.random()() | 1, answer, packet);
+         });
+     }},
+    {"guessed_welcomes_retries_and_refusals",
+     [](Forger& forger) {
+         send_connecting(forger, false, [&](wire::ConnectingBytes packet) {
+             const std::uint64_t connection = forger.random()() | 1;
+             switch (forger.random()() % 3) {
+                 case 0: {
+                     wire::Welcome welcome{forger.random()() | 1, 1, {}};
+                     welcome.offer = {forger.random()() | 1, 100'000, 1000, 1472, 9741};
+                     return wire::emit_welcome(connection, welcome, packet);
+                 }
+                 case 1:
+                     return wire::emit_retry(connection, {forger.random()(), forger.random()()},
+                                             packet);
+                 default:
+                     return wire::emit_refuse(connection, wire::PathRefusal::unknown_instance,
+                                              packet);
+             }
+         });
+     }},
+    {"other_versions",
+     [](Forger& forger) {
+         const Captured& packet = forger.pick();
+         const auto whole = Forger::payload(packet);
+         std::vector<std::byte> bytes(whole.begin(), whole.end());
+         bytes[4] = static_cast<std::byte>(2 + forger.random()() % 250);
+         const std::uint32_t sum = wire::crc32c(std::span(bytes).subspan(4));
+         std::memcpy(bytes.data(), &sum, sizeof sum);
+         forger.send(packet, bytes);
+     }},
+    {"icmp_of_who_saw_no_packet", [](Forger& forger) { forger.send_icmp(forger.pick()); }},
 };
 
-Wants wants() {
-    Wants wants;
-    wants.length = 3000;
-    wants.receives = wants.sends = 16;
-    return wants;
-}
-
-/// Takes what comes and checks it until the parent has had enough.
-void be_target(Parent& parent) {
-    auto& page = parent.shared<TrafficPage>();
-    Nic nic(("udp:" + Hosts(getppid()).far_text()).c_str());
-    End end(nic, wants());
-    Target target(end, Operation::send, page);
-    parent.say("ready");
-    end.accept(door);
-    while (page.leave == 0) target.step();
-    require(!target.over(), "the connection stands");
-    parent.say("intact");
-    parent.expect("end");
-}
+void be_target(Parent& parent) { take_checked(parent, "udp:" + Hosts(getppid()).far_text(), door); }
 const Role target_role("flooded target", be_target);
 
 class DatagramFlood : public testing::TestWithParam<Flood> {};
@@ -245,7 +303,7 @@ TEST_P(DatagramFlood, LeavesConnectionsIntactAndMemoryFlat) {
     auto& page = child.shared<TrafficPage>();
     Nic nic(("udp:" + hosts.near_text()).c_str());
     nic.turn_to(hosts.far_text());
-    End end(nic, wants());
+    End end(nic, target_wants());
     end.connect(door);
     Initiator initiator(end, Operation::send, page);
     const std::vector<Captured> seen = spy.look(100, [&] { initiator.step(); });

@@ -1,8 +1,9 @@
 // Many deaths in a row, each at a random step and instant: nothing may pile up at the survivor.
-// VIA_DEATH_ROUNDS says how many (default 60), VIA_DEATH_SEED which.
+// VIA_DEATH_ROUNDS says how many (default 60, and 8 of want of memory), VIA_DEATH_SEED which.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <optional>
 #include <random>
 
 #include "death_scene.hpp"
@@ -15,6 +16,8 @@ namespace {
 constexpr const char* door = "door";
 constexpr unsigned warm_up_rounds = 10;
 constexpr std::size_t rss_growth_max_kib = 4096;
+/// Of a victim that starves: more than it takes by itself.
+constexpr std::size_t starved_bytes = 64U << 20;
 
 using Random = std::mt19937_64;
 
@@ -126,6 +129,36 @@ TEST(DeathRounds, LeakNothing) {
     if (!sanitized) {
         EXPECT_LE(after.rss_kib, before.rss_kib + rss_growth_max_kib);
     }
+    host.reclaim();
+    EXPECT_EQ(own_names(host), "") << "the next opener removes what the dead left";
+    nic.close();
+    EXPECT_EQ(host.met(), "");
+}
+
+/// The kernel looks for memory in the midst of whatever the victim does, and kills it there.
+TEST(DeathRounds, OfWantOfMemoryLeakNothing) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer's own memory is more than that";
+    const Pressure pressure(starved_bytes, 0);
+    if (!pressure.why_not().empty()) GTEST_SKIP() << pressure.why_not();
+    const std::uint64_t rounds = number_from("VIA_DEATH_ROUNDS", 8);
+    const std::uint64_t seed = number_from("VIA_DEATH_SEED", 1);
+    std::printf("VIA_DEATH_ROUNDS=%lu VIA_DEATH_SEED=%lu\n", rounds, seed);
+    Random random(seed);
+    Host host;
+    Nic nic;
+    std::optional<Holdings> before;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        Scene scene = random_scene(random);
+        scene.starved_in = &pressure;
+        SCOPED_TRACE("round " + std::to_string(round) + ": " + scene.text());
+        play(nic, scene);
+        if (round == rounds / 2) before = Holdings::now();
+    }
+    const Holdings after = Holdings::now();
+    EXPECT_EQ(after.descriptors, before->descriptors);
+    EXPECT_EQ(after.threads, before->threads);
+    EXPECT_EQ(after.mappings, before->mappings);
+    EXPECT_LE(after.rss_kib, before->rss_kib + rss_growth_max_kib);
     host.reclaim();
     EXPECT_EQ(own_names(host), "") << "the next opener removes what the dead left";
     nic.close();

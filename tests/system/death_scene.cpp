@@ -1,5 +1,9 @@
 #include "death_scene.hpp"
 
+#include <sys/mman.h>
+
+#include <thread>
+
 namespace system_test {
 
 namespace {
@@ -19,8 +23,23 @@ void run_until_over(Part& part) {
     while (!part.over()) part.step();
 }
 
-/// Arguments: operation, length, 1 if it initiates, level.
+/// Told to, takes memory and never gives it back.
+void starve(Parent& parent) {
+    constexpr std::size_t page = 4096;
+    constexpr std::size_t piece = 1U << 20;
+    parent.expect("starve");
+    for (;;) {
+        void* const at =
+            mmap(nullptr, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        require_call(at != MAP_FAILED, "mmap");
+        for (std::size_t n = 0; n < piece; n += page) static_cast<volatile char*>(at)[n] = 1;
+    }
+}
+
+/// Arguments: operation, length, 1 if it initiates, level, 1 if it is to starve.
 void be_victim(Parent& parent) {
+    const bool starves = parent.argument(4) == "1";
+    if (starves) parent.expect("enclosed");
     auto& page = parent.shared<TrafficPage>();
     Scene scene;
     scene.operation = static_cast<Operation>(std::stoul(parent.argument(0)));
@@ -31,12 +50,14 @@ void be_victim(Parent& parent) {
     if (parent.argument(2) == "1") {
         end.connect(door);
         parent.say("connected");
+        if (starves) std::thread([&parent] { starve(parent); }).detach();
         Initiator initiator(end, scene.operation, page);
         run_until_over(initiator);
     } else {
         Target target(end, scene.operation, page);
         end.connect(door);
         parent.say("connected");
+        if (starves) std::thread([&parent] { starve(parent); }).detach();
         run_until_over(target);
     }
     fail("the victim was to be killed, not to hear of the end");
@@ -59,6 +80,7 @@ void work_until_the_moment(Part& part, const Scene& scene, const TrafficPage& pa
 }
 
 void kill_now(Child& victim, const Scene& scene) {
+    if (scene.starved_in != nullptr) return victim.say("starve");
     if (scene.stopped_first) victim.stop();
     victim.signal(SIGKILL);
 }
@@ -108,14 +130,20 @@ std::string Scene::text() const {
     return std::string(victim_initiates ? "initiator" : "target") + " of " + name_of(operation) +
            " of " + std::to_string(length) + " bytes at level " + std::to_string(level) +
            " after " + std::to_string(messages) + " messages and " + std::to_string(moments) +
-           " moments" + (stopped_first ? ", stopped first" : "");
+           " moments" + (stopped_first ? ", stopped first" : "") +
+           (starved_in != nullptr ? ", of want of memory" : "");
 }
 
 Aftermath play(Nic& nic, const Scene& scene, Where where) {
-    Child victim("victim",
-                 {.arguments = {std::to_string(static_cast<int>(scene.operation)),
-                                std::to_string(scene.length), scene.victim_initiates ? "1" : "0",
-                                std::to_string(scene.level)}});
+    Child victim(
+        "victim",
+        {.arguments = {std::to_string(static_cast<int>(scene.operation)),
+                       std::to_string(scene.length), scene.victim_initiates ? "1" : "0",
+                       std::to_string(scene.level), scene.starved_in != nullptr ? "1" : "0"}});
+    if (scene.starved_in != nullptr) {
+        scene.starved_in->enclose(victim.pid());
+        victim.say("enclosed", where);
+    }
     auto& page = victim.shared<TrafficPage>();
     End end(nic, wants_of(scene));
     Aftermath aftermath;

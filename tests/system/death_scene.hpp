@@ -3,6 +3,7 @@
 #pragma once
 
 #include "support/child.hpp"
+#include "support/pressure.hpp"
 #include "support/traffic.hpp"
 
 namespace system_test {
@@ -18,6 +19,8 @@ struct Scene {
     std::uint64_t messages = 50;  ///< the victim dies once that many are done
     std::uint64_t moments = 0;    ///< and then a little later; any number
     bool stopped_first = false;   ///< SIGSTOP at a random instant, then SIGKILL
+    /// In this group it takes memory until the kernel kills it, at whatever instant that is.
+    const Pressure* starved_in = nullptr;
 
     std::string text() const;
 };

@@ -100,23 +100,21 @@ const Role short_role("short", be_short);
 /// Registers until it is refused, as it must be: there are more places than memory for them.
 void register_all(Parent& parent) {
     Nic nic;
+    static char memory[64];
+    const auto add = [&](VIP_MEM_HANDLE& handle) {
+        return VipRegisterMem(nic.handle(), memory, sizeof memory, nullptr, &handle);
+    };
+    VIP_MEM_HANDLE first = 0;
+    OK(add(first));  // before the limit: a thread that starts meanwhile may take all there is
     rlimit before{};
     require_call(getrlimit(RLIMIT_AS, &before) == 0, "getrlimit");
     rlimit tight = before;
     tight.rlim_cur =
         8 * 1024 * 1024 + static_cast<rlim_t>(read_number("/proc/self/status", "VmSize")) * 1024;
     require_call(setrlimit(RLIMIT_AS, &tight) == 0, "setrlimit");
-    static char memory[64];
-    const auto add = [&](VIP_MEM_HANDLE& handle) {
-        return VipRegisterMem(nic.handle(), memory, sizeof memory, nullptr, &handle);
-    };
     VIP_RETURN code = VIP_SUCCESS;
-    VIP_MEM_HANDLE first = 0;
-    unsigned long count = 0;
-    for (VIP_MEM_HANDLE handle = 0; code == VIP_SUCCESS; ++count) {
-        code = add(handle);
-        if (count == 0) first = handle;
-    }
+    unsigned long count = 1;
+    for (VIP_MEM_HANDLE handle = 0; code == VIP_SUCCESS; ++count) code = add(handle);
     require_call(setrlimit(RLIMIT_AS, &before) == 0, "setrlimit");
     parent.say(name_of(code));
     VIP_NIC_ATTRIBUTES about{};

@@ -1,9 +1,13 @@
 // Processes that may not call membarrier: they make full fences, and so do their peers towards
-// them. All of conformance runs so, too (tests/conformance/CMakeLists.txt).
+// them. Or those that may not any more: what they own is taken from them all the same. All of
+// conformance runs so, too (tests/conformance/CMakeLists.txt).
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <string>
+#include <thread>
 
 #include "support/child.hpp"
 #include "support/filter.hpp"
@@ -17,9 +21,22 @@ namespace {
 constexpr const char* door = "door";
 constexpr std::uint64_t rounds = 300;
 
-/// Argument 0: what membarrier answers here; 0: what the kernel says.
+/// Argument 0: what membarrier answers here; 0: what the kernel says. Below 0: from the middle on.
+int answer_of(Parent& parent) { return std::stoi(parent.argument(0)); }
 void obey(Parent& parent) {
-    if (const int error = std::stoi(parent.argument(0)); error != 0) forbid(SYS_membarrier, error);
+    if (const int error = answer_of(parent); error > 0) forbid(SYS_membarrier, error);
+}
+
+/// Passes the rounds; in the middle another thread takes what this one owns.
+template <class Round>
+void pass_all(Parent& parent, Round pass) {
+    std::uint64_t round = 0;
+    while (round < rounds / 2) pass(round++);
+    if (const int error = answer_of(parent); error < 0) forbid(SYS_membarrier, -error);
+    std::thread([&] {
+        while (round < rounds / 2 + 3) pass(round++);
+    }).join();
+    while (round < rounds) pass(round++);
 }
 
 void take(End& end, std::uint64_t word) {
@@ -41,10 +58,10 @@ void be_server(Parent& parent) {
     End end(nic);
     parent.say("ready");
     end.accept(door);
-    for (std::uint64_t round = 0; round < rounds; ++round) {
+    pass_all(parent, [&](std::uint64_t round) {
         take(end, 2 * round);
         give(end, 2 * round + 1);
-    }
+    });
     parent.expect("end");
 }
 const Role server_role("fences-server", be_server);
@@ -54,10 +71,10 @@ void be_client(Parent& parent) {
     Nic nic;
     End end(nic);
     end.connect(door);
-    for (std::uint64_t round = 0; round < rounds; ++round) {
+    pass_all(parent, [&](std::uint64_t round) {
         give(end, 2 * round);
         take(end, 2 * round + 1);
-    }
+    });
     parent.say("done");
     parent.expect("end");
 }
@@ -84,5 +101,7 @@ TEST(Fences, SleepersWakeUpWhereBothMakeHeavyOnes) { talk(0, 0); }
 TEST(Fences, SleepersWakeUpWhereNobodyMay) { talk(EPERM, ENOSYS); }
 TEST(Fences, SleepersWakeUpWhereTheServerMayNot) { talk(EPERM, 0); }
 TEST(Fences, SleepersWakeUpWhereTheClientMayNot) { talk(0, ENOSYS); }
+TEST(Fences, SleepersWakeUpWhereAFilterComesLater) { talk(-EPERM, -ENOSYS); }
+TEST(Fences, SleepersWakeUpWhereAFilterComesToOneLater) { talk(0, -EPERM); }
 
 }  // namespace system_test::fences_test

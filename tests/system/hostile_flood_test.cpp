@@ -14,11 +14,16 @@ using wire::FrameKind;
 /// What one peer may make us remember, generously.
 constexpr std::size_t rss_growth_max_kib = 40 * 1024;
 constexpr int flood_frames = 400'000;
+constexpr int flood_least = 10'000;
 
 struct Flood {
     const char* name;
     std::function<bool(Attacker&, int number)> send;  ///< false: no room now
+    bool connects = false;                            ///< to the victim's VI number `connected`
 };
+
+/// The victim's VI that the attacker of this process is connected with.
+std::uint32_t connected = 0;
 
 void PrintTo(const Flood& flood, std::ostream* out) { *out << flood.name; }
 
@@ -76,6 +81,33 @@ const Flood floods[] = {
      [](Attacker& attacker, int number) {
          return send_kind(attacker, FrameKind::refuse, static_cast<std::uint32_t>(number));
      }},
+    {"requests_from_peer_to_peer",
+     [](Attacker& attacker, int number) {
+         return send_connect_message(attacker, FrameKind::peer_request,
+                                     static_cast<std::uint32_t>(number), "evil");
+     }},
+    {"refusals_of_messages",
+     [](Attacker& attacker, int number) {
+         return send_kind(attacker, FrameKind::nak, static_cast<std::uint32_t>(number));
+     }},
+    {"words_of_fetched_messages",
+     [](Attacker& attacker, int number) {
+         return send_kind(attacker, FrameKind::pulled, static_cast<std::uint32_t>(number));
+     }},
+    {"answers_about_segments",
+     [](Attacker& attacker, int number) {
+         return send_kind(attacker, FrameKind::attach_refuse, static_cast<std::uint32_t>(number));
+     }},
+    {"questions_for_segments",
+     [](Attacker& attacker, int number) {
+         wire::Header header;
+         header.kind = FrameKind::attach_request;
+         header.flags = wire::flag::extent | wire::flag::remote;
+         header.vi = connected;
+         header.message = static_cast<std::uint32_t>(number);
+         return attacker.try_send(header);
+     },
+     true},
 };
 
 class HostileFlood : public testing::TestWithParam<Flood> {};
@@ -87,9 +119,12 @@ TEST_P(HostileFlood, IsBounded) {
     {
         const auto attacker = stage.attacker();
         attacker->enter();
+        if (GetParam().connects)
+            connected = attacker->connect_vi(VIP_SERVICE_RELIABLE_DELIVERY, 64);
         // We never take an answer off our ring. The flood ends when all was sent, or the victim
         // has had enough of us.
-        for (int number = 0; number < flood_frames && !attacker->hung_up();) {
+        int number = 0;
+        while (number < flood_frames && !attacker->hung_up()) {
             if (GetParam().send(*attacker, number))
                 ++number;
             else
@@ -97,10 +132,12 @@ TEST_P(HostileFlood, IsBounded) {
             if (number % 20'000 == 0) most_kib = std::max(most_kib, stage.victim_rss_kib());
         }
         most_kib = std::max(most_kib, stage.victim_rss_kib());
+        EXPECT_GT(number, flood_least) << "the victim took it for no flood";
         stage.expect_undisturbed();
         stage.expect_intact();
     }
-    stage.expect_given_back();
+    if (!GetParam().connects)
+        stage.expect_given_back();  // the victim keeps its end of a connection
     std::printf("the victim grew by %zu KiB at most\n",
                 most_kib > before_kib ? most_kib - before_kib : 0);
     if (!sanitized) {

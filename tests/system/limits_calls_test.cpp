@@ -18,7 +18,6 @@ namespace system_test::limits_calls_test {
 
 namespace {
 
-constexpr const char* door = "door";
 constexpr double attempt_ms = 1000;
 constexpr std::uint64_t round_trips_min = 100;
 /// A machine with other things to do takes processors away, and then somebody has to be woken: an
@@ -41,14 +40,14 @@ void be_player(Parent& parent) {
     wants.length = 8;
     End end(nic, wants);
     if (begins)
-        end.connect(door);
+        end.connect(door_of_this_host());
     else
-        end.accept(door);
+        end.accept(door_of_this_host());
     parent.say("connected");
     if (parent.argument(1) == "beside")
         std::thread([&] {
             parent.say(std::to_string(gettid()));
-            end.wait_request("nobody asks " + parent.argument(0));
+            end.wait_request(door_of_this_host("nobody asks " + parent.argument(0)));
         }).detach();
     std::uint64_t& number = *reinterpret_cast<std::uint64_t*>(end.send_buffer(0));
     for (number = 0; page.leave.load(std::memory_order_relaxed) == 0; ++number) {
@@ -90,7 +89,7 @@ void be_steady_sender(Parent& parent) {
     Wants wants;
     wants.sends = rounds_messages;
     End end(nic, wants);
-    end.connect(door);
+    end.connect(door_of_this_host());
     parent.say("connected");
     while (page.leave.load(std::memory_order_relaxed) == 0) {
         const auto asked = end.received();
@@ -114,11 +113,11 @@ void be_absent_receiver(Parent& parent) {
     Wants wants;
     wants.receives = rounds_messages;
     End end(nic, wants);
-    end.accept(door);
+    end.accept(door_of_this_host());
     parent.say("connected");
     std::thread([&] {
         parent.say(std::to_string(gettid()));
-        end.wait_request("nobody asks");
+        end.wait_request(door_of_this_host("nobody asks"));
     }).detach();
     while (page.leave.load(std::memory_order_relaxed) == 0) {
         for (const double until = now_ms() + 3; now_ms() < until;) end.received();

@@ -1,16 +1,14 @@
 // Large messages between processes in one copy, and in two where one is not allowed.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <via/via.h>
 
-#include <array>
 #include <cerrno>
 
 #include "support/child.hpp"
+#include "support/filter.hpp"
 #include "support/host.hpp"
 #include "support/vipl.hpp"
 
@@ -29,18 +27,6 @@ void become_nobody(bool closed) {
     require_call(setresgid(nobody, nobody, nobody) == 0, "setresgid");
     require_call(setresuid(nobody, nobody, nobody) == 0, "setresuid");
     require_call(prctl(PR_SET_DUMPABLE, closed ? 0 : 1) == 0, "prctl PR_SET_DUMPABLE");
-}
-
-/// From now on process_vm_readv fails, as under a filter of a careful container.
-void forbid_reading() {
-    const std::array program{
-        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const sock_fprog filter{program.size(), const_cast<sock_filter*>(program.data())};
-    require_call(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "prctl PR_SET_NO_NEW_PRIVS");
-    require_call(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0, "prctl PR_SET_SECCOMP");
 }
 
 std::uint64_t counted(Nic& nic, const char* name) {
@@ -71,7 +57,7 @@ const Role sender_role("one-copy-sender", be_sender);
 
 void be_receiver(Parent& parent) {
     if (parent.argument(0) == "nobody") become_nobody(false);
-    if (parent.argument(0) == "no reading") forbid_reading();
+    if (parent.argument(0) == "no reading") forbid(SYS_process_vm_readv, EPERM);
     Nic nic;
     Wants wants;
     wants.length = length;

@@ -16,7 +16,6 @@ namespace system_test::one_processor_test {
 
 namespace {
 
-constexpr const char* door = "door";
 /// By time slices they would take longer than the watchdog's time, by far.
 constexpr std::uint64_t round_trips = 20'000;
 
@@ -67,11 +66,11 @@ void be_poller(Parent& parent) {
     Nic nic(parent.argument(1).c_str());
     End end(nic);
     std::optional<Listener> listener;
-    if (parent.argument(2) != "alone") listener.emplace(nic, "door of " + parent.argument(0));
+    if (parent.argument(2) != "alone") listener.emplace(nic, door_of_this_host(parent.argument(0)));
     if (begins)
-        end.connect(door);
+        end.connect(door_of_this_host());
     else
-        end.accept(door);
+        end.accept(door_of_this_host());
     const auto send = [&] {
         end.post_send(0, 8);
         while (!end.sent()) {

@@ -43,6 +43,60 @@ void be_link_local(Parent& parent) {
 }
 const Role link_local_role("udp link-local", be_link_local);
 
+/// Arguments: network, NIC, host to ask; none: it is asked. Small messages go each way, then
+/// whoever asked sends a long one.
+void be_narrow(Parent& parent) {
+    enter_network(parent.argument(0));
+    Nic nic(parent.argument(1).c_str());
+    End end(nic, {.length = 20'000});
+    parent.say("open");
+    const bool asks = parent.arguments() > 2;
+    if (asks) {
+        nic.turn_to(parent.argument(2));
+        end.connect("door");
+    } else {
+        end.accept("door");
+    }
+    for (int n = 0; n < 100; ++n) {
+        end.post_send(0, 64);
+        const auto sent = end.wait_sent(watchdog_ms);
+        const auto received = end.wait_received(watchdog_ms);
+        require(sent && sent->ok() && received && received->ok(), "a message each way");
+        end.post_receive(received->slot);
+    }
+    parent.say("small ones pass");
+    if (asks) {
+        end.post_send(0, 20'000);
+        const auto sent = end.wait_sent(watchdog_ms);
+        require(sent && !sent->ok(), "a long one comes back with an error");
+    }
+    until("both hear of it", [&] { return end.state() == VIP_STATE_ERROR; });
+    parent.say("over");
+    parent.expect("end");
+}
+const Role narrow_role("udp narrow", be_narrow);
+
+/// Arguments: network, NIC, host to ask. Asks again and again, as old programs do, while nobody has
+/// a NIC there.
+void be_early(Parent& parent) {
+    enter_network(parent.argument(0));
+    Nic nic(parent.argument(1).c_str());
+    End end(nic);
+    nic.turn_to(parent.argument(2));
+    for (int n = 0; n < 10; ++n)
+        require(end.request("door", 3000) == VIP_NO_MATCH, "it is known that nobody is there");
+    parent.say("early");
+    VIP_RETURN code = VIP_NO_MATCH;
+    while (code == VIP_NO_MATCH) code = end.request("door", watchdog_ms);
+    require(code == VIP_SUCCESS, "now somebody is there");
+    end.post_send(0, 64);
+    require(end.wait_sent(watchdog_ms)->ok() && end.wait_received(watchdog_ms)->ok(),
+            "a message each way");
+    parent.say("done");
+    parent.expect("end");
+}
+const Role early_role("udp early", be_early);
+
 class Udp : public testing::TestWithParam<int> {
 protected:
     void SetUp() override {
@@ -101,6 +155,29 @@ TEST_P(Udp, AnotherAnswersAtOnceForAHostWhoseAnswererWasKilled) {
     Stream(networks, wants).leave();
 }
 
+TEST_P(Udp, AnotherAnswersForAHostWhoseAnswererStandsStill) {
+    Child holder("udp bystander", {.arguments = {networks.name(1), nic()}});
+    holder.expect("open");
+    StreamWants wants = Udp::wants();
+    wants.when_listening = [&] { holder.stop(); };
+    Stream first(networks, wants);
+    holder.go_on();
+    first.leave();  // whoever has the port by now
+    Stream second(networks, Udp::wants());
+    dismiss(holder);
+    second.leave();
+    Stream(networks, Udp::wants()).leave();
+}
+
+TEST_P(Udp, TheNextOneAnswersWhenWhoTookOverEndsAndTheFirstStillStandsStill) {
+    Child holder("udp bystander", {.arguments = {networks.name(1), nic()}});
+    holder.expect("open");
+    holder.stop();
+    for (int n = 0; n < 2; ++n) Stream(networks, wants()).leave();
+    holder.go_on();
+    dismiss(holder);
+}
+
 TEST_P(Udp, ACableThatIsOutForAWhile) {
     Stream stream(networks, wants());
     for (const int end : {0, 1}) {
@@ -155,6 +232,16 @@ TEST_P(Udp, TheMtuOfOneEndChangesUnderWay) {
     stream.leave();
 }
 
+/// Its host says a few times that nobody is at the port, and then once a second.
+TEST_P(Udp, WhoAsksBeforeAnybodyHasANicThereHearsThatSoonEachTime) {
+    Child early("udp early", {.arguments = {networks.name(0), nic(), wants().host}});
+    early.expect("early");
+    Child target("udp link-local", {.arguments = {networks.name(1), nic()}});
+    target.expect("open");
+    for (Child* child : {&early, &target}) child->expect("done");
+    for (Child* child : {&early, &target}) dismiss(*child);
+}
+
 TEST_P(Udp, AKilledTargetIsMissedBeforeItsSilence) {
     Stream stream(networks, wants(30'000));
     const double start = now_ms();
@@ -191,6 +278,26 @@ TEST_P(Udp, ANetworkThatLosesItsNameGoesOnWhileProcessesAreInIt) {
     networks.remove(1);
     stream.flows();
     stream.leave();
+}
+
+/// IPv4 asks of each host that it takes 576 bytes, but not of a link. By the kernel's way alone: a
+/// burst that this cable's driver cuts would pass it, however narrow it is said to be.
+TEST(UdpBelowTheLeast, ASmallMessagePassesAndALongOneEndsTheConnection) {
+    Host host;
+    Networks networks;
+    if (!networks.why_not().empty()) GTEST_SKIP() << networks.why_not();
+    for (const int end : {0, 1}) networks.set_mtu(end, 552);
+    const std::string nic = "udp:via0,silence=1500,own_frames=never";
+    Child asked("udp narrow", {.arguments = {networks.name(1), nic}});
+    asked.expect("open");
+    Child asks("udp narrow", {.arguments = {networks.name(0), nic, Networks::address(1)}});
+    asks.expect("open");
+    for (Child* child : {&asks, &asked}) child->expect("small ones pass");
+    for (Child* child : {&asks, &asked}) child->expect("over");
+    for (Child* child : {&asks, &asked}) {
+        child->say("end");
+        child->join();
+    }
 }
 
 TEST(UdpLinkLocal, OneAddressAtTwoInterfacesIsTwoPlaces) {

@@ -15,15 +15,15 @@ struct Sky {
 };
 
 const Sky skies[] = {
-    {"loses_5_percent", {"--loss", "5"}},
-    {"loses_20_percent", {"--loss", "20"}},
-    {"loses_in_bursts", {"--loss", "10", "--burst", "4"}},
-    {"disorders", {"--disorder", "20", "--held", "2000"}},
-    {"doubles", {"--double", "20"}},
-    {"damages", {"--damage", "20"}},
-    {"delays_and_loses", {"--delay", "500", "--loss", "5"}},
+    {"drops_5_percent", {"--loss", "5"}},
+    {"drops_20_percent", {"--loss", "20"}},
+    {"drops_in_bursts", {"--loss", "10", "--burst", "4"}},
+    {"reorders", {"--reorder", "20", "--held", "2000"}},
+    {"duplicates", {"--duplicate", "20"}},
+    {"corrupts", {"--corrupt", "20"}},
+    {"delays_and_drops", {"--delay", "500", "--loss", "5"}},
     {"does_all_of_it",
-     {"--loss", "5", "--burst", "3", "--disorder", "5", "--double", "5", "--damage", "5"}},
+     {"--loss", "5", "--burst", "3", "--reorder", "5", "--duplicate", "5", "--corrupt", "5"}},
 };
 
 void PrintTo(const Sky& sky, std::ostream* out) { *out << sky.name; }

@@ -27,6 +27,11 @@ struct StatOptions {
     bool json = false;
 };
 
+struct KeysOptions {
+    bool system = false;  // in /etc, for all users
+    bool beside = false;  // also where there is one already
+};
+
 struct DemoOptions {
     std::string device = "shm";
 };
@@ -72,11 +77,16 @@ struct BenchOptions {
 };
 
 int run_info(const InfoOptions& options);
+int run_keys_new(const KeysOptions& options);
+int run_keys_show();
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 // Everything behind the word mpirun, as it came.
 int run_mpirun(const std::vector<std::string>& given);
-int run_bench(const BenchOptions& options);
+// Everything behind the word sockets, as it came: another program's arguments are among it.
+int run_sockets(const std::vector<std::string>& given);
+int run_bench_messages(const BenchOptions& options);
+int run_bench_channels(const BenchOptions& options);
 int run_bench_operations(const BenchOptions& options);
 int run_bench_register(const BenchOptions& options);
 int run_bench_suite(const BenchOptions& options);
@@ -84,8 +94,5 @@ int run_bench_serve(const BenchOptions& options);
 int run_bench_report(const BenchOptions& options);
 int run_bench_goals(const BenchOptions& options);
 int run_bench_compare(const BenchOptions& options);
-
-// Help texts that only the bench knows.
-std::string bench_footer();
 
 }  // namespace via::cli

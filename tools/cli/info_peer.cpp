@@ -139,15 +139,25 @@ Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
     int error = 0;
     socklen_t length = sizeof error;
     pollfd answer{asking.get(), POLLIN, 0};
-    if (!asking || ::bind(asking.get(), any_port.get(), any_port.bytes()) < 0 ||
-        ::connect(asking.get(), there->get(), there->bytes()) < 0 ||
-        ::send(asking.get(), "", 0, 0) < 0 || ::poll(&answer, 1, refusal_ms) < 0 ||
-        ::getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+    const char* call = "socket";
+    const auto refused = [&](const char* next, auto&& made) {
+        call = next;
+        return made() < 0;
+    };
+    if (!asking ||
+        refused("bind", [&] { return ::bind(asking.get(), any_port.get(), any_port.bytes()); }) ||
+        refused("connect", [&] { return ::connect(asking.get(), there->get(), there->bytes()); }) ||
+        refused("send", [&] { return ::send(asking.get(), "", 0, 0); }) ||
+        refused("poll", [&] { return ::poll(&answer, 1, refusal_ms); }) ||
+        refused("getsockopt",
+                [&] { return ::getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &length); }))
         error = errno;
     if (error == ECONNREFUSED)
         return {true,
                 fmt::format("that host says that no NIC has UDP port {} there", there->port())};
-    if (error != 0) return {false, fmt::format("no way there: {}", std::strerror(error))};
+    if (error != 0)
+        return {false,
+                fmt::format("no way to {} ({}): {}", there->text(), call, std::strerror(error))};
     return {false,
             fmt::format("nothing comes back: no such host, or a firewall before its UDP port {}",
                         there->port())};

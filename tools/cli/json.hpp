@@ -14,7 +14,7 @@ public:
     explicit JsonLine(std::string_view schema) { text("schema", schema); }
 
     JsonLine& text(std::string_view name, std::string_view value) {
-        return raw(name, '"' + escaped(value) + '"');
+        return raw(name, quoted(value));
     }
     template <class Number>
     JsonLine& number(std::string_view name, Number value) {
@@ -56,42 +56,7 @@ public:
     std::string line() const { return line_ + std::string(depth_ + 1, '}') + '\n'; }
 
 private:
-    /// Bytes of the UTF-8 character that `text` begins with; 0: there is none.
-    static std::size_t character_length(std::string_view text) {
-        const auto byte = [&](std::size_t n) {
-            return n < text.size() ? static_cast<unsigned char>(text[n]) : 0U;
-        };
-        const unsigned first = byte(0);
-        if (first < 0x80) return 1;
-        if (first < 0xc2 || first > 0xf4) return 0;
-        // Longer than need be, a half of a pair, or behind the last character.
-        const unsigned second_min = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-        const unsigned second_max = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-        if (byte(1) < second_min || byte(1) > second_max) return 0;
-        const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-        for (std::size_t n = 2; n < length; ++n) {
-            if ((byte(n) & 0xc0) != 0x80) return 0;
-        }
-        return length;
-    }
-    /// Names of NICs and programs may be of any bytes, JSON is of characters.
-    static std::string escaped(std::string_view text) {
-        std::string safe;
-        while (!text.empty()) {
-            const char c = text.front();
-            const std::size_t length = character_length(text);
-            if (c == '"' || c == '\\') safe += '\\';
-            if (length == 0) {
-                safe += "\\ufffd";
-            } else if (static_cast<unsigned char>(c) < 0x20) {
-                safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-            } else {
-                safe += text.substr(0, length);
-            }
-            text.remove_prefix(length == 0 ? 1 : length);
-        }
-        return safe;
-    }
+    static std::string quoted(std::string_view text);
     JsonLine& raw(std::string_view name, std::string_view value) {
         if (!first_) line_ += ',';
         first_ = false;

@@ -30,9 +30,11 @@ All arguments go to it unchanged:
 
 What is added: --mca pml cm, --mca mtl ofi, --mca mtl_ofi_provider_include via with -x FI_VIA_RDM=1
 (with FI_VIA_RDM=0: 'via;ofi_rxm', libfabric's layer on the same connections), --mca osc ^ucx
-(windows between hosts), -x FI_PROVIDER_PATH=... where libfabric does not find the provider by
-itself, -x for each FI_... and OPENVIA_... variable that is set, --oversubscribe, and
-for root --allow-run-as-root. What the arguments say themselves of any of these is left to them.
+(windows between hosts), with --mca osc rdma also --mca btl self,ofi and
+--mca btl_ofi_provider_include via (windows by the memory of peers), -x FI_PROVIDER_PATH=... where
+libfabric does not find the provider by itself, -x for each FI_... and OPENVIA_... variable that is
+set, --oversubscribe, and for root --allow-run-as-root. What the arguments say themselves of any of
+these is left to them.
 FI_VIA_DEVICE (shm, auto:INTERFACE, udp:INTERFACE) forces a device. docs/guide/mpi.md tells more.
 )";
 
@@ -106,7 +108,7 @@ int become(Words words) {
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     execv(pointers[0], pointers.data());
-    return fail(fmt::format("{}: {}", words[0], std::strerror(errno)));
+    return fail(fmt::format("cannot run {} (execv): {}", words[0], std::strerror(errno)));
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // `via bench operations`: what every basic operation costs, as a table or JSON.
-#include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "bench/channel.hpp"
@@ -9,7 +7,6 @@
 #include "bench/via_operations.hpp"
 #include "commands.hpp"
 #include "console/output.hpp"
-#include "given.hpp"
 
 namespace via::cli {
 
@@ -26,10 +23,6 @@ int complain(const std::string& what, int code) {
 }
 
 Result<OperationsPlan> plan_of(const BenchOptions& options) {
-    constexpr std::array<std::string_view, 9> ours{"bench",   "--device",      "--size",
-                                                   "--netns", "--rounds",      "--cpus",
-                                                   "--json",  "--max-seconds", "--keep-disturbed"};
-    if (auto fits = gives_only(options, ours); !fits) return std::unexpected(fits.error());
     if (is_known_channel(options.device)) {
         return fail("--device {}: operations are those of a NIC", options.device);
     }

@@ -1,13 +1,11 @@
 // `via bench register`: what registering costs, as a table or JSON.
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "bench/cpus.hpp"
 #include "bench/via_register.hpp"
 #include "commands.hpp"
 #include "console/output.hpp"
-#include "given.hpp"
 #include "json.hpp"
 
 namespace via::cli {
@@ -84,10 +82,6 @@ int complain(const std::string& what, int code) {
 }  // namespace
 
 int run_bench_register(const BenchOptions& options) {
-    constexpr std::array<std::string_view, 6> ours{"bench",    "--device", "--size",
-                                                   "--rounds", "--cpus",   "--json"};
-    if (const auto fits = gives_only(options, ours); !fits)
-        return complain(fits.error().what, exit_usage);
     const auto sizes = sizes_of(options);
     if (!sizes) return complain(sizes.error().what, exit_usage);
     const auto cpus = choose_cpus(options.cpus);

@@ -1,5 +1,4 @@
 // `via bench report` and `via bench compare`: what files of results say.
-#include <array>
 #include <cstdio>
 #include <fstream>
 
@@ -7,7 +6,6 @@
 
 #include "commands.hpp"
 #include "console/output.hpp"
-#include "given.hpp"
 #include "report/compare.hpp"
 #include "report/gnuplot.hpp"
 #include "report/goals.hpp"
@@ -25,17 +23,10 @@ int complain(const std::string& what, int code) {
     return code;
 }
 
-// All take files, and some one option.
-int refuse_others(const BenchOptions& options, std::string_view own) {
-    const std::array<std::string_view, 3> ours{"bench", "places", own};
-    const auto fits = gives_only(options, ours);
-    return fits ? exit_good : complain(fits.error().what, exit_usage);
-}
-
 Status write_file(const std::filesystem::path& path, const std::string& text) {
     std::ofstream file(path);
     if (file << text && file.flush()) return {};
-    return bench::fail_errno(path.string());
+    return bench::fail_errno(fmt::format("cannot write {} (open, write)", path.string()));
 }
 
 // FILE.md, and FILE/NAME.svg for each picture.
@@ -43,7 +34,7 @@ Status write_markdown(const Page& page, const std::filesystem::path& file) {
     const std::filesystem::path folder = file.parent_path() / file.stem();
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) return fail("{}: {}", folder.string(), error.message());
+    if (error) return fail("cannot make {} (mkdir): {}", folder.string(), error.message());
     for (const Block& block : page.blocks) {
         const auto* picture = std::get_if<Picture>(&block);
         if (picture == nullptr) continue;
@@ -68,9 +59,6 @@ Status make_report(const std::filesystem::path& folder, const std::string& markd
 }  // namespace
 
 int run_bench_report(const BenchOptions& options) {
-    if (const int wrong = refuse_others(options, "--markdown"); wrong != 0) return wrong;
-    if (options.places.size() != 1)
-        return complain("report wants one folder of results", exit_usage);
     if (!options.markdown.empty() && !std::filesystem::path(options.markdown).has_extension()) {
         return complain(fmt::format("--markdown {}: without an extension (.md) it would have the "
                                     "name of its folder of pictures",
@@ -86,9 +74,6 @@ int run_bench_report(const BenchOptions& options) {
 }
 
 int run_bench_goals(const BenchOptions& options) {
-    if (const int wrong = refuse_others(options, ""); wrong != 0) return wrong;
-    if (options.places.size() != 1)
-        return complain("goals wants one folder of results", exit_usage);
     const auto runs = read_runs(options.places[0]);
     if (!runs) return complain(runs.error().what, exit_failed);
     fmt::print("{}", text_of(goals_of(*runs)));
@@ -96,10 +81,6 @@ int run_bench_goals(const BenchOptions& options) {
 }
 
 int run_bench_compare(const BenchOptions& options) {
-    if (const int wrong = refuse_others(options, "--tolerance"); wrong != 0) return wrong;
-    if (options.places.size() != 2) {
-        return complain("compare wants two files or folders of results", exit_usage);
-    }
     const auto before = read_runs(options.places[0]);
     if (!before) return complain(before.error().what, exit_failed);
     const auto after = read_runs(options.places[1]);

@@ -1,6 +1,4 @@
 // `via bench serve`: what the options mean, and what it tells whom.
-#include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "bench/control.hpp"
@@ -21,12 +19,6 @@ int complain(const std::string& what, int code) {
 }  // namespace
 
 int run_bench_serve(const BenchOptions& options) {
-    constexpr std::array<std::string_view, 4> ours{"bench", "--address", "--cpus", "--max-seconds"};
-    for (const std::string& name : options.given) {
-        if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
-            return complain(name + " is the client's to say", exit_usage);
-        }
-    }
     const auto cpu = bench::choose_cpu(options.cpus);
     if (!cpu) return complain(cpu.error().what, exit_usage);
     const auto address = bench::Address::resolve(options.address, bench::default_control_port);

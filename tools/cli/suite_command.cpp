@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -70,19 +69,6 @@ Words common_words(const BenchOptions& options, const std::string& bench) {
     return words;
 }
 
-Status fits(const BenchOptions& options) {
-    constexpr std::array<std::string_view, 14> ours{
-        "bench",       "places",   "--quick", "--output",      "--device",         "--against",
-        "--netns",     "--rounds", "--cpus",  "--max-seconds", "--keep-disturbed", "--near-below",
-        "--far-above", "--mode"};
-    for (const std::string& name : options.given) {
-        if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
-            return fail("{} is each question's own", name);
-        }
-    }
-    return {};
-}
-
 // Runs `via bench WORDS`, its standard output behind what is in `file`. Returns the exit code.
 Result<int> run(const Words& words, int file) {
     Words all{"via", "bench"};
@@ -113,7 +99,7 @@ Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& opt
     const std::filesystem::path final_path = folder / (question.name + ".jsonl");
     const std::string path = final_path.string() + ".new";
     const FileHandle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file) return fail_errno(path);
+    if (!file) return fail_errno(fmt::format("cannot write {} (open)", path));
     const bool one_host = options.device.starts_with("shm") && options.netns.empty();
     AskedQuestion asked{question.name, {}, 0, 0};
     const std::int64_t start_ns = now_ns();
@@ -134,7 +120,8 @@ Result<AskedQuestion> ask(const SuiteQuestion& question, const BenchOptions& opt
                  exit_failed);
         return asked;
     }
-    if (::rename(path.c_str(), final_path.c_str()) != 0) return fail_errno(path);
+    if (::rename(path.c_str(), final_path.c_str()) != 0)
+        return fail_errno(fmt::format("cannot name {} {} (rename)", path, final_path.string()));
     return asked;
 }
 
@@ -186,20 +173,21 @@ Status write_machine(const std::filesystem::path& folder, const std::vector<Aske
     const std::filesystem::path path = folder / "machine.json";
     std::ofstream file(path);
     file << machine_json(asked, joined(common_words(options, "latency")));
-    return file.flush() ? Status{} : fail_errno(path.string());
+    return file.flush() ? Status{}
+                        : fail_errno(fmt::format("cannot write {} (open, write)", path.string()));
 }
 
 }  // namespace
 
 int run_bench_suite(const BenchOptions& options) {
-    if (auto good = fits(options); !good) return complain(good.error().what, exit_usage);
     const auto questions = wanted_questions(options);
     if (!questions) return complain(questions.error().what, exit_usage);
     const std::filesystem::path folder = options.output;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error)
-        return complain(fmt::format("{}: {}", folder.string(), error.message()), exit_failed);
+        return complain(fmt::format("cannot make {} (mkdir): {}", folder.string(), error.message()),
+                        exit_failed);
     std::vector<AskedQuestion> all;
     if (!options.places.empty()) all = asked_before(folder, suite_questions(options.quick));
     int worst = exit_good;

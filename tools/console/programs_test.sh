@@ -34,14 +34,16 @@ wants 1 'via info >/dev/full'
 grep -q 'No space left' "$said" || { echo "via does not say why: $(cat "$said")"; failed=1; }
 
 # Whoever asks for help gets it, and a word that is no command is named.
-for command in 'via help' 'via help bench' 'via help mpirun' 'via --version' 'via-sim --version' \
-    'viad --version'; do
+for command in 'via help' 'via help bench' 'via help bench rate' 'via help mpirun' \
+    'via help sockets' 'via --version' 'via-sim --version' 'viad --version'; do
     wants 0 "$command"
     grep -qE 'OpenVIA|Usage|MPIRUN' "$said" || { echo "$command: $(cat "$said")"; failed=1; }
 done
-for command in 'via nonsense' 'via help nonsense'; do
+for command in 'via nonsense' 'via help nonsense' 'via bench nonsense' \
+    'via help bench nonsense'; do
     wants 2 "$command"
-    grep -q '"nonsense".*info, stat' "$said" || { echo "$command: $(cat "$said")"; failed=1; }
+    grep -qE '"nonsense".*(info, stat|latency, bandwidth)' "$said" ||
+        { echo "$command: $(cat "$said")"; failed=1; }
 done
 wants 2 via
 grep -q 'info, stat' "$said" || { echo "via: which commands there are: $(cat "$said")"; failed=1; }
@@ -57,6 +59,7 @@ for option in 'compare A B --tolerance' 'latency --near-below' 'latency --far-ab
     wants 2 "via bench $option nan"
 done
 wants 2 'via stat --interval nan'
+wants 2 'via-sim --seeds 0'
 wants 2 'via-weather --between left,right --loss nan'
 for number in -1 18446744073709551616; do
     for command in 'via-sim --seed' 'via-weather --seed' 'via-weather --queue'; do

@@ -25,17 +25,31 @@ choices() { sed -n "s/.*$1 TEXT:{\([^}]*\)}.*/\1/p" | tr ',' ' '; }
 
 completed=$(cat "$completion")
 page_of_via=$(page via.1)
-for command in info stat demo "lab list" "lab run" "lab explain" "lab reproduce" bench; do
+# What a command's --help names of its own commands.
+commands() { sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
+kinds=$("$bin/via" bench --help | commands)
+for command in info stat demo "keys new" "keys show" "lab list" "lab run" "lab exec" "lab explain" \
+    "lab reproduce" "lab without" "lab compare" "lab ask" "lab record" "lab replay" "lab sweep" \
+    topology sockets $(printf 'bench+%s ' $kinds); do
+    kind=${command#bench+}
+    test "$kind" = "$command" || command="bench $kind"
     help=$("$bin/via" $command --help) || exit 1
     given=$(printf '%s\n' "$help" | sed -n 's/^ *\(-.,\)\{0,1\}\(--[a-z-]*\).*/\2/p')
     test -n "$given" || { echo "via $command --help tells of no options"; exit 1; }
-    tells "the completion of via $command" "$completed" $given
-    test "$command" = bench || tells via.1 "$page_of_via" $(printf '%s\n' "$given" | grep -v help)
     all="$all $given"
+    case $command in
+        bench*) completes=$(bash -c '. "$1"; cd / && _via_bench "$2" none' - "$completion" "$kind")
+            tells "the completion of via $command" "--help $completes" $given
+            for told in $(echo "$completes" | grep -oE -- '--[a-z-]+'); do
+                tells "via $command --help" "$given" "$told"
+            done ;;
+        *) tells "the completion of via $command" "$completed" $given
+            tells via.1 "$page_of_via" $(printf '%s\n' "$given" | grep -v help) ;;
+    esac
 done
-tells via.1 "$page_of_via" $(printf '%s\n' "$help" | choices bench)
-tells "the completion of via bench" "$completed" $(printf '%s\n' "$help" | choices bench) \
-    $(printf '%s\n' "$help" | sed -n '/^Channels/,/^Programs/s/^  \([a-z-]*\) .*/\1/p')
+tells via.1 "$page_of_via" $kinds
+tells "the completion of via bench" "$completed" $kinds \
+    $("$bin/via" bench channels | sed -n '/^kernel, /q;s/^\([a-z-]*\) .*/\1/p')
 
 help=$("$bin/via-sim" --help) || exit 1
 tells via-sim.1 "$(page via-sim.1)" $(printf '%s\n' "$help" | sed -n 's/^ *\(--[a-z]*\).*/\1/p') \

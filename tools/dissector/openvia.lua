@@ -60,7 +60,7 @@ local layouts = {
         filter = "openvia.refuse",
         length = 20,
         {"why", 16, 4, "named",
-            {[1] = "unknown_instance", [2] = "no_resource"}},
+            {[1] = "unknown_instance", [2] = "no_resource", [3] = "not_admitted"}},
     },
     unsupported = {
         filter = "openvia.unsupported",
@@ -133,7 +133,7 @@ local layouts = {
              [5] = "disconnect", [6] = "send", [7] = "rdma_write", [8] = "read_request",
              [9] = "read_reply", [10] = "ack", [11] = "nak", [12] = "peer_request",
              [13] = "credit", [14] = "attach_request", [15] = "attach_refuse", [16] = "pulled",
-             [17] = "skip"}},
+             [17] = "skip", [18] = "compare_swap", [19] = "fetch_add"}},
         {"flags", 1, 1, "flags",
             {[1] = "first", [2] = "last", [4] = "immediate", [8] = "extent",
              [16] = "remote", [32] = "placed", [64] = "pull"}},

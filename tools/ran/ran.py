@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ctest really ran: reads its JUnit report, and fails if a test was skipped, or ran nothing,
-that tests/skips.toml does not allow on this system.
+or less than its filter names, that tests/skips.toml does not allow on this system.
 
   ran.py --skips tests/skips.toml --preset release build/release/tests.xml
 
@@ -8,6 +8,7 @@ Prints how many ran and how many were skipped, and the ten slowest.
 """
 
 import argparse
+import fnmatch
 import os
 import re
 import subprocess
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 SLOWEST = 10
 # GoogleTest's words in the output of a program that ctest sees as one test.
 INNER = re.compile(r"^(?P<before>(?:.*\n){0,4}?)\[  SKIPPED \] (?P<name>\S+) \(", re.M)
+FILTER = re.compile(r"^Note: Google Test filter = ([^-\n]*)", re.M)
+BEGUN = re.compile(r"^\[ RUN      \] (\S+)", re.M)
 NOTHING = re.compile(r"^\[=+\] 0 tests from 0 test|^Ran 0 tests in |^No tests were found", re.M)
 
 
@@ -63,6 +66,13 @@ def name_of(case):
     return case.get("name").split("  # ")[0]
 
 
+def never_met(said):
+    """Patterns of GoogleTest's filter that no test has: whoever wrote them meant some."""
+    names = BEGUN.findall(said)
+    return [pattern for found in FILTER.findall(said) for pattern in found.split(":")
+            if pattern and not fnmatch.filter(names, pattern)]
+
+
 def skips_of(case):
     """What did not run of one test of ctest: itself, or tests within it."""
     name, said = name_of(case), case.findtext("system-out") or ""
@@ -74,7 +84,8 @@ def skips_of(case):
         return []
     if NOTHING.search(said):
         return [Skip(name, "nothing in it ran")]
-    return [Skip(f"{name}:{found['name']}", found["before"]) for found in INNER.finditer(said)]
+    return ([Skip(f"{name}:{pattern}", "no test has such a name") for pattern in never_met(said)] +
+            [Skip(f"{name}:{found['name']}", found["before"]) for found in INNER.finditer(said)])
 
 
 def last_line(text):

@@ -79,6 +79,14 @@ class Ran(unittest.TestCase):
                      "Ran 0 tests in 0.000s\n\nOK\n", "No tests were found!!!\n"):
             self.assertEqual(self.run_on(case(PASSED, "a", said)), 1, said)
 
+    def test_a_filter_of_which_one_pattern_matches_nothing(self):
+        said = ("Note: Google Test filter = shm.*:udp.*rdma*{}\n"
+                "[ RUN      ] shm.a\n[       OK ] shm.a (0 ms)\n{}")
+        self.assertEqual(self.run_on(case(PASSED, "a", said.format("", ""))), 1)
+        self.assertIn("a:udp.*rdma*: no test has such a name", self.said)
+        both = said.format("-shm.b:sim.*", "[ RUN      ] udp.an_rdma_write\n")
+        self.assertEqual(self.run_on(case(PASSED, "a", both)), 0, self.said)
+
     def test_the_slowest_come_first(self):
         self.run_on(case(PASSED, "quick", time=1), case(PASSED, "slow", time=9.5))
         self.assertLess(self.said.index("9.5 s  slow"), self.said.index("1.0 s  quick"))

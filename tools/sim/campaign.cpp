@@ -35,16 +35,20 @@ bool parse(const std::string& line, std::string& medium, Block& block, bool& goo
     return first <= last;
 }
 
+std::unexpected<std::string> refused(const char* call, int error) {
+    return std::unexpected(fmt::format("{}: {}", call, std::strerror(error)));
+}
+
 }  // namespace
 
 std::expected<void, std::string> Campaign::read() {
     std::error_code error;
     const auto status = std::filesystem::status(file_, error);
     if (status.type() == std::filesystem::file_type::not_found) return {};
-    if (error) return std::unexpected(error.message());
+    if (error) return std::unexpected("stat: " + error.message());
     if (!std::filesystem::is_regular_file(status)) return std::unexpected("it is no regular file");
     std::ifstream stream(file_);
-    if (!stream) return std::unexpected(std::strerror(errno));
+    if (!stream) return refused("open", errno);
     std::uint64_t number = 0;
     for (std::string line; std::getline(stream, line);) {
         ++number;
@@ -56,7 +60,7 @@ std::expected<void, std::string> Campaign::read() {
             return std::unexpected(fmt::format("line {} is none of a log: '{}'", number, line));
         if (good && medium == medium_) done_.push_back(block);
     }
-    if (stream.bad()) return std::unexpected(std::strerror(errno));
+    if (stream.bad()) return refused("read", errno);
     return {};
 }
 
@@ -91,11 +95,11 @@ std::expected<void, std::string> Campaign::note(const Block& block,
     line += '\n';
     is_cut_off_ = false;
     std::FILE* file = std::fopen(file_.c_str(), "a");
-    if (file == nullptr) return std::unexpected(std::strerror(errno));
+    if (file == nullptr) return refused("open", errno);
     const bool written = std::fputs(line.c_str(), file) >= 0 && std::fflush(file) == 0;
     const int why = errno;
     std::fclose(file);
-    if (!written) return std::unexpected(std::strerror(why));
+    if (!written) return refused("write", why);
     return {};
 }
 

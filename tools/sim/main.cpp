@@ -19,6 +19,7 @@
 #include "campaign.hpp"
 #include "console/command_line.hpp"
 #include "console/output.hpp"
+#include "laboratory.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -75,8 +76,11 @@ bool close_well(File file) {
     return std::fclose(file.release()) == 0 && written;
 }
 
-Report run_world(const Options& options, const Parameters& parameters, std::FILE* trace) {
-    World world(parameters, options.frames);
+using via::device::sim::CarrierMaker;
+
+Report run_world(const Options& options, const Parameters& parameters, const CarrierMaker& carrier,
+                 std::FILE* trace) {
+    World world(parameters, options.frames, carrier);
     if (trace != nullptr)
         world.trace().set_sink(
             [trace](std::string_view line) { std::fwrite(line.data(), 1, line.size(), trace); });
@@ -92,14 +96,29 @@ std::string repetition(const Options& options, std::uint64_t seed) {
     return text + (options.frames ? " --frames" : "");
 }
 
+/// No world could be made.
+bool fail_seed(std::uint64_t seed, const std::string& why, Total& total) {
+    total.bad.push_back(seed);
+    via::console::complain("via-sim: seed {}: {}", seed, why);
+    return false;
+}
+
 bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Total& total) {
     Parameters parameters =
         via::sim::draw_parameters(seed, via::sim::world_kind_of(options.medium).value());
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
-    Report report = run_world(options, parameters, trace);
+    CarrierMaker carrier;
+    std::string text = to_text(parameters);
+    if (options.medium == "lab") {
+        const auto plan = via::sim_tool::draw_plan(seed);
+        if (!plan) return fail_seed(seed, plan.error(), total);
+        carrier = via::sim_tool::maker_of(*plan);
+        text += " " + via::sim_tool::to_text(*plan);
+    }
+    Report report = run_world(options, parameters, carrier, trace);
     if (options.twice && report.good()) {
-        const Report again = run_world(options, parameters, nullptr);
+        const Report again = run_world(options, parameters, carrier, nullptr);
         if (again.trace_hash != report.trace_hash || again.trace_lines != report.trace_lines)
             report.violation = "repetition: the same seed gave another trace";
     }
@@ -108,9 +127,9 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
         fmt::print(
             "seed {} {} {}: {:.3f} ms, {} turns, {} connections, {} messages, {} reads, "
             "trace {:016x}\n",
-            seed, to_text(parameters), report.good() ? "good" : "BAD",
-            static_cast<double>(report.time.ns) / 1e6, report.tally.turns, report.tally.connections,
-            report.tally.messages, report.tally.reads, report.trace_hash);
+            seed, text, report.good() ? "good" : "BAD", static_cast<double>(report.time.ns) / 1e6,
+            report.tally.turns, report.tally.connections, report.tally.messages, report.tally.reads,
+            report.trace_hash);
     if (report.good()) return true;
     total.bad.push_back(seed);
     fmt::print("  violation of {}\n  again, with a trace: {} --trace FILE\n", report.violation,
@@ -144,7 +163,7 @@ int run(const Options& options) {
     if (!options.trace.empty()) {
         trace.reset(std::fopen(options.trace.c_str(), "w"));
         if (!trace) {
-            via::console::complain("via-sim: cannot write {}: {}", options.trace,
+            via::console::complain("via-sim: cannot write {} (open): {}", options.trace,
                                    std::strerror(errno));
             return exit_trouble;
         }
@@ -201,7 +220,8 @@ int read_and_run(int argc, char** argv) {
            "what the NICs are on: frames that are never lost, or the protocol between hosts "
            "over datagrams in any weather, among strangers who see and forge (hostile), "
            "where nothing is lost (calm), or where ways become narrower under long messages "
-           "(narrow) (lossless)")
+           "(narrow); or network interfaces of the laboratory, a design by each seed (lab) "
+           "(lossless)")
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(via::sim::world_kind_names),
                                                        std::end(via::sim::world_kind_names))));
     CLI::Option* trace =

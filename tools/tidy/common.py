@@ -1,4 +1,4 @@
-"""What the checks share: the project's files, the room table, reporting."""
+"""What the checks share: the project's files, the table of modules, reporting."""
 
 import os
 import shutil
@@ -49,9 +49,9 @@ def is_test(path):
 
 
 def room_of(parts):
-    """The room that a path below src/ (or an include) lies in: device/<medium>, sim/host,
-    lab/file, or its folder."""
-    if parts[0] in ("device", "lab", "sim") and len(parts) > 2:
+    """The room that a path below src/ (or an include) lies in: device/<medium>,
+    secure/libcrypto, sim/host, lab/file, or its folder."""
+    if parts[0] in ("device", "lab", "secure", "sim") and len(parts) > 2:
         return "/".join(parts[:2])
     return parts[0]
 
@@ -73,7 +73,7 @@ def read_table(path):
         rooms[name] = Room(name, zone == "TRUE", set(depends.split()),
                            set(test_depends.split()), set(narrow.split()))
     if not rooms:
-        sys.exit(f"{path}: the room table is empty; configure the build again")
+        sys.exit(f"{path}: the table of modules is empty; configure the build again")
     return rooms
 
 

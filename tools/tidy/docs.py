@@ -1,5 +1,6 @@
-"""Checks that every room has its README, that links in Markdown lead to files that exist, and that
-a block of code behind <!-- from FILE --> is a part of that file, but for indentation."""
+"""Checks that every module has its README, that links in Markdown lead to files that exist, that a
+block of code behind <!-- from FILE --> is a part of that file, but for indentation, that places
+written `FILE:FUNCTION` are there, and that no document has the glossary's older words."""
 
 import re
 from urllib.parse import unquote
@@ -8,6 +9,12 @@ from common import Report, project_files, project_root, read_text, room_of
 
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.M)
 QUOTE = re.compile(r"^<!-- from (\S+) -->\n(?:```.*\n((?:.*\n)*?)```)?", re.M)
+PLACE = re.compile(r"`((?:src|tools|adapters|tests|include)/[\w./-]*\w\.\w+)(?::(~?\w+))?`")
+# docs/glossary.md has the words that took their place; the diary and the figures are as they were.
+OLD_WORDS = re.compile(r"\b(the seam|looks? in vain|walk of (a|one) message|the C front"
+                       r"|frames of our own|condemn(s|ed)|troubles|disorder|sixth less)\b"
+                       r"|^## Rooms\b", re.I | re.M)
+AS_THEY_WERE = ("docs/diary/", "docs/benchmarks", "docs/glossary.md")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -38,6 +45,26 @@ def check_quotes(path, text, root, report):
             report.fault(where, f"this is not a part of {match.group(1)}")
 
 
+def check_places(path, text, root, report):
+    for match in PLACE.finditer(text):
+        where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
+        source, name = root / match.group(1), match.group(2)
+        if re.search(r"\b(FILE|NAME|MODULE)\b", match.group(1)):
+            continue  # stands for any
+        if not source.is_file():
+            report.fault(where, f"there is no {match.group(1)}")
+        elif name and not re.search(rf"\b{name}\b", read_text(source) or ""):
+            report.fault(where, f"there is no {name} in {match.group(1)}")
+
+
+def check_words(path, text, report):
+    if str(path).startswith(AS_THEY_WERE):
+        return
+    for match in OLD_WORDS.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        report.fault(f"{path}:{line}", f"\"{match.group()}\": docs/glossary.md has another word")
+
+
 def main():
     root, report, looked_at = project_root(), Report("docs"), 0
     files = project_files(root)
@@ -46,12 +73,15 @@ def main():
     for room in sorted(rooms):
         looked_at += 1
         if not (root / "src" / room / "README.md").is_file():
-            report.fault(f"src/{room}", "the room has no README.md")
+            report.fault(f"src/{room}", "the module has no README.md")
     for path in files:
         if path.suffix == ".md":
             looked_at += 1
-            check_links(path, read_text(root / path) or "", root, report)
-            check_quotes(path, read_text(root / path) or "", root, report)
+            text = read_text(root / path) or ""
+            check_links(path, text, root, report)
+            check_quotes(path, text, root, report)
+            check_places(path, text, root, report)
+            check_words(path, text, report)
     report.finish(looked_at)
 
 

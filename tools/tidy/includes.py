@@ -37,19 +37,27 @@ BLOCKING_NAMES = re.compile(r"\b(thread_local|__thread|std::(?:recursive_|shared
 PUBLIC_HEADERS = re.compile(r"^(via/|vipl\.h$|vip[a-z_]*\.h$)")
 SEES_PUBLIC = {"api", "compose"}
 
+# A module's names begin with its namespace, so that one which came along with another's header
+# shows. Of device/NAME the namespaces are further inside; base's names are of no inner namespace.
+NAMESPACES = ("posix", "memory", "queue", "wire", "engine", "device", "tap", "nic", "agent", "api",
+              "sim", "lab", "secure")
+FOREIGN_NAME = re.compile(rf"(?<![\w:.])(?:via::)?({'|'.join(NAMESPACES)})::\w+")
+
 # Rooms that folders outside src/ may include; the others stand on the public headers alone.
 OUTSIDE = {"examples": set(), "adapters": set(), "tools/cli/bench": set(),
-           "tools/cli": {"base", "agent", "lab", "lab/design", "lab/file", "lab/study"}}
+           "tools/cli": {"base", "agent", "lab", "lab/carrier", "lab/design", "lab/exec",
+                         "lab/file", "lab/kernel", "lab/study", "secure", "secure/libcrypto"}}
 
 
 def check_inside(path, text, rooms, report):
     below = PurePosixPath(*path.parts[1:])
     if len(below.parts) == 1:
-        report.fault(path, "a source belongs into a room's folder")
+        report.fault(path, "a source belongs into a module's folder")
         return
     room = rooms.get(room_of(below.parts))
     if room is None:
-        report.fault(path, f"room {room_of(below.parts)} is not in the table of src/CMakeLists.txt")
+        report.fault(path,
+                     f"module {room_of(below.parts)} is not in the table of src/CMakeLists.txt")
         return
     test = is_test(path)
     allowed = room.depends | (room.test_depends if test else set())
@@ -63,9 +71,10 @@ def check_inside(path, text, rooms, report):
                 report.fault(where, f"{room.name} must not see the public header {name}")
         elif quote == '"':
             if not (room.name == "compose" and name == "media.inc"):
-                report.fault(where, f'"{name}": write "room/file.hpp", or <...> for the system')
+                report.fault(where, f'"{name}": write "module/file.hpp", or <...> for the system')
         else:
             check_system_include(where, name, room, test, report)
+    check_namespaces(path, text, room, allowed, report)
     if not test:
         check_names(path, text, room, report)
 
@@ -103,6 +112,17 @@ def check_names(path, text, room, report):
             report.fault(f"{path}:{line}", f"{room.name} {why}: no {match.group()}")
 
 
+def check_namespaces(path, text, room, allowed, report):
+    """What a file names, it has the right to include, whichever header brings it along."""
+    known = {name.split("/")[0] for name in allowed | {room.name}}
+    plain = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
+    for match in FOREIGN_NAME.finditer(plain):
+        if match.group(1) not in known:
+            line = plain.count("\n", 0, match.start()) + 1
+            report.fault(f"{path}:{line}", f"{room.name} must not use {match.group()}: it may not "
+                                           f"include {match.group(1)}")
+
+
 def check_outside(path, text, rooms, report):
     for folder, allowed in OUTSIDE.items():
         if not path.is_relative_to(folder):
@@ -132,7 +152,7 @@ def main():
     root, report, looked_at = project_root(), Report("includes"), 0
     for room in rooms:
         if not (root / "src" / room).is_dir():
-            report.fault("src/CMakeLists.txt", f"room {room} has no folder")
+            report.fault("src/CMakeLists.txt", f"module {room} has no folder")
     for path in project_files(root):
         if not is_code(path):
             continue

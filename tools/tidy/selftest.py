@@ -33,6 +33,11 @@ TAP = """struct Tap : public Device {
     Device* below_;
 };
 """
+ASSERTIONS = """## agent
+| invariant | asserted in | what throws bytes at it |
+|---|---|---|
+| one holds | `agent.cpp:hold` | `Vipl_1_1_is_held` |
+"""
 CLEAN = {
     "src/CMakeLists.txt": "",
     "src/base/a.hpp": "#pragma once\nint number();\n",
@@ -42,7 +47,9 @@ CLEAN = {
                         "int twice() { return 2 * number(); }\n",
     "src/agent/agent.hpp": '#pragma once\n#include <mutex>\n#include "memory/m.hpp"\n',
     "src/agent/other.hpp": "#pragma once\n",
-    "src/agent/agent.cpp": '#include "agent/agent.hpp"\n#include "agent/other.hpp"\n',
+    "src/agent/agent.cpp": '#include "agent/agent.hpp"\n#include "agent/other.hpp"\n'
+                           "void hold() {\n    VIA_ASSERT(true);\n}\n",
+    "docs/design/assertions.md": ASSERTIONS,
     "src/device/device.hpp": DEVICE + "};\n" + TAP,
     "src/device/loopback/l.cpp": '#include "device/device.hpp"\n',
     "src/sim/s.cpp": '#include "agent/agent.hpp"\n// std::mutex is a word here\n',
@@ -63,17 +70,19 @@ FAULTS = [
      "memory must not include agent"),
     ("includes", "src/device/d.hpp", '#include "device/loopback/l.hpp"\n',
      "device must not include device/loopback"),
-    ("includes", "src/memory/n.cpp", '#include "m.hpp"\n', 'write "room/file.hpp"'),
-    ("includes", "src/memory/n.cpp", '#include "../base/a.hpp"\n', 'write "room/file.hpp"'),
+    ("includes", "src/memory/n.cpp", '#include "m.hpp"\n', 'write "module/file.hpp"'),
+    ("includes", "src/memory/n.cpp", '#include "../base/a.hpp"\n', 'write "module/file.hpp"'),
     ("includes", "src/memory/n.cpp", "#include <base/a.hpp>\n", "is ours"),
     ("includes", "src/memory/n.cpp", "#include <vipl.h>\n", "must not see the public header"),
     ("includes", "src/sim/t.cpp", '#include "agent/other.hpp"\n', "only agent/agent.hpp"),
     ("includes", "src/sim/t.cpp", '#include "memory/m.hpp"\n', "sim must not include memory"),
+    ("includes", "src/sim/t.cpp", "int n = memory::number;  // agent::n\n",
+     "sim must not use memory::number"),
     ("includes", "src/memory/n.cpp", "#include <thread>\n", "deterministic zone: no <thread>"),
     ("includes", "src/memory/n.cpp", "thread_local int number;\n", "zone: no thread_local"),
     ("includes", "src/memory/n.cpp", "std::mutex number;\n", "zone: no std::mutex"),
-    ("includes", "src/extra/n.cpp", "", "room extra is not in the table"),
-    ("includes", "src/n.cpp", "", "belongs into a room's folder"),
+    ("includes", "src/extra/n.cpp", "", "module extra is not in the table"),
+    ("includes", "src/n.cpp", "", "belongs into a module's folder"),
     ("includes", "examples/e.c", '#include "base/a.hpp"\n', "examples must not include base"),
     ("sources", "src/memory/n.cpp", "", "no target compiles it"),
     ("sources", "src/memory/n.hpp", "", "nobody includes it"),
@@ -95,15 +104,26 @@ FAULTS = [
     ("taps", "src/device/device.hpp", DEVICE + "};\n", "no class Tap"),
     ("taps", "src/memory/other.hpp", "class Other final : public tap::Tap {\n"
      "    bool reserve(int n) override;\n};\n", "Other is not about send_pieces(), send_small()"),
+    ("assertions", "src/agent/other.cpp",
+     "int A::odd(\n        int n) {\n    for (;;) {\n        VIA_ASSERT(n);\n    }\n}\n",
+     "no line has the assertion in agent/other.cpp:odd"),
+    ("assertions", "src/agent/agent.cpp", "", "nothing is asserted in agent/agent.cpp:hold"),
+    ("assertions", "docs/design/assertions.md", ASSERTIONS.replace("_is_held", "_is_not"),
+     "no test or fuzz target Vipl_1_1_is_not"),
+    ("assertions", "docs/design/assertions.md", ASSERTIONS.replace("`Vipl_1_1_is_held`", "none"),
+     "nothing shows that no bytes reach"),
     ("names", "README.md", "see /wo" "rk/notes\n", "path of one machine"),
     ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
-    ("docs", "src/memory/README.md", None, "the room has no README.md"),
+    ("docs", "src/memory/README.md", None, "the module has no README.md"),
     ("docs", "README.md", "[a room](src/bass)\n", "leads nowhere: src/bass"),
     ("docs", "docs/q.md", "<!-- from src/base/a.cpp -->\n```cpp\nint number() { return 2; }\n```\n",
      "this is not a part of src/base/a.cpp"),
     ("docs", "docs/q.md", "<!-- from src/base/a.cpp -->\n```cpp\nnumber();\n```\n", "not a part"),
     ("docs", "docs/q.md", "<!-- from src/base/b.cpp -->\n```cpp\nint i;\n```\n", "there is no"),
     ("docs", "docs/q.md", "<!-- from src/base/a.cpp -->\ntext\n", "no code follows"),
+    ("docs", "docs/q.md", "See `src/base/b.cpp`.\n", "there is no src/base/b.cpp"),
+    ("docs", "docs/q.md", "See `src/base/a.cpp:numbers`.\n", "no numbers in src/base/a.cpp"),
+    ("docs", "docs/q.md", "It condemns the path.\n", "docs/glossary.md has another word"),
     ("rules", "src/sim/rules_test.cpp", "Vipl_1_1_is_held\n", "rule 2 has no test"),
     ("rules", "src/sim/s_test.cpp", "Vipl_7_nothing\n", "names no rule"),
     ("symbols", "src/memory/m.cpp", "#include <time.h>\nlong now() { return time(nullptr); }\n",

@@ -65,7 +65,7 @@ def closure(name, rooms):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, help="rooms.txt in the build folder")
-    parser.add_argument("--archives", required=True, help="folder of the rooms' libraries")
+    parser.add_argument("--archives", required=True, help="folder of the modules' libraries")
     options = parser.parse_args()
     rooms, report, root = read_table(options.table), Report("symbols"), project_root()
     rules = read_rules(Path(__file__).resolve().with_name("zone_symbols.txt"))

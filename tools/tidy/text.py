@@ -7,6 +7,7 @@ from common import Report, is_code, is_script, project_files, project_root, read
 
 LINE_LENGTH_MAX = 100
 README_LINES_MAX = 60
+FRONT_PAGE_LINES_MAX = 120
 UNFINISHED = re.compile(r"\b(FIX" r"ME|XX" r"X|TO" r"DO|HA" r"CK)\b")
 FOREIGN = {"LICENSE"}
 USING = re.compile(r"^\s*using (?:\w+::)+(\w+);", re.M)
@@ -43,7 +44,10 @@ def check(path, text, report):
                          "program are compiled with it")
     lines_in_all = text.count("\n")
     if path.name == "README.md" and path.parts[0] == "src" and lines_in_all > README_LINES_MAX:
-        report.fault(path, f"{lines_in_all} lines; a room's README has at most {README_LINES_MAX}")
+        report.fault(path,
+                     f"{lines_in_all} lines; a module's README has at most {README_LINES_MAX}")
+    if path.as_posix() == "README.md" and lines_in_all > FRONT_PAGE_LINES_MAX:
+        report.fault(path, f"{lines_in_all} lines; at most {FRONT_PAGE_LINES_MAX}")
 
 
 def main():

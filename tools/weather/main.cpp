@@ -73,7 +73,7 @@ void run(const std::string& command) {
     arguments.push_back(nullptr);
     pid_t pid = 0;
     const int failed = posix_spawnp(&pid, "ip", nullptr, nullptr, arguments.data(), environ);
-    if (failed != 0) stop(fmt::format("cannot run ip: {}", std::strerror(failed)));
+    if (failed != 0) stop(fmt::format("cannot run ip (posix_spawnp): {}", std::strerror(failed)));
     int status = 0;
     if (waitpid(pid, &status, 0) < 0 || status != 0) stop(fmt::format("'{}' failed", command));
 }
@@ -84,7 +84,8 @@ void send_frames_one_by_one(const std::string& netns, const std::string& interfa
     if (pid < 0) stop_errno("fork");
     if (pid == 0) {
         const int file = open(fmt::format("/run/netns/{}", netns).c_str(), O_RDONLY | O_CLOEXEC);
-        if (file < 0 || setns(file, CLONE_NEWNET) < 0) stop_errno("network namespace " + netns);
+        if (file < 0 || setns(file, CLONE_NEWNET) < 0)
+            stop_errno(fmt::format("cannot enter network namespace {} (open, setns)", netns));
         const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         ifreq request{};
         std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
@@ -93,7 +94,8 @@ void send_frames_one_by_one(const std::string& netns, const std::string& interfa
             ethtool_value value{command, 0};
             request.ifr_data = reinterpret_cast<char*>(&value);
             if (any < 0 || ioctl(any, SIOCETHTOOL, &request) < 0)
-                stop_errno("switching offloads off");
+                stop_errno(
+                    fmt::format("cannot switch offloads of {} off (socket, ioctl)", interface));
         }
         _exit(0);
     }
@@ -103,7 +105,7 @@ void send_frames_one_by_one(const std::string& netns, const std::string& interfa
 
 int open_end(const char* interface) {
     const int end = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL));
-    if (end < 0) stop_errno("a packet socket");
+    if (end < 0) stop_errno("cannot open a packet socket (socket)");
     const int room = 8 << 20;
     setsockopt(end, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
     setsockopt(end, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
@@ -112,7 +114,7 @@ int open_end(const char* interface) {
     address.sll_protocol = htons(ETH_P_ALL);
     address.sll_ifindex = static_cast<int>(if_nametoindex(interface));
     if (bind(end, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0)
-        stop_errno("binding to an interface");
+        stop_errno(fmt::format("cannot bind to interface {} (bind)", interface));
     return end;
 }
 
@@ -130,7 +132,7 @@ void take_in(int end, weather::Wire& wire) {
 }
 
 void build(const Options& options) {
-    if (unshare(CLONE_NEWNET) < 0) stop_errno("a network namespace of its own");
+    if (unshare(CLONE_NEWNET) < 0) stop_errno("cannot make a network namespace (unshare)");
     const bool ipv6 = options.mtu >= 1280 && access("/proc/sys/net/ipv6", F_OK) == 0;
     for (std::size_t side = 0; side < 2; ++side) {
         const std::string& netns = options.between[side];
@@ -191,9 +193,11 @@ int run_wire(int argc, char** argv) {
     app.add_option("--loss", weather.loss_percent, "Percent of frames")->check(percent);
     app.add_option("--burst", weather.burst_frames, "Frames lost one behind the other, in the mean")
         ->check(via::console::real_range(1.0, 1e6));
-    app.add_option("--double", weather.double_percent, "Percent that come twice")->check(percent);
-    app.add_option("--damage", weather.damage_percent, "Percent that are changed")->check(percent);
-    app.add_option("--disorder", weather.disorder_percent, "Percent that others overtake")
+    app.add_option("--duplicate", weather.duplicate_percent, "Percent that come twice")
+        ->check(percent);
+    app.add_option("--corrupt", weather.corrupt_percent, "Percent that are changed")
+        ->check(percent);
+    app.add_option("--reorder", weather.reorder_percent, "Percent that others overtake")
         ->check(percent);
     app.add_option("--held", weather.held_us, "For how long, at most, in us")
         ->check(via::console::real_range(0.0, 10e6))

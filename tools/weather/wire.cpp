@@ -11,7 +11,7 @@ namespace weather {
 
 namespace {
 
-/// Of Ethernet, behind which damage is done; and of IPv4 and UDP too.
+/// Of Ethernet, behind which corruption is done; and of IPv4 and UDP too.
 constexpr std::size_t ethernet_bytes = 14;
 constexpr std::size_t headers_bytes = ethernet_bytes + 20 + 8;
 
@@ -43,9 +43,9 @@ bool Wire::is_lost() {
 
 /// As often a bit turns over, which the sums of IP and UDP notice, as two words of the payload
 /// change places, which those sums never notice.
-void Wire::damage(Bytes& frame) {
+void Wire::corrupt(Bytes& frame) {
     if (frame.size() <= ethernet_bytes) return;
-    ++damaged_;
+    ++corrupted_;
     const std::size_t words = frame.size() > headers_bytes ? (frame.size() - headers_bytes) / 2 : 0;
     if (words > 1 && random_() % 2 == 0) {
         std::byte* const one = &frame[headers_bytes + random_() % words * 2];
@@ -71,12 +71,12 @@ void Wire::carry(std::span<const std::byte> frame, std::int64_t now_ns) {
         free_ns_ = leaves;
     }
     double delay_us = weather_.delay_us;
-    if (happens(weather_.disorder_percent)) {
+    if (happens(weather_.reorder_percent)) {
         ++held_;
         delay_us += chance_(random_) * weather_.held_us;
     }
     Bytes bytes(frame.begin(), frame.end());
-    if (happens(weather_.damage_percent)) damage(bytes);
+    if (happens(weather_.corrupt_percent)) corrupt(bytes);
     frames_.emplace(leaves + static_cast<std::int64_t>(delay_us * 1000), std::move(bytes));
 }
 
@@ -91,15 +91,16 @@ void Wire::enter(std::span<const std::byte> frame, std::int64_t now_ns) {
         return;
     }
     carry(frame, now_ns);
-    if (!happens(weather_.double_percent)) return;
-    ++doubled_;
+    if (!happens(weather_.duplicate_percent)) return;
+    ++duplicated_;
     carry(frame, now_ns);
 }
 
 std::string Wire::told() const {
     return fmt::format(
-        "{} carried, {} lost, {} dropped by a full queue, {} doubled, {} damaged, {} held back",
-        carried_, lost_, overflowed_, doubled_, damaged_, held_);
+        "{} carried, {} lost, {} dropped by a full queue, {} duplicated, {} corrupted, {} held "
+        "back",
+        carried_, lost_, overflowed_, duplicated_, corrupted_, held_);
 }
 
 }  // namespace weather

@@ -18,11 +18,11 @@ struct Weather {
     double delay_us = 0;
     double loss_percent = 0;
     double burst_frames = 1;  ///< lost one behind the other, in the mean
-    double double_percent = 0;
-    double damage_percent = 0;
-    double disorder_percent = 0;  ///< held back, while others overtake them
-    double held_us = 1000;        ///< for how long, at most
-    double megabits = 0;          ///< 0: as fast as it goes
+    double duplicate_percent = 0;
+    double corrupt_percent = 0;
+    double reorder_percent = 0;  ///< held back, while others overtake them
+    double held_us = 1000;       ///< for how long, at most
+    double megabits = 0;         ///< 0: as fast as it goes
     std::uint32_t queue_bytes = 256 * 1024;
 };
 
@@ -45,7 +45,7 @@ public:
 private:
     bool happens(double percent) { return chance_(random_) * 100 < percent; }
     bool is_lost();
-    void damage(Bytes& frame);
+    void corrupt(Bytes& frame);
     void carry(std::span<const std::byte> frame, std::int64_t now_ns);
 
     const Weather weather_;
@@ -57,8 +57,8 @@ private:
     std::uint64_t carried_ = 0;
     std::uint64_t lost_ = 0;
     std::uint64_t overflowed_ = 0;
-    std::uint64_t doubled_ = 0;
-    std::uint64_t damaged_ = 0;
+    std::uint64_t duplicated_ = 0;
+    std::uint64_t corrupted_ = 0;
     std::uint64_t held_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the wire does to frames: the shares that were asked for, and the kinds of damage.
+// What the wire does to frames: the shares that were asked for, and the kinds of corruption.
 #include "wire.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ struct Arrival {
 Bytes frame_of(int number) {
     Bytes bytes(frame_bytes);
     for (std::size_t n = 0; n < bytes.size(); ++n) bytes[n] = static_cast<std::byte>(n);
-    std::memcpy(bytes.data(), &number, sizeof number);  // where Ethernet's header is: never damaged
+    std::memcpy(bytes.data(), &number,
+                sizeof number);  // where Ethernet's header is: never corrupted
     return bytes;
 }
 
@@ -76,15 +77,15 @@ TEST(Wire, LosesTheShareThatWasAskedForAloneAndInBursts) {
 }
 
 TEST(Wire, DoublesDamagesAndHoldsBack) {
-    EXPECT_NEAR(100.0 * static_cast<double>(arrivals({.double_percent = 10}).size()) / frames, 110,
-                1);
-    EXPECT_NEAR(share(arrivals({.damage_percent = 10}),
+    EXPECT_NEAR(100.0 * static_cast<double>(arrivals({.duplicate_percent = 10}).size()) / frames,
+                110, 1);
+    EXPECT_NEAR(share(arrivals({.corrupt_percent = 10}),
                       [](const Arrival&, const Arrival& one) { return !one.intact; }),
                 10, 1);
-    const auto disordered = arrivals({.disorder_percent = 10, .held_us = 100});
-    EXPECT_EQ(disordered.size(), static_cast<std::size_t>(frames));
-    EXPECT_GT(share(disordered, [](const Arrival& before,
-                                   const Arrival& one) { return one.number < before.number; }),
+    const auto reordered = arrivals({.reorder_percent = 10, .held_us = 100});
+    EXPECT_EQ(reordered.size(), static_cast<std::size_t>(frames));
+    EXPECT_GT(share(reordered, [](const Arrival& before,
+                                  const Arrival& one) { return one.number < before.number; }),
               5);
 }
 

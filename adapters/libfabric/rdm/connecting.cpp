@@ -190,7 +190,10 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
     if (connection->queue() == nullptr) direct_.push_back(connection.get());
     if (connection->lines.are_open()) {
         lined_.push_back(connection.get());
-        if (lined_.size() >= std::thread::hardware_concurrency()) patience_most_ = patience_ = 0;
+        if (lined_.size() >= std::thread::hardware_concurrency()) {
+            patience_most_ = patience_ = 0;
+            fetches_at_once_ = domain_.nic().may_fetch() && one_copy_is_wanted(true);
+        }
     }
     connections_.push_back(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u%s\n",

@@ -61,7 +61,8 @@ int Connection::make_vi(bool sends_too, const VIP_VI_ATTRIBUTES* of_requester) {
 }
 
 bool Connection::make_places() {
-    places_.reset(new (std::nothrow) Place[places_max]{});
+    // The memory is touched as it is used.
+    places_.reset(new (std::nothrow) Place[places_max]);
     if (places_ == nullptr) return false;
     for (; free_places_ < places_max; ++free_places_) {
         Place& place = places_[free_places_];
@@ -99,11 +100,11 @@ VIP_RETURN Connection::post_lent(Send& send, const void* bytes, std::size_t leng
     return post_message(send);
 }
 
-VIP_RETURN Connection::post_fetch(Send& send, std::byte* to, std::uint64_t address,
-                                  std::uint32_t key, std::size_t length) {
-    set(send, VIP_CONTROL_OP_RDMAREAD, 2);
+VIP_RETURN Connection::post_rdma(Send& send, VIP_UINT16 operation, void* local,
+                                 std::uint64_t address, std::uint32_t key, std::size_t length) {
+    set(send, operation, length != 0 ? 2 : 1);
     send.descriptor.DS[0].Remote = {{.AddressBits = address}, key, 0};
-    send.descriptor.DS[1].Local = {{.Address = to}, memory_, length32(length)};
+    send.descriptor.DS[1].Local = {{.Address = local}, memory_, length32(length)};
     send.descriptor.CS.Length = length32(length);
     return post(send);
 }

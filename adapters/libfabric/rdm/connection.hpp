@@ -30,6 +30,8 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
         lent,      ///< the program's memory, which it gets back with a completion
         fetch,     ///< a piece of a message that we read from the peer
         question,  ///< a read of no bytes, which the peer's NIC answers if it is still there
+        part,      ///< of what the program moves by RDMA, but for the last
+        move,      ///< the last one, whose end the program is told
     };
     VIP_DESCRIPTOR descriptor;
     Kind kind;
@@ -82,7 +84,16 @@ public:
     VIP_RETURN post_lent(Send& send, const void* bytes, std::size_t length);
     VIP_RETURN post_question(Send& send);
     VIP_RETURN post_fetch(Send& send, std::byte* to, std::uint64_t address, std::uint32_t key,
-                          std::size_t length);
+                          std::size_t length) {
+        return post_rdma(send, VIP_CONTROL_OP_RDMAREAD, to, address, key, length);
+    }
+    /// Whatever is sent behind a write comes after it.
+    VIP_RETURN post_write(Send& send, const void* bytes, std::uint64_t address, std::uint32_t key,
+                          std::size_t length) {
+        lines.next_by_nic();
+        return post_rdma(send, VIP_CONTROL_OP_RDMAWRITE, const_cast<void*>(bytes), address, key,
+                         length);
+    }
     /// Takes up to `room` that are done; `failed`: the last of them did not go well.
     VIP_UINT32 take_done(VIP_DESCRIPTOR** done, VIP_UINT32 room, bool& failed) {
         VIP_UINT32 taken = 0;
@@ -94,6 +105,7 @@ public:
     /// Of those taken, in their order.
     void give_back(std::uint32_t count) { tail_ += count; }
     std::uint32_t under_way() const { return head_ - tail_; }
+    bool has_room(std::size_t count) const { return sends_max - under_way() >= count; }
     /// Is the oldest one done, as far as the last look at the NIC told? Asking costs none.
     bool has_done() const {
         return head_ != tail_ && is_done(sends_[tail_ % sends_max].descriptor);
@@ -163,6 +175,9 @@ public:
     bool has_failed = false;        ///< to be ended soon
     bool has_ended = false;
     std::uint32_t waited_for = 0;  ///< sends that are not copied
+    std::uint32_t atomics = 0;     ///< ours, that it has not answered
+    Line<Message> answers;         ///< to its atomic operations, not sent yet
+    int move_error = 0;            ///< why an earlier part of the move that now ends failed
     std::uint32_t held = 0;        ///< messages and fetches that name it
     std::size_t copied = 0;        ///< memory of messages that have some of their own
     Line<Receive> waiting;         ///< to be fetched, or to be told that they were
@@ -181,6 +196,8 @@ private:
         send.descriptor.CS.SegCount = segments;
         send.descriptor.CS.Reserved = 0;
     }
+    VIP_RETURN post_rdma(Send& send, VIP_UINT16 operation, void* local, std::uint64_t address,
+                         std::uint32_t key, std::size_t length);
     VIP_RETURN post_message(Send& send) {
         lines.number(send.header);
         const VIP_RETURN code = post(send);
@@ -217,7 +234,7 @@ private:
     /// For messages that came by stores before their receives, as many as there are lines.
     struct Place {
         Slot slot;
-        std::byte bytes[sizeof(Header) + SharedLines::room];
+        std::byte bytes[sizeof(Header) + SharedLines::long_room];
     };
     static constexpr std::uint8_t places_max = SharedLines::lines_each;
     std::unique_ptr<Place[]> places_;

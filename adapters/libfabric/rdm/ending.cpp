@@ -42,6 +42,8 @@ void Endpoint::end(Connection& connection, int error) {
     std::erase(lined_, &connection);
     VipDisconnect(connection.vi());
     drain(connection);
+    // Nobody may fetch any more what the program gets back.
+    connection.lines.close();
     while (Receive* receive = connection.waiting.take_first()) {
         --connection.held;
         if (receive->done)
@@ -122,6 +124,7 @@ void Endpoint::linger() {
             if (connection->has_ended) continue;
             reap(*connection);
             send_waiting(*connection);
+            send_answers(*connection);
             idle = idle && connection->under_way() == 0;
         }
         end_failed();
@@ -133,8 +136,7 @@ void Endpoint::linger() {
 /// Without a word, for the endpoint is closed.
 void Endpoint::discard_all() {
     for (Outgoing& outgoing : outgoing_)
-        if (outgoing.is_used && outgoing.connection != nullptr)
-            domain_.nic().release(outgoing.region);
+        if (outgoing.is_used) take_back(outgoing);
     const auto free_copy = [](Message* message) {
         if (message->slot == nullptr) std::free(message);
     };

@@ -96,25 +96,30 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
              &endpoint_operations,
              &cm_operations,
              &message_operations,
-             nullptr,
+             &rma_operations,
              &tagged_operations,
-             nullptr,
+             &atomic_operations,
              nullptr},
       domain_(domain),
       incarnation_(new_incarnation()),
       transmit_flags_(info.tx_attr->op_flags),
       receive_flags_(info.rx_attr->op_flags),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
+      told_of_writes_((info.caps & FI_REMOTE_WRITE) != 0),
+      takes_atomics_((info.caps & FI_ATOMIC) != 0),
       copied_max_(unexpected_size_max()),
       eager_size_to_self_(std::min(
           eager_max, eager_size(domain.nic().has_shared_memory_to(domain.nic().address(0))))),
       wanted_port_(port_in(info)),
+      fetches_at_once_(domain.nic().may_fetch() && one_copy_is_wanted(false)),
+      alone_(domain.has_progress() ? std::make_unique<ProgressThread>() : nullptr),
       listener_(std::make_unique<Listener>(domain.shared_nic())) {
     domain_.users.add();
 }
 
-/// No thread that reads a queue or a counter makes progress here any more.
+/// No thread makes progress here any more.
 void Endpoint::leave_to_itself() {
+    if (alone_ != nullptr) alone_->stop();
     for (Counter* counter : counters_)
         if (counter != nullptr) counter->unwatch(this);
     const Domain::Guard guard(domain_);
@@ -182,8 +187,8 @@ int Endpoint::bind_queue(Queue& queue, std::uint64_t flags) {
 }
 
 int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
-    constexpr std::uint64_t kinds[] = {FI_SEND, FI_RECV};
-    if ((flags & ~(FI_SEND | FI_RECV)) != 0) return -FI_ENOSYS;
+    constexpr std::uint64_t kinds[] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE};
+    if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) return -FI_ENOSYS;
     if (flags == 0) return -FI_EINVAL;
     return counter.bind(kinds, counters_, flags);
 }
@@ -192,6 +197,12 @@ int Endpoint::enable() {
     if (listener_->is_listening()) return -FI_EOPBADSTATE;
     if (addresses_ == nullptr) return -FI_ENOAV;
     if (sends_ == nullptr || receives_ == nullptr) return -FI_ENOCQ;
+    if (alone_ != nullptr)
+        alone_->start([this] {
+            const Domain::Guard guard(domain_);
+            progress();
+        });
+    waiting_.clear();
     {
         const Domain::Guard guard(domain_);
         sends_->watch(*this);
@@ -202,12 +213,14 @@ int Endpoint::enable() {
         if (queue->waiting() != nullptr &&
             std::ranges::find(waiting_, queue->waiting()) == waiting_.end())
             waiting_.push_back(queue->waiting());
+    if (alone_ != nullptr) waiting_.push_back(&alone_->waiting());
     mailbox_.shown_by(waiting_);
     const auto take = [this](auto request, auto data, auto length) {
         mailbox_.put_request(std::move(request), data, length);
     };
     const int error = listener_->listen(wanted_port_, take);
     if (error != 0) {
+        if (alone_ != nullptr) alone_->stop();
         const Domain::Guard guard(domain_);
         sends_->unwatch(*this);
         receives_->unwatch(*this);

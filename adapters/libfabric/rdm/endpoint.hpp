@@ -2,6 +2,7 @@
 // An endpoint for datagrams: peers, connections to them as they are needed, matching of tags.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -10,11 +11,14 @@
 #include <rdma/fi_tagged.h>
 
 #include "counter.hpp"
+#include "info.hpp"
 #include "listener.hpp"
 #include "rdm/address_vector.hpp"
+#include "rdm/arithmetic.hpp"
 #include "rdm/connection.hpp"
 #include "rdm/matching.hpp"
 #include "rdm/peer.hpp"
+#include "rdm/progress_thread.hpp"
 #include "rdm/queue.hpp"
 
 namespace via::fabric::rdm {
@@ -34,7 +38,44 @@ struct Sending {
     bool confirmed = false;  ///< it is done when it has arrived
 };
 
-/// A message that the peer fetches, or that we have for ourselves.
+/// What the program moves by RDMA: from `bytes` to the peer's memory, or the other way.
+struct Moving {
+    fi_addr_t with;
+    bool reads;
+    void* bytes;
+    std::size_t length;
+    std::uint64_t address;
+    std::uint64_t key;
+    std::uint64_t data;
+    bool has_data;  ///< the peer's program is told, with `data`
+    void* context;
+    bool told;
+    bool must_copy = false;
+    bool confirmed = false;  ///< a write is done when it is there
+
+    std::uint64_t flags() const { return FI_RMA | (reads ? FI_READ : FI_WRITE); }
+};
+
+/// Of an atomic operation; nullptr: it has none.
+struct AtomicValues {
+    const std::byte* operands;
+    const std::byte* compares;
+    std::byte* results;
+};
+struct Atomic {
+    fi_addr_t with;
+    AtomicCall call;
+    AtomicValues values;
+    void* context;
+    bool told;
+
+    std::uint64_t flags() const {
+        return FI_ATOMIC | (values.results != nullptr ? FI_READ : FI_WRITE);
+    }
+};
+
+/// A message that the peer fetches, or that we have for ourselves; or what an atomic operation of
+/// the peer's answers.
 struct Outgoing {
     Outgoing* next = nullptr;
     Connection* connection = nullptr;
@@ -43,6 +84,9 @@ struct Outgoing {
     std::uint64_t flags = 0;
     bool told = false;
     bool is_used = false;
+    bool is_atomic = false;
+    std::byte* results = nullptr;
+    std::size_t results_length = 0;
     std::uint32_t place = 0;
     std::uint32_t generation = 0;
 
@@ -65,6 +109,8 @@ public:
     /// FI_PEEK, FI_CLAIM and FI_DISCARD, as `flags` say.
     ssize_t search(const fi_msg_tagged& message, std::uint64_t flags);
     ssize_t cancel(const void* context);
+    ssize_t move(const Moving& moving);    // rma.cpp
+    ssize_t atomic(const Atomic& atomic);  // atomics.cpp
 
     /// Takes what has come, and what is done (progress.cpp). Never fails: what it needs was
     /// reserved.
@@ -98,6 +144,8 @@ private:
     static constexpr std::size_t lines_max = 32;
     static constexpr std::size_t lines_each_look = 8;
     static constexpr std::size_t lines_in_turn = 4;
+    static constexpr std::uint32_t to_self_each_look = 16;
+    static constexpr std::uint64_t fetched_at_once_max = 1 << 20;
     struct Part {
         VIP_CQ_HANDLE queue;
         std::uint32_t room;
@@ -140,6 +188,13 @@ private:
     void count_send(bool failed) {
         if (counters_[0] != nullptr) [[unlikely]]
             counters_[0]->count(failed);
+    }
+    /// What the peer's NIC did, too.
+    void count(std::uint64_t flags, bool failed) {
+        Counter* const counter = counters_[(flags & FI_READ) != 0    ? 2
+                                           : (flags & FI_WRITE) != 0 ? 3
+                                                                     : 0];
+        if (counter != nullptr) counter->count(failed);
     }
     void count_receive(bool failed) {
         if (counters_[1] != nullptr) [[unlikely]]
@@ -210,7 +265,9 @@ private:
     ssize_t send_offer(Connection& connection, const Sending& sending);
     Message* message_to_self(Peer& peer, const Sending& sending, bool copies);
     ssize_t send_to_self(Peer& peer, const Sending& sending);
-    Outgoing* take_outgoing(const Sending& sending);
+    Outgoing* take_outgoing(void* context, std::uint64_t flags, bool told);
+    Outgoing* find_outgoing(Connection& connection, std::uint64_t cookie, bool is_atomic);
+    void take_back(Outgoing& outgoing);
     void put_back(Outgoing& outgoing);
     void finish(Outgoing& outgoing, int error);
     void finish_named(Connection& connection, std::uint64_t cookie);
@@ -228,6 +285,29 @@ private:
     [[gnu::noinline]] ssize_t why_not_posted(Connection& connection, VIP_RETURN code);
     void watch(Connection& connection);
 
+    // The peer's memory (rma.cpp)
+    ssize_t move_over(Connection& connection, const Moving& moving);
+    ssize_t move_to_self(Peer& self, const Moving& moving);
+    static VIP_RETURN post_part(Connection& connection, Send& send, const Moving& moving,
+                                std::size_t part, std::size_t parts);
+    /// What is to oneself is done at once, so each read finds something, and does not look at the
+    /// NIC: who waits in that way for what a peer does would wait for ever.
+    void look_in_turn() {
+        if (++to_self_ % to_self_each_look == 0) progress();
+    }
+    bool has_room_for(Connection& connection, std::size_t count);
+    [[gnu::noinline]] void moved(Connection& connection, const Send& send, bool failed);
+    bool tell_written(Peer& from, std::uint64_t length, std::uint32_t data);
+    [[gnu::noinline]] void arrived_written(Slot& slot, const Header& header);
+
+    // Atomic operations (atomics.cpp)
+    ssize_t ask_for(Connection& connection, const Atomic& atomic);
+    int carry_out_here(const AtomicCall& call, const AtomicValues& values);
+    static bool is_call(const AtomicCall& call, std::size_t length);
+    [[gnu::noinline]] void arrived_atomic(Slot& slot, const Header& header, std::size_t length);
+    [[gnu::noinline]] void arrived_answer(Slot& slot, const Header& header, std::size_t length);
+    void send_answers(Connection& connection);
+
     // Progress
     void take_receives();
     bool take_stored();
@@ -243,6 +323,7 @@ private:
     std::uint32_t take_from(Connection& connection);
     [[gnu::noinline]] void reap(Connection& connection);
     void complete(Connection& connection, const Send& send, bool failed);
+    void tell_done(void* context, std::uint64_t flags, bool told, int error);
     void fetched(Connection& connection, Receive& receive, std::size_t length, bool failed);
     bool look_at(Connection& connection);
     [[gnu::noinline]] void send_waiting(Connection& connection);
@@ -261,6 +342,12 @@ private:
     void deliver(Receive& receive, Peer& from, const Header& header, const std::byte* bytes,
                  std::size_t length);
     void fetch(Receive& receive, Connection& connection, const Header& header, const Offer& offer);
+    bool fetch_at_once(const Receive& receive, Connection& connection);
+    std::size_t eager_size_to(const Connection& connection) const {
+        return fetches_at_once_ && connection.lines.may_fetch()
+                   ? std::min(connection.eager_size(), eager_size_at_once_)
+                   : connection.eager_size();
+    }
     void tell_received(const Receive& receive, Peer& from, const Header& header,
                        std::size_t length);
     int find_source(fi_addr_t from, Peer*& peer);
@@ -278,6 +365,8 @@ private:
     const std::uint64_t transmit_flags_;
     const std::uint64_t receive_flags_;
     const bool directed_;
+    const bool told_of_writes_;     ///< peers may say so
+    const bool takes_atomics_;      ///< of peers
     const std::size_t copied_max_;  ///< of one peer's messages, in memory of their own
     const std::size_t eager_size_to_self_;
     std::size_t min_room_ = 16384;
@@ -289,7 +378,7 @@ private:
     std::size_t promised_sends_ = 0;
     std::size_t promised_receives_ = 0;
     AddressVector* addresses_ = nullptr;
-    Counter* counters_[2] = {};         ///< of sends, receives
+    Counter* counters_[4] = {};         ///< of sends, receives, reads, writes
     std::vector<WaitObject*> waiting_;  ///< what programs sleep on
 
     Matching tagged_;
@@ -305,6 +394,10 @@ private:
     std::uint32_t patience_most_ = patience_max;
     std::uint32_t patience_ = patience_max;
     std::size_t next_in_turn_ = 0;
+    bool fetches_at_once_ = false;  ///< long messages, by a call of ours
+    /// Longer ones are offered to who likely does so, too.
+    const std::size_t eager_size_at_once_ = eager_size_one_copy();
+    std::uint32_t to_self_ = 0;
     std::size_t queued_ = 0;  ///< how many do in one
     std::vector<Part> parts_;
     Pool<Receive> receive_pool_;
@@ -317,11 +410,16 @@ private:
     std::vector<std::unique_ptr<Connection>> connections_;
     std::vector<std::unique_ptr<Attempt>> attempts_;
     Mailbox mailbox_;
-    std::unique_ptr<Listener> listener_;  ///< last: its thread fills the mailbox
+    std::unique_ptr<ProgressThread> alone_;  ///< makes progress, if the program asked for that
+    std::unique_ptr<Listener> listener_;     ///< last: its thread fills the mailbox
 };
 
 /// libfabric's operations on data (operations.cpp).
 extern fi_ops_msg message_operations;
 extern fi_ops_tagged tagged_operations;
+extern fi_ops_rma rma_operations;        // rma.cpp
+extern fi_ops_atomic atomic_operations;  // atomic_operations.cpp
+int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
+                 fi_atomic_attr* attributes, std::uint64_t flags);
 
 }  // namespace via::fabric::rdm

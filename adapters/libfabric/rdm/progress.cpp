@@ -171,6 +171,9 @@ void Endpoint::arrived_wrong(Connection& connection) {
 /// Not a message that lies here.
 void Endpoint::arrived_other(Slot& slot, const Header& header, std::size_t length) {
     if (header.kind == Kind::offer && length == sizeof(Offer)) return arrived_offer(slot, header);
+    if (header.kind == Kind::written && length == 0) return arrived_written(slot, header);
+    if (header.kind == Kind::atomic) return arrived_atomic(slot, header, length);
+    if (header.kind == Kind::answer) return arrived_answer(slot, header, length);
     if (header.kind != Kind::finished || length != 0) return arrived_wrong(*slot.connection);
     finish_named(*slot.connection, header.tag);
     slot.connection->release(slot);
@@ -262,7 +265,9 @@ void Endpoint::watch(Connection& connection) {
 bool Endpoint::look_at(Connection& connection) {
     if (connection.has_done() && !waits()) reap(connection);
     send_waiting(connection);
-    return connection.waited_for != 0 || !connection.waiting.empty();
+    if (!connection.answers.empty()) [[unlikely]]
+        send_answers(connection);
+    return connection.waited_for != 0 || !connection.waiting.empty() || !connection.answers.empty();
 }
 
 void Endpoint::reap(Connection& connection) {
@@ -291,13 +296,19 @@ void Endpoint::complete(Connection& connection, const Send& send, bool failed) {
         fetched(connection, *send.receive, send.length, failed);
         return;
     }
+    if (send.kind >= Send::Kind::part) return moved(connection, send, failed);
+    tell_done(send.context, send.flags, send.told, failed ? FI_ECONNRESET : 0);
+}
+
+/// Of any operation; uses up what was reserved.
+void Endpoint::tell_done(void* context, std::uint64_t flags, bool told, int error) {
+    count(flags, error != 0);
     Completion completion;
-    completion.context = send.context;
-    completion.flags = send.flags;
-    completion.error = failed ? FI_ECONNRESET : 0;
-    count_send(failed);
+    completion.context = context;
+    completion.flags = flags;
+    completion.error = error;
     // Who wants to know of errors alone and gives no context cannot be told of one.
-    if (send.told || (failed && send.context != nullptr))
+    if (told || (error != 0 && context != nullptr))
         tell_send(completion);
     else
         give_back_send();

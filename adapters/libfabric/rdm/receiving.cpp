@@ -159,10 +159,21 @@ void Endpoint::fetch(Receive& receive, Connection& connection, const Header& hea
     if (receive.room == 0) {
         tell_received(receive, connection.peer(), header, offer.length);
         receive.done = true;
+    } else if (fetch_at_once(receive, connection)) {
+        tell_received(receive, connection.peer(), header, offer.length);
+        receive.done = true;
     }
     connection.waiting.push(receive);
     watch(connection);
     send_waiting(connection);
+}
+
+/// From the sender's memory, so that it need not get a processor to answer. Pieces of longer ones
+/// come while it runs, and do not keep us for that long.
+bool Endpoint::fetch_at_once(const Receive& receive, Connection& connection) {
+    if (!fetches_at_once_ || receive.offer.length > fetched_at_once_max) return false;
+    return connection.lines.fetch(receive.buffer, receive.offer.address,
+                                  std::min<std::uint64_t>(receive.room, receive.offer.length));
 }
 
 void Endpoint::give(Message& message, Receive& receive) {

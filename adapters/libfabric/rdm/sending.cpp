@@ -19,7 +19,7 @@ ssize_t Endpoint::send_otherwise(Peer* peer, const Sending& sending) {
         return not_connected(*peer);
     }
     // An offer is done when it was fetched.
-    if (sending.length > connection->eager_size() && !sending.must_copy)
+    if (sending.length > eager_size_to(*connection) && !sending.must_copy)
         return send_offer(*connection, sending);
     return sending.confirmed ? send_confirmed(*connection, sending)
                              : send_lent(*connection, sending);
@@ -100,7 +100,7 @@ ssize_t Endpoint::send_confirmed(Connection& connection, const Sending& sending)
 // Long messages ---------------------------------------------------------------------------------
 
 /// nullptr: no memory.
-Outgoing* Endpoint::take_outgoing(const Sending& sending) {
+Outgoing* Endpoint::take_outgoing(void* context, std::uint64_t flags, bool told) {
     if (free_outgoing_ == nullptr && guarded([&] {
                                          const auto place =
                                              static_cast<std::uint32_t>(outgoing_.size());
@@ -112,10 +112,11 @@ Outgoing* Endpoint::take_outgoing(const Sending& sending) {
     Outgoing* const taken = free_outgoing_;
     free_outgoing_ = taken->next;
     taken->is_used = true;
-    taken->context = sending.context;
-    taken->flags = kind_of(sending.flags);
-    taken->told = sending.told;
+    taken->context = context;
+    taken->flags = flags;
+    taken->told = told;
     taken->connection = nullptr;
+    taken->is_atomic = false;
     return taken;
 }
 
@@ -124,7 +125,9 @@ ssize_t Endpoint::send_offer(Connection& connection, const Sending& sending) {
     if (!reserve_send()) return -FI_EAGAIN;
     VIP_RETURN code = VIP_ERROR_RESOURCE;
     Send* const send = room_for(connection);
-    Outgoing* const outgoing = send != nullptr ? take_outgoing(sending) : nullptr;
+    Outgoing* const outgoing =
+        send != nullptr ? take_outgoing(sending.context, kind_of(sending.flags), sending.told)
+                        : nullptr;
     if (outgoing != nullptr) {
         outgoing->region = {reinterpret_cast<std::uintptr_t>(sending.bytes), sending.length, false,
                             true, 0};
@@ -152,28 +155,35 @@ void Endpoint::put_back(Outgoing& outgoing) {
     outgoing.next = std::exchange(free_outgoing_, &outgoing);
 }
 
-void Endpoint::finish(Outgoing& outgoing, int error) {
-    if (outgoing.connection != nullptr) domain_.nic().release(outgoing.region);
-    Completion completion;
-    completion.context = outgoing.context;
-    completion.flags = outgoing.flags;
-    completion.error = error;
-    count_send(error != 0);
-    if (outgoing.told || (error != 0 && outgoing.context != nullptr))
-        tell_send(completion);
+/// The peer has no more to do with it.
+void Endpoint::take_back(Outgoing& outgoing) {
+    if (outgoing.connection == nullptr) return;
+    if (outgoing.is_atomic)
+        --outgoing.connection->atomics;
     else
-        give_back_send();
+        domain_.nic().release(outgoing.region);
+}
+
+void Endpoint::finish(Outgoing& outgoing, int error) {
+    take_back(outgoing);
+    tell_done(outgoing.context, outgoing.flags, outgoing.told, error);
     put_back(outgoing);
+}
+
+/// What the peer was sent by that name. nullptr: nothing of that kind.
+Outgoing* Endpoint::find_outgoing(Connection& connection, std::uint64_t cookie, bool is_atomic) {
+    const auto place = static_cast<std::uint32_t>(cookie);
+    if (place >= outgoing_.size()) return nullptr;
+    Outgoing& outgoing = outgoing_[place];
+    const bool is_that = outgoing.is_used && outgoing.cookie() == cookie &&
+                         outgoing.connection == &connection && outgoing.is_atomic == is_atomic;
+    return is_that ? &outgoing : nullptr;
 }
 
 /// The peer says that it is done with it; it may say so of its own ones alone.
 void Endpoint::finish_named(Connection& connection, std::uint64_t cookie) {
-    const auto place = static_cast<std::uint32_t>(cookie);
-    if (place < outgoing_.size()) {
-        Outgoing& outgoing = outgoing_[place];
-        if (outgoing.is_used && outgoing.cookie() == cookie && outgoing.connection == &connection)
-            return finish(outgoing, 0);
-    }
+    if (Outgoing* const outgoing = find_outgoing(connection, cookie, false))
+        return finish(*outgoing, 0);
     FI_WARN(&provider, FI_LOG_EP_DATA, "a peer ends what it was not sent\n");
     fail(connection);
 }
@@ -191,7 +201,7 @@ Message* Endpoint::message_to_self(Peer& peer, const Sending& sending, bool copi
     message.length = sending.length;
     message.bytes = static_cast<const std::byte*>(sending.bytes);
     if (!copies) {
-        message.sender = take_outgoing(sending);
+        message.sender = take_outgoing(sending.context, kind_of(sending.flags), sending.told);
         if (message.sender != nullptr) return &message;
         std::free(memory);
         return nullptr;
@@ -232,6 +242,7 @@ ssize_t Endpoint::send_to_self(Peer& peer, const Sending& sending) {
         tell_send(sent(sending));
     else if (reserved)
         give_back_send();
+    look_in_turn();
     return 0;
 }
 

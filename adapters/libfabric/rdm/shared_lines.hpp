@@ -23,15 +23,26 @@ namespace via::fabric::rdm {
 
 /// What lies in a line; either end may write there at any time. `word` says that there is a
 /// message. Bits 32 to 63: which one it is of those that the end has stored, from 1; 16 to 31: its
-/// number, as of a header; 8 to 15: its length; 0 to 7: the flags of a header.
+/// number, as of a header; 8 to 15: its length; 0 to 7: the flags of a header. Where the length is
+/// `is_long` it stands in `length`, and the bytes lie in the room behind the lines that belongs to
+/// this one.
 struct alignas(64) StoredMessage {
+    static constexpr std::uint8_t is_long = 0xFF;
     std::uint64_t word;
     std::uint64_t tag;
     std::uint32_t data;
-    std::uint32_t zero;
+    std::uint32_t length;
     std::byte bytes[40];
 };
 static_assert(sizeof(StoredMessage) == 64);
+
+/// Of each end, behind the rooms: where its process is, for who fetches from its memory. It names
+/// itself; `challenge` is the other end's.
+struct alignas(64) Whereabouts {
+    std::uint64_t process;
+    std::uint64_t address;  ///< where it has the lines
+    std::uint64_t challenge;
+};
 
 /// Each end has a ring of lines for what it sends; one is free again when it has heard that what
 /// lay there was taken, and where all are it begins at the first again, so that two that send each
@@ -41,6 +52,7 @@ static_assert(sizeof(StoredMessage) == 64);
 class SharedLines {
 public:
     static constexpr std::size_t room = sizeof(StoredMessage::bytes);
+    static constexpr std::size_t long_room = inject_max;
     static constexpr std::uint32_t lines_each = 32;
     /// So many of one end in a row, then one over the VI, from whose traffic VIA sees whether two
     /// programs share a processor (docs/design/turn-and-wake-up.md).
@@ -63,22 +75,26 @@ public:
     void close();
     bool are_open() const { return ours_ != nullptr; }
 
+    /// Copies from the memory of the peer's process, which need not run for it. False: that cannot
+    /// be, and what lies in `to` is nothing.
+    bool fetch(void* to, std::uint64_t address, std::size_t length);
+    /// It has not failed so far.
+    bool may_fetch() const { return theirs_ != nullptr && may_fetch_; }
+
     // Sending -----------------------------------------------------------------------------------
     bool may_store(std::size_t length) const {
         return used_ < lines_each && length <= room && left_ != 0 && !forked();
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
-        if (used_ == 0) at_ = 0;
-        StoredMessage& line = ours_[at_];
-        line.tag = header.tag;
-        line.data = header.data;
+        StoredMessage& line = next_line();
         copy_short(line.bytes, bytes, length);
-        word(line).store(found_in(stored_++, sent_++) << 16 | length << 8 | header.flags | taken(),
-                         std::memory_order_release);
-        at_ = (at_ + 1) % lines_each;
-        ++used_;
-        --left_;
+        publish(line, header, length);
     }
+    /// One that is too long for a line; at most long_room.
+    bool may_store_long(std::size_t length) const {
+        return used_ < lines_each && length > room && left_ != 0 && !forked();
+    }
+    [[gnu::noinline]] void store_long(const Header& header, const void* bytes, std::size_t length);
     /// Puts into the header what the peer must know of a message over the VI.
     void number(Header& header) {
         header.number = sent_;
@@ -88,6 +104,8 @@ public:
         ++sent_;
         left_ = in_a_row;
     }
+    /// The next message shall not come before what the NIC was given.
+    void next_by_nic() { left_ = 0; }
 
     // Receiving ---------------------------------------------------------------------------------
     /// Does the next message of the peer lie there? Then take().
@@ -110,7 +128,7 @@ public:
         ++theirs_stored_;
         ++in_row_;
         count(header.flags);
-        return length <= room;
+        return length <= room || take_long(message, length);
     }
     /// Of the message that was taken last.
     const std::byte* bytes() const { return bytes_; }
@@ -135,6 +153,20 @@ private:
     bool is_next(const StoredMessage& line) const {
         return word(line).load(std::memory_order_acquire) >> 16 == found_in(theirs_stored_, came_);
     }
+    StoredMessage& next_line() {
+        if (used_ == 0) at_ = 0;
+        return ours_[at_];
+    }
+    void publish(StoredMessage& line, const Header& header, std::size_t length) {
+        line.tag = header.tag;
+        line.data = header.data;
+        word(line).store(found_in(stored_++, sent_++) << 16 | length << 8 | header.flags | taken(),
+                         std::memory_order_release);
+        at_ = (at_ + 1) % lines_each;
+        ++used_;
+        --left_;
+    }
+    [[gnu::noinline]] bool take_long(const StoredMessage& message, std::size_t& length);
     std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;
@@ -142,9 +174,13 @@ private:
             used_ = (stored_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
     }
     void begin(StoredMessage* memory, bool is_maker);
+    bool find_peer();
+    bool fetch_proven(void* to, std::uint64_t address, std::size_t length);
 
     StoredMessage* ours_ = nullptr;
     StoredMessage* theirs_ = nullptr;
+    std::byte* our_rooms_ = nullptr;  ///< one of long_room for each line
+    std::byte* their_rooms_ = nullptr;
     const std::byte* bytes_ = nullptr;
     // The next ones, counted from 1
     std::uint32_t stored_ = 1;
@@ -161,6 +197,13 @@ private:
     std::uint32_t in_row_ = 0;
     Nic* nic_ = nullptr;
     StoredMessage* attached_ = nullptr;  ///< not open yet
+
+    // The peer's process, as far as anything was fetched
+    Whereabouts* their_whereabouts_ = nullptr;
+    std::int32_t process_ = 0;
+    std::uint64_t challenge_at_ = 0;
+    std::uint64_t challenge_ = 0;
+    bool may_fetch_ = true;
 };
 
 }  // namespace via::fabric::rdm

@@ -46,6 +46,9 @@ inline std::uint64_t received_flags(const Header& header) {
     if (connection.lines.may_store(sending.length)) {
         connection.lines.store(header_of(Kind::eager, sending), sending.bytes, sending.length);
         code = VIP_SUCCESS;
+    } else if (connection.lines.may_store_long(sending.length)) {
+        connection.lines.store_long(header_of(Kind::eager, sending), sending.bytes, sending.length);
+        code = VIP_SUCCESS;
     } else if (Send* const send = room_for(connection)) [[likely]] {
         send->kind = Send::Kind::copied;
         send->header = header_of(Kind::eager, sending);
@@ -94,7 +97,9 @@ inline std::uint64_t received_flags(const Header& header) {
 }
 
 [[gnu::always_inline]] inline void Endpoint::arrived(Slot& slot, std::size_t length) {
-    if (length < sizeof(Header)) [[unlikely]]
+    // One comparison for both ends: a write that takes a receive, which no peer of ours makes, can
+    // say any length.
+    if (length - sizeof(Header) > eager_max) [[unlikely]]
         return arrived_wrong(*slot.connection);
     Header header;
     std::memcpy(&header, slot.bytes, sizeof header);

@@ -20,6 +20,9 @@ enum class Kind : std::uint8_t {
     eager = 1,     ///< the message follows
     offer = 2,     ///< an Offer follows: where to fetch the message
     finished = 3,  ///< the offer with the cookie in `tag` was fetched, or is not wanted
+    written = 4,   ///< what was written by RDMA before, `tag` bytes, is there
+    atomic = 5,    ///< an AtomicCall follows, then its operands, then what they are compared to
+    answer = 6,    ///< to the call with the cookie in `tag`: what was there; `data`: FI_E..., or 0
 };
 
 namespace flag {
@@ -49,13 +52,26 @@ struct Offer {
 };
 static_assert(sizeof(Offer) == 32);
 
+/// To be carried out on memory of the receiver (arithmetic.hpp).
+struct AtomicCall {
+    std::uint64_t address;
+    std::uint32_t key;
+    std::uint32_t count;
+    std::uint8_t datatype;
+    std::uint8_t operation;
+    std::uint8_t form;
+    std::uint8_t zero;
+    std::uint32_t unused = 0;
+};
+static_assert(sizeof(AtomicCall) == 24);
+
 /// Bytes of the longest message that a connection carries.
 inline constexpr std::size_t packet_max = sizeof(Header) + eager_max;
 
 /// Goes along with a request, and with the answer to it.
 struct Hello {
     static constexpr std::uint32_t magic_word = 0x4d445256;  // "VRDM"
-    static constexpr std::uint16_t version_now = 3;
+    static constexpr std::uint16_t version_now = 5;
 
     std::uint32_t magic = magic_word;
     std::uint16_t version = version_now;

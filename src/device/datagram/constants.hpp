@@ -15,6 +15,12 @@ constexpr Duration try_longest = milliseconds(250);
 /// Queries in a row for which the host says that nobody is at its port, or ours that there is no
 /// way, until that is believed.
 constexpr int refusals_max = 4;
+/// Kernels say so to a host a few times and then once a second. So after the first refusal so long
+/// a silence is believed, too, and so many times as long as the refusal took; and for a while after
+/// it without one. That is as long as the queries above take.
+constexpr Duration refused_least = milliseconds(140);
+constexpr std::int64_t refused_delays = 4;
+constexpr Duration refused_memory = seconds(5);
 constexpr Duration cookie_life = seconds(10);
 /// Instances whose last attempt is remembered after their path has ended.
 constexpr std::size_t attempts_kept = 1024;
@@ -68,6 +74,8 @@ constexpr std::uint64_t spurious_distance_max = 256;
 constexpr std::uint32_t packets_remembered_max = 32768;
 /// The same of a path that never carried a connection: anybody has many of these.
 constexpr std::uint32_t packets_remembered_least = 256;
+/// What one takes, with the number of a frame in it.
+constexpr std::size_t packet_cost = 48;
 
 // Frames
 /// Under way at once, and so how far ahead of one that was lost another may come: with packets of
@@ -75,6 +83,12 @@ constexpr std::uint32_t packets_remembered_least = 256;
 constexpr std::uint32_t frames_ahead_max = 16384;
 /// So far ahead for nothing; each further one for a frame that is held.
 constexpr std::uint32_t frames_ahead_least = 1024;
+/// Under way in any case, however much the peer's other paths have.
+constexpr std::uint32_t frames_under_way_least = 256;
+/// What is known of one that is under way takes: here, and of whoever drives the device.
+constexpr std::size_t frame_cost = 128;
+/// Places for frames that came early, of which nobody's share is asked: 1.5 KB.
+constexpr std::uint32_t frames_held_least = 64;
 
 // Window
 constexpr std::uint32_t window_packets_first = 10;  ///< RFC 6928

@@ -27,12 +27,14 @@ DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions
     : port_(std::move(port)),
       options_(options),
       capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
-      shares_(*port_, options.paths_max, options.early_copies_max),
+      shares_(*port_, options.paths_max, options.early_copies_max, options.tables_max),
       staging_(staging_bytes, burst_bytes) {
     may_have_reaped_ = false;
     VIA_ASSERT(options.instance != 0);
     capabilities_.retransmits = true;
     interface_max_ = port_->datagram_max();
+    ready_.make_room(64);
+    reaped_.make_room(64);
 }
 
 DatagramDevice::~DatagramDevice() {
@@ -61,7 +63,7 @@ DatagramDevice::~DatagramDevice() {
     if (burst_taken_) port_->release();
     while (Path* path = ack_owed_.front()) List<Path, AckLink>::remove(*path);
     while (Path* path = waiting_.front()) List<Path, WaitLink>::remove(*path);
-    while (Path* path = parted_.front()) List<Path, PartsLink>::remove(*path);
+    while (Path* path = parted_.front()) end_parts(*path);
 }
 
 Status DatagramDevice::listen(const Discriminator& discriminator) {
@@ -103,6 +105,7 @@ Path* DatagramDevice::find_by_theirs(std::uint64_t theirs, const HostAddress& pe
 
 void DatagramDevice::forget_names(const Path& path) {
     identifiers_.remove(path.ours);
+    port_->forget(path.ours);
     by_instance_.erase(whom(path.instance, path.peer, path.asked_by_us));
     // A peer may give several paths one identifier: its loss.
     const auto found = by_theirs_.find({path.peer, path.theirs});
@@ -151,6 +154,7 @@ bool DatagramDevice::make_way(const HostAddress& newcomer) {
 
 void DatagramDevice::free_path(Path& path) {
     const PathId id = path.id;
+    shares_.narrow(*path.share, path.tables);
     shares_.remove_path(*path.share);
     paths_[id].reset();
     free_ids_.push_back(id);
@@ -172,6 +176,7 @@ void DatagramDevice::go_down(Path& path) {
     List<Path, WaitLink>::remove_if_linked(path);
     staging_.drop(path.id);
     end_parts(path);
+    shares_.narrow(*path.share, path.order.bytes_charged());
     path.order.clear([this](const FrameOrder::Held& frame) { shares_.let_go(frame); });
     if (!was_up) return free_path(path);
     push_event({PathEventKind::down, path.id});
@@ -312,13 +317,14 @@ void DatagramDevice::hear_troubles(Time now) {
     while (port_->next_trouble(trouble)) {
         if (trouble.is_ours) {
             for (auto next = searches_.begin(); next != searches_.end();)
-                end_refused(*next++, trouble);
+                end_refused(*next++, trouble, now);
             for (std::size_t n = 0; n < paths_.size(); ++n)
                 if (paths_[n] && paths_[n]->peer == trouble.to)
                     hear_trouble(*paths_[n], trouble, now);
             continue;
         }
-        if (Search* const search = search_of(trouble.connection)) end_refused(*search, trouble);
+        if (Search* const search = search_of(trouble.connection))
+            end_refused(*search, trouble, now);
         Path* path = path_at(identifiers_.find(trouble.connection));
         if (path == nullptr) path = find_by_theirs(trouble.connection, trouble.to);
         if (path != nullptr && path->peer == trouble.to) hear_trouble(*path, trouble, now);
@@ -326,12 +332,16 @@ void DatagramDevice::hear_troubles(Time now) {
 }
 
 /// Nobody is there whom it asks, or there is no way: if several questions in a row meet that.
-void DatagramDevice::end_refused(Search& search, const Trouble& trouble) {
+void DatagramDevice::end_refused(Search& search, const Trouble& trouble, Time now) {
     if (trouble.kind != TroubleKind::port_unreachable && trouble.kind != TroubleKind::no_way)
         return;
     if (search.path != Search::no_path || search.refused || search.remote.host != trouble.to)
         return;
     search.refused = true;
+    if (trouble.kind == TroubleKind::port_unreachable) {
+        refused_.note(trouble.to, now - search.asked, now);
+        expect_silence(search, now - search.asked, now);
+    }
     if (++search.refusals < refusals_max) return;
     // A host that says that nobody has the port is there, and its NIC may yet be opened.
     const Status status =

@@ -14,14 +14,15 @@
 #include <vector>
 
 #include "base/list.hpp"
+#include "base/numbered_queue.hpp"
 #include "device/datagram/allowance.hpp"
 #include "device/datagram/constants.hpp"
 #include "device/datagram/deadlines.hpp"
 #include "device/datagram/early_frames.hpp"
 #include "device/datagram/frame_order.hpp"
 #include "device/datagram/identifier_table.hpp"
-#include "device/datagram/numbered_queue.hpp"
 #include "device/datagram/port.hpp"
+#include "device/datagram/refused_hosts.hpp"
 #include "device/datagram/shares.hpp"
 #include "device/datagram/staging.hpp"
 #include "device/datagram/whom.hpp"
@@ -39,6 +40,8 @@ struct DatagramOptions {
     std::uint32_t paths_max = 4096;
     /// Bytes of frames that came early and were copied, since the port kept no more buffers.
     std::size_t early_copies_max = 16 << 20;
+    /// Bytes of all paths' tables of packets and frames, beyond what each has in any case.
+    std::size_t tables_max = 64 << 20;
 };
 
 struct Path;
@@ -150,7 +153,8 @@ private:
     void forgive(Duration stood_still, Time now);
     void on_deadline(Path& path, Time now);
     void hear_troubles(Time now);
-    void end_refused(Search& search, const Trouble& trouble);
+    void end_refused(Search& search, const Trouble& trouble, Time now);
+    void expect_silence(Search& search, Duration delay, Time now);
     void hear_trouble(Path& path, const Trouble& trouble, Time now);
     void hear_of_length(Path& path, const Trouble& trouble, Time now);
     void doubt(Path& path, Time now);
@@ -185,9 +189,6 @@ private:
     // Meeting (meeting.cpp)
     std::uint64_t new_identifier();
     wire::PathOffer our_offer() const;
-    wire::Cookie make_cookie(const HostAddress& from, std::uint64_t connection, Time moment) const;
-    bool proves_address(const wire::Cookie& cookie, const HostAddress& from,
-                        std::uint64_t connection, Time now) const;
     std::uint64_t last_attempt(std::uint64_t instance, const HostAddress& peer) const;
     void note_attempt(std::uint64_t instance, const HostAddress& peer, std::uint64_t attempt);
     void run_searches(Time now);
@@ -227,7 +228,8 @@ private:
     void on_datagram(const Incoming& in, Time now);
     void on_data(const Incoming& in, std::uint64_t connection, Time now);
     bool read_chunks(std::span<const std::byte> packet);
-    bool keep_early(const Path& path, const Incoming& in);
+    bool keep_early(Path& path, const Incoming& in);
+    bool has_place_for(Path& path, std::uint32_t frame);
     void drop_early();
     void place_frames(Path& path, const Incoming& in, bool whole);
     void sort_frames(const Path& path);
@@ -269,7 +271,7 @@ private:
     static void part(Ready& ready, Frame& frame, std::uint32_t count);
 
     // A frame in parts (parts.cpp)
-    static bool may_begin_parts(const Path& path, std::uint32_t frame);
+    bool may_begin_parts(const Path& path, std::uint32_t frame, std::uint32_t length) const;
     bool reserve_parts(Path& path, std::uint32_t header_length, std::uint32_t length,
                        FrameSlot& slot);
     void stage_parts(Path& path);
@@ -287,6 +289,9 @@ private:
     // Sending (sending.cpp)
     StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
     bool within_pace(Path& path, std::uint32_t packet_length);
+    bool has_frame_room(Path& path);
+    bool widen(Path& path, std::size_t bytes);
+    bool remember_more(Path& path);
     bool may_begin(Path& path, std::uint32_t packet_length, bool is_new);
     bool has_room_for_wanted(Path& path);
     void stage_connecting(const HostAddress& to, std::span<const std::byte> packet,
@@ -340,6 +345,7 @@ private:
     std::list<Search> searches_;
     std::map<std::uint64_t, std::list<Search>::iterator> questions_;  ///< by their identifiers
     Time search_deadline_ = Time::never();
+    RefusedHosts refused_;
     std::uint64_t identifiers_made_ = 0;
     std::uint64_t attempts_made_ = 0;
     struct Attempt {

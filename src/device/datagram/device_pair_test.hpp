@@ -64,6 +64,8 @@ public:
     Duration delay = microseconds(10);
     /// Asked for each datagram; nothing: it takes `delay`.
     std::function<Fate(const Datagram&)> weather;
+    /// What stands between a device and its port; nothing: the port itself does.
+    std::function<std::unique_ptr<Port>(std::unique_ptr<Port>, const DatagramOptions&)> wrap;
     /// Who listens: port and instance, by host and name.
     std::map<std::pair<std::uint8_t, std::string>, std::pair<std::uint16_t, std::uint64_t>>
         listeners;
@@ -270,7 +272,7 @@ public:
     }
     /// Closes what is open; a process of another life begins.
     void open(std::uint64_t instance, std::uint32_t paths_max = 4096,
-              std::size_t early_copies_max = 16 << 20) {
+              std::size_t early_copies_max = 16 << 20, std::size_t tables_max = 64 << 20) {
         device.reset();
         auto owned = std::make_unique<TestPort>(network_, host_, data_port_, instance);
         port_ = owned.get();
@@ -280,7 +282,10 @@ public:
         options.identifier_key = {instance, 99};
         options.paths_max = paths_max;
         options.early_copies_max = early_copies_max;
-        device = std::make_unique<DatagramDevice>(std::move(owned), options);
+        options.tables_max = tables_max;
+        std::unique_ptr<Port> port = std::move(owned);
+        if (network_.wrap) port = network_.wrap(std::move(port), options);
+        device = std::make_unique<DatagramDevice>(std::move(port), options);
         device->arm(Sleep::on_handle);  // what a test sends leaves at once
         events.clear();
         received.clear();

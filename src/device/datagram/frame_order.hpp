@@ -26,7 +26,8 @@ public:
         Share* share = nullptr;    ///< whose; nullptr: it was not kept, and goes with release()
     };
     static constexpr std::uint32_t no_buffer = ~0U;
-    static constexpr std::uint32_t spare_copy = no_buffer - 1;
+    static constexpr std::uint32_t spare_copy = no_buffer - 1;      ///< of one that comes
+    static constexpr std::uint32_t spare_copy_out = no_buffer - 2;  ///< of one that leaves
     enum class Place : std::uint8_t { next, ahead, duplicate, too_far };
 
     std::uint32_t next() const { return next_; }
@@ -46,10 +47,23 @@ public:
         return held_ != 0 && number - next_ < frames_.size() &&
                frames_[slot(number)].bytes != nullptr;
     }
+    /// make_place() made its place.
     void hold(std::uint32_t number, const Held& frame) {
-        if (number - next_ >= frames_.size()) widen(number - next_);
+        VIA_ASSERT(number - next_ < frames_.size() && !is_held(number));
         frames_[slot(number)] = frame;
         ++held_;
+    }
+    /// By how many bytes the table grows, beyond what it has in any case, to hold that one.
+    std::size_t cost_of_place(std::uint32_t number) const {
+        if (number - next_ < frames_.size()) return 0;
+        return (size_for(number - next_) - std::max(frames_.size(), least)) * sizeof(Held);
+    }
+    /// Until give_memory_back().
+    void make_place(std::uint32_t number) {
+        if (number - next_ >= frames_.size()) widen(number - next_);
+    }
+    std::size_t bytes_charged() const {
+        return (std::max(frames_.size(), least) - least) * sizeof(Held);
     }
     /// The next frames were handed up.
     void advance(std::uint32_t count = 1) { next_ += count; }
@@ -60,7 +74,6 @@ public:
         frames_[slot(next_)] = {};
         --held_;
         ++next_;
-        give_memory_back();
         return true;
     }
     /// Of the next frame, which counts as held; nullptr: none came.
@@ -75,6 +88,7 @@ public:
     }
     /// The frame is whole, came otherwise, or is given up.
     Held end_parts() {
+        VIA_ASSERT(parts_ != nullptr && held_ != 0);
         parts_.reset();
         --held_;
         return std::exchange(parts_frame_, {});
@@ -89,8 +103,12 @@ public:
             frames_[slot(n)] = {};
             --held_;
         }
-        give_memory_back();
+        std::vector<Held>().swap(frames_);
     }
+
+    /// Nothing is held, and the table is longer than it need be.
+    bool has_memory_to_give() const { return held_ == 0 && frames_.size() > least; }
+    void give_memory_back() { std::vector<Held>().swap(frames_); }
 
 private:
     /// What comes so far ahead has no place. It grows by one with each frame held, so that nobody
@@ -100,18 +118,19 @@ private:
     std::uint32_t slot(std::uint32_t number) const {
         return number & (static_cast<std::uint32_t>(frames_.size()) - 1);
     }
-    void widen(std::uint32_t distance) {
-        std::size_t size = std::max<std::size_t>(frames_.size(), frames_ahead_least);
+    static constexpr std::size_t least = frames_held_least;
+    std::size_t size_for(std::uint32_t distance) const {
+        std::size_t size = std::max(frames_.size(), least);
         while (size <= distance) size *= 2;
+        return size;
+    }
+    void widen(std::uint32_t distance) {
+        const std::size_t size = size_for(distance);
         std::vector<Held> wider(size);
         for (std::uint32_t n = 0; n < frames_.size(); ++n)
             wider[(next_ + n) & (size - 1)] = frames_[slot(next_ + n)];
         frames_ = std::move(wider);
     }
-    void give_memory_back() {
-        if (held_ == 0 && frames_.size() > frames_ahead_least) std::vector<Held>().swap(frames_);
-    }
-
     std::vector<Held> frames_;  ///< a power of two; none until something comes too early
     std::uint32_t next_ = 0;
     std::uint32_t held_ = 0;

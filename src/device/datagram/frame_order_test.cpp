@@ -12,13 +12,18 @@ namespace {
 
 using Place = FrameOrder::Place;
 
+void hold(FrameOrder& order, std::uint32_t number, const FrameOrder::Held& frame) {
+    order.make_place(number);
+    order.hold(number, frame);
+}
+
 TEST(FrameOrder, holds_what_comes_early) {
     FrameOrder order;
     const std::byte bytes[8]{};
     EXPECT_EQ(order.place(0, order.next()), Place::next);
     EXPECT_EQ(order.place(2, order.next()), Place::ahead);
-    order.hold(2, {bytes, 8, 5});
-    order.hold(1, {bytes, 7, 4});
+    hold(order, 2, {bytes, 8, 5});
+    hold(order, 1, {bytes, 7, 4});
     EXPECT_EQ(order.place(2, order.next()), Place::duplicate);
     FrameOrder::Held held;
     EXPECT_FALSE(order.take(held));
@@ -41,7 +46,7 @@ TEST(FrameOrder, reaches_further_with_each_frame_held) {
     const std::byte bytes[1]{};
     for (std::uint32_t n = 1; n < frames_ahead_max; ++n) {
         ASSERT_EQ(order.place(n, order.next()), Place::ahead);
-        order.hold(n, {bytes, 1, n});
+        hold(order, n, {bytes, 1, n});
         ASSERT_TRUE(order.is_held(n));
     }
     EXPECT_EQ(order.place(frames_ahead_max, order.next()), Place::too_far) << "the end";
@@ -55,7 +60,7 @@ TEST(FrameOrder, a_long_row_comes_out_in_order_over_and_over) {
     const std::byte bytes[1]{};
     for (int round = 0; round < 5; ++round) {
         const std::uint32_t lost = order.next();
-        for (std::uint32_t n = 1; n <= 5000; ++n) order.hold(lost + n, {bytes, n, 0});
+        for (std::uint32_t n = 1; n <= 5000; ++n) hold(order, lost + n, {bytes, n, 0});
         order.advance();
         FrameOrder::Held held;
         for (std::uint32_t n = 1; n <= 5000; ++n) {
@@ -71,7 +76,7 @@ TEST(FrameOrder, a_long_row_comes_out_in_order_over_and_over) {
 TEST(FrameOrder, what_has_its_place_keeps_it_while_others_are_taken) {
     FrameOrder order;
     const std::byte bytes[1]{};
-    for (std::uint32_t n = 1; n <= 500; ++n) order.hold(n, {bytes, n, 0});
+    for (std::uint32_t n = 1; n <= 500; ++n) hold(order, n, {bytes, n, 0});
     const std::uint32_t after = 501;  // next, when 0 was taken
     std::uint32_t furthest = after;
     while (order.place(furthest + 1, after) == Place::ahead) ++furthest;

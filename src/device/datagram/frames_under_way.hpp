@@ -14,8 +14,11 @@ namespace via::device::datagram {
 class FramesUnderWay {
 public:
     std::uint32_t count() const { return end_ - begin_; }
-    bool has_room() const { return count() < frames_ahead_max; }
-    std::uint32_t room() const { return frames_ahead_max - count(); }
+    bool has_room() const { return count() < max_; }
+    std::uint32_t room() const { return max_ - count(); }
+    /// How many may be under way at once; grows to frames_ahead_max.
+    std::uint32_t max() const { return max_; }
+    void allow(std::uint32_t max) { max_ = max; }
     /// The next frame's number, from now on under way.
     std::uint32_t take() {
         VIA_ASSERT(has_room());
@@ -24,7 +27,10 @@ public:
         return end_++;
     }
     /// The last `count` were not sent after all.
-    void give_back(std::uint32_t count) { end_ -= count; }
+    void give_back(std::uint32_t count) {
+        VIA_ASSERT(count <= end_ - begin_);
+        end_ -= count;
+    }
 
     /// That did not arrive; meaningless if there is none.
     std::uint32_t oldest() const { return begin_; }
@@ -71,6 +77,7 @@ private:
 
     static constexpr std::size_t frames_first = 64;
     std::vector<Frame> frames_;
+    std::uint32_t max_ = frames_under_way_least;
     std::uint32_t room_ = 0;   ///< a power of two: the deepest use so far
     std::uint32_t begin_ = 0;  ///< the oldest that did not arrive
     std::uint32_t end_ = 0;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/assert.hpp"
+
 namespace via::device::datagram {
 
 class IdentifierTable {
@@ -24,7 +26,9 @@ public:
             if (entries_[at].identifier == 0) return none;
         }
     }
+    /// It is there.
     void remove(std::uint64_t identifier) {
+        VIA_ASSERT(find(identifier) != none);
         std::size_t at = slot(identifier);
         while (entries_[at].identifier != identifier) at = next(at);
         entries_[at] = {};

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/assert.hpp"
+#include "device/datagram/cookie.hpp"
 #include "device/datagram/datagram_device.hpp"
 #include "device/datagram/mutation.hpp"
 #include "device/datagram/path.hpp"
@@ -52,23 +53,6 @@ wire::PathOffer DatagramDevice::our_offer() const {
     return {options_.instance, std::max(port_->receive_room(), wire::packet_length_min),
             static_cast<std::uint32_t>(ack_delay_max.ns / 1000),
             static_cast<std::uint16_t>(longest), port_of(port_->nic_address())};
-}
-
-wire::Cookie DatagramDevice::make_cookie(const HostAddress& from, std::uint64_t connection,
-                                         Time moment) const {
-    std::array<std::byte, 8 + 8 + sizeof from.bytes> bytes{};
-    std::memcpy(bytes.data(), &moment.ns, 8);
-    std::memcpy(bytes.data() + 8, &connection, 8);
-    std::memcpy(bytes.data() + 16, from.bytes.data(), from.length);
-    return {static_cast<std::uint64_t>(moment.ns), siphash(options_.cookie_key, bytes)};
-}
-
-bool DatagramDevice::proves_address(const wire::Cookie& cookie, const HostAddress& from,
-                                    std::uint64_t connection, Time now) const {
-    if (mutated(Mutation::skip_cookie_check)) return true;
-    const Time moment{static_cast<std::int64_t>(cookie.moment)};
-    if (moment.ns < 0 || moment > now || now - moment > cookie_life) return false;
-    return make_cookie(from, connection, moment).proof == cookie.proof;
 }
 
 std::uint64_t DatagramDevice::last_attempt(std::uint64_t instance, const HostAddress& peer) const {
@@ -123,15 +107,24 @@ void DatagramDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
     search.remote = remote;
     search.question = new_identifier();
     search.give_up = now + options_.silence;
+    if (const auto delay = refused_.delay_of(remote.host, now)) expect_silence(search, *delay, now);
     searches_.push_back(search);
     questions_.emplace(search.question, std::prev(searches_.end()));
     ask_where(searches_.back(), now);
     flush(now);
 }
 
+/// The host that is asked had nobody at its port just now.
+void DatagramDevice::expect_silence(Search& search, Duration delay, Time now) {
+    const Duration silence = std::max(refused_least, delay * refused_delays);
+    search.refused_until = earlier(search.refused_until, now + silence);
+    search_deadline_ = earlier(search_deadline_, search.refused_until);
+}
+
 /// The search may be over when this returns.
 void DatagramDevice::ask_where(Search& search, Time now) {
     search.refused = false;
+    search.asked = now;
     search.next_try = now + search.interval;
     search.interval = std::min(search.interval * 2, try_longest);
     search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
@@ -170,6 +163,11 @@ void DatagramDevice::end_search(std::uint64_t question, PathEvent event) {
 void DatagramDevice::run_searches(Time now) {
     end_searches(
         [&](const Search& search) {
+            return search.path == Search::no_path && now >= search.refused_until;
+        },
+        {PathEventKind::unresolved, 0, Status::no_match});
+    end_searches(
+        [&](const Search& search) {
             return search.path == Search::no_path && now >= search.give_up;
         },
         {PathEventKind::unresolved, 0, Status::not_done});
@@ -180,18 +178,21 @@ void DatagramDevice::run_searches(Time now) {
     search_deadline_ = Time::never();
     for (const Search& search : searches_)
         if (search.path == Search::no_path)
-            search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
+            search_deadline_ = earlier(earlier(search_deadline_, search.refused_until),
+                                       earlier(search.next_try, search.give_up));
 }
 
-/// To look in the directory costs far more than a query does, and anybody may send one.
+/// To look in the directory costs far more than a query does, and anybody may send one. Our own
+/// host's processes ask whether we are still there, and take our place if they hear nothing.
 bool DatagramDevice::may_look_up(const HostAddress& asker, Time now) {
-    Allowance& allowance = shares_.paths_of(asker) != 0 ? peers_queries_ : strangers_queries_;
+    const bool known = shares_.paths_of(asker) != 0 || same_host(asker, port_->data_address());
+    Allowance& allowance = known ? peers_queries_ : strangers_queries_;
     return allowance.take(hash_of(asker), now);
 }
 
 /// The same of all addresses that are one peer, and nobody else can tell it.
 std::uint64_t DatagramDevice::hash_of(const HostAddress& asker) const {
-    const Shares::Key key = Shares::key_of(asker);
+    const PeerKey key = peer_key(asker);
     return siphash(options_.cookie_key, std::as_bytes(std::span(key)));
 }
 
@@ -225,7 +226,11 @@ void DatagramDevice::on_answer(const Incoming& in, std::uint64_t connection, Tim
     if (found == nullptr || found->path != Search::no_path) return;
     if (found->remote.host != in.from) {
         ++totals_.wrong_address;
-    } else if (answer.code == wire::AnswerCode::no_match) {
+        return;
+    }
+    refused_.forget(in.from);
+    found->refused_until = Time::never();
+    if (answer.code == wire::AnswerCode::no_match) {
         end_search(connection, {PathEventKind::unresolved, 0, Status::no_match});
     } else {
         meet(*found, with_port(in.from, answer.port), answer.instance, now);
@@ -335,12 +340,12 @@ void DatagramDevice::on_hello(const Incoming& in, std::uint64_t connection, Time
             wire::emit_refuse(connection, wire::PathRefusal::unknown_instance, bytes);
         return stage_connecting(in.from, {packet, length});
     }
-    if (proves_address(hello.cookie, in.from, connection, now))
+    if (is_proof(options_.cookie_key, hello.cookie, in.from, connection, now))
         return on_good_hello(in, connection, hello, now);
     if (hello.cookie.moment != 0 || hello.cookie.proof != 0) ++totals_.bad_cookie;
     ++totals_.retries;
-    const std::uint32_t length =
-        wire::emit_retry(connection, make_cookie(in.from, connection, now), bytes);
+    const std::uint32_t length = wire::emit_retry(
+        connection, make_cookie(options_.cookie_key, in.from, connection, now), bytes);
     stage_connecting(in.from, {packet, length});
 }
 
@@ -439,7 +444,8 @@ void DatagramDevice::on_refuse(const Incoming& in, std::uint64_t connection, Tim
     Path* path = asking_path(in, connection);
     if (path == nullptr) return;
     if (why == wire::PathRefusal::unknown_instance) return search_again(*path, now);
-    give_up(*path, Status::error_resource);
+    give_up(*path, why == wire::PathRefusal::not_admitted ? Status::not_reachable
+                                                          : Status::error_resource);
 }
 
 void DatagramDevice::on_unsupported(const Incoming& in, std::uint64_t connection) {

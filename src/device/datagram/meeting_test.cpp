@@ -140,6 +140,57 @@ TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
         << "the host is there: its NIC may yet be opened";
 }
 
+/// Hosts say that nobody is at their port a few times, and then once a second. Who asks again and
+/// again until somebody is there, as old programs do, hears so at once all the same.
+TEST_F(Meeting, a_host_that_says_no_more_that_nobody_is_there_is_believed) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    run(milliseconds(200));
+    ASSERT_EQ(a.events.size(), 1U) << "after one refusal it was silent";
+    EXPECT_EQ(a.events[0].status, Status::no_match);
+    ask_b();
+    run(milliseconds(200));
+    ASSERT_EQ(a.events.size(), 2U) << "it said so just now";
+    EXPECT_EQ(a.events[1].status, Status::no_match);
+    network.weather = nullptr;
+    b.device->listen(named("b"));
+    ask_b();
+    EXPECT_TRUE(run(milliseconds(100), [&] { return a.is_up && b.is_up; })) << "now it is there";
+    network.weather = [](const Datagram&) { return Fate{}; };
+    a.device->resolve({address(3, host_port), named("c")}, 7);
+    run(milliseconds(200));
+    EXPECT_EQ(a.events.size(), 3U) << "of another host nothing is known";
+}
+
+TEST_F(Meeting, a_host_that_refused_long_ago_is_asked_as_any_other) {
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    run(seconds(6));
+    ASSERT_EQ(a.events.size(), 1U);
+    ask_b();
+    run(seconds(4));
+    EXPECT_EQ(a.events.size(), 1U);
+    run(seconds(2));
+    ASSERT_EQ(a.events.size(), 2U);
+    EXPECT_EQ(a.events[1].status, Status::not_done) << "it may be switched off by now";
+}
+
+/// A round trip of 300 ms: what the new NIC there says comes later than the least silence.
+TEST_F(Meeting, a_far_host_that_refused_is_waited_for_longer) {
+    b.device->listen(named("b"));
+    network.weather = [](const Datagram&) { return Fate{}; };
+    ask_b();
+    run(milliseconds(290));
+    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    run(milliseconds(700));
+    ASSERT_EQ(a.events.size(), 1U);
+    network.weather = [](const Datagram&) { return Fate{milliseconds(150)}; };
+    ask_b();
+    EXPECT_TRUE(run(seconds(3), [&] { return a.is_up && b.is_up; }));
+}
+
 TEST_F(Meeting, a_hint_that_quotes_nothing_of_ours_ends_no_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();

@@ -7,6 +7,7 @@ Mutation present_mutation = Mutation::none;
 #endif
 
 const char* to_string(Mutation mutation) {
+    // As the enum has them. That of engine has the same shape and nothing else in common.
     constexpr const char* names[] = {"none",
                                      "skip_packet_duplicate_check",
                                      "skip_frame_duplicate_check",

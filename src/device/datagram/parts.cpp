@@ -63,18 +63,22 @@ bool PartsHere::put(std::uint32_t at, std::span<const std::byte> part) {
 // The device: the way out -------------------------------------------------------------------------
 
 /// Only of the oldest frame: it is the one that the receiver waits for, who so needs memory for one
-/// frame and no more.
-bool DatagramDevice::may_begin_parts(const Path& path, std::uint32_t frame) {
-    return path.parts == nullptr && path.frames.oldest() == frame;
+/// frame and no more. So do we: of its peer's share, as for one that comes.
+bool DatagramDevice::may_begin_parts(const Path& path, std::uint32_t frame,
+                                     std::uint32_t length) const {
+    return path.parts == nullptr && path.frames.oldest() == frame &&
+           shares_.has_room_for_parts_out(*path.share, length);
 }
 
 bool DatagramDevice::reserve_parts(Path& path, std::uint32_t header_length, std::uint32_t length,
                                    FrameSlot& slot) {
-    if (!may_begin_parts(path, slot.number)) {
+    if (!may_begin_parts(path, slot.number, length)) {
         path.wanted = {packet_length_of(length), false, true, slot.number};
         return false;
     }
-    path.parts = std::make_unique<PartsUnderWay>(slot.number, length);
+    path.parts_copy.length = length;
+    std::byte* const copy = shares_.make_room_for_parts_out(*path.share, path.parts_copy);
+    path.parts = std::make_unique<PartsUnderWay>(slot.number, std::span(copy, length));
     parted_.push_back(path);
     slot.header = path.parts->bytes();
     slot.payload = slot.header + header_length;
@@ -136,6 +140,7 @@ void DatagramDevice::end_parts(Path& path) {
     staging_.forget_parts(path.id);
     List<Path, PartsLink>::remove(path);
     path.parts.reset();
+    shares_.let_go(path.parts_copy);
 }
 
 // The way in --------------------------------------------------------------------------------------

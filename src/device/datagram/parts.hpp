@@ -15,8 +15,11 @@ namespace via::device::datagram {
 /// At the sender, who has the only copy that the parts are made of.
 class PartsUnderWay {
 public:
-    PartsUnderWay(std::uint32_t frame, std::uint32_t length)
-        : frame_(frame), bytes_(length), parts_(wire::parts_of(length)) {}
+    /// `bytes`: place for all of the frame, the owner's.
+    PartsUnderWay(std::uint32_t frame, std::span<std::byte> bytes)
+        : frame_(frame),
+          bytes_(bytes),
+          parts_(wire::parts_of(static_cast<std::uint32_t>(bytes.size()))) {}
 
     std::uint32_t frame() const { return frame_; }
     std::byte* bytes() { return bytes_.data(); }  ///< to be filled, until transmit()
@@ -49,7 +52,7 @@ private:
     std::uint32_t frame_;
     std::uint32_t arrived_ = 0;
     bool transmitted_ = false;
-    std::vector<std::byte> bytes_;
+    std::span<std::byte> bytes_;
     std::vector<Part> parts_;
 };
 

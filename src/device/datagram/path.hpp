@@ -31,6 +31,9 @@ struct PartsLink : ListLink {};  ///< paths that send a frame in parts
 constexpr std::uint32_t packet_length_of(std::uint32_t frame_length) {
     return wire::data_header_length + wire::frame_chunk_overhead + frame_length;
 }
+constexpr std::uint32_t frame_length_of(std::uint32_t packet_length) {
+    return packet_length - packet_length_of(0);
+}
 
 struct Path : AckLink, WaitLink, PartsLink {
     enum class Stage : std::uint8_t {
@@ -50,6 +53,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     // Who it leads to
     HostAddress peer;
     Share* share = nullptr;  ///< what it has of what all peers share; the device's
+    std::size_t tables = 0;  ///< of that for `frames` and `sent`, as long as it is there
     std::uint64_t instance = 0;
     std::uint64_t ours = 0;    ///< identifier in packets to us
     std::uint64_t theirs = 0;  ///< in packets to the peer
@@ -86,6 +90,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     Time length_raised{};                  ///< when longer ones were looked for from the beginning
     std::uint64_t long_mark = 0;           ///< losses of long packets before it are counted
     std::unique_ptr<PartsUnderWay> parts;  ///< of the oldest frame, while it leaves so
+    FrameOrder::Held parts_copy;           ///< that they are made of
     std::uint32_t reordering = reordering_least;
     Time reordering_since{};
     Time newest_arrived{};            ///< when the newest of those that came was sent

@@ -100,6 +100,10 @@ public:
     /// After send() took less than all: may it take more now? May make a system call.
     virtual bool has_room() = 0;
 
+    /// The path that we know by that identifier is over: nothing more comes for it, and what is to
+    /// be said of its end follows at once. For ports that know paths.
+    virtual void forget(std::uint64_t /*ours*/) {}
+
     /// Takes up to datagrams.size() of them. Valid until release(), but for those in kept buffers.
     virtual std::size_t receive(std::span<Incoming> datagrams) = 0;
     /// When the first of those that receive() gave last came; never(): that is not known.

@@ -144,7 +144,7 @@ bool DatagramDevice::read_chunks(std::span<const std::byte> packet) {
 }
 
 /// Keeps each frame that comes before its turn. False: it cannot, or one is too far ahead.
-bool DatagramDevice::keep_early(const Path& path, const Incoming& in) {
+bool DatagramDevice::keep_early(Path& path, const Incoming& in) {
     std::uint32_t next = path.order.next();
     for (const FrameChunk& frame : chunk_frames_) {
         if (!frame.reliable) continue;
@@ -158,12 +158,21 @@ bool DatagramDevice::keep_early(const Path& path, const Incoming& in) {
         }
         FrameOrder::Held early{frame.bytes.data(), static_cast<std::uint32_t>(frame.bytes.size()),
                                in.buffer};
-        if (place == FrameOrder::Place::too_far || !shares_.keep(*path.share, early)) {
+        if (place == FrameOrder::Place::too_far || !has_place_for(path, frame.number) ||
+            !shares_.keep(*path.share, early)) {
             drop_early();
             return false;
         }
         early_.put(frame.number, early);
     }
+    return true;
+}
+
+/// The peer chooses how far ahead a frame comes, and so how long the table is.
+bool DatagramDevice::has_place_for(Path& path, std::uint32_t frame) {
+    const std::size_t cost = path.order.cost_of_place(frame);
+    if (cost != 0 && !shares_.widen(*path.share, cost)) return false;
+    path.order.make_place(frame);
     return true;
 }
 
@@ -185,6 +194,7 @@ void DatagramDevice::take_next(Path& path, const FrameOrder::Held& frame) {
     if (path.order.parts() != nullptr) shares_.let_go(path.order.end_parts());  // it came whole
     hand_up(path, frame);
     path.order.advance();
+    if (path.order.held() == 0) return;
     FrameOrder::Held held;
     while (path.order.take(held)) hand_up(path, held);
 }
@@ -229,6 +239,11 @@ void DatagramDevice::place_frames(Path& path, const Incoming& in, bool whole) {
         }
     }
     if (!early_.empty()) drop_early();
+    // Not before: the packet's early frames have their places in the table.
+    if (path.order.has_memory_to_give()) [[unlikely]] {
+        shares_.narrow(*path.share, path.order.bytes_charged());
+        path.order.give_memory_back();
+    }
 }
 
 void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time now) {

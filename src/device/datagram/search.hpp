@@ -17,8 +17,11 @@ struct DatagramDevice::Search {
     NetAddress remote;
     std::uint64_t question = 0;  ///< identifier of the query
     PathId path = no_path;
+    Time asked{};  ///< the last time
     Time next_try{};
     Time give_up{};
+    /// Its host has said that nobody is at its port: who is silent until then has no NIC.
+    Time refused_until = Time::never();
     Duration interval = try_first;
     /// Queries that met a port where nobody is, or found no way there. The one that answers for the
     /// host may just have ended, and another take its place, or a way may just be changed: a few in

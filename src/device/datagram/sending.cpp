@@ -19,8 +19,32 @@ bool DatagramDevice::within_pace(Path& path, std::uint32_t packet_length) {
             path.pacer.may_send(path.staged_bytes, port_->now()));
 }
 
+/// Its tables hold what the peer does not acknowledge, for which each peer has a share.
+bool DatagramDevice::widen(Path& path, std::size_t bytes) {
+    if (!shares_.widen(*path.share, bytes)) return false;
+    path.tables += bytes;
+    return true;
+}
+
+bool DatagramDevice::has_frame_room(Path& path) {
+    if (path.frames.has_room()) return true;
+    const std::uint32_t max = path.frames.max();
+    if (max == frames_ahead_max || !widen(path, max * frame_cost)) return false;
+    path.frames.allow(2 * max);
+    return true;
+}
+
+/// Anybody has many paths without a connection: those get no more.
+bool DatagramDevice::remember_more(Path& path) {
+    const std::uint32_t max = path.sent.remembered_max();
+    if (!path.carried || max == packets_remembered_max || !widen(path, max * packet_cost))
+        return false;
+    path.sent.remember(2 * max);
+    return true;
+}
+
 bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_new) {
-    if (is_new && !path.frames.has_room()) return false;
+    if (is_new && !has_frame_room(path)) return false;
     return staging_.has_room(std::max(packet_length, path.datagram_max())) &&
            (path.probe_credit != 0 || within_pace(path, packet_length));
 }
@@ -28,7 +52,7 @@ bool DatagramDevice::may_begin(Path& path, std::uint32_t packet_length, bool is_
 bool DatagramDevice::has_room_for_wanted(Path& path) {
     const Path::Wanted& wanted = path.wanted;
     return wanted.is_again && wanted.length > path.datagram_max()
-               ? may_begin_parts(path, wanted.number)
+               ? may_begin_parts(path, wanted.number, frame_length_of(wanted.length))
                : may_begin(path, wanted.length, wanted.is_new);
 }
 
@@ -36,7 +60,7 @@ bool DatagramDevice::has_room_for_wanted(Path& path) {
 StagedPacket* DatagramDevice::packet_for(Path& path, std::uint32_t chunk_length, bool is_new) {
     StagedPacket* open = staging_.open(path.id);
     if (open != nullptr && open->length + chunk_length <= open->room &&
-        (!is_new || path.frames.has_room()))
+        (!is_new || has_frame_room(path)))
         return open;
     const std::uint32_t length = wire::data_header_length + chunk_length;
     if (!may_begin(path, length, is_new) &&
@@ -409,7 +433,7 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
     if (!path.carried && speaks_of_a_connection({staging_.bytes(packet), packet.length})) {
         path.carried = true;
-        path.sent.remember_many();
+        path.sent.make_room();
     }
     // One that left alone may be lost, and nobody would send it again.
     if (path.ack_unsure != 0 && packet.wants_ack && packet.named_below == 0 && !packet.alone)
@@ -452,7 +476,8 @@ void DatagramDevice::record_one(Path& path, const StagedPacket& packet, std::uin
     if (packet.part != StagedPacket::no_part) path.parts->sent(packet.part, number);
     path.sent.push(now, packet.length, packet.wants_ack, packet.named_below, packet.length_probe,
                    packet.asks_only);
-    while (!packet.wants_ack && path.sent.is_crowded() && path.sent.packets_in_flight() != 0)
+    while (!packet.wants_ack && path.sent.is_crowded() && path.sent.packets_in_flight() != 0 &&
+           !remember_more(path))
         path.sent.give_up_oldest([&](std::uint64_t lost, const SentPacket& what) {
             ++path.counts.packets_lost;
             on_lost(path, lost, what);

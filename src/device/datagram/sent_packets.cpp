@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
+
 namespace via::device::datagram {
 
 void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint64_t named_below,
@@ -26,6 +28,7 @@ void SentPackets::push(Time now, std::uint32_t length, bool wants_ack, std::uint
 }
 
 void SentPackets::leave_flight(const SentPacket& packet) {
+    VIA_ASSERT(packets_in_flight_ != 0 && in_flight_ >= packet.length);
     in_flight_ -= packet.length;
     room_taken_ -= room_of(packet.length);
     --packets_in_flight_;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "base/numbered_queue.hpp"
 #include "base/time.hpp"
 #include "device/datagram/constants.hpp"
-#include "device/datagram/numbered_queue.hpp"
 #include "wire/packet.hpp"
 
 namespace via::device::datagram {
@@ -34,7 +34,6 @@ public:
     std::uint64_t room_taken() const { return room_taken_; }  ///< of the peer's
     std::uint32_t packets_in_flight() const { return packets_in_flight_; }
     std::uint32_t remembered() const { return static_cast<std::uint32_t>(packets_.size()); }
-    bool any_acknowledged() const { return any_acknowledged_; }
     std::uint64_t largest_acknowledged() const { return largest_; }
 
     /// The next packet has this frame, too.
@@ -63,8 +62,15 @@ public:
     void retire();
     /// Too many behind the oldest in flight: the peer has us acknowledge, and does not itself.
     bool is_crowded() const { return packets_.size() - packets_in_flight_ > remembered_max_; }
-    /// Of a path that has connections.
-    void remember_many() { remembered_max_ = packets_remembered_max; }
+    /// How many are remembered behind the oldest in flight; grows to packets_remembered_max.
+    std::uint32_t remembered_max() const { return remembered_max_; }
+    void remember(std::uint32_t max) { remembered_max_ = max; }
+    /// What a path with a connection sends at once, a burst of answers for example, needs no
+    /// memory then.
+    void make_room() {
+        packets_.make_room(64);
+        frames_.make_room(64);
+    }
     /// Holds the oldest in flight for lost, as detect_lost() does, and forgets it.
     template <class Lost>
     void give_up_oldest(Lost lost);

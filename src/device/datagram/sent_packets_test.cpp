@@ -106,7 +106,7 @@ TEST(SentPackets, what_is_behind_a_lost_one_takes_bounded_room) {
     for (int n = 0; n < 4; ++n) sender.push(n);
     sender.acknowledge(3, {{0, 3}});
     EXPECT_EQ(sender.lose(10, 1000), Numbers{0});
-    sender.sent.remember_many();
+    sender.sent.remember(packets_remembered_max);
     for (std::uint32_t n = 0; n < 2 * packets_remembered_max; ++n) sender.push(20, {}, false);
     EXPECT_LE(sender.sent.remembered(), packets_remembered_max);
 }
@@ -115,7 +115,7 @@ TEST(SentPackets, the_oldest_is_given_up_where_too_many_are_behind_it) {
     Sender sender;
     sender.push(0, {7});
     sender.push(1, {8});
-    sender.sent.remember_many();
+    sender.sent.remember(packets_remembered_max);
     for (std::uint32_t n = 0; n <= packets_remembered_max; ++n) sender.push(2, {}, false);
     ASSERT_TRUE(sender.sent.is_crowded());
     Numbers given_up;
@@ -149,6 +149,9 @@ TEST(FramesUnderWay, each_is_reported_once) {
 
 TEST(FramesUnderWay, bound_and_wrap) {
     FramesUnderWay frames;
+    while (frames.has_room()) frames.take();
+    EXPECT_EQ(frames.count(), frames_under_way_least);
+    frames.allow(frames_ahead_max);
     for (std::uint64_t n = 0; n < 50000; ++n) {
         while (frames.has_room()) frames.take();
         ASSERT_EQ(frames.count(), frames_ahead_max);

@@ -19,15 +19,9 @@ constexpr std::size_t cost_of(std::uint32_t length) { return length + cost_besid
 
 }  // namespace
 
-Shares::Key Shares::key_of(const HostAddress& peer) {
-    constexpr std::size_t network_bytes = 8;
-    const std::size_t length = std::min<std::size_t>(peer.length - 2U, network_bytes);
-    return {reinterpret_cast<const char*>(peer.bytes.data()), length};
-}
-
 Share* Shares::add_path(const HostAddress& peer, bool asked_by_us) {
     if (paths_left_ == 0) return nullptr;
-    Share& share = shares_[key_of(peer)];
+    Share& share = shares_[peer_key(peer)];
     if (!asked_by_us && share.paths >= paths_left_) return nullptr;
     ++share.paths;
     --paths_left_;
@@ -42,13 +36,13 @@ void Shares::remove_path(Share& share) {
     if (shares_.size() < sweep_at_) return;
     std::erase_if(shares_, [](const auto& entry) {
         return entry.second.paths == 0 && entry.second.buffers == 0 && entry.second.copied == 0 &&
-               !entry.second.spare_used;
+               !entry.second.spare_used_in && !entry.second.spare_used_out;
     });
     sweep_at_ = std::max(shares_swept, 2 * shares_.size());
 }
 
 std::uint32_t Shares::paths_of(const HostAddress& peer) const {
-    const auto found = shares_.find(key_of(peer));
+    const auto found = shares_.find(peer_key(peer));
     return found == shares_.end() ? 0 : found->second.paths;
 }
 
@@ -64,11 +58,14 @@ bool Shares::keep_buffer(Share& share, std::uint32_t buffer) {
     return true;
 }
 
+bool Shares::has_room(const Share& share, std::uint32_t length) const {
+    return share.copied + cost_of(length) <= copies_left_;
+}
+
 bool Shares::charge(Share& share, std::uint32_t length) {
-    const std::size_t cost = cost_of(length);
-    if (share.copied + cost > copies_left_) return false;
-    share.copied += cost;
-    copies_left_ -= cost;
+    if (!has_room(share, length)) return false;
+    share.copied += cost_of(length);
+    copies_left_ -= cost_of(length);
     return true;
 }
 
@@ -83,11 +80,12 @@ bool Shares::keep(Share& share, FrameOrder::Held& frame) {
     return true;
 }
 
-std::byte* Shares::make_room_for_parts(Share& share, FrameOrder::Held& frame) {
+std::byte* Shares::make_room(Share& share, FrameOrder::Held& frame, bool& spare_used,
+                             std::uint32_t spare) {
     frame.buffer = FrameOrder::no_buffer;
     if (!charge(share, frame.length)) {
-        if (std::exchange(share.spare_used, true)) return nullptr;
-        frame.buffer = FrameOrder::spare_copy;
+        if (std::exchange(spare_used, true)) return nullptr;
+        frame.buffer = spare;
     }
     auto* const room = new std::byte[frame.length]();
     frame.bytes = room;
@@ -95,16 +93,48 @@ std::byte* Shares::make_room_for_parts(Share& share, FrameOrder::Held& frame) {
     return room;
 }
 
+std::byte* Shares::make_room_for_parts(Share& share, FrameOrder::Held& frame) {
+    return make_room(share, frame, share.spare_used_in, FrameOrder::spare_copy);
+}
+
+std::byte* Shares::make_room_for_parts_out(Share& share, FrameOrder::Held& frame) {
+    return make_room(share, frame, share.spare_used_out, FrameOrder::spare_copy_out);
+}
+
+bool Shares::has_room_for_parts_out(const Share& share, std::uint32_t length) const {
+    return !share.spare_used_out || has_room(share, length);
+}
+
+bool Shares::widen(Share& share, std::size_t bytes) {
+    if (share.tables + bytes > tables_left_) return false;
+    share.tables += bytes;
+    tables_left_ -= bytes;
+    return true;
+}
+
+void Shares::narrow(Share& share, std::size_t bytes) {
+    VIA_ASSERT(share.tables >= bytes);
+    share.tables -= bytes;
+    tables_left_ += bytes;
+}
+
 void Shares::let_go(const FrameOrder::Held& frame) {
     Share& share = *frame.share;
     switch (frame.buffer) {
         case FrameOrder::no_buffer:
+            VIA_ASSERT(share.copied >= cost_of(frame.length));
             share.copied -= cost_of(frame.length);
             copies_left_ += cost_of(frame.length);
             delete[] frame.bytes;
             return;
         case FrameOrder::spare_copy:
-            share.spare_used = false;
+            VIA_ASSERT(share.spare_used_in);
+            share.spare_used_in = false;
+            delete[] frame.bytes;
+            return;
+        case FrameOrder::spare_copy_out:
+            VIA_ASSERT(share.spare_used_out);
+            share.spare_used_out = false;
             delete[] frame.bytes;
             return;
         default:

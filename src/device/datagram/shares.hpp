@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string>
 
 #include "base/address.hpp"
 #include "device/datagram/frame_order.hpp"
@@ -20,14 +19,18 @@ struct Share {
     std::uint32_t paths = 0;
     std::uint32_t buffers = 0;  ///< of the port, kept
     std::size_t copied = 0;     ///< bytes that copies cost
-    bool spare_used = false;    ///< by a frame in parts for which there was no room
+    /// By a frame that comes in parts, and by one that leaves so, for which there was no room. Each
+    /// has its own: two ends that send each other such frames at once would wait for each other.
+    bool spare_used_in = false;
+    bool spare_used_out = false;
+    std::size_t tables = 0;  ///< bytes of its paths' tables, beyond what each has in any case
 };
 
 class Shares {
 public:
-    /// `copied_max`: bytes of all copies, with what they cost besides.
-    Shares(Port& port, std::uint32_t paths_max, std::size_t copied_max)
-        : port_(port), paths_left_(paths_max), copies_left_(copied_max) {}
+    /// `copied_max`: bytes of all copies, with what they cost besides. `tables_max`: of all tables.
+    Shares(Port& port, std::uint32_t paths_max, std::size_t copied_max, std::size_t tables_max)
+        : port_(port), paths_left_(paths_max), copies_left_(copied_max), tables_left_(tables_max) {}
     Shares(const Shares&) = delete;
 
     /// For a path. `asked_by_us`: the program's own wish, which only the bound of all limits.
@@ -40,23 +43,29 @@ public:
     /// a copy. False: neither.
     bool keep(Share& share, FrameOrder::Held& frame);
     /// Memory for a frame that comes in parts, to be filled there; `frame` is what to let go.
-    /// nullptr: no room. Frames that are kept wait for this one, so of each peer there is room for
+    /// nullptr: no room. All frames behind it wait for this one, so of each peer there is room for
     /// one at any time.
     std::byte* make_room_for_parts(Share& share, FrameOrder::Held& frame);
+    /// The same for one that leaves so.
+    std::byte* make_room_for_parts_out(Share& share, FrameOrder::Held& frame);
+    bool has_room_for_parts_out(const Share& share, std::uint32_t length) const;
     void let_go(const FrameOrder::Held& frame);
-
-    /// What is the same of all addresses that are one peer.
-    using Key = std::string;
-    static Key key_of(const HostAddress& peer);
+    /// Bytes for a table of one of its paths. False: no room.
+    bool widen(Share& share, std::size_t bytes);
+    void narrow(Share& share, std::size_t bytes);
 
 private:
     bool keep_buffer(Share& share, std::uint32_t buffer);
+    bool has_room(const Share& share, std::uint32_t length) const;
     bool charge(Share& share, std::uint32_t length);
+    std::byte* make_room(Share& share, FrameOrder::Held& frame, bool& spare_used,
+                         std::uint32_t spare);
 
     Port& port_;
     std::uint32_t paths_left_;
     std::size_t copies_left_;
-    std::map<Key, Share> shares_;
+    std::size_t tables_left_;
+    std::map<PeerKey, Share> shares_;
     std::size_t sweep_at_ = 256;  ///< of them: then those that nobody needs go
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/assert.hpp"
 #include "wire/packet.hpp"
 
 namespace via::device::datagram {
@@ -121,6 +122,7 @@ void Staging::drop(PathId path) {
 }
 
 void Staging::sent(std::size_t count) {
+    VIA_ASSERT(count <= datagrams_);
     datagrams_ -= count;
     std::size_t n = begin_;
     for (; count != 0; ++n) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "device/copy_extents.hpp"
 
 namespace via::device::loopback {
 
@@ -152,21 +153,7 @@ void LoopbackDevice::revoke(PathId path, GrantId grant) {
 Status LoopbackDevice::transfer(PathId path, std::span<const Extent> remote,
                                 std::span<const Extent> local) {
     VIA_ASSERT(path == own_path);
-    std::uint64_t offset = 0;
-    auto from = remote.begin();
-    for (const Extent& to : local)
-        for (std::uint64_t done = 0; done < to.length;) {
-            if (offset == from->length) {
-                ++from;
-                offset = 0;
-                continue;
-            }
-            const std::uint64_t here = std::min(to.length - done, from->length - offset);
-            std::memcpy(reinterpret_cast<std::byte*>(to.address) + done,
-                        reinterpret_cast<const std::byte*>(from->address) + offset, here);
-            done += here;
-            offset += here;
-        }
+    copy_extents(remote, local);
     return Status::success;
 }
 
@@ -228,6 +215,8 @@ bool LoopbackDevice::next_event(PathEvent& event) {
 
 void LoopbackDevice::set_waiting_for_room(PathId path) {
     VIA_ASSERT(path == own_path);
+    VIA_ASSERT(released_ <= received_ && received_ <= published_ && published_ <= reserved_ &&
+               reserved_ - released_ <= slots_.size());
     waiting_for_room_ = true;
 }
 

@@ -65,6 +65,17 @@ WakeWord Channel::wake_word() {
     return {&peer_->wakes, wakes};
 }
 
+void Channel::woken_by(const WakeWord& word) {
+    // A change is found, and judged, when the next sleep begins.
+    if (word.address == &peer_->wakes && word.expected == seen_wakes_ && !wake_changed())
+        judge_wake();
+}
+
+bool Channel::wake_changed() const {
+    peer_decision();
+    return peer_load(peer_->wakes, memory_order_acquire) != seen_wakes_;
+}
+
 void Channel::judge_wake() {
     const std::uint32_t frames = frames_taken();
     const std::uint32_t room = writer.peer_head();

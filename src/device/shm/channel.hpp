@@ -72,6 +72,8 @@ public:
 
     /// The word that changes when the peer wakes us. Counts wakes that had nothing to show.
     WakeWord wake_word();
+    /// `word` ended a sleep. One that did not change counts as well.
+    void woken_by(const WakeWord& word);
     /// The peer's word of a grant to us.
     const Atomic<std::uint32_t>* grant_word(std::uint32_t grant) const {
         return &peer_->grants[grant];
@@ -118,6 +120,8 @@ public:
     Grants grants;  ///< of the peer
 
 private:
+    bool wake_changed() const;
+
     std::uint32_t wakes_ = 0;       ///< our wakes word; shared memory is never read back
     std::uint32_t seen_wakes_ = 0;  ///< the peer's wakes word, last time
     std::uint32_t seen_taken_ = 0;

@@ -33,14 +33,13 @@ inline const char* advice_for(int error) {
         case ENOSPC:
             return "free space, or raise fs.epoll.max_user_watches";
         case EACCES:
-        case EPERM:
             return "check the owner and the permissions of the directory";
         case EROFS:
             return "make the file system writable, or set XDG_RUNTIME_DIR to a directory on one";
         case ENOENT:
             return "make sure that the directory and /proc exist";
         default:
-            return "try again; it may be a sandbox (seccomp) that forbids the call";
+            return "try again; it may be a filter of system calls (seccomp) that forbids it";
     }
 }
 

@@ -24,7 +24,9 @@ enum class Call {
     symlinkat,
     readlinkat,
     faccessat,
+    lstatat,
     unlinkat,
+    fchmodat,
     rename_new,
     socket,
     bind,
@@ -45,12 +47,12 @@ enum class Call {
 };
 
 const char* const call_names[] = {
-    "memfd_create", "ftruncate",  "add_seals", "get_seals",  "fstat",        "file_system_type",
-    "mmap",         "madvise",    "openat",    "duplicate",  "flock",        "getdents",
-    "symlinkat",    "readlinkat", "faccessat", "unlinkat",   "rename_new",   "socket",
-    "bind",         "listen",     "accept",    "connect",    "sendmsg",      "recvmsg",
-    "getsockopt",   "pidfd_open", "kill",      "poll_input", "epoll_create", "epoll_ctl",
-    "epoll_wait",   "futex_wake"};
+    "memfd_create", "ftruncate",  "add_seals",  "get_seals",  "fstat",    "file_system_type",
+    "mmap",         "madvise",    "openat",     "duplicate",  "flock",    "getdents",
+    "symlinkat",    "readlinkat", "faccessat",  "lstatat",    "unlinkat", "fchmodat",
+    "rename_new",   "socket",     "bind",       "listen",     "accept",   "connect",
+    "sendmsg",      "recvmsg",    "getsockopt", "pidfd_open", "kill",     "poll_input",
+    "epoll_create", "epoll_ctl",  "epoll_wait", "futex_wake"};
 
 std::vector<int> errors_of(Call call) {
     switch (call) {
@@ -112,7 +114,9 @@ public:
     VIA_FAULTY(ssize_t, readlinkat, -1, (int d, const char* n, char* b, std::size_t l),
                (d, n, b, l))
     VIA_FAULTY(int, faccessat, -1, (int d, const char* n), (d, n))
+    VIA_FAULTY(int, lstatat, -1, (int d, const char* n, struct stat* s), (d, n, s))
     VIA_FAULTY(int, unlinkat, -1, (int d, const char* n), (d, n))
+    VIA_FAULTY(int, fchmodat, -1, (int d, const char* n, mode_t m), (d, n, m))
     VIA_FAULTY(int, rename_new, -1, (int d, const char* f, const char* t), (d, f, t))
     VIA_FAULTY(int, socket, -1, (), ())
     VIA_FAULTY(int, bind, -1, (int f, const sockaddr* a, socklen_t l), (f, a, l))
@@ -183,6 +187,7 @@ protected:
         ::symlink(make_nic_name(::getpid(), 2).c_str(), (directory->path + "/d-65").c_str());
         const std::string stale = directory->path + "/new-4194303-0000000000000001";
         ::close(::open(stale.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+        set_back(stale);
         Node node(*directory, [&](ShmConfig& config) {
             config.system = &system;
             config.host = "faults";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <span>
 
 #include "device/shm/hello.hpp"
@@ -70,6 +71,13 @@ Outcome<void> Folder::check() const {
 int Folder::has(const std::string& entry) const {
     if (system_->faccessat(descriptor(), entry.c_str()) == 0) return 1;
     return errno == ENOENT ? 0 : -1;
+}
+
+bool Folder::is_old(const std::string& entry) const {
+    constexpr time_t making_max_s = 60;
+    struct stat status{};
+    return system_->lstatat(descriptor(), entry.c_str(), &status) == 0 &&
+           ::time(nullptr) - status.st_mtim.tv_sec > making_max_s;
 }
 
 bool Folder::remove(const std::string& entry) const {

@@ -29,6 +29,8 @@ public:
 
     /// Is there an entry of that name? -1 and errno: cannot tell.
     int has(const std::string& entry) const;
+    /// Was it made so long ago that nobody is still making it?
+    bool is_old(const std::string& entry) const;
     /// One more try for what an interruption or a lack of memory prevented; what stays nevertheless
     /// is removed by a later opener.
     bool remove(const std::string& entry) const;

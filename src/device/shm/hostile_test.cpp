@@ -407,6 +407,41 @@ TEST_F(ShmHostile, TooManyFutexWakeUpsForNothingEndTheConnection) {
     EXPECT_TRUE(node.reported("wakes us"));
 }
 
+TEST_F(ShmHostile, TooManyFutexWakeUpsThatChangeNothingEndTheConnection) {
+    Liar liar(directory);
+    const PathId path = enter(liar);
+    node.turn();
+    WakeWord words[4];
+    for (std::uint32_t i = 1; i <= 1001; ++i) {
+        ASSERT_EQ(node->wake_words(words), 2U) << "the first is a bystander's";
+        node->woken_by(words[1]);
+    }
+    EXPECT_LE(node->next_deadline(), node.now) << "it is looked at, though nothing else is due";
+    node.turn();
+    expect_down(path);
+    EXPECT_TRUE(node.reported("wakes us"));
+}
+
+TEST_F(ShmHostile, ManyFutexWakeUpsWithFramesAreFine) {
+    Liar liar(directory);
+    const PathId path = enter(liar);
+    node.turn();
+    Frame frames[2];
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+        WakeWord words[4];
+        node->wake_words(words);
+        publish(liar, i, 8);
+        node->woken_by(words[1]);  // of one whose peer made the call late
+        ASSERT_EQ(node->receive(frames), 1U);
+        node->release();
+    }
+    node.turn();
+    EXPECT_FALSE(node.has(PathEventKind::down));
+    ::close(liar.socket);
+    liar.socket = -1;
+    expect_down(path);
+}
+
 TEST_F(ShmHostile, AnEmptyMessageIsTheEnd) {
     Liar liar(directory);
     const PathId path = enter(liar);

@@ -41,8 +41,7 @@ Outcome<std::unique_ptr<Rendezvous>> Rendezvous::open(System& system, const std:
 
 bool Rendezvous::is_known() const {
     // By the path: a folder that is gone, or covered by another file system, is nobody's way to us.
-    const std::string path = folder_.path() + "/" + name_;
-    if (system_.faccessat(AT_FDCWD, path.c_str()) == 0) return true;
+    if (system_.faccessat(AT_FDCWD, place_.c_str()) == 0) return true;
     return errno != ENOENT && errno != ENOTDIR;
 }
 
@@ -81,7 +80,10 @@ int Rendezvous::bind_and_listen(const std::string& temporary) {
     std::memcpy(address.sun_path, path.data(), path.size());
     const auto* generic = reinterpret_cast<const sockaddr*>(&address);
     if (system_.bind(socket_.get(), generic, sizeof address) < 0) return errno;
-    if (system_.listen(socket_.get(), backlog) == 0) return 0;
+    // Whatever the umask of the program: a socket that may not be written to lets nobody connect.
+    if (system_.fchmodat(folder_.descriptor(), temporary.c_str(), 0600) == 0 &&
+        system_.listen(socket_.get(), backlog) == 0)
+        return 0;
     const int error = errno;
     folder_.remove(temporary);
     return error;
@@ -94,8 +96,9 @@ Outcome<void> Rendezvous::open_socket() {
     socket_ = Descriptor(system_, system_.socket());
     if (!socket_.valid()) return failure("cannot make a socket (socket)", errno);
     if (const int error = bind_and_listen(temporary)) {
-        return failure("cannot listen in the directory " + folder_.path() + " (bind, listen)",
-                       error);
+        return failure(
+            "cannot listen in the directory " + folder_.path() + " (bind, fchmodat, listen)",
+            error);
     }
     if (system_.rename_new(folder_.descriptor(), temporary.c_str(), name.c_str()) < 0) {
         const int error = errno;
@@ -105,6 +108,7 @@ Outcome<void> Rendezvous::open_socket() {
                        error);
     }
     name_ = name;
+    place_ = folder_.path() + "/" + name_;
     return {};
 }
 
@@ -239,8 +243,10 @@ void Rendezvous::consider_leftover(std::string_view entry,
         const std::string target = folder_.read_nic(name);
         if (!target.empty() && check(target)) remove_dead_link(name, target);
     } else if (entry.starts_with("new-")) {
+        // One that is being bound does not listen yet, and its process may have no number here
+        // (another pid namespace).
         if (parse_nic_name("nic" + name.substr(3), pid) && system_.kill(pid, 0) < 0 &&
-            errno == ESRCH) {
+            errno == ESRCH && folder_.is_old(name)) {
             folder_.remove(name);
         }
     } else if (parse_nic_name(name, pid) && check(name)) {

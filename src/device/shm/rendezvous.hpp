@@ -83,6 +83,7 @@ private:
     std::uint64_t key_;
     Descriptor socket_;
     std::string name_;
+    std::string place_;  ///< path of that name: looked for where there may be no memory
     std::map<std::string, unsigned> listening_;  ///< link name, how often
 };
 

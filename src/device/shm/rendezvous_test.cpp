@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <algorithm>
+#include <filesystem>
 
 #include "device/shm/rendezvous.hpp"
 #include "device/shm/test_support.hpp"
@@ -95,6 +96,19 @@ TEST(ShmRendezvous, NamesOfTheDeadAreTakenOver) {
     EXPECT_EQ(later->find(discriminator("y")), "");
 }
 
+/// Its process may be of another pid namespace, where its number is another one.
+TEST(ShmRendezvous, ASocketThatIsBeingMadeIsLeftAlone) {
+    Directory directory;
+    const std::string name = "new" + make_nic_name(4194303, 1).substr(3);
+    const std::string path = directory.path + "/" + name;
+    ::close(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    open(directory, 1);
+    EXPECT_TRUE(std::filesystem::exists(path));
+    set_back(path);
+    open(directory, 2);
+    EXPECT_FALSE(std::filesystem::exists(path)) << "nobody takes so long";
+}
+
 TEST(ShmRendezvous, AForkedChildThatHoldsTheSocketDoesNotKeepTheNameAlive) {
     Directory directory;
     Child child([&](Child& self) {
@@ -161,6 +175,16 @@ TEST(ShmRendezvous, ManyTakeOverTheSameDeadNameAndOneWins) {
     for (auto& child : children) child->tell('e');
     for (auto& child : children) EXPECT_TRUE(child->join());
     EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(ShmRendezvous, MayBeConnectedToWhateverTheUmask) {
+    Directory directory;
+    const mode_t mask = ::umask(0777);
+    const auto opened = Rendezvous::open(System::real(), directory.path, 1);
+    ::umask(mask);
+    ASSERT_TRUE(opened) << opened.error().text;
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path))
+        EXPECT_EQ(entry.status().permissions(), std::filesystem::perms(0600)) << entry;
 }
 
 TEST(ShmRendezvous, LongPathsWork) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "device/device.hpp"
 #include "device/shm/layout.hpp"
@@ -59,7 +60,10 @@ public:
     }
 
     /// Takes back the last `count` of those just taken.
-    void untake(std::uint32_t count) { position_ -= count; }
+    void untake(std::uint32_t count) {
+        VIA_ASSERT(count <= position_ - released_);
+        position_ -= count;
+    }
 
     /// True when take() would not return `empty`.
     bool pending() const {

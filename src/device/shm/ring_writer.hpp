@@ -218,6 +218,7 @@ public:
         const std::uint32_t head = peer_load(*peer_head_, memory_order_acquire);
         if (head == head_) return Refresh::same;
         if (head - head_ > published_ - head_) return Refresh::lie;
+        VIA_ASSERT(published_ - head <= reserved_ - head && reserved_ - head <= slots_);
         // A frame may be older than the arena's last arena_given_back(), which went further.
         const auto end = static_cast<std::uint32_t>(shadow_[(head - 1) & (slots_ - 1)]);
         if (static_cast<std::int32_t>(end - arena_head_) > 0) arena_head_ = end;

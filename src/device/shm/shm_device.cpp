@@ -389,8 +389,15 @@ bool ShmDevice::has_work() {
 
 std::size_t ShmDevice::wake_words(std::span<WakeWord> words) {
     const std::size_t count = std::min(words.size(), live_.size());
-    for (std::size_t i = 0; i < count; ++i) words[i] = live_[i]->wake_word();
+    for (std::size_t i = 0; i < count; ++i) {
+        words[i] = live_[i]->wake_word();
+        words[i].number = static_cast<std::uint32_t>(i);
+    }
     return live_.size();
+}
+
+void ShmDevice::woken_by(const WakeWord& word) {
+    if (word.number < live_.size()) live_[word.number]->woken_by(word);
 }
 
 HostAddress ShmDevice::peer_address(PathId path) const {

@@ -93,6 +93,7 @@ public:
     bool has_work() override;
     int wait_handle() const override { return epoll_.get(); }
     std::size_t wake_words(std::span<WakeWord> words) override;
+    void woken_by(const WakeWord& word) override;
 
 private:
     using Handshakes = std::map<std::uint32_t, Handshake>;

@@ -226,6 +226,7 @@ Time ShmDevice::next_deadline() const {
             !channel->departing) {
             deadline = now_;
         }
+        if (channel->wakes_useless > config_.wakeups_per_second_max) deadline = now_;
     }
     for (const auto& [id, handshake] : handshakes_) {
         // One that service() has not seen yet gets its deadline there: at once.

@@ -79,6 +79,29 @@ TEST(ShmDevice, ASleeperOnWordsIsWoken) {
     }
 }
 
+/// Says how many sleepers each wake-up was for.
+struct WatchedWakes : System {
+    int futex_wake(const void* word, int count) override {
+        for_so_many.push_back(count);
+        return System::futex_wake(word, count);
+    }
+    std::vector<int> for_so_many;
+};
+
+/// One thread of the peer sleeps for all; how many more it lets wait is not the sender's time.
+TEST(ShmDevice, OneOfThePeersThreadsIsWokenHoweverManyWait) {
+    Directory directory;
+    WatchedWakes system;
+    Node a(directory, [&](ShmConfig& config) { config.system = &system; });
+    Node b(directory);
+    const Paths paths = connect(a, b);
+    b->arm(Sleep::on_words);
+    atomic_fence(memory_order_seq_cst);
+    ASSERT_TRUE(send(*a, paths.from, 24, 8, 1));
+    EXPECT_EQ(a->notify(), 1U);
+    EXPECT_EQ(system.for_so_many, std::vector<int>{1});
+}
+
 TEST(ShmDevice, WakeWordsOfManyPeersAreCounted) {
     Directory directory;
     Node hub(directory);

@@ -4,7 +4,6 @@
 #include <linux/fs.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -19,19 +18,12 @@
 #include <climits>
 #include <cstdio>
 
+#include "posix/not_cancelled.hpp"
+#include "posix/resize.hpp"
+
 namespace via::device::shm {
 
 namespace {
-
-/// No cancellation point, and by libc's function all the same: ThreadSanitizer has to see that a
-/// descriptor ends, or takes what has its number next for it.
-int close_uncancelled(int fd) {
-    int before = PTHREAD_CANCEL_ENABLE;
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    const int result = ::close(fd);
-    ::pthread_setcancelstate(before, nullptr);
-    return result;
-}
 
 /// What the kernel takes for the length of a set of signals, though none is given.
 constexpr std::size_t kernel_sigset_bytes = 8;
@@ -42,13 +34,7 @@ constexpr std::size_t kernel_sigset_bytes = 8;
 
 int System::memfd_create(const char* name, unsigned flags) { return ::memfd_create(name, flags); }
 int System::ftruncate(int fd, off_t length) {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_FSIZE, &limit) < 0) return -1;
-    if (static_cast<rlim_t>(length) > limit.rlim_cur) {
-        errno = EFBIG;
-        return -1;
-    }
-    return ::ftruncate(fd, length);
+    return posix::resize(fd, static_cast<std::uint64_t>(length));
 }
 int System::add_seals(int fd, int seals) { return ::fcntl(fd, F_ADD_SEALS, seals); }
 int System::get_seals(int fd) { return ::fcntl(fd, F_GET_SEALS); }
@@ -70,7 +56,7 @@ int System::madvise(void* address, std::size_t length, int advice) {
 int System::openat(int directory, const char* path, int flags) {
     return static_cast<int>(::syscall(SYS_openat, directory, path, flags, 0));
 }
-int System::close(int fd) { return close_uncancelled(fd); }
+int System::close(int fd) { return posix::close_uncancelled(fd); }
 int System::duplicate(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 int System::descriptors_max() {
     rlimit limit{};
@@ -87,10 +73,16 @@ int System::symlinkat(const char* target, int directory, const char* name) {
 ssize_t System::readlinkat(int directory, const char* name, char* buffer, std::size_t length) {
     return ::readlinkat(directory, name, buffer, length);
 }
+int System::lstatat(int directory, const char* name, struct stat* status) {
+    return ::fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW);
+}
 int System::faccessat(int directory, const char* name) {
     return ::faccessat(directory, name, F_OK, 0);
 }
 int System::unlinkat(int directory, const char* name) { return ::unlinkat(directory, name, 0); }
+int System::fchmodat(int directory, const char* name, mode_t mode) {
+    return ::fchmodat(directory, name, mode, 0);
+}
 int System::rename_new(int directory, const char* from, const char* to) {
     return ::renameat2(directory, from, directory, to, RENAME_NOREPLACE);
 }

@@ -41,7 +41,9 @@ public:
     virtual int symlinkat(const char* target, int directory, const char* name);
     virtual ssize_t readlinkat(int directory, const char* name, char* buffer, std::size_t length);
     virtual int faccessat(int directory, const char* name);  ///< does it exist?
+    virtual int lstatat(int directory, const char* name, struct stat* status);
     virtual int unlinkat(int directory, const char* name);
+    virtual int fchmodat(int directory, const char* name, mode_t mode);
     /// renameat2 with RENAME_NOREPLACE within one directory.
     virtual int rename_new(int directory, const char* from, const char* to);
 

@@ -9,8 +9,10 @@ namespace via::device::sim {
 // Nodes -------------------------------------------------------------------------------------------
 
 NodeId Fabric::join(Station& station, const HostAddress& address) {
+    const auto node = static_cast<NodeId>(nodes_.size());
     nodes_.push_back({&station, address, {}});
-    return static_cast<NodeId>(nodes_.size() - 1);
+    if (carrier_ != nullptr) carrier_->join(node, address);
+    return node;
 }
 
 void Fabric::leave(NodeId id) {
@@ -18,9 +20,7 @@ void Fabric::leave(NodeId id) {
     Node& leaving = nodes_[id];
     leaving.station = nullptr;
     // Whoever asked and was not answered yet must not wait for ever.
-    for (const auto& [when, parcel] : leaving.mailbox)
-        if (parcel->kind == ParcelKind::query && present(parcel->from))
-            bounce(parcel->from, parcel->cookie);
+    for (const auto& [when, parcel] : leaving.mailbox) ask_others(id, *parcel);
     leaving.mailbox.clear();
     for (NodeId other = 0; other < nodes_.size(); ++other) {
         if (!present(other)) continue;
@@ -28,6 +28,7 @@ void Fabric::leave(NodeId id) {
         farewell->kind = ParcelKind::farewell;
         send(id, other, std::move(farewell));
     }
+    if (carrier_ != nullptr) carrier_->leave(id);
 }
 
 bool Fabric::taken_by_neighbour(NodeId id, const Discriminator& discriminator) const {
@@ -42,6 +43,10 @@ bool Fabric::taken_by_neighbour(NodeId id, const Discriminator& discriminator) c
 
 void Fabric::send(NodeId from, NodeId to, std::unique_ptr<Parcel> parcel) {
     if (!present(to)) return;
+    if (carrier_ != nullptr) {
+        parcel->from = from;
+        return carrier_->carry(from, to, std::move(parcel));
+    }
     const auto length = parcel->header_length + static_cast<std::uint32_t>(parcel->payload.size());
     const Fate fate = weather_.fate({from, to, clock_.now(), length});
     Link& link = link_of(from, to);
@@ -50,6 +55,15 @@ void Fabric::send(NodeId from, NodeId to, std::unique_ptr<Parcel> parcel) {
         std::max(clock_.now() + std::max(fate.delay, nanoseconds(1)), link.last_arrival);
     parcel->from = from;
     parcel->arrival = link.last_arrival;
+    nodes_[to].mailbox.emplace(std::pair{parcel->arrival, sent_++}, std::move(parcel));
+}
+
+void Fabric::arrive(NodeId to, std::unique_ptr<Parcel> parcel) {
+    if (!present(to)) {
+        ask_others(to, *parcel);
+        return;
+    }
+    parcel->arrival = clock_.now();
     nodes_[to].mailbox.emplace(std::pair{parcel->arrival, sent_++}, std::move(parcel));
 }
 
@@ -68,6 +82,12 @@ void Fabric::ask(NodeId from, const NetAddress& remote, std::uint64_t cookie) {
     query->cookie = cookie;
     query->discriminator = remote.discriminator;
     send(from, target, std::move(query));
+}
+
+/// What was asked of a node that has left; perhaps it was not the only one of its address.
+void Fabric::ask_others(NodeId left, const Parcel& query) {
+    if (query.kind == ParcelKind::query && present(query.from))
+        ask(query.from, {nodes_[left].address, query.discriminator}, query.cookie);
 }
 
 /// The network itself answers that there is nobody.

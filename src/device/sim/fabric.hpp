@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/sim/carrier.hpp"
 #include "device/sim/virtual_clock.hpp"
 #include "device/sim/weather.hpp"
 
 namespace via::device::sim {
-
-constexpr NodeId no_node = ~NodeId{0};
 
 enum class ParcelKind : std::uint8_t {
     frame,     ///< header and payload of a NIC
@@ -36,6 +35,9 @@ struct Parcel {
     std::uint32_t header_length = 0;
     std::byte header[Frame::inline_max];
     std::vector<std::byte> payload;
+    const std::byte* source = nullptr;  ///< to be copied from when it is published
+    std::uint64_t address = 0;          ///< where the payload lay, if it lay together; to name it
+    std::shared_ptr<void> held;         ///< let go when the frame was given back
     // query, answer, credit, segment
     std::uint64_t cookie = 0;
     Discriminator discriminator;
@@ -48,6 +50,8 @@ struct FabricOptions {
     std::uint32_t payload_max = 4096;  ///< bytes of payload in one frame
     std::uint32_t frames_max = 64;     ///< frames of a link that were not given back yet
     std::uint32_t small_max = 256;     ///< payload bytes of a frame that is sent in one call
+    bool transfers = false;            ///< long messages are fetched from their senders' memory
+    std::uint32_t transfer_fails_every = 0;  ///< of a node's transfers, half done; 0: none
 };
 
 /// What the fabric asks of a node.
@@ -62,6 +66,10 @@ class Fabric {
 public:
     Fabric(VirtualClock& clock, Weather& weather, const FabricOptions& options)
         : clock_(clock), weather_(weather), options_(options) {}
+
+    /// In place of the weather. Before any node joins; outlives the nodes.
+    void carry_by(Carrier& carrier) { carrier_ = &carrier; }
+    Carrier* carrier() { return carrier_; }
 
     VirtualClock& clock() { return clock_; }
     const FabricOptions& options() const { return options_; }
@@ -78,6 +86,8 @@ public:
 
     // Parcels -------------------------------------------------------------------------------------
     void send(NodeId from, NodeId to, std::unique_ptr<Parcel> parcel);
+    /// What the carrier carried is there, now. Who sent it may have left.
+    void arrive(NodeId to, std::unique_ptr<Parcel> parcel);
     /// Asks the node of that address which listens, else any of that address.
     void ask(NodeId from, const NetAddress& remote, std::uint64_t cookie);
     /// The next parcel that has arrived by now, or nothing.
@@ -102,10 +112,12 @@ private:
     };
 
     Link& link_of(NodeId from, NodeId to) { return links_[{from, to}]; }
+    void ask_others(NodeId left, const Parcel& query);
     void bounce(NodeId from, std::uint64_t cookie);
 
     VirtualClock& clock_;
     Weather& weather_;
+    Carrier* carrier_ = nullptr;
     FabricOptions options_;
     std::vector<Node> nodes_;
     std::map<std::pair<NodeId, NodeId>, Link> links_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "device/copy_extents.hpp"
 
 namespace via::device::sim {
 
@@ -68,7 +69,7 @@ PathId SimDevice::make_path(NodeId peer) {
     if (found == paths_.end()) found = paths_.emplace(paths_.end());
     found->stage = Stage::open;
     found->peer = peer;
-    found->waiting_for_room = false;
+    want_room(*found, false);
     return id_of(*found);
 }
 
@@ -149,8 +150,7 @@ bool SimDevice::next_event(PathEvent& event) {
     settle();
     // A turn begins, which asks again for room if it still wants it.
     for (Path& path : paths_)
-        if (path.waiting_for_room && fabric_.has_room(node_, path.peer))
-            path.waiting_for_room = false;
+        if (path.waiting_for_room && fabric_.has_room(node_, path.peer)) want_room(path, false);
     if (arrivals_.empty() || arrivals_.front().frame) return false;
     event = arrivals_.front().event;
     arrivals_.pop_front();
@@ -246,18 +246,31 @@ bool SimDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t pa
                payload_length <= capabilities_.payload_max);
     VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
     Path& path = paths_[id];
-    path.waiting_for_room = false;
+    want_room(path, false);
     Parcel* const parcel = stage(path, header_length, payload_length);
     if (parcel == nullptr) return false;
     slot = {parcel->header, parcel->payload.data(), false};
+    // A carrier wants to know where it lies; the bytes are copied when it is published.
+    if (fabric_.carrier() != nullptr) slot.reference = &parcel->source;
     return true;
 }
 
 void SimDevice::transmit(PathId id) {
     Path& path = paths_[id];
-    for (auto& parcel : path.staged) fabric_.send(node_, path.peer, std::move(parcel));
+    for (std::size_t n = 0; n < path.staged.size(); ++n) {
+        std::unique_ptr<Parcel>& parcel = path.staged[n];
+        if (parcel->source != nullptr) {
+            std::copy_n(parcel->source, parcel->payload.size(), parcel->payload.data());
+            parcel->address = reinterpret_cast<std::uint64_t>(parcel->source);
+        }
+        fabric_.send(node_, path.peer, std::move(parcel));
+    }
     path.staged.clear();
     path.kept = 0;
+}
+
+void SimDevice::name_payload(PathId id, std::size_t nth, std::uint64_t address) {
+    paths_[id].staged[paths_[id].kept + nth]->address = address;
 }
 
 void SimDevice::drop_staged(Path& path, std::size_t from) {
@@ -270,7 +283,7 @@ void SimDevice::abandon(PathId id) { drop_staged(paths_[id], paths_[id].kept); }
 
 /// The frame but for its payload, which goes where it says. nullptr: not sent.
 std::byte* SimDevice::stage_small(PathId id, std::uint64_t low, std::uint64_t high,
-                                  std::uint32_t length) {
+                                  std::uint32_t length, const std::byte* source) {
     VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
     Path& path = paths_[id];
     VIA_ASSERT(path.staged.size() == path.kept);  // it is asked while nothing is reserved
@@ -279,13 +292,14 @@ std::byte* SimDevice::stage_small(PathId id, std::uint64_t low, std::uint64_t hi
     if (parcel == nullptr) return nullptr;
     std::memcpy(parcel->header, &low, sizeof low);
     std::memcpy(parcel->header + sizeof low, &high, sizeof high);
+    parcel->address = reinterpret_cast<std::uint64_t>(source);
     ++path.kept;
     return parcel->payload.data();
 }
 
 std::uint32_t SimDevice::send_small(PathId id, std::uint64_t low, std::uint64_t high,
                                     const std::byte* payload, std::uint32_t length, bool alone) {
-    std::byte* const to = stage_small(id, low, high, length);
+    std::byte* const to = stage_small(id, low, high, length, payload);
     if (to == nullptr) return not_sent;
     if (length != 0) std::memcpy(to, payload, length);
     return alone ? notify() : 0;
@@ -293,7 +307,8 @@ std::uint32_t SimDevice::send_small(PathId id, std::uint64_t low, std::uint64_t 
 
 std::uint32_t SimDevice::send_pieces(PathId id, std::uint64_t low, std::uint64_t high,
                                      const Pieces& payload) {
-    std::byte* const to = stage_small(id, low, high, payload.first_length + payload.second_length);
+    std::byte* const to =
+        stage_small(id, low, high, payload.first_length + payload.second_length, nullptr);
     if (to == nullptr) return not_sent;
     if (payload.first_length != 0) std::memcpy(to, payload.first, payload.first_length);
     if (payload.second_length != 0)
@@ -312,6 +327,7 @@ std::uint32_t SimDevice::notify() {
 Status SimDevice::offer(PathId id, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                         GrantId& grant) {
     Path& path = paths_[id];
+    if (fabric_.carrier() != nullptr) return Status::error_not_supported;  // all goes by NICs
     if (path.stage != Stage::open) return Status::error_resource;
     if (!path.grants) path.grants = std::make_shared<GrantTable>();
     Grants& grants = path.grants->grants;
@@ -340,11 +356,40 @@ void SimDevice::on_segment(Parcel& parcel) {
     arrivals_.back().event.attachment = std::move(parcel.attachment);
 }
 
+// Fetching ----------------------------------------------------------------------------------------
+
+bool SimDevice::prefers_transfer(PathId id, std::uint64_t /*length*/) {
+    return fabric_.options().transfers && fabric_.carrier() == nullptr &&
+           paths_[id].stage == Stage::open;
+}
+
+Status SimDevice::transfer(PathId id, std::span<const Extent> remote,
+                           std::span<const Extent> local) {
+    VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
+    // Who has left took its memory along.
+    if (!fabric_.present(paths_[id].peer)) return Status::error_resource;
+    const std::uint32_t every = fabric_.options().transfer_fails_every;
+    if (every == 0 || ++transfers_ % every != 0) {
+        copy_extents(remote, local);
+        return Status::success;
+    }
+    std::uint64_t bytes = 0;
+    for (const Extent& extent : remote) bytes += extent.length;
+    copy_extents(remote, local, bytes / 2);
+    return Status::error_resource;
+}
+
 // Sleeping ----------------------------------------------------------------------------------------
 
-void SimDevice::set_waiting_for_room(PathId id) { paths_[id].waiting_for_room = true; }
+void SimDevice::set_waiting_for_room(PathId id) { want_room(paths_[id], true); }
+
+void SimDevice::want_room(Path& path, bool wanted) {
+    if (path.waiting_for_room != wanted) wanting_ += wanted ? 1 : -1;
+    path.waiting_for_room = wanted;
+}
 
 bool SimDevice::wanted_room_came() const {
+    if (wanting_ == 0) return false;  // worlds ask this of every node again and again
     return std::any_of(paths_.begin(), paths_.end(), [this](const Path& path) {
         return path.stage == Stage::open && path.waiting_for_room &&
                fabric_.has_room(node_, path.peer);

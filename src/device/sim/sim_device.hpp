@@ -19,6 +19,7 @@ public:
     /// The fabric outlives the device. Destroying it is a death that peers hear of.
     SimDevice(Fabric& fabric, const HostAddress& address);
     ~SimDevice() override;
+    NodeId node() const { return node_; }
 
     const Capabilities& capabilities() const override { return capabilities_; }
     const HostAddress& address() const override { return address_; }
@@ -34,6 +35,8 @@ public:
                  FrameSlot& slot) override;
     void transmit(PathId path) override;
     void abandon(PathId path) override;
+    /// The payload of the nth frame that is reserved there lay at that address of its program.
+    void name_payload(PathId path, std::size_t nth, std::uint64_t address);
     /// Publishes what send_small() kept; nobody sleeps here.
     std::uint32_t notify() override;
     std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
@@ -44,6 +47,10 @@ public:
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
+    bool prefers_transfer(PathId path, std::uint64_t length) override;
+    /// Nodes are in one process, so memory is there at once, whatever the weather.
+    Status transfer(PathId path, std::span<const Extent> remote,
+                    std::span<const Extent> local) override;
 
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
@@ -98,10 +105,11 @@ private:
     void push_event(PathEventKind kind, PathId path, Status status, std::uint64_t cookie);
     void give_back(NodeId peer, std::uint32_t frames);
     void send_simple(ParcelKind kind, NodeId peer, Status status, std::uint64_t cookie);
+    void want_room(Path& path, bool wanted);
     bool wanted_room_came() const;
     Parcel* stage(Path& path, std::uint32_t header_length, std::uint32_t payload_length);
-    std::byte* stage_small(PathId path, std::uint64_t low, std::uint64_t high,
-                           std::uint32_t length);
+    std::byte* stage_small(PathId path, std::uint64_t low, std::uint64_t high, std::uint32_t length,
+                           const std::byte* source);
     void drop_staged(Path& path, std::size_t from);
 
     Fabric& fabric_;
@@ -109,9 +117,11 @@ private:
     NodeId node_;
     Capabilities capabilities_;
     std::vector<Path> paths_;
+    int wanting_ = 0;  ///< paths that wait for room
     std::deque<Arrival> arrivals_;
     std::vector<std::unique_ptr<Parcel>> lent_;  ///< frames of the last receive()
     std::vector<Listening> listening_;
+    std::uint32_t transfers_ = 0;  ///< asked of us
 };
 
 }  // namespace via::device::sim

@@ -247,6 +247,24 @@ TEST(SimDevice, death_answers_a_question_on_its_way) {
     EXPECT_EQ(event.status, Status::not_reachable);
 }
 
+/// Many NICs have one address under `via lab exec`: one that leaves is not all of them.
+TEST(SimDevice, death_of_one_of_an_address_is_no_answer_for_the_others) {
+    Net net;
+    auto other = std::make_unique<SimDevice>(net.fabric, host(2));
+    net.a->resolve({host(2), word("ear")}, 4);
+    net.b.reset();
+    PathEvent none{};
+    while (net.advance(*other)) EXPECT_FALSE(other->next_event(none));  // it answers
+    EXPECT_EQ(net.event_of(*net.a).status, Status::no_match);
+
+    net.a->resolve({host(2), word("ear")}, 5);
+    auto heir = std::make_unique<SimDevice>(net.fabric, host(2));
+    ASSERT_EQ(heir->listen(word("ear")), Status::success);
+    other.reset();
+    ASSERT_EQ(net.event_of(*heir).kind, PathEventKind::up);
+    EXPECT_EQ(net.event_of(*net.a).kind, PathEventKind::resolved);
+}
+
 TEST(SimDevice, condemned_path_ends_on_both_sides_and_can_be_made_anew) {
     Net net({256, 2});
     net.connect();

@@ -14,6 +14,7 @@
 namespace via::device::sim {
 
 using NodeId = std::uint32_t;
+constexpr NodeId no_node = ~NodeId{0};
 
 /// One parcel about to travel.
 struct Passage {

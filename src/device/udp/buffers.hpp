@@ -36,6 +36,7 @@ public:
         if (free_.empty()) return none;
         const std::uint32_t buffer = free_.back();
         free_.pop_back();
+        VIA_ASSERT(buffers_[buffer].uses == 0);
         buffers_[buffer] = {1, 0};
         return buffer;
     }

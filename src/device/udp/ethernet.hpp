@@ -12,9 +12,9 @@
 #include "base/time.hpp"
 #include "device/datagram/port.hpp"
 #include "device/udp/ethernet_model.hpp"
+#include "device/udp/network_errors.hpp"
 #include "device/udp/sender.hpp"
 #include "device/udp/system.hpp"
-#include "device/udp/troubles.hpp"
 
 namespace via::device::udp {
 

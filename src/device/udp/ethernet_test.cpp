@@ -60,9 +60,15 @@ public:
         }
         return length;
     }
+    int interface_mtu(int fd, ifreq* request) override {
+        const int result = System::interface_mtu(fd, request);
+        if (mtu != 0) request->ifr_mtu = mtu;
+        return result;
+    }
     Time now() override { return present; }
     Time recently() override { return present; }
 
+    int mtu = 0;  ///< 0: what the interface has
     int packets = -2;
     int frames = 0;  ///< that were sent, each cut or not
     int shown = 0;   ///< by the kernel
@@ -241,6 +247,22 @@ TEST_F(Ethernet, AFrameThatCannotBeSentIsTheSockets) {
         renew();
     }
     EXPECT_EQ(frames_of("ours"), 1);
+}
+
+/// Behind an interface that carries less than before: the socket says so.
+TEST_F(Ethernet, WhatTheInterfaceDoesNotCarryIsTheSockets) {
+    connect();
+    expect_burst_comes(40);
+    if (calls.kernels_error == EINVAL) GTEST_SKIP() << "Linux before 6.2 cuts no frames";
+    ASSERT_EQ(calls.frames, 1);
+    calls.mtu = 1300;
+    pass(seconds(1));
+    a->service(calls.present);
+    renew();
+    ASSERT_TRUE(a->makes_frames());
+    expect_burst_comes(40);
+    EXPECT_EQ(calls.frames, 1);
+    EXPECT_EQ(frames_of("ours"), 1) << "a short one";
 }
 
 TEST_F(Ethernet, AKernelThatCutsNoFramesGetsLoneOnes) {

@@ -21,9 +21,10 @@ constexpr const char* holder_link = "holder";
 constexpr mode_t file_mode = 0644;
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY;
 
-std::unexpected<Listeners::Refused> is_held(const std::string& owner, const char* whose = "") {
-    return std::unexpected(Listeners::Refused{
-        "udp: " + owner + whose + " listens to this discriminator already", true});
+std::unexpected<std::string> is_held(const std::string& owner, const char* whose = "") {
+    return std::unexpected("udp: " + owner + whose +
+                           " listens to this discriminator already; choose another one or end "
+                           "that process");
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ std::expected<Listeners, std::string> Listeners::open(System& system, const std:
                                                       std::uint64_t instance) {
     Descriptor opened(system, system.openat(AT_FDCWD, directory.c_str(), directory_flags));
     if (!opened.valid())
-        return std::unexpected("udp: cannot open the directory " + directory + because(errno));
+        return std::unexpected("udp: cannot open the directory " + directory + " (openat)" +
+                               because(errno));
     Listeners self(system, std::move(opened), directory, shared);
     self.remove_leftovers();
     self.others_.look_at_all();
@@ -57,21 +59,22 @@ std::expected<void, std::string> Listeners::put_down(std::uint16_t data_port,
                                                      std::uint64_t instance) {
     const std::string name = nic_name(system_->getpid(), data_port, instance);
     const std::string temporary = "new" + name.substr(3);
-    const auto failed = [&](const char* what) {
-        const std::string text = std::string("udp: cannot ") + what + " in " + path_ +
+    const auto failed = [&](const char* what, const char* calls) {
+        const std::string text = std::string("udp: cannot ") + what + " in " + path_ + calls +
                                  because(errno, "; look at its permissions and its space");
         return std::unexpected(text);
     };
     lock_ = Descriptor(
         *system_, system_->openat(directory_.get(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL));
-    if (!lock_.valid()) return failed("make a file");
+    if (!lock_.valid()) return failed("make a file", " (openat)");
     // Read by other users, too; only once it is locked, for who reads it may lock it for reading.
     if (system_->lock(lock_.get()) == 0 && system_->fchmod(lock_.get(), file_mode) == 0 &&
         system_->renameat(directory_.get(), temporary.c_str(), name.c_str()) == 0) {
         name_ = name;
+        place_ = path_ + "/" + name_;
         return {};
     }
-    auto failure = failed("lock and name a file");
+    auto failure = failed("lock and name a file", " (fcntl, fchmod, renameat)");
     remove(temporary);
     return failure;
 }
@@ -105,8 +108,7 @@ bool Listeners::remove(const std::string& name) const {
 bool Listeners::is_known() const {
     // By the path: a directory that is gone is nobody's way to us.
     struct stat status{};
-    const std::string path = path_ + "/" + name_;
-    if (system_->lstatat(AT_FDCWD, path.c_str(), &status) == 0) return true;
+    if (system_->lstatat(AT_FDCWD, place_.c_str(), &status) == 0) return true;
     return errno != ENOENT && errno != ENOTDIR;
 }
 
@@ -122,9 +124,10 @@ std::expected<void, std::string> Listeners::make_known(const std::string& direct
     others_ = std::move(made->others_);
     lock_ = std::move(made->lock_);
     name_ = std::exchange(made->name_, {});
+    place_ = std::move(made->place_);
     std::expected<void, std::string> all;
     for (const auto& [link, count] : listening_)
-        if (auto taken = take_link(link); !taken) all = std::unexpected(taken.error().why);
+        if (auto taken = take_link(link); !taken) all = std::move(taken);
     return all;
 }
 
@@ -138,7 +141,7 @@ bool Listeners::lock_directory() const {
     return false;
 }
 
-std::expected<void, Listeners::Refused> Listeners::take_link(const std::string& link) {
+std::expected<void, std::string> Listeners::take_link(const std::string& link) {
     const auto make = [&] {
         return system_->symlinkat(name_.c_str(), directory_.get(), link.c_str()) == 0;
     };
@@ -158,7 +161,8 @@ std::expected<void, Listeners::Refused> Listeners::take_link(const std::string& 
         error = errno;
     }
     if (made) return {};
-    return std::unexpected(Refused{"udp: cannot announce a listener in " + path_ + because(error)});
+    return std::unexpected("udp: cannot announce a listener in " + path_ + " (flock, symlinkat)" +
+                           because(error));
 }
 
 /// Who of other users has it longer than our link says, if anybody. Asked when that is made: of two
@@ -170,7 +174,7 @@ std::string Listeners::others_owner(const std::string& link) {
     return own && claim->since < *own ? claim->owner : std::string();
 }
 
-std::expected<void, Listeners::Refused> Listeners::listen(const Discriminator& discriminator) {
+std::expected<void, std::string> Listeners::listen(const Discriminator& discriminator) {
     const std::string link = link_name(discriminator);
     const auto entry = listening_.try_emplace(link, 0U).first;  // first what needs memory
     if (entry->second == 0) {
@@ -220,8 +224,18 @@ void Listeners::list(const std::function<bool(const std::string&)>& take) const 
     if (listing.valid()) list_names(*system_, listing.get(), take);
 }
 
+std::string Listeners::holder() const { return target_of(holder_link); }
+
+bool Listeners::is_replaced() {
+    const std::string other = holder();
+    if (other == name_) return false;
+    if (is_nic_name(other) && is_alive(other)) return true;
+    note_holder();
+    return false;
+}
+
 void Listeners::note_holder() {
-    // Nobody else has the port, so nobody else writes this; the former one may just take it away.
+    // The former one may just take it away, and of two who take the port over the last one has it.
     for (int tries = 0; tries < 3 && target_of(holder_link) != name_; ++tries) {
         remove(holder_link);
         system_->symlinkat(name_.c_str(), directory_.get(), holder_link);
@@ -233,9 +247,9 @@ bool Listeners::watch_holder(int inotify) {
     const auto watch = [&](const std::string& path) {
         return system_->inotify_add_watch(inotify, path.c_str(), IN_CLOSE_WRITE) >= 0;
     };
-    const std::string holder = target_of(holder_link);
-    if (holder == name_) return false;
-    if (!holder.empty() && is_alive(holder) && watch(path_ + "/" + holder) && is_alive(holder))
+    const std::string other = holder();
+    if (other == name_) return false;
+    if (!other.empty() && is_alive(other) && watch(path_ + "/" + other) && is_alive(other))
         return true;
     others_.look_around(true);
     const Descriptor file = others_.open_holder(holder_link);

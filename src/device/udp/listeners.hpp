@@ -23,11 +23,6 @@ namespace via::device::udp {
 
 class Listeners {
 public:
-    struct Refused {
-        std::string why;
-        bool is_held = false;  ///< somebody alive has it, of whatever user
-    };
-
     /// `directory` exists, is ours, and nobody else may write or list it. `shared`: others of its
     /// name up to the last six characters are those of other users; then it is removed with its
     /// last name. Removes what the dead left behind. error: what failed and why.
@@ -47,13 +42,17 @@ public:
                                                 std::uint16_t data_port, std::uint64_t instance);
     /// Makes `discriminator` lead to us. Calls nest by count. error: it leads to somebody alive, or
     /// the directory cannot be written.
-    std::expected<void, Refused> listen(const Discriminator& discriminator);
+    std::expected<void, std::string> listen(const Discriminator& discriminator);
     void unlisten(const Discriminator& discriminator);
     /// Of those alive that listen to it, who does longest; false: nobody does.
     bool find(const Discriminator& discriminator, std::uint16_t& data_port,
               std::uint64_t& instance);
     /// We answer for the host from now on.
     void note_holder();
+    /// Name of the one of this user that does so, as far as is known; else empty.
+    std::string holder() const;
+    /// Does another one of this user, that lives, say that it does? If nobody does, we say so.
+    bool is_replaced();
     /// Lets `inotify` tell when the one that answers for the host ends. False: there is none that
     /// lives, or that cannot be had.
     bool watch_holder(int inotify);
@@ -78,7 +77,7 @@ private:
     std::string target_of(const std::string& link) const;
     std::optional<Since> own_since(const std::string& link) const;
     std::string others_owner(const std::string& link);
-    std::expected<void, Refused> take_link(const std::string& link);
+    std::expected<void, std::string> take_link(const std::string& link);
     bool lock_directory() const;
     bool remove(const std::string& name) const;
 
@@ -88,6 +87,7 @@ private:
     bool shared_;
     OtherUsers others_;
     std::string name_;                           ///< empty: moved away, or not put down
+    std::string place_;                          ///< path of that name, as is_known() needs it
     Descriptor lock_;                            ///< of our file
     std::map<std::string, unsigned> listening_;  ///< link name, how often
 };

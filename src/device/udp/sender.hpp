@@ -9,9 +9,9 @@
 
 #include "device/datagram/port.hpp"
 #include "device/udp/ethernet_model.hpp"
+#include "device/udp/network_errors.hpp"
 #include "device/udp/socket_address.hpp"
 #include "device/udp/system.hpp"
-#include "device/udp/troubles.hpp"
 
 namespace via::device::udp {
 

@@ -1,6 +1,7 @@
 #include "device/udp/socket_address.hpp"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstring>
 
 namespace via::device::udp {
@@ -47,6 +48,21 @@ void from_socket(const sockaddr& from, HostAddress& address) {
         std::memcpy(address.bytes.data() + 16, &ipv6.sin6_port, 2);
         address.length = 18;
     }
+}
+
+Descriptor bind_socket(System& system, const HostAddress& address, unsigned scope,
+                       SharesPort shares) {
+    const SocketAddress at = to_socket(address, scope);
+    Descriptor socket(system, system.socket(is_ipv6(address) ? AF_INET6 : AF_INET));
+    if (!socket.valid()) return socket;
+    const bool done = (shares == SharesPort::no ||
+                       system.setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1) == 0) &&
+                      system.bind(socket.get(), &at.any, at.length) == 0;
+    if (done) return socket;
+    const int error = errno;
+    socket.reset();
+    errno = error;
+    return socket;
 }
 
 }  // namespace via::device::udp

@@ -1,10 +1,11 @@
-// NIC addresses as sockets know them.
+// NIC addresses as sockets know them, and sockets at them.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/address.hpp"
+#include "device/udp/system.hpp"
 
 namespace via::device::udp {
 
@@ -45,5 +46,11 @@ inline HostAddress from_socket(const sockaddr& from) {
     from_socket(from, address);
     return address;
 }
+
+/// With another socket of this user, if that says so, too (SO_REUSEPORT).
+enum class SharesPort : bool { no, yes };
+/// For datagrams, at that address. Not valid and errno: why not.
+Descriptor bind_socket(System& system, const HostAddress& address, unsigned scope,
+                       SharesPort shares);
 
 }  // namespace via::device::udp

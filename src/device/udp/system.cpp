@@ -1,6 +1,7 @@
 #include "device/udp/system.hpp"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,19 +16,11 @@
 #include <atomic>
 #include <cstdio>
 
+#include "posix/not_cancelled.hpp"
+
 namespace via::device::udp {
 
 namespace {
-
-/// No cancellation point, and by libc's function all the same: ThreadSanitizer has to see that a
-/// descriptor ends, or takes what has its number next for it.
-int close_uncancelled(int fd) {
-    int before = PTHREAD_CANCEL_ENABLE;
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    const int result = ::close(fd);
-    ::pthread_setcancelstate(before, nullptr);
-    return result;
-}
 
 /// What the kernel takes for the length of a set of signals, though none is given.
 constexpr std::size_t kernel_sigset_bytes = 8;
@@ -51,6 +44,11 @@ int System::getsockname(int fd, sockaddr* address, socklen_t* length) {
 }
 int System::setsockopt(int fd, int level, int option, int value) {
     return ::setsockopt(fd, level, option, &value, sizeof value);
+}
+int System::choose_socket(int fd, std::uint32_t index) {
+    sock_filter always{BPF_RET | BPF_K, 0, 0, index};
+    const sock_fprog program{1, &always};
+    return ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
 }
 int System::getsockopt(int fd, int level, int option, int* value) {
     socklen_t length = sizeof *value;
@@ -109,7 +107,7 @@ int System::lstatat(int directory, const char* name, struct stat* status) {
     return ::fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW);
 }
 int System::fchmod(int fd, mode_t mode) { return ::fchmod(fd, mode); }
-int System::close(int fd) { return close_uncancelled(fd); }
+int System::close(int fd) { return posix::close_uncancelled(fd); }
 int System::flock(int fd, int operation) { return ::flock(fd, operation); }
 int System::lock(int fd) {
     struct flock whole{};
@@ -179,7 +177,7 @@ std::atomic<int> open_here[1024];
 void close_in_child() {
     for (auto& place : open_here)
         if (const int fd = place.exchange(0, std::memory_order_relaxed) - 1; fd >= 0)
-            close_uncancelled(fd);
+            posix::close_uncancelled(fd);
 }
 
 void remember(int fd) {

@@ -31,6 +31,9 @@ public:
     virtual int connect(int fd, const sockaddr* address, socklen_t length);
     virtual int getsockname(int fd, sockaddr* address, socklen_t* length);
     virtual int setsockopt(int fd, int level, int option, int value);
+    /// Of the sockets that share this one's port (SO_REUSEPORT) that `index` gets all datagrams,
+    /// counted from 0 in the order in which they were bound; if there is none, whom a hash finds.
+    virtual int choose_socket(int fd, std::uint32_t index);
     virtual int getsockopt(int fd, int level, int option, int* value);
     /// `address` nullptr: the one that the socket is connected to.
     virtual ssize_t sendto(int fd, const void* bytes, std::size_t length, const sockaddr* address,

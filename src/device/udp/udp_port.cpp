@@ -45,10 +45,17 @@ bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
 }
 
 /// All go to the busy peer.
+/// Of frames that it cuts the kernel does not ask how long the interface's may be.
+bool UdpPort::are_carried(std::span<const datagram::Outgoing> run) const {
+    return std::ranges::all_of(
+        run, [this](const auto& datagram) { return datagram.length <= datagram_max_; });
+}
+
 std::size_t UdpPort::send_connected(std::span<const datagram::Outgoing> run) {
     std::size_t sent = 0;
     if (ethernet_.is_due() && ethernet_.ask(run.front())) sent = 1;
-    if (sent < run.size() && ethernet_.is_ready()) sent += ethernet_.send(run.subspan(sent));
+    if (sent < run.size() && ethernet_.is_ready() && are_carried(run.subspan(sent)))
+        sent += ethernet_.send(run.subspan(sent));
     if (sent < run.size()) sent += sender_.send(connected_.get(), true, run.subspan(sent));
     return sent;
 }
@@ -212,10 +219,10 @@ bool UdpPort::has_work() {
 
 Status UdpPort::listen(const Discriminator& discriminator) {
     if (!listeners_->is_known()) look_at_names(system_.now());
+    holder_check_.ask_soon(system_.now());
     const auto listening = listeners_->listen(discriminator);
     if (listening) return Status::success;
-    const auto& tell = listening.error().is_held ? config_.mention : config_.report;
-    if (tell) tell(listening.error().why);
+    if (config_.report) config_.report(listening.error());
     return Status::error_resource;
 }
 
@@ -223,6 +230,8 @@ void UdpPort::unlisten(const Discriminator& discriminator) { listeners_->unliste
 
 bool UdpPort::find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
                             std::uint64_t& instance) {
+    // Who finds nobody at home asks the one that answers.
+    holder_check_.ask_soon(system_.now());
     return listeners_->find(discriminator, data_port, instance);
 }
 

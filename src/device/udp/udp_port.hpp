@@ -1,9 +1,9 @@
 // Datagrams over the sockets of this host. A NIC has a data socket of its own, at a port that the
 // system chose; one NIC of all at its address besides has the host's socket, at the port that the
 // NIC address names. Binding that is the lock: who has it answers for all, the others watch it and
-// try when it ends. A peer to whom nearly all goes is given a second data socket of the same
-// address and port, connected to it: the kernel then looks up no route for what goes there, and
-// less for what comes.
+// try when it ends; should it not answer they join it (SO_REUSEPORT). A peer to whom nearly all
+// goes is given a second data socket of the same address and port, connected to it: the kernel then
+// looks up no route for what goes there, and less for what comes.
 #pragma once
 
 #include <array>
@@ -15,12 +15,14 @@
 #include "device/datagram/port.hpp"
 #include "device/udp/busy_peer.hpp"
 #include "device/udp/ethernet.hpp"
+#include "device/udp/holder_check.hpp"
 #include "device/udp/interface.hpp"
 #include "device/udp/listeners.hpp"
+#include "device/udp/network_errors.hpp"
 #include "device/udp/receiver.hpp"
 #include "device/udp/sender.hpp"
+#include "device/udp/socket_address.hpp"
 #include "device/udp/system.hpp"
-#include "device/udp/troubles.hpp"
 
 namespace via::device::udp {
 
@@ -35,7 +37,7 @@ struct UdpConfig {
     bool own_frames = false;  ///< frames of our own to a busy peer, where packet sockets may be had
     /// Hears what people should know.
     std::function<void(const std::string&)> report = {};
-    /// Hears what may be as it should: that somebody else listens to a discriminator already.
+    /// Hears what needs nobody: that this NIC answers for its host in place of one that does not.
     std::function<void(const std::string&)> mention = {};
     struct Meeting {
         std::string directory;
@@ -93,14 +95,19 @@ private:
     explicit UdpPort(const UdpConfig& config);
 
     std::expected<void, std::string> open_all();
-    Descriptor make_socket(std::uint16_t port);
     bool set_up(const Descriptor& socket);
     bool set_up_data_socket();
     void try_host_port(Time now);
-    bool take_host_port();
+    bool take_host_port(SharesPort beside);
     bool host_answers();
+    std::string who_has_host_port() const;
     bool watch_holder();
     void hear_of_holder(Time now);
+    void look_at_host_port(Time now);
+    Duration check_interval() const;
+    void check_holder_from(Time due);
+    void replace_holder(Time now);
+    void leave_host_port(Time now);
     void look_at_mtu(Time now);
     void look_at_names(Time now);
     void look_at_address();
@@ -116,6 +123,7 @@ private:
     bool disconnect();
     const Descriptor& socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const;
     bool send_to_busy_peer(const datagram::Outgoing& datagram);
+    bool are_carried(std::span<const datagram::Outgoing> run) const;
     std::size_t send_connected(std::span<const datagram::Outgoing> run);
     /// Those that are open: of the NIC, of the busy peer, of the host.
     template <class Call>
@@ -144,6 +152,8 @@ private:
     Receiver receiver_;
     Sender sender_;
     BusyPeer busy_;
+    HolderCheck holder_check_;
+    std::string holder_;  ///< whom it is about, if that is of this user
     Ethernet ethernet_;
     Receiver::Habit data_habit_;
     Receiver::Habit connected_habit_;
@@ -158,6 +168,9 @@ private:
     Connection connection_ = Connection::none;
     Time host_try_ = Time::never();  ///< next one; never: we have it
     Duration host_try_interval_{};
+    Time replaced_look_{};      ///< due while we have it
+    std::uint32_t chosen_ = 0;  ///< of those that share it, by choose_socket()
+    bool told_of_silence_ = false;
     Time mtu_looked_{};
     Time names_look_{};  ///< due while somebody may look for us
     bool address_is_here_ = true;

@@ -531,9 +531,10 @@ TEST(UdpPort, WhoCannotWatchTheHostsPortTriesForItNowAndThenAndDoesNotSpin) {
         now = next;
         second->service(now);
     }
-    EXPECT_GE(second->next_deadline().ns, (now + milliseconds(100)).ns);
+    EXPECT_GE(second->next_deadline().ns, now.ns + milliseconds(50).ns);
     first.reset();
-    second->service(second->next_deadline());
+    for (int tries = 0; tries < 8 && !second->has_host_port(); ++tries)
+        second->service(second->next_deadline());
     EXPECT_GE(second->next_deadline(), now + seconds(1)) << "it has the port";
 }
 

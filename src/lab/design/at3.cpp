@@ -24,7 +24,7 @@ public:
     Task<> on_nic(Adapter& adapter, std::int64_t address, MessageId message) override {
         ++adapter.counts().translations;
         co_await adapter.step(adapter.costs().words_translate, "look into the cache", message);
-        if (use(address / page_)) co_return;
+        if (use(address / page_) || adapter.without().misses) co_return;
         ++adapter.counts().misses;
         co_await adapter.fetch(entry_bytes, Share::translation, "fetch a translation", message);
     }

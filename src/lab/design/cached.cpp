@@ -15,17 +15,7 @@ public:
     }
     std::int64_t watermark() const override { return numbers_.watermark; }
     Task<> post(Host& host, const PhysicalDescriptor& descriptor) override {
-        std::int64_t words = costs_.control_words;
-        const Buffer& buffer = descriptor.buffer;
-        if (descriptor.payload_inside) {
-            words += (buffer.length + 3) / 4;
-        } else if (host.design().translation->piece_per_page()) {
-            const auto pieces = cut(buffer, costs_.page, costs_.page).size();
-            words += costs_.segment_words * static_cast<std::int64_t>(pieces);
-        } else {
-            words += costs_.segment_words;
-        }
-        co_await host.write_words(words, "write the descriptor", descriptor.message);
+        return host.write_descriptor(descriptor);
     }
     Task<> take(Adapter& adapter, const PhysicalDescriptor& descriptor, bool) override {
         const std::int64_t segment = descriptor.payload_inside ? 0 : costs_.words_take_segment;

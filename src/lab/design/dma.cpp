@@ -7,6 +7,7 @@ namespace {
 class ByDma final : public Payload {
 public:
     bool inside(std::int64_t) const override { return false; }
+    bool copied() const override { return false; }
     std::int64_t nic_memory(const Load&) const override { return 0; }
 };
 

@@ -3,6 +3,7 @@
 
 #include "lab/adapter.hpp"
 #include "lab/design/parts.hpp"
+#include "lab/host.hpp"
 
 namespace via::lab::design {
 namespace {
@@ -12,12 +13,20 @@ public:
     explicit Fetched(const Costs& costs) : costs_(costs) {}
     std::int64_t capacity(bool) const override { return std::numeric_limits<std::int64_t>::max(); }
     std::int64_t watermark() const override { return 0; }
-    Task<> post(Host&, const PhysicalDescriptor&) override { co_return; }
+    /// A receive's token; a send's is the doorbell's affair.
+    Task<> post(Host& host, const PhysicalDescriptor& descriptor) override {
+        if (descriptor.message == no_message)
+            co_await host.write_words(1, "name the descriptor", no_message);
+    }
     Task<> take(Adapter& adapter, const PhysicalDescriptor& descriptor, bool) override {
-        const std::int64_t bytes = (costs_.control_words + costs_.segment_words) * 4;
-        co_await adapter.fetch(bytes, Share::dma_start, "fetch the descriptor", descriptor.message);
-        co_await adapter.step(costs_.words_take_control + costs_.words_take_segment,
-                              "read the descriptor", descriptor.message);
+        const bool inside = descriptor.payload_inside;
+        const std::int64_t payload = inside ? descriptor.buffer.length : costs_.segment_words * 4;
+        const MessageId message = descriptor.message;
+        co_await adapter.translate(descriptor.place, message);
+        co_await adapter.fetch(costs_.control_words * 4 + payload, Share::dma_start,
+                               "fetch the descriptor", message);
+        co_await adapter.step(costs_.words_take_control + (inside ? 0 : costs_.words_take_segment),
+                              "read the descriptor", message);
     }
     std::int64_t nic_memory(const Load&) const override { return 0; }
 

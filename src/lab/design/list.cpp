@@ -1,45 +1,115 @@
 #include "lab/design/list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 #include "lab/design/numbers.hpp"
 #include "lab/design/parts.hpp"
 
 namespace via::lab::design {
+
+// The list. Whoever adds an alternative names its maker here, and adds its line to those of its
+// kind below.
+Maker<Translation> make_at1, make_at2, make_at3, make_pinned, make_dynamic;
+Maker<Doorbell> make_d1, make_d2, make_bitmap, make_register;
+Maker<Descriptors> make_cached, make_fetched, make_token, make_record;
+Maker<Completions> make_cq1, make_cq2, make_cq3;
+Maker<Payload> make_pio, make_dma, make_merged;
+Maker<Rdma> make_translated, make_buffered;
+Maker<Lookup> make_no_lookup, make_static_buffers, make_dynamic_buffers, make_static_processes,
+    make_dynamic_processes;
+
 namespace {
 
-template <class PartKind>
-using Make = std::unique_ptr<PartKind> (*)(const Costs&, const Numbers&, const Load&);
-
+/// A word for an alternative, what it is, and its maker.
 template <class PartKind>
 struct Choice {
     std::string_view name;
-    Make<PartKind> make;
+    std::string_view what;
+    Maker<PartKind>* make;
 };
 
-constexpr Choice<Translation> translations[] = {{"1", make_at1}, {"2", make_at2}, {"3", make_at3}};
+constexpr Choice<Translation> translations[] = {
+    {"1", "addresses: host's tables, looked into by the host in the kernel", make_at1},
+    {"2", "addresses: a table of all pages in the NIC's memory", make_at2},
+    {"3", "addresses: host's tables, a cache of `cache` entries and `ways` on the NIC", make_at3},
+    {"pinned", "addresses: one pinned area, known to both; no registering of memory", make_pinned},
+    {"dynamic", "addresses: the same in lines of `line`, a miss asks a thread of the host",
+     make_dynamic},
+};
 constexpr Choice<Doorbell> doorbells[] = {
-    {"d1", make_d1}, {"d2", make_d2}, {"bitmap", make_bitmap}};
-constexpr Choice<Descriptors> descriptors[] = {{"cached", make_cached}, {"fetched", make_fetched}};
-constexpr Choice<Completions> completions[] = {{"1", make_cq1}, {"2", make_cq2}};
-constexpr Choice<Payload> payloads[] = {{"pio", make_pio}, {"dma", make_dma}};
-
-constexpr Alternative all[] = {
-    {"at", "1", "addresses: host's tables, looked into by the host in the kernel"},
-    {"at", "2", "addresses: a table of all pages in the NIC's memory"},
-    {"at", "3", "addresses: host's tables, a cache of `cache` entries and `ways` on the NIC"},
-    {"doorbell", "d1", "a doorbell of `slots` for each VI, polled by the firmware"},
-    {"doorbell", "d2", "one central queue, through the kernel"},
-    {"doorbell", "bitmap", "a bit for each VI, 32 read at once"},
-    {"descriptors", "cached", "written to the NIC at the post: `rqc`, `csqc`, `watermark`"},
-    {"descriptors", "fetched", "fetched by DMA when needed"},
-    {"cq", "1", "the NIC writes completion entries"},
-    {"cq", "2", "the program polls work queues"},
-    {"payload", "pio", "up to `pio` bytes within the descriptor"},
-    {"payload", "dma", "always by DMA"},
+    {"d1", "a doorbell of `slots` for each VI, `pairs` a page, polled by the firmware", make_d1},
+    {"d2", "one central queue, through the kernel", make_d2},
+    {"bitmap", "a bit for each VI, 32 read at once", make_bitmap},
+    {"register", "a register that takes `slots` words in hardware", make_register},
 };
+constexpr Choice<Descriptors> descriptors[] = {
+    {"cached", "written to the NIC at the post: `rqc`, `csqc`, `watermark`", make_cached},
+    {"fetched", "fetched by DMA when needed", make_fetched},
+    {"record", "sends written at the post; receives in host memory, fetched `rqc` at a time",
+     make_record},
+    {"token", "none: the doorbell's token names the buffer", make_token},
+};
+constexpr Choice<Completions> completions[] = {
+    {"1", "the NIC writes completion entries", make_cq1},
+    {"2", "the program polls work queues", make_cq2},
+    {"3", "the NIC writes completion entries that hold the status, and nothing else", make_cq3},
+};
+constexpr Choice<Payload> payloads[] = {
+    {"pio", "up to `pio` bytes within the descriptor", make_pio},
+    {"dma", "always by DMA", make_dma},
+    {"merged", "up to `pio` bytes behind the descriptor, fetched with it", make_merged},
+};
+
+constexpr Choice<Rdma> rdmas[] = {
+    {"translated", "RDMA is translated on arrival, while the NIC receives nothing else",
+     make_translated},
+    {"buffered", "RDMA goes into a kernel's buffer and is copied by the host", make_buffered},
+};
+constexpr Choice<Lookup> buffer_lookups[] = {
+    {"none", "buffers have no handles that the NIC looks up", make_no_lookup},
+    {"static", "handles of `buffers` buffers in the NIC's memory, and of as many remote ones",
+     make_static_buffers},
+    {"dynamic", "handles of buffers: host's tables, a cache of `buffer_cache` on the NIC",
+     make_dynamic_buffers},
+};
+constexpr Choice<Lookup> process_lookups[] = {
+    {"none", "processes have no handles that the NIC looks up", make_no_lookup},
+    {"static", "handles of `processes` processes in the NIC's memory", make_static_processes},
+    {"dynamic", "handles of processes: host's table, a cache of `process_cache` on the NIC",
+     make_dynamic_processes},
+};
+/// A part that is no class.
+constexpr Alternative misses[] = {
+    {"miss", "drop", "of dynamic look-up: what misses is dropped, and its sender sends it again"},
+    {"miss", "hold", "of dynamic look-up: what misses waits on the NIC, and all behind it"},
+};
+
+/// All of them, as the command shows them.
+constexpr auto all = [] {
+    std::array<Alternative, std::size(translations) + std::size(doorbells) +
+                                std::size(descriptors) + std::size(completions) +
+                                std::size(payloads) + std::size(rdmas) + std::size(buffer_lookups) +
+                                std::size(process_lookups) + std::size(misses)>
+        made{};
+    std::size_t count = 0;
+    const auto add = [&](std::string_view part, const auto& choices) {
+        for (const auto& one : choices) made[count++] = {part, one.name, one.what};
+    };
+    add("at", translations);
+    add("doorbell", doorbells);
+    add("descriptors", descriptors);
+    add("cq", completions);
+    add("payload", payloads);
+    add("rdma", rdmas);
+    add("cbh", buffer_lookups);
+    add("pch", process_lookups);
+    for (const Alternative& one : misses) made[count++] = one;
+    return made;
+}();
 
 struct Number {
     std::string_view name;
@@ -55,7 +125,15 @@ constexpr Number numbers_of_designs[] = {
     {"watermark", &Numbers::watermark, 0, 1 << 20},
     {"cache", &Numbers::cache, 1, 1 << 24},
     {"ways", &Numbers::ways, 1, 1 << 16},
+    {"line", &Numbers::line, 1, 1 << 16},
+    {"buffers", &Numbers::buffers, 1, 1 << 24},
+    {"buffer_cache", &Numbers::buffer_cache, 16, 1 << 24},
+    {"processes", &Numbers::processes, 1, 1 << 16},
+    {"process_cache", &Numbers::process_cache, 4, 1 << 16},
+    {"high_water", &Numbers::high_water, 0, std::int64_t{1} << 32},
     {"slots", &Numbers::slots, 1, 1 << 16},
+    {"pairs", &Numbers::pairs, 1, 1 << 16},
+    {"staged", &Numbers::staged, 0, 1},
 };
 
 bool is_part(std::string_view word) {
@@ -63,14 +141,20 @@ bool is_part(std::string_view word) {
 }
 
 std::string known() {
-    std::string words = "at, doorbell, descriptors, cq, payload";
+    std::string words;
+    std::string_view last;  // those of one part stand together
+    for (const Alternative& one : all) {
+        if (one.part == last) continue;
+        (words += words.empty() ? "" : ", ") += one.part;
+        last = one.part;
+    }
     for (const Number& number : numbers_of_designs) words += ", " + std::string(number.name);
     return words;
 }
 
-class Maker {
+class Putting {
 public:
-    Maker(const Machine& machine, const Options& options, const Load& load)
+    Putting(const Machine& machine, const Options& options, const Load& load)
         : machine_(machine), options_(options), load_(load) {}
 
     std::expected<Design, std::string> make() {
@@ -84,7 +168,13 @@ public:
             design.descriptors = choose<Descriptors>("descriptors", descriptors);
             design.completions = choose<Completions>("cq", completions);
             design.payload = choose<Payload>("payload", payloads);
+            design.rdma = choose<Rdma>("rdma", rdmas);
+            design.buffers = choose<Lookup>("cbh", buffer_lookups);
+            design.processes = choose<Lookup>("pch", process_lookups);
+            design.holds = word("miss") == "hold";
+            design.high_water = numbers_.high_water;
             design.packet = numbers_.packet;
+            design.staged = numbers_.staged == 1;
         }
         if (!error_) check_memory(design);
         if (error_) return std::unexpected(*error_);
@@ -133,14 +223,30 @@ private:
             fail("packet=" + std::to_string(numbers_.packet) + ": the machine's packets carry " +
                  std::to_string(most) + " bytes at most");
         if (numbers_.pio > numbers_.packet) fail("pio is more than a packet");
+        check_caches();
+    }
+    /// A part that is no class.
+    std::string_view word(std::string_view part) {
+        const auto found = options_.find(part);
+        if (found == options_.end()) fail(std::string(part) + " is missing; there are no defaults");
+        return found == options_.end() ? std::string_view() : found->second;
+    }
+    void check_caches() {
+        const bool dynamic = word("at") == "dynamic";
         if (numbers_.cache % numbers_.ways != 0) fail("cache is no multiple of ways");
+        if (dynamic && numbers_.cache % (numbers_.ways * numbers_.line) != 0)
+            fail("cache is no multiple of ways times line");
+        if (numbers_.buffer_cache % 16 != 0) fail("buffer_cache is no multiple of 16");
+        if (numbers_.process_cache % 4 != 0) fail("process_cache is no multiple of 4");
     }
     void check_memory(const Design& design) {
         const std::int64_t wanted = design.nic_memory(load_);
         if (wanted > machine_.costs.nic_memory)
             fail("needs " + std::to_string(wanted) + " bytes of the NIC's memory for " +
                  std::to_string(load_.vis) + " VIs and " + std::to_string(load_.registered) +
-                 " registered bytes; there are " + std::to_string(machine_.costs.nic_memory));
+                 " registered bytes, with " + std::to_string(numbers_.rqc) +
+                 " descriptors a receive queue (rqc) and " + std::to_string(numbers_.csqc) +
+                 " sends (csqc); there are " + std::to_string(machine_.costs.nic_memory));
     }
     template <class PartKind, std::size_t count>
     std::unique_ptr<PartKind> choose(std::string_view part,
@@ -166,6 +272,13 @@ private:
 
 std::span<const Alternative> alternatives() { return all; }
 
+std::int64_t number_of(const Options& options, std::string_view word) {
+    const std::string& text = options.find(word)->second;
+    std::int64_t number = 1;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
 std::expected<void, std::string> add(Options& options, std::string_view words) {
     while (!words.empty()) {
         const std::string_view word = words.substr(0, words.find(','));
@@ -180,7 +293,7 @@ std::expected<void, std::string> add(Options& options, std::string_view words) {
 
 std::expected<Design, std::string> make(const Machine& machine, const Options& options,
                                         const Load& load) {
-    return Maker(machine, options, load).make();
+    return Putting(machine, options, load).make();
 }
 
 }  // namespace via::lab::design

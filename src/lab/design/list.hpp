@@ -23,6 +23,9 @@ struct Alternative {
 };
 std::span<const Alternative> alternatives();
 
+/// Of the options of a design that was made, so the word is there and a number.
+std::int64_t number_of(const Options& options, std::string_view word);
+
 /// Adds "at=3,doorbell=d1" to options; the error says what is no word of a design.
 std::expected<void, std::string> add(Options& options, std::string_view words);
 

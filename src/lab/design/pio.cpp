@@ -11,6 +11,7 @@ public:
           extra_((numbers.pio + 3) / 4 - costs.segment_words),
           csqc_(numbers.csqc) {}
     bool inside(std::int64_t length) const override { return length <= most_; }
+    bool copied() const override { return true; }
     /// What the payload takes more than the address in whose place it stands.
     std::int64_t nic_memory(const Load&) const override {
         return extra_ > 0 ? csqc_ * extra_ * 4 : 0;

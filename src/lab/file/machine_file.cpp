@@ -5,15 +5,16 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <optional>
 
 #include "lab/file/quantity.hpp"
+#include "lab/file/text.hpp"
 
 namespace via::lab::file {
 namespace {
 
+constexpr std::string_view texts[] = {"name", "title", "paper", "parts", "like"};
 constexpr std::string_view standings[] = {"source", "assumed", "calibrated"};  // as Standing
 
 /// How many letters differ, roughly: for "did you mean".
@@ -39,14 +40,24 @@ public:
         machine_.name = text_of(table_, "name", "");
         machine_.title = text_of(table_, "title", "");
         machine_.paper = text_of(table_, "paper", "");
+        if (table_.contains("like")) begin_like(text_of(table_, "like", ""));
+        if (table_.contains("parts") || !table_.contains("like")) read_parts();
         for (const auto& [key, node] : table_) read_group(std::string(key.str()), key, node);
+        if (error_) return std::unexpected(*error_);
+        return std::move(machine_);
+    }
+
+    /// What a host's file alone need not be.
+    std::expected<Machine, std::string> read_whole() {
+        auto machine = read();
+        if (!machine) return machine;
         for (const Field& field : fields()) {
-            if (machine_.origins.contains(field.key)) continue;
+            if (machine->origins.contains(field.key) || !machine->has(field.of)) continue;
             fail(table_.source(), "the cost " + std::string(field.key) + " is missing (" +
                                       std::string(field.meaning) + "); there are no defaults");
         }
         if (error_) return std::unexpected(*error_);
-        return std::move(machine_);
+        return machine;
     }
 
 private:
@@ -66,6 +77,45 @@ private:
         }
         return {};
     }
+    /// Everything of that machine or host, until this file says else.
+    void begin_like(const std::string& name) {
+        const auto same = [&](const BuiltIn& one) { return one.name == name; };
+        const BuiltIn* found = nullptr;
+        for (const auto* list : {&built_in(), &built_in_hosts()}) {
+            const auto at = std::ranges::find_if(*list, same);
+            if (at != list->end()) found = &*at;
+        }
+        if (found == nullptr) {
+            return fail(table_.get("like")->source(),
+                        "like: there is no machine or host \"" + name + "\"");
+        }
+        const toml::parse_result text = toml::parse(found->text);
+        auto other = Reader(text.table(), found->name).read();
+        if (!other) return fail(table_.get("like")->source(), "like: " + other.error());
+        machine_.costs = other->costs;
+        machine_.parts = other->parts;
+        machine_.design = std::move(other->design);
+        machine_.origins = std::move(other->origins);
+        for (auto& [key, origin] : machine_.origins)
+            if (origin.file.empty()) origin.file = name;
+    }
+    void read_parts() {
+        machine_.parts = 0;
+        const std::string text = text_of(table_, "parts", "");
+        for (std::size_t at = 0; at < text.size();) {
+            const std::size_t end = std::min(text.find('+', at), text.size());
+            const std::string word = text.substr(at, end - at);
+            const auto part =
+                std::ranges::find_if(all_parts, [&](Has one) { return word == lab::name_of(one); });
+            if (part == std::end(all_parts)) {
+                return fail(table_.get("parts")->source(),
+                            "parts: \"" + word + "\": want adapter, kernel, ethernet, or some " +
+                                "of them as \"kernel+ethernet\"");
+            }
+            machine_.parts |= static_cast<std::uint8_t>(*part);
+            at = end + 1;
+        }
+    }
     void unknown(const std::string& key, const toml::source_region& where) {
         const auto nearest = std::ranges::min_element(
             fields(), {}, [&](const Field& field) { return distance(field.key, key); });
@@ -73,7 +123,7 @@ private:
              "there is no cost " + key + "; did you mean " + std::string(nearest->key) + "?");
     }
     void read_group(const std::string& group, const toml::key& key, const toml::node& node) {
-        if (group == "name" || group == "title" || group == "paper") return;
+        if (std::ranges::find(texts, group) != std::end(texts)) return;
         const toml::table* table = node.as_table();
         if (table == nullptr) return unknown(group, key.source());
         for (const auto& [inner, value] : *table) {
@@ -87,6 +137,10 @@ private:
     void read_cost(const std::string& key, const toml::key& inner, const toml::node& node) {
         const auto found = std::ranges::find(fields(), std::string_view(key), &Field::key);
         if (found == fields().end()) return unknown(key, inner.source());
+        if (!machine_.has(found->of)) {
+            return fail(inner.source(), key + " is a cost of part " + lab::name_of(found->of) +
+                                            ", which this machine does not have");
+        }
         const toml::table* table = node.as_table();
         if (table == nullptr) {
             fail(node.source(), key + ": want { cost = \"...\", source = \"...\" }");
@@ -107,7 +161,8 @@ private:
                 continue;
             }
             origin = {static_cast<Standing>(standing - std::begin(standings)),
-                      text_of(table, word.str(), key + ".")};
+                      text_of(table, word.str(), key + "."),
+                      {}};
             if (origin->source.empty()) fail(node.source(), key + ": an empty origin");
         }
         if (!origin) fail(table.source(), key + ": where from? source, assumed or calibrated");
@@ -129,7 +184,7 @@ std::expected<Machine, std::string> parse(std::string_view text, std::string_vie
                                std::to_string(result.error().source().begin.line) + ": " +
                                std::string(result.error().description()));
     }
-    return Reader(result.table(), name).read();
+    return Reader(result.table(), name).read_whole();
 }
 
 std::expected<Machine, std::string> load(const std::string& name) {
@@ -138,10 +193,9 @@ std::expected<Machine, std::string> load(const std::string& name) {
         if (found != built_in().end()) return parse(found->text, name + ".toml");
         return std::unexpected("there is no machine \"" + name + "\"; 'via lab list' shows all");
     }
-    std::ifstream file(name, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    if (!file.good() && !file.eof()) return std::unexpected("cannot read " + name);
-    return parse(text, name);
+    const auto text = read_text(name);
+    if (!text) return std::unexpected("cannot read " + name + ": " + text.error());
+    return parse(*text, name);
 }
 
 }  // namespace via::lab::file

@@ -23,5 +23,7 @@ struct BuiltIn {
 };
 /// In the order of their names.
 const std::vector<BuiltIn>& built_in();
+/// Hosts that several machines share: parts of a machine's file, which names one by "like".
+const std::vector<BuiltIn>& built_in_hosts();
 
 }  // namespace via::lab::file

@@ -17,6 +17,8 @@ constexpr Name times_per_word[] = {{"ns/word", 1}, {"us/word", 1e3}};
 constexpr Name rates[] = {{"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}};
 constexpr Name sizes[] = {{"B", 1}, {"KB", 1024}, {"MB", 1024.0 * 1024}};
 constexpr Name percents[] = {{"%", 1}};
+constexpr Name packets[] = {{"packets", 1}, {"packet", 1}};
+constexpr Name commands[] = {{"commands", 1}, {"command", 1}};
 constexpr Name counts[] = {{"words", 1}, {"word", 1}};
 
 std::span<const Name> names_of(Unit unit) {
@@ -31,8 +33,12 @@ std::span<const Name> names_of(Unit unit) {
             return sizes;
         case Unit::words:
             return counts;
+        case Unit::packets:
+            return packets;
         case Unit::percent:
             return percents;
+        case Unit::commands:
+            return commands;
     }
     return {};
 }
@@ -48,6 +54,8 @@ double largest(Unit unit) {
         case Unit::size:
             return 1024.0 * 1024 * 1024;
         case Unit::words:
+        case Unit::packets:
+        case Unit::commands:
             return 10'000;
         case Unit::percent:
             return 100;
@@ -67,8 +75,12 @@ std::string wanted(Unit unit) {
             return "a size, for instance \"4096 B\"";
         case Unit::words:
             return "a number of words, for instance \"5 words\"";
+        case Unit::packets:
+            return "a number of packets, for instance \"64 packets\"";
         case Unit::percent:
             return "a percentage, for instance \"5 %\"";
+        case Unit::commands:
+            return "a number of commands, for instance \"16 commands\"";
     }
     return {};
 }
@@ -83,7 +95,8 @@ std::expected<std::int64_t, std::string> quantity(std::string_view text, Unit un
     if (read.ec == std::errc() && std::isfinite(number) && number >= 0) {
         for (const Name& name : names_of(unit)) {
             const double value = number * name.factor;
-            const bool positive = unit != Unit::rate && unit != Unit::size ? true : value >= 1;
+            const bool some = unit == Unit::rate || unit == Unit::size || unit == Unit::commands;
+            const bool positive = !some || value >= 1;
             if (name.word == word && value <= largest(unit) && positive) return std::llround(value);
         }
     }

@@ -11,7 +11,7 @@ Task<> write_words(Host& host, std::int64_t words, bool& ended) {
 }  // namespace
 
 Trial Bench::trial(std::string_view words, std::int64_t vis) {
-    Trial made{machine_, machine_.design, {vis, 1 << 20}, {}};
+    Trial made{machine_, machine_.design, {vis, 1 << 20}, without_};
     const auto added = design::add(made.design, words);
     if (!added) fail(added.error());
     return made;
@@ -29,6 +29,13 @@ double Bench::one_way_us(const Trial& of, std::int64_t size, std::int64_t queues
     question.queues = queues;
     question.rounds = 256;
     return one_way(of, question).mean_ns / 1e3;
+}
+
+Latency Bench::write(const Trial& of, std::int64_t size) {
+    Question question;
+    question.size = size;
+    question.rdma = true;
+    return one_way(of, question);
 }
 
 double Bench::rate_mb(const Trial& of, std::int64_t size) {

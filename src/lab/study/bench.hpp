@@ -23,15 +23,18 @@ std::int64_t first_where(std::int64_t low, std::int64_t high, Holds holds, std::
 
 class Bench {
 public:
-    explicit Bench(const Machine& machine) : machine_(machine) {}
+    explicit Bench(const Machine& machine, const Without& without = {})
+        : machine_(machine), without_(without) {}
 
     const Machine& machine() const { return machine_; }
     const std::optional<std::string>& error() const { return error_; }
 
-    /// The machine's own design, but for those words.
+    /// The machine's own design, but for those words, and for what all trials are without.
     Trial trial(std::string_view words = "", std::int64_t vis = 1);
     Latency one_way(const Trial& of, const Question& question);
     double one_way_us(const Trial& of, std::int64_t size, std::int64_t queues = 1);
+    /// Of an RDMA write, from the post until its last byte is where it belongs.
+    Latency write(const Trial& of, std::int64_t size);
     double rate_mb(const Trial& of, std::int64_t size);
     Explanation one_message(const Trial& of, std::int64_t size, std::uint64_t seed = 1);
     /// A host alone that writes so many words to its NIC.
@@ -46,6 +49,7 @@ private:
         if (!error_) error_ = why;
     }
     const Machine& machine_;
+    Without without_;
     std::optional<std::string> error_;
 };
 

@@ -16,12 +16,12 @@ struct OneMessage {
 
     Task<> run() {
         const Buffer buffer{question.offset, question.size};
-        co_await cluster.host(1).post_receive(0, buffer);
+        co_await cluster.station(1).post_receive(0, buffer);
         co_await cluster.schedule().sleep(microseconds(100));
         cluster.ledger().clear_entries();
         begin = cluster.schedule().now();
-        co_await cluster.host(0).post_send(0, buffer, 1);
-        co_await cluster.host(1).receive(0, question.queues);
+        co_await cluster.station(0).post_send(0, buffer, 1);
+        co_await cluster.station(1).receive(0, question.queues);
         end = cluster.schedule().now();
         ended = true;
     }
@@ -52,7 +52,7 @@ std::expected<Explanation, std::string> explain(const Trial& trial, const Questi
     auto made = Cluster::make(trial, 2, question.seed);
     if (!made) return std::unexpected(made.error());
     Cluster& cluster = **made;
-    cluster.host(0).connect(0, 1);
+    cluster.connect(1);
     cluster.ledger().record(true);
     OneMessage message{question, cluster};
     cluster.schedule().spawn(message.run());

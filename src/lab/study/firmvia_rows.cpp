@@ -1,54 +1,34 @@
 // The figures of FirmVIA's paper (000), each measured anew.
 #include <cmath>
-#include <cstdio>
 
 #include "lab/study/bench.hpp"
+#include "lab/study/figures.hpp"
 #include "lab/study/rows.hpp"
 
 namespace via::lab::study {
 namespace {
 
-std::string text_of(double value, const char* unit) {
-    char text[48];
-    std::snprintf(text, sizeof text, "%.4g %s", value, unit);
-    return text;
-}
-
-std::string percent(double ours, double paper) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%+.1f %%", (ours / paper - 1) * 100);
-    return text;
-}
-
-bool within(double ours, double paper, double part) { return std::abs(ours / paper - 1) <= part; }
-
-class Figures {
+class FirmviaFigures : Figures {
 public:
-    explicit Figures(const Machine& machine) : bench_(machine) {}
+    FirmviaFigures(const Machine& machine, const Without& without) : bench_(machine, without) {}
 
     std::expected<std::vector<Row>, std::string> all() {
         latencies();
         bandwidths();
         packets();
+        fifo();
+        refills();
         words();
         doorbells();
         completions();
         translations();
+        rdma();
         host();
         if (bench_.error()) return std::unexpected(*bench_.error());
-        return std::move(rows_);
+        return take();
     }
 
 private:
-    void add(Row row) { rows_.push_back(std::move(row)); }
-    void add_figure(const char* figure, double paper, const char* unit, const char* place,
-                    double ours, double part, bool calibrated = false, const char* note = "") {
-        char bound[32];
-        std::snprintf(bound, sizeof bound, "%g %%", part * 100);
-        add({figure, text_of(paper, unit) + " (" + place + ")", text_of(ours, unit),
-             percent(ours, paper), bound, calibrated, within(ours, paper, part), true, note});
-    }
-
     void latencies() {
         const Trial firmvia = bench_.trial();
         add_figure("4 B one way", 18.2, "us", "7.1", bench_.one_way_us(firmvia, 4), 0.01, true);
@@ -112,6 +92,33 @@ private:
              "the sign", false, of_1536 < of_1024, false,
              "here the receiver's DMA is the slow end at all sizes, and larger packets start "
              "fewer; with the published rates the Send-FIFO is never empty"});
+    }
+
+    std::uint64_t ahead(const char* words) {
+        Question question;
+        question.size = 65536;
+        question.rounds = 1;
+        return bench_.one_way(bench_.trial(words), question).sender.ahead_most;
+    }
+    void fifo() {
+        const auto of_1024 = ahead("packet=1024"), of_1536 = ahead("packet=1536");
+        add({"packets ahead in the Send-FIFO", "4 of 1 KB, 3 or 2 of more (7.2.2)",
+             std::to_string(of_1024) + " of 1 KB, " + std::to_string(of_1536) + " of 1.5 KB", "",
+             "exact", false, of_1024 == 4 && of_1536 == 3, true, ""});
+    }
+
+    /// A stream over a cache of descriptors that is smaller than what is posted.
+    void refills() {
+        Question question;
+        question.size = 1024;
+        question.stream_bytes = 1 << 18;
+        const auto small = bandwidth(bench_.trial("rqc=8,watermark=4"), question);
+        const double all = bench_.rate_mb(bench_.trial("rqc=64"), 1024);
+        const double few = small ? small->bytes_per_second / 1e6 : 0;
+        const bool asked = small && small->receiver.refill_interrupts > 0;
+        add({"1 KB, 8 of 32 receives cached against all", "refills are not in the way (6.2.2)",
+             small ? text_of(few, "against ") + text_of(all, "MB/s") : "it stands still",
+             percent(few, all), "5 %", false, asked && within(few, all, 0.05), true, ""});
     }
 
     void words() {
@@ -181,6 +188,26 @@ private:
              "exact", false, kilobytes == 256, true, ""});
     }
 
+    /// What reception stands still for, for each page of a message.
+    void rdma() {
+        constexpr std::int64_t pages = 4;
+        const std::int64_t size = pages * bench_.machine().costs.page;
+        const Latency translated = bench_.write(bench_.trial("rdma=translated"), size);
+        const Latency buffered = bench_.write(bench_.trial("rdma=buffered"), size);
+        const auto fetched = [](const Latency& of) {
+            return static_cast<double>(of.translation.ns) / 1e3 / pages / 64;
+        };
+        const double ours = fetched(translated), none = fetched(buffered);
+        const std::string slower =
+            text_of(buffered.mean_ns / 1e3, "us through the kernel's buffer, ") +
+            text_of(translated.mean_ns / 1e3, "us translated");
+        add({"RDMA: reception waits for a page's address",
+             "translated on arrival; not with a kernel's buffer (6.2.6)",
+             text_of(ours, "against ") + text_of(none, "us"), "", "the sign", false,
+             ours > 1 && none == 0, true,
+             "alone the kernel's way is slower, by its interrupt and copy: 16 KB take " + slower});
+    }
+
     void host() {
         const Explanation found = bench_.one_message(bench_.trial(), 64);
         std::int64_t nanoseconds_of_host = 0;
@@ -199,13 +226,13 @@ private:
     }
 
     Bench bench_;
-    std::vector<Row> rows_;
 };
 
 }  // namespace
 
-std::expected<std::vector<Row>, std::string> firmvia_rows(const Machine& machine) {
-    return Figures(machine).all();
+std::expected<std::vector<Row>, std::string> firmvia_rows(const Machine& machine,
+                                                          const Without& without) {
+    return FirmviaFigures(machine, without).all();
 }
 
 }  // namespace via::lab::study

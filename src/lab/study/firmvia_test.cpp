@@ -1,6 +1,8 @@
 // What must hold of every run, and which mechanism each figure depends on.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/random.hpp"
 #include "lab/file/machine_file.hpp"
 #include "lab/study/measure.hpp"
@@ -153,12 +155,106 @@ TEST(LabTraffic, TheSameSeedGivesTheSameRun) {
     EXPECT_NE(first.size(), other.size());
 }
 
+/// Parked firmware finds what it waits for at the moment at which it would have polled it.
+TEST(LabTraffic, IdleFirmwareRestsAndNobodyCanTell) {
+    for (const char* words : some_designs) {
+        Trial trial = firmvia(words, 6);
+        const Latency parked = one_way(trial, 300);
+        trial.without.parking = true;
+        const Latency polled = one_way(trial, 300);
+        EXPECT_EQ(parked.mean_ns, polled.mean_ns) << words;
+        EXPECT_EQ(parked.parts_ns, polled.parts_ns) << words;
+        EXPECT_EQ(parked.most_ns, polled.most_ns) << words;
+        EXPECT_LT(2 * parked.events, polled.events) << words;
+    }
+}
+
+Task<> one_message_after(Cluster& cluster, Duration quiet, Time& begin, Time& end, bool& ended) {
+    co_await cluster.host(1).post_receive(0, {0, 100});
+    co_await cluster.schedule().sleep(quiet);
+    begin = cluster.schedule().now();
+    co_await cluster.host(0).post_send(0, {0, 4}, 1);
+    co_await cluster.host(1).receive(0, 1);
+    end = cluster.schedule().now();
+    ended = true;
+}
+
+TEST(LabTraffic, AnHourOfNothingTakesNoEventsAndChangesNothing) {
+    const Trial trial = firmvia();
+    std::set<std::int64_t> spans;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        auto made = Cluster::make(trial, 2, seed);
+        Cluster& cluster = **made;
+        cluster.host(0).connect(0, 1);
+        Time begin, end;
+        bool ended = false;
+        cluster.schedule().spawn(one_message_after(cluster, seconds(3600), begin, end, ended));
+        ASSERT_TRUE(cluster.schedule().run_until(ended, 1'000));
+        const Latency usual = one_way(trial, 4);
+        EXPECT_GE((end - begin).ns, usual.least_ns - 500);
+        EXPECT_LE((end - begin).ns, usual.most_ns + 500);
+        spans.insert((end - begin).ns);
+    }
+    EXPECT_GT(spans.size(), 4U);  // where the loop is found is drawn
+}
+
+Task<> send_around(Cluster& cluster, NodeId node, int& left) {
+    for (MessageId n = 0; n < 4; ++n) {
+        co_await cluster.host(node).post_receive(0, {0, 5000});
+        co_await cluster.host(node).post_send(0, {0, 5000}, node * 10 + n + 1);
+        co_await cluster.host(node).receive(0, 1);
+    }
+    --left;
+}
+
+TEST(LabTraffic, SixtyFourHostsSendInARing) {
+    const Trial trial = firmvia();
+    constexpr NodeId hosts = 64;
+    auto made = Cluster::make(trial, hosts, 1);
+    ASSERT_TRUE(made.has_value()) << made.error();
+    Cluster& cluster = **made;
+    int left = hosts;
+    for (NodeId node = 0; node < hosts; ++node) {
+        cluster.host(node).connect(0, (node + 1) % hosts);
+        cluster.schedule().spawn(send_around(cluster, node, left));
+    }
+    for (int n = 0; n < 10'000'000 && left != 0 && cluster.schedule().step(); ++n) {
+    }
+    EXPECT_EQ(left, 0);
+    EXPECT_EQ(cluster.network().payload_bytes(), 64 * 4 * 5000);
+}
+
 TEST(LabMechanisms, ThePageBoundaryMakesAPacketMore) {
     Trial trial = firmvia("packet=1000");
     EXPECT_EQ(packets_of(trial, 5000), 6U);
     EXPECT_EQ(packets_of(firmvia("packet=1024"), 5000), 5U);
     trial.without.page_boundaries = true;
     EXPECT_EQ(packets_of(trial, 5000), 5U);
+}
+
+Latency write_of_four_pages(Trial trial, const char* words) {
+    EXPECT_TRUE(design::add(trial.design, words).has_value());
+    Question question;
+    question.size = 4 * 4096;
+    question.rdma = true;
+    const auto found = latency(trial, question);
+    EXPECT_TRUE(found.has_value()) << found.error();
+    return found.value_or(Latency{});
+}
+
+TEST(LabMechanisms, RdmaWaitsForTranslationsOrIsCopied) {
+    Trial trial = firmvia();
+    const Latency translated = write_of_four_pages(trial, "rdma=translated");
+    const Latency buffered = write_of_four_pages(trial, "rdma=buffered");
+    EXPECT_EQ(translated.receiver.misses, 4U * 64);
+    EXPECT_EQ(buffered.receiver.misses, 0U);
+    trial.without.misses = true;
+    EXPECT_EQ(write_of_four_pages(trial, "rdma=translated").translation, Duration{});
+    EXPECT_LT(write_of_four_pages(trial, "rdma=translated").mean_ns, translated.mean_ns - 4'000);
+    trial.without = {};
+    trial.without.copies = true;
+    const double copy = 4 * 4096 / 86e6 * 1e9;
+    EXPECT_NEAR(buffered.mean_ns - write_of_four_pages(trial, "rdma=buffered").mean_ns, copy, 500);
 }
 
 TEST(LabMechanisms, TheMissedFirstLookIsPartOfTheStep) {
@@ -225,6 +321,22 @@ TEST(LabDesign, WhatDoesNotFitTheNicSaysSo) {
     EXPECT_NE(answer.error().find("of the NIC's memory for 1 VIs and 1073741824 registered"),
               std::string::npos)
         << answer.error();
+}
+
+TEST(LabDesign, DescriptorsOnTheNicAreCounted) {
+    const auto memory = [](std::string_view words, std::int64_t vis) {
+        const Trial trial = firmvia(words, vis);
+        const auto made = design::make(trial.machine, trial.design, trial.load);
+        return made ? made->descriptors->nic_memory(trial.load) : -1;
+    };
+    // 5 words each: the application's 128 VIs of section 6.1 fit with 128 of them, not with 256.
+    EXPECT_EQ(memory("rqc=128", 128), (128 * 128 + 64) * 20);
+    EXPECT_EQ(memory("rqc=256", 128), -1);
+    EXPECT_EQ(memory("rqc=256,descriptors=fetched", 128), 0);
+    const auto refused = latency(firmvia("rqc=256", 128), Question{});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().find("with 256 descriptors a receive queue (rqc)"), std::string::npos)
+        << refused.error();
 }
 
 TEST(LabDesign, AWordThatIsWrongSaysWhatThereIs) {

@@ -9,6 +9,11 @@ namespace {
 
 Buffer buffer_of(const Trial& trial, const Question& question, std::uint64_t number) {
     const std::int64_t page = trial.machine.costs.page;
+    if (question.spread > 0) {
+        Random random(question.seed ^ (number * 0x9e3779b97f4a7c15));
+        const auto pages = static_cast<std::uint64_t>(question.spread / page);
+        return {static_cast<std::int64_t>(random.below(pages)) * page, question.size};
+    }
     const std::int64_t room = (question.offset + question.size + page - 1) / page * page + page;
     const auto which =
         static_cast<std::int64_t>(number % static_cast<std::uint64_t>(question.buffers));
@@ -19,15 +24,17 @@ ViId vi_of(const Trial& trial, std::uint64_t number) {
     return static_cast<ViId>(number % static_cast<std::uint64_t>(trial.load.vis));
 }
 
-void connect(Cluster& cluster, std::int64_t vis) {
-    for (ViId vi = 0; vi < static_cast<ViId>(vis); ++vi) {
-        cluster.host(0).connect(vi, 1);
-        cluster.host(1).connect(vi, 0);
-    }
-}
-
 /// Without what the receiving NIC and host still do when nobody watches any more.
 std::string busiest_of(const Ledger& ledger) { return ledger.name_of(ledger.busiest()); }
+
+Spent spent_on(const Ledger& ledger, ResourceId resource, std::uint64_t messages) {
+    Spent spent{};
+    for (std::size_t share = 0; share < share_count; ++share) {
+        const Duration all = ledger.busy(resource, static_cast<Share>(share));
+        spent[share] = static_cast<double>(all.ns) / static_cast<double>(messages);
+    }
+    return spent;
+}
 
 struct Pings {
     const Trial& trial;
@@ -38,33 +45,61 @@ struct Pings {
     bool whole = true;  ///< each breakdown was
 
     Task<> run() {
-        Host& from = cluster.host(0);
-        Host& to = cluster.host(1);
+        Station& from = cluster.station(0);
+        Station& to = cluster.station(1);
         Random random(question.seed);
         result.least_ns = Time::never().ns;
-        for (std::uint32_t n = 0; n < question.rounds; ++n) {
+        co_await warm_up();
+        for (std::uint32_t n = question.warm; n < question.warm + question.rounds; ++n) {
             const ViId vi = vi_of(trial, n);
             const MessageId message = n + 1;
-            co_await to.post_receive(vi, buffer_of(trial, question, n));
+            if (!question.rdma) co_await to.post_receive(vi, buffer_of(trial, question, n));
             const auto quiet = static_cast<std::int64_t>(100'000 + random.below(50'000));
             co_await cluster.schedule().sleep(nanoseconds(quiet));
             cluster.ledger().clear_entries();
             const Time begin = cluster.schedule().now();
-            co_await from.post_send(vi, buffer_of(trial, question, n), message);
+            if (question.rdma)
+                co_await cluster.bearer(0).send(write_of(vi, n, message), false);
+            else
+                co_await from.post_send(vi, buffer_of(trial, question, n), message);
             co_await to.receive(vi, question.queues);
             note(message, begin);
             co_await from.sent(vi, question.queues);
         }
         ended = true;
     }
+    Task<> warm_up() {
+        cluster.ledger().record(false);
+        for (std::uint32_t n = 0; n < question.warm; ++n) {
+            const ViId vi = vi_of(trial, n);
+            co_await cluster.station(1).post_receive(vi, buffer_of(trial, question, n));
+            co_await cluster.station(0).post_send(vi, buffer_of(trial, question, n), n + 1);
+            co_await cluster.station(1).receive(vi, question.queues);
+            co_await cluster.station(0).sent(vi, question.queues);
+        }
+        cluster.ledger().record(true);
+    }
+    /// To the same place at the receiver, whose program sees the last byte there.
+    PhysicalDescriptor write_of(ViId vi, std::uint64_t n, MessageId message) const {
+        PhysicalDescriptor descriptor;
+        descriptor.vi = vi;
+        descriptor.message = message;
+        descriptor.buffer = buffer_of(trial, question, n);
+        descriptor.target =
+            Target{cluster.bearer(1).node(), vi, {false, true, false, descriptor.buffer.address}};
+        return descriptor;
+    }
     void note(MessageId message, Time begin) {
         const Time now = cluster.schedule().now();
         const std::int64_t span = (now - begin).ns;
-        const auto parts = cluster.ledger().breakdown(message, begin, now);
         std::int64_t sum = 0;
-        for (std::size_t share = 0; share < share_count; ++share) {
-            result.parts_ns[share] += static_cast<double>(parts[share].ns) / question.rounds;
-            sum += parts[share].ns;
+        for (const Entry& entry : cluster.ledger().path(message, begin, now)) {
+            const std::int64_t part = (entry.end - entry.start).ns;
+            const double mean = static_cast<double>(part) / question.rounds;
+            result.parts_ns[static_cast<std::size_t>(entry.work.share)] += mean;
+            if (entry.work.share == Share::waiting)
+                result.waits_ns[cluster.ledger().name_of(entry.resource)] += mean;
+            sum += part;
         }
         whole = whole && sum == span;
         result.mean_ns += static_cast<double>(span) / question.rounds;
@@ -83,7 +118,7 @@ struct Stream {
     bool ended = false;
 
     Task<> send() {
-        Host& host = cluster.host(0);
+        Station& host = cluster.station(0);
         // Receives are there before the first message is.
         co_await cluster.schedule().sleep(milliseconds(1));
         begin = cluster.schedule().now();
@@ -94,7 +129,7 @@ struct Stream {
         }
     }
     Task<> receive() {
-        Host& host = cluster.host(1);
+        Station& host = cluster.station(1);
         std::uint64_t posted = 0;
         for (; posted < std::min<std::uint64_t>(messages, 2ULL * question.window); ++posted)
             co_await host.post_receive(vi_of(trial, posted), buffer_of(trial, question, posted));
@@ -115,7 +150,7 @@ std::expected<Latency, std::string> latency(const Trial& trial, const Question& 
     auto made = Cluster::make(trial, 2, question.seed);
     if (!made) return std::unexpected(made.error());
     Cluster& cluster = **made;
-    connect(cluster, trial.load.vis);
+    cluster.connect(trial.load.vis);
     cluster.ledger().record(true);
     Latency result;
     Pings pings{trial, question, cluster, result};
@@ -124,10 +159,10 @@ std::expected<Latency, std::string> latency(const Trial& trial, const Question& 
         return std::unexpected("a message never arrived");
     VIA_ASSERT(pings.whole);
     result.busiest = busiest_of(cluster.ledger());
-    result.sender = cluster.host(0).adapter().counts();
-    result.receiver = cluster.host(1).adapter().counts();
+    result.sender = cluster.station(0).counts();
+    result.receiver = cluster.station(1).counts();
     result.translation = cluster.ledger().total(Share::translation);
-    result.packets = cluster.network().packets();
+    result.packets = cluster.packets();
     result.events = cluster.schedule().events();
     return result;
 }
@@ -136,7 +171,7 @@ std::expected<Bandwidth, std::string> bandwidth(const Trial& trial, const Questi
     auto made = Cluster::make(trial, 2, question.seed);
     if (!made) return std::unexpected(made.error());
     Cluster& cluster = **made;
-    connect(cluster, trial.load.vis);
+    cluster.connect(trial.load.vis);
     const std::int64_t wanted = question.stream_bytes / std::max<std::int64_t>(question.size, 1);
     const auto messages = static_cast<std::uint64_t>(std::clamp<std::int64_t>(wanted, 64, 400));
     Stream stream{trial, question, cluster, messages};
@@ -150,9 +185,11 @@ std::expected<Bandwidth, std::string> bandwidth(const Trial& trial, const Questi
     result.bytes_per_second = static_cast<double>(result.bytes) * 1e9 /
                               static_cast<double>((stream.end - stream.begin).ns);
     result.busiest = busiest_of(cluster.ledger());
-    result.sender = cluster.host(0).adapter().counts();
-    result.receiver = cluster.host(1).adapter().counts();
-    result.packets = cluster.network().packets();
+    for (ResourceId id = 0; id < cluster.ledger().resource_count(); ++id)
+        result.spent_ns[cluster.ledger().name_of(id)] = spent_on(cluster.ledger(), id, messages);
+    result.sender = cluster.station(0).counts();
+    result.receiver = cluster.station(1).counts();
+    result.packets = cluster.packets();
     result.events = cluster.schedule().events();
     return result;
 }

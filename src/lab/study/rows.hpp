@@ -2,10 +2,13 @@
 #pragma once
 
 #include <expected>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lab/machine.hpp"
+#include "lab/parts.hpp"
 
 namespace via::lab::study {
 
@@ -28,6 +31,33 @@ inline bool holds(const std::vector<Row>& rows) {
     return true;
 }
 
-std::expected<std::vector<Row>, std::string> firmvia_rows(const Machine& machine);
+/// The machine's figures, from whichever paper. The error says that there are none, or why.
+std::expected<std::vector<Row>, std::string> rows_of(const Machine& machine,
+                                                     const Without& without = {});
+
+std::expected<std::vector<Row>, std::string> firmvia_rows(const Machine& machine,
+                                                          const Without& without);
+std::expected<std::vector<Row>, std::string> berkeley1_rows(const Machine& machine,
+                                                            const Without& without);
+std::expected<std::vector<Row>, std::string> berkeley2_rows(const Machine& machine,
+                                                            const Without& without);
+std::expected<std::vector<Row>, std::string> gnic2_rows(const Machine& machine,
+                                                        const Without& without);
+std::expected<std::vector<Row>, std::string> sk9821_rows(const Machine& machine,
+                                                         const Without& without);
+std::expected<std::vector<Row>, std::string> tulip_rows(const Machine& machine,
+                                                        const Without& without);
+std::expected<std::vector<Row>, std::string> clan_rows(const Machine& machine,
+                                                       const Without& without);
+std::expected<std::vector<Row>, std::string> mini_rows(const Machine& machine,
+                                                       const Without& without);
+
+/// What `via lab reproduce` calls a paper's system, once for each machine whose rows belong to it.
+struct Study {
+    std::string_view name;
+    std::string_view machine;  ///< one of the study's
+    std::expected<std::vector<Row>, std::string> (*rows)(const Machine&, const Without&);
+};
+std::span<const Study> studies();
 
 }  // namespace via::lab::study

@@ -159,11 +159,9 @@ void Baton::pass_on() {
         if (!somebody_matters()) return;
         Time moment = clockwork_.next();
         for (const Member& member : members_) moment = earlier(moment, member.deadline);
-        if (moment.is_never()) {
-            if (away_ != 0) return;
-            deadlock();
-        }
-        clockwork_.advance_to(std::max(moment, clockwork_.now()));
+        if (clockwork_.advance(std::max(moment, clockwork_.now()))) continue;
+        if (away_ != 0) return;
+        deadlock();
     }
 }
 

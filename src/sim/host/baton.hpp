@@ -57,9 +57,11 @@ public:
     virtual Time now() const = 0;
     /// Lets everything happen that is due by now.
     virtual void settle() = 0;
-    /// When something happens next; never() if nothing will.
+    /// When something happens next that is known now; never() if nothing will.
     virtual Time next() = 0;
-    virtual void advance_to(Time moment) = 0;
+    /// Moves time on to `moment`, or to what happens before. False: it is never(), and nothing
+    /// will.
+    virtual bool advance(Time moment) = 0;
 };
 
 /// The baton itself; one per process. The calls above go to it; agents use the rest.

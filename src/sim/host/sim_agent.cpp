@@ -1,6 +1,9 @@
 #include "sim/host/sim_agent.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -10,6 +13,7 @@
 
 #include "base/assert.hpp"
 #include "device/sim/sim_device.hpp"
+#include "sim/host/remote_world.hpp"
 
 namespace via::sim {
 
@@ -54,7 +58,15 @@ public:
         for (SimAgent* agent : agents_) moment = earlier(moment, agent->next_deadline());
         return moment;
     }
-    void advance_to(Time moment) override { network_->clock.advance_to(moment); }
+    bool advance(Time moment) override {
+        if (carrier() != nullptr && !carrier()->next().is_never() && carrier()->next() <= moment) {
+            carrier()->run(moment);
+            return true;
+        }
+        if (moment.is_never()) return false;
+        network_->clock.advance_to(moment);
+        return true;
+    }
 
     /// What a pause lets pass: little, but more and more while nothing happens.
     Duration pause_time() {
@@ -66,15 +78,28 @@ public:
 
     bool restart(std::uint64_t seed) {
         if (!agents_.empty() || !baton_.is_alone()) return false;
-        network_ = std::make_unique<Network>(seed);
+        network_ = std::make_unique<Network>(seed, maker_);
         hosts_.clear();
         progress_seen_ = 0;
         pause_time_ = poll_time_first;
         return true;
     }
 
+    void carry_by(device::sim::CarrierMaker maker) { maker_ = std::move(maker); }
+
     Baton& baton() { return baton_; }
     device::sim::Fabric& fabric() { return network_->fabric; }
+    /// nullptr: it is the weather that decides.
+    device::sim::Carrier* carrier() {
+        return network_->remote ? network_->remote.get() : network_->carrier.get();
+    }
+    bool is_elsewhere() const { return network_->remote != nullptr; }
+    /// nullptr and errno: nobody is there.
+    remote::RemoteWorld* connect(const std::string& socket) {
+        if (!network_->remote)
+            network_->remote = remote::RemoteWorld::connect(socket, network_->clock);
+        return network_->remote.get();
+    }
     std::vector<SimAgent*>& agents() { return agents_; }
     std::vector<std::string>& hosts() { return hosts_; }
 
@@ -101,13 +126,25 @@ public:
 
 private:
     struct Network {
-        explicit Network(std::uint64_t seed) : weather(seed, {}), fabric(clock, weather, {}) {}
+        Network(std::uint64_t seed, const device::sim::CarrierMaker& maker)
+            : weather(seed, {}), fabric(clock, weather, maker ? whole_messages : usual) {
+            if (!maker) return;
+            carrier = maker(clock, fabric, seed);
+            fabric.carry_by(*carrier);
+        }
+        static constexpr device::sim::FabricOptions usual{};
+        /// A descriptor of a NIC is a message, not a part of one.
+        static constexpr device::sim::FabricOptions whole_messages{65'536, 64, 256};
         device::sim::VirtualClock clock;
         device::sim::FairWeather weather;
         device::sim::Fabric fabric;
+        std::unique_ptr<device::sim::Carrier> carrier;
+        std::unique_ptr<remote::RemoteWorld> remote;  ///< nullptr: the world is here
     };
 
-    HostWorld() : network_(std::make_unique<Network>(1)), baton_(*this) {}
+    HostWorld() : network_(std::make_unique<Network>(1, maker_)), baton_(*this) {}
+
+    device::sim::CarrierMaker maker_;
 
     std::unique_ptr<Network> network_;
     Baton baton_;
@@ -144,6 +181,17 @@ Away::~Away() {
 
 // Opening and closing -----------------------------------------------------------------------------
 
+namespace {
+
+agent::OpenResult started(std::unique_ptr<SimAgent> agent) {
+    if (!agent->start())
+        return std::unexpected(agent::OpenError{Status::error_resource,
+                                                "the system gives no thread for error handlers"});
+    return agent;
+}
+
+}  // namespace
+
 agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
                            const agent::NicOptions& options) {
     baton().join_unless_member();
@@ -154,15 +202,40 @@ agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation
                              "the simulated network has 250 hosts already; use one of them"});
     auto agent = std::make_unique<SimAgent>(std::string(host), HostWorld::address_of(number),
                                             first_generation, options);
-    if (!agent->start())
-        return std::unexpected(agent::OpenError{Status::error_resource,
-                                                "the system gives no thread for error handlers"});
-    return agent;
+    auto device =
+        std::make_unique<device::sim::SimDevice>(world().fabric(), HostWorld::address_of(number));
+    const device::sim::NodeId node = device->node();
+    agent->add_device(std::move(device), node);
+    return started(std::move(agent));
+}
+
+agent::OpenResult open_remote(const std::string& socket, std::uint32_t first_generation,
+                              const agent::NicOptions& options) {
+    baton().join_unless_member();
+    const auto refused = [&](const char* why) {
+        return std::unexpected(agent::OpenError{
+            Status::error_resource, std::string(remote::variable) + " says that " + socket +
+                                        " leads to a simulated " + "cluster: " + why});
+    };
+    remote::RemoteWorld* const owner = world().connect(socket);
+    if (owner == nullptr) return refused(std::strerror(errno));
+    std::unique_ptr<remote::RemoteDevice> device = owner->open();
+    if (device == nullptr) return refused("it takes no NIC more");
+    auto agent =
+        std::make_unique<SimAgent>("localhost", device->address(), first_generation, options);
+    const device::sim::NodeId node = device->nic();
+    agent->add_device(std::move(device), node);
+    return started(std::move(agent));
 }
 
 bool restart(std::uint64_t seed) {
     baton().join_unless_member();
     return world().restart(seed);
+}
+
+void carry_by(device::sim::CarrierMaker maker) {
+    baton().join_unless_member();
+    world().carry_by(std::move(maker));
 }
 
 void add_host(std::string_view host) {
@@ -178,13 +251,17 @@ SimAgent::SimAgent(std::string host, const HostAddress& address, std::uint32_t f
       nic_("sim:" + host_, NicLimits{}, counters_, *this, first_generation) {
     if (options.granularity == agent::Granularity::page) nic_.memory().grant_whole_pages();
     if (options.table_entries != 0) nic_.cache_translations(options.table(), *this);
-    auto device = std::make_unique<device::sim::SimDevice>(world().fabric(), address_);
-    payload_max_ = device->capabilities().payload_max;
-    nic_.add_device(std::move(device));
     // Every poll is heard of, and every progress: that is when time may pass.
     nic_.attention().store(nic::Nic::agent_sleeps | nic::Nic::anybody_waits);
     handlers_->nic_name = nic_.name();
     world().agents().push_back(this);
+}
+
+void SimAgent::add_device(std::unique_ptr<device::Device> device, device::sim::NodeId node) {
+    payload_max_ = device->capabilities().payload_max;
+    node_ = node;
+    if (world().carrier() != nullptr) world().carrier()->attend(node_, receives_);
+    nic_.add_device(std::move(device));
 }
 
 SimAgent::~SimAgent() {
@@ -234,8 +311,10 @@ bool SimAgent::wait(const agent::Condition& condition, Time deadline) {
     nic_.turn(world().now());
     nic_.end_turn();
     ++waiting_;
+    const Time begin = world().now();
     const bool ready = baton().wait(condition, deadline, &closed_, "NIC " + nic_.name());
     --waiting_;
+    if (world().carrier() != nullptr && !closed_) go_on_as_host(world().now() - begin);
     return ready;
 }
 
@@ -259,13 +338,42 @@ void SimAgent::attend() {
     const std::uint64_t progress = nic_.engine().progress();
     const bool polled = std::exchange(polls_seen_, polls) != polls;
     const bool moved = std::exchange(progress_seen_, progress) != progress;
+    if (world().carrier() != nullptr) look_as_host(polled, moved);
     if (moved || !polled) {
         poll_time_ = poll_time_first;
         return;
     }
     const Duration cost = poll_time_;
     poll_time_ = std::min(std::max(poll_time_ * 2, poll_time_first), poll_time_last);
-    baton().wait({is_never_ready, nullptr}, world().now() + cost, nullptr, "a poll");
+    if (world().carrier() == nullptr) {
+        baton().wait({is_never_ready, nullptr}, world().now() + cost, nullptr, "a poll");
+        return;
+    }
+    // A program that polls sees what comes when it comes.
+    const auto has_moved = [](const void* subject) {
+        const auto& agent = *static_cast<const SimAgent*>(subject);
+        return const_cast<SimAgent&>(agent).nic_.engine().progress() != agent.progress_seen_;
+    };
+    if (baton().wait({has_moved, this}, world().now() + cost, nullptr, "a poll"))
+        look_as_host(true, true);
+}
+
+/// Who waited without polling was asleep, and is woken by an interrupt.
+void SimAgent::go_on_as_host(Duration waited) {
+    world().carrier()->wake(node_, waited);
+    look_as_host(false, true);
+}
+
+/// Posts and polls take time of the host's processor, and the program goes on when that has come
+/// to them all.
+void SimAgent::look_as_host(bool polled, bool moved) {
+    device::sim::Carrier* const carrier = world().carrier();
+    if (polled) carrier->poll(node_);
+    if (!polled && !moved) return;
+    const auto is_idle = [](const void* subject) {
+        return !world().carrier()->busy(static_cast<const SimAgent*>(subject)->node_);
+    };
+    baton().wait({is_idle, this}, Time::never(), nullptr, "a host's processor");
 }
 
 // Handlers ----------------------------------------------------------------------------------------
@@ -386,10 +494,28 @@ void SimAgent::cancel_notifications(std::uint64_t object) {
         baton().wait({is_quiet, handlers_.get()}, Time::never(), nullptr, "a handler");
 }
 
+namespace {
+
+/// Of the system that the processes of a simulated cluster run on: for them it is one host.
+bool is_own_name(std::string_view name) {
+    char own[256] = {};
+    if (name == "localhost") return true;
+    if (gethostname(own, sizeof own - 1) != 0) return false;
+    const std::string_view whole = own;
+    return name == whole || name == whole.substr(0, whole.find('.'));
+}
+
+}  // namespace
+
 // Names -------------------------------------------------------------------------------------------
 
 Status SimAgent::resolve_host(std::string_view name, std::uint32_t index, HostAddress& address) {
     baton().join_unless_member();
+    if (world().is_elsewhere()) {
+        if (index != 0 || !is_own_name(name)) return Status::error_name_service;
+        address = address_;
+        return Status::success;
+    }
     const std::size_t number = world().number_of(name == "localhost" ? host_ : name, false);
     if (number == hosts_max || index != 0) return Status::error_name_service;
     address = HostWorld::address_of(number);
@@ -398,6 +524,10 @@ Status SimAgent::resolve_host(std::string_view name, std::uint32_t index, HostAd
 
 Status SimAgent::host_name(const HostAddress& address, std::string& name) {
     baton().join_unless_member();
+    if (world().is_elsewhere() && address == address_) {
+        name = host_;
+        return Status::success;
+    }
     for (std::size_t number = 0; number < world().hosts().size(); ++number) {
         if (!(HostWorld::address_of(number) == address)) continue;
         name = world().hosts()[number];

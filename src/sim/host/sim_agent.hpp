@@ -14,7 +14,9 @@
 #include "agent/agent.hpp"
 #include "agent/nic_options.hpp"
 #include "base/counters.hpp"
+#include "device/sim/carrier.hpp"
 #include "sim/host/baton.hpp"
+#include "sim/posted_receives.hpp"
 
 namespace via::sim {
 
@@ -24,9 +26,15 @@ namespace via::sim {
 /// error_resource: 250 hosts were named already, or no thread can be started.
 agent::OpenResult open_sim(std::string_view host, std::uint32_t first_generation,
                            const agent::NicOptions& options = {});
+/// The same in the world of `via lab exec`, which that socket leads to. All NICs there have one
+/// address, as processes of a host do, and hardware of their own. The first call decides.
+agent::OpenResult open_remote(const std::string& socket, std::uint32_t first_generation,
+                              const agent::NicOptions& options);
 /// Begins a new world: time 0, no hosts, delays drawn from `seed`; so a test does not depend on
 /// what ran before it. False: somebody else takes part, or has a NIC open.
 bool restart(std::uint64_t seed);
+/// Worlds from the next restart() on have NICs and a network that take their time by themselves.
+void carry_by(device::sim::CarrierMaker maker);
 /// Names a host before anybody opens a NIC there, so that its address can be asked for.
 void add_host(std::string_view host);
 
@@ -34,6 +42,8 @@ class SimAgent final : public agent::Agent, private nic::Attendant, private memo
 public:
     SimAgent(std::string host, const HostAddress& address, std::uint32_t first_generation,
              const agent::NicOptions& options);
+    /// Its device, which is `node` in the world. Once, before start().
+    void add_device(std::unique_ptr<device::Device> device, device::sim::NodeId node);
     ~SimAgent() override;
     /// Starts the thread for handlers. False: the system gives none.
     bool start();
@@ -95,6 +105,8 @@ private:
     static void run_handlers(const std::shared_ptr<Handlers>& handlers, Place place);
 
     void attend() override;
+    void look_as_host(bool polled, bool moved);
+    void go_on_as_host(Duration waited);
     bool wants_reports() override;
     void report(const engine::ErrorEvent& event) override;
 
@@ -106,8 +118,10 @@ private:
     std::string host_;
     HostAddress address_;
     Counters counters_{};
+    PostedReceives receives_{nic_};
     nic::Nic nic_;
-    std::uint32_t payload_max_;
+    device::sim::NodeId node_ = device::sim::no_node;
+    std::uint32_t payload_max_ = 0;
     bool closed_ = false;
     unsigned waiting_ = 0;  ///< calls within wait()
     std::uint64_t polls_seen_ = 0;

@@ -1,12 +1,13 @@
 // Roles as nodes of a simulated world: a thread each, one running at a time by the baton of
 // sim/host, virtual time. Links the rooms themselves instead of libvia.so, which does not export
-// the baton.
+// the baton. What the nodes are on is in a file of its own: sim_weather.cpp, sim_laboratory.cpp.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
+#include "harness/sim_network.hpp"
 #include "harness/stage.hpp"
 #include "sim/host/baton.hpp"
 
@@ -17,8 +18,9 @@ namespace {
 /// Every test has hosts of its own: the world is one for the whole process and forgets none.
 class Simulated : public Stage {
 public:
-    std::string name() const override { return "sim"; }
-    unsigned has() const override { return own_nics | polling | shares; }
+    Simulated() { begin_sim_network(); }
+    std::string name() const override { return sim_network_name; }
+    unsigned has() const override { return own_nics | polling | sim_network_has; }
     bool by_turns() const override { return true; }
     std::string device_name(const std::string& role) const override {
         return "sim:" + host_name(role);

@@ -3,6 +3,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -21,7 +23,9 @@ void forbid(int call, int error) {
         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const sock_fprog filter{program.size(), program.data()};
     require_call(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "prctl PR_SET_NO_NEW_PRIVS");
-    require_call(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0, "prctl PR_SET_SECCOMP");
+    require_call(
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0,
+        "seccomp for all threads");
 }
 
 }  // namespace system_test

@@ -1,4 +1,5 @@
-// Forbids system calls to this process and its children, as the filters of careful containers do.
+// Forbids system calls to all threads of this process and its children, as the filters of careful
+// containers do.
 #pragma once
 
 namespace system_test {

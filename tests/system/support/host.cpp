@@ -79,6 +79,17 @@ Host::~Host() {
     fs::remove_all(path_, ignored);
 }
 
+std::string door_of_this_host(const std::string& door) {
+    const char* directory = getenv("XDG_RUNTIME_DIR");
+    return door + " of " + (directory == nullptr ? "all" : fs::path(directory).filename().string());
+}
+
+std::string own_loopback_address() {
+    const auto run = static_cast<unsigned>(getpid());
+    return "127." + std::to_string(64 + (run >> 16)) + "." + std::to_string(run >> 8 & 255) + "." +
+           std::to_string(run & 255);
+}
+
 std::vector<std::string> Host::entries() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::recursive_directory_iterator(path_)) {

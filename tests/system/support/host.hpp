@@ -43,6 +43,13 @@ private:
     bool was_set_ = false;
 };
 
+/// A discriminator of this test alone: udp NICs of one address meet, whatever their runtime
+/// directories, so other tests' are met, too.
+std::string door_of_this_host(const std::string& door = "door");
+
+/// An address of the machine itself at which no other test's processes are meanwhile.
+std::string own_loopback_address();
+
 /// What a process holds.
 struct Holdings {
     std::size_t descriptors = 0;

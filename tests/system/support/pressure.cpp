@@ -119,7 +119,7 @@ Pressure::Pressure(std::size_t memory, std::size_t swap) {
     for (const std::string& directory : {std::string("/var/tmp"), fs::current_path().string()})
         swap_files_.push_back(directory + "/via-swap-" + number);
     start_guardian();
-    why_not_ = make_group(memory);
+    why_not_ = make_group(memory, swap != 0);
     if (why_not_.empty()) why_not_ = make_swap(swap);
 }
 
@@ -169,7 +169,7 @@ void Pressure::guard(int socket) const {
     _exit(0);
 }
 
-std::string Pressure::make_group(std::size_t memory) {
+std::string Pressure::make_group(std::size_t memory, bool swaps) {
     std::string why = "there is no hierarchy of control groups with memory";
     for (const Group& group : groups_) {
         if (mkdir(group.path.c_str(), 0755) < 0) {
@@ -180,7 +180,8 @@ std::string Pressure::make_group(std::size_t memory) {
         const std::string limit = group.path + (first ? "/memory.limit_in_bytes" : "/memory.max");
         if (write_file(limit, std::to_string(memory))) {
             // Anonymous memory as readily as files; where that cannot be said, so be it.
-            if (first) write_file(group.path + "/memory.swappiness", "100");
+            if (first) write_file(group.path + "/memory.swappiness", swaps ? "100" : "0");
+            if (!first && !swaps) write_file(group.path + "/memory.swap.max", "0");
             group_ = group.path;
             return {};
         }

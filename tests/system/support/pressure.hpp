@@ -13,7 +13,7 @@ namespace system_test {
 
 class Pressure {
 public:
-    /// A group with `memory` bytes, and at least `swap` bytes of swap.
+    /// A group with `memory` bytes, and at least `swap` bytes of swap; 0: it does not swap.
     Pressure(std::size_t memory, std::size_t swap);
     /// The group's processes must have ended. Returns when all is taken away.
     ~Pressure();
@@ -27,7 +27,7 @@ public:
 
 private:
     /// What is wrong, or nothing.
-    std::string make_group(std::size_t memory);
+    std::string make_group(std::size_t memory, bool swaps);
     std::string make_swap(std::size_t bytes);
     void start_guardian();
     [[noreturn]] void guard(int socket) const;

@@ -40,6 +40,10 @@ const std::vector<Entry>& entries() {
          placed<make_tcp_socket>},
         {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", kernel, true},
          placed<make_tcp_cubic>},
+#ifndef VIA_NO_SOCKETS
+        {{"sockets", "tcp-socket's program as 'via sockets' runs it", Sort::ours, false},
+         anywhere<make_sockets>},
+#endif
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
          placed<make_udp_socket>},
         {{"libfabric-tcp", "libfabric's tcp provider, by fi_pingpong (latency)", peer, false},

@@ -75,6 +75,7 @@ enum class Sort : std::uint8_t {
     kernel,  // what the kernel offers
     limit,   // of the machine, not a peer
     peer,    // a program of others, which must be installed
+    ours,    // of this library, beside its devices
 };
 
 struct ChannelInfo {
@@ -100,6 +101,7 @@ std::unique_ptr<Channel> make_pipe();
 std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
 std::unique_ptr<Channel> make_tcp_cubic(const Places& places);
+std::unique_ptr<Channel> make_sockets();
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
 std::unique_ptr<Channel> make_udp_burst(const Places& places);
 std::unique_ptr<Channel> make_line();

@@ -1,82 +1,22 @@
-// Byte streams of the kernel: pipe, Unix socket, TCP over loopback. While polling they spin on
-// non-blocking calls, TCP with TCP_NODELAY; while blocking they sleep in the call.
+// Byte streams of the kernel: pipe, Unix socket, TCP over loopback (with TCP_NODELAY).
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "bench/end.hpp"
 #include "bench/file_handle.hpp"
 #include "bench/loops.hpp"
+#include "bench/stream_end.hpp"
 
 namespace via::bench {
 
 namespace {
-
-struct StreamFiles {
-    int in = -1;
-    int out = -1;
-};
-
-class StreamEnd : public End {
-public:
-    StreamEnd(Link& link, StreamFiles files) : End(link), files_(files) {}
-
-    bool begin(const Question& question, std::uint64_t messages) {
-        // A stream has no empty message: one byte stands for it.
-        bytes_ = std::max<std::size_t>(question.size, 1);
-        return End::begin(question, messages) && set_spinning(question.wait == Wait::poll);
-    }
-
-    bool send(std::uint64_t i) {
-        const std::byte* from = stamped(i);
-        for (std::size_t done = 0; done < bytes_;) {
-            const ssize_t put = ::write(files_.out, from + done, bytes_ - done);
-            if (put > 0) {
-                done += static_cast<std::size_t>(put);
-            } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-                return give_up_errno("write");
-            }
-        }
-        return true;
-    }
-
-    bool receive(std::uint64_t i) {
-        std::byte* to = pools_.receive.at(i);
-        for (std::size_t done = 0; done < bytes_;) {
-            const ssize_t got = ::read(files_.in, to + done, bytes_ - done);
-            if (got > 0) {
-                done += static_cast<std::size_t>(got);
-            } else if (got == 0) {
-                return give_up("the other process closed its end");
-            } else if (errno != EAGAIN && errno != EINTR) {
-                return give_up_errno("read");
-            }
-        }
-        return check(i);
-    }
-
-private:
-    bool set_spinning(bool spinning) {
-        for (const int fd : {files_.in, files_.out}) {
-            const int flags = ::fcntl(fd, F_GETFL);
-            if (flags < 0) return give_up_errno("fcntl");
-            const int wanted = spinning ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
-            if (wanted != flags && ::fcntl(fd, F_SETFL, wanted) < 0) return give_up_errno("fcntl");
-        }
-        return true;
-    }
-
-    StreamFiles files_;
-    std::size_t bytes_ = 1;
-};
 
 class StreamChannel : public Channel {
 public:
@@ -141,7 +81,7 @@ public:
 Status without_delay(const FileHandle& end) {
     const int on = 1;
     const int done = ::setsockopt(end.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return done < 0 ? fail_errno("TCP_NODELAY") : Status{};
+    return done < 0 ? fail_errno("setsockopt TCP_NODELAY") : Status{};
 }
 
 Status connect_to(const FileHandle& end, const Address& address) {
@@ -232,7 +172,7 @@ private:
         const int done =
             ::setsockopt(end.get(), IPPROTO_TCP, TCP_CONGESTION, congestion_control_.data(),
                          static_cast<socklen_t>(congestion_control_.size()));
-        return done < 0 ? fail_errno("TCP_CONGESTION " + congestion_control_) : Status{};
+        return done < 0 ? fail_errno("setsockopt TCP_CONGESTION " + congestion_control_) : Status{};
     }
     Status listen(FileHandle& listener) const {
         if (auto made = make(1, listener); !made) return made;

@@ -49,7 +49,7 @@ public:
     bool begin(const Question& question, std::uint64_t messages) {
         const int on = 1;
         if (::setsockopt(fd_, SOL_UDP, UDP_GRO, &on, sizeof on) < 0)
-            return give_up_errno("UDP_GRO");
+            return give_up_errno("setsockopt UDP_GRO");
         if (!UdpWindowEnd::begin(question, messages, half_window_bytes_, question.size))
             return false;
         burst_bytes_ = burst_bytes_of(datagram_bytes_);

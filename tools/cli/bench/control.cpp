@@ -263,7 +263,7 @@ Status ControlLine::send(std::span<const std::byte> message) {
     const ssize_t sent = ::send(get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent == static_cast<ssize_t>(message.size())) return {};
     if (sent >= 0 || errno == EAGAIN) return fail("the other machine does not listen");
-    return fail("the other machine is gone ({})", std::strerror(errno));
+    return fail("the other machine is gone (send): {}", std::strerror(errno));
 }
 
 Result<Message> ControlLine::receive(int timeout_ms) {
@@ -281,7 +281,7 @@ Result<Message> ControlLine::receive(int timeout_ms) {
             const ssize_t got = ::recv(get(), to.data(), to.size(), MSG_DONTWAIT);
             if (got == 0) return fail("the other machine closed the connection");
             if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-            if (got < 0) return fail("the other machine is gone ({})", std::strerror(errno));
+            if (got < 0) return fail("the other machine is gone (recv): {}", std::strerror(errno));
             to = to.subspan(static_cast<std::size_t>(got));
         }
         return {};

@@ -26,7 +26,7 @@ Status pin_to(int cpu) {
     CPU_ZERO(&set);
     CPU_SET(static_cast<unsigned>(cpu), &set);
     if (::sched_setaffinity(0, sizeof set, &set) < 0) {
-        return fail_errno(fmt::format("cannot run on processor {}", cpu));
+        return fail_errno(fmt::format("cannot run on processor {} (sched_setaffinity)", cpu));
     }
     return {};
 }

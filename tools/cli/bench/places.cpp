@@ -24,9 +24,9 @@ std::size_t lines_of(std::size_t bytes) { return bytes / line_bytes * line_bytes
 
 Status move_to(const std::string& name) {
     const FileHandle file(::open(fmt::format("/run/netns/{}", name).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return fail_errno(fmt::format("network namespace {}", name));
+    if (!file) return fail_errno(fmt::format("cannot open network namespace {} (open)", name));
     if (::setns(file.get(), CLONE_NEWNET) < 0)
-        return fail_errno(fmt::format("entering network namespace {}", name));
+        return fail_errno(fmt::format("cannot enter network namespace {} (setns)", name));
     return {};
 }
 
@@ -34,10 +34,11 @@ Status move_to(const std::string& name) {
 template <class Act>
 Status visit(const std::string& name, Act act) {
     const FileHandle home(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-    if (!home) return fail_errno("the own network namespace");
+    if (!home) return fail_errno("cannot open our own network namespace (open)");
     if (auto moved = move_to(name); !moved) return moved;
     const Status done = act();
-    if (::setns(home.get(), CLONE_NEWNET) < 0) return fail_errno("leaving a network namespace");
+    if (::setns(home.get(), CLONE_NEWNET) < 0)
+        return fail_errno("cannot go back to our own network namespace (setns)");
     return done;
 }
 
@@ -50,13 +51,15 @@ struct Interface {
 Result<std::size_t> mtu_of(ifreq& request) {
     constexpr int least_mtu = 576;
     const FileHandle any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!any || ::ioctl(any.get(), SIOCGIFMTU, &request) < 0) return fail_errno("SIOCGIFMTU");
+    if (!any || ::ioctl(any.get(), SIOCGIFMTU, &request) < 0)
+        return fail_errno(
+            fmt::format("cannot see the MTU of {} (socket, ioctl)", request.ifr_name));
     return static_cast<std::size_t>(std::max(request.ifr_mtu, least_mtu));
 }
 
 Status find_interface(const std::string& name, Interface& found) {
     ifaddrs* list = nullptr;
-    if (::getifaddrs(&list) < 0) return fail_errno("getifaddrs");
+    if (::getifaddrs(&list) < 0) return fail_errno("cannot list the interfaces (getifaddrs)");
     ifreq request{};
     for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
         if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET ||
@@ -79,7 +82,7 @@ Status find_interface(const std::string& name, Interface& found) {
 // Of the interface that has this address.
 Result<std::size_t> mtu_at(const Address& address) {
     ifaddrs* list = nullptr;
-    if (::getifaddrs(&list) < 0) return fail_errno("getifaddrs");
+    if (::getifaddrs(&list) < 0) return fail_errno("cannot list the interfaces (getifaddrs)");
     ifreq request{};
     for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
         if (at->ifa_addr == nullptr || !address.is_machine(*at->ifa_addr)) continue;

@@ -30,10 +30,10 @@ Result<FileHandle> connect_to(const Address& address) {
     ::setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &connect_patience, sizeof connect_patience);
     if (::connect(made.get(), address.get(), address.bytes()) < 0) {
         if (errno == EINPROGRESS) errno = ETIMEDOUT;
-        return fail_errno(fmt::format("cannot connect to {} by TCP", address.text()));
+        return fail_errno(fmt::format("cannot connect to {} by TCP (connect)", address.text()));
     }
     if (::setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0) {
-        return fail_errno("TCP_NODELAY");
+        return fail_errno("setsockopt TCP_NODELAY");
     }
     return made;
 }

@@ -236,7 +236,7 @@ TEST(Json, ADeviceNameIsEscaped) {
     outcome.channels[0] = "shm:\"\\\n";
     add(outcome.series[0], {0.1, 0.1, 0.1}, Mode::near);
     const std::string text = json_lines(make_rows(outcome, 3));
-    EXPECT_NE(text.find(R"("device":"shm:\"\\\u000a")"), std::string::npos) << text;
+    EXPECT_NE(text.find(R"("device":"shm:\"\\\n")"), std::string::npos) << text;
 }
 
 TEST(Table, OneHeadingAndALineEach) {

@@ -91,7 +91,7 @@ Status Server::bind_to(const Address& address) {
     ::setsockopt(listener_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (::bind(listener_.get(), address.get(), address.bytes()) < 0 ||
         ::listen(listener_.get(), 16) < 0) {
-        return fail_errno(fmt::format("cannot listen at {}", address.text()));
+        return fail_errno(fmt::format("cannot listen at {} (bind, listen)", address.text()));
     }
     return {};
 }

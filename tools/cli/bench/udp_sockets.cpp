@@ -47,12 +47,12 @@ Status UdpSockets::bind_one(std::size_t side) {
     int granted = 0;
     socklen_t length = sizeof granted;
     if (::getsockopt(end.get(), SOL_SOCKET, SO_RCVBUF, &granted, &length) < 0) {
-        return fail_errno("SO_RCVBUF");
+        return fail_errno("setsockopt SO_RCVBUF");
     }
     buffer_bytes_ = static_cast<std::uint64_t>(granted);
     const timeval patience{udp_lost_after_ns / 1'000'000'000, 0};
     if (::setsockopt(end.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0) {
-        return fail_errno("SO_RCVTIMEO");
+        return fail_errno("setsockopt SO_RCVTIMEO");
     }
     const Address& here = places_.address(side);
     if (::bind(end.get(), here.get(), here.bytes()) < 0) {

@@ -10,15 +10,24 @@ namespace via::cli {
 
 struct LabOptions {
     std::string machine;
-    std::string what;    ///< run: latency or bandwidth; reproduce: whose figures
-    std::string design;  ///< "at=3,doorbell=d1": over what the machine's file says
+    std::string what;                  ///< run: latency or bandwidth; reproduce: whose figures
+    std::string design;                ///< "at=3,doorbell=d1": over what the machine's file says
+    std::vector<std::string> designs;  ///< compare: "MACHINE:WORDS"; without: mechanisms
+    std::string over = "sizes";        ///< compare: what is varied
+    std::string trace;                 ///< record, replay: its file
+    std::int64_t per_host = 1;         ///< replay, sweep: processes
+    std::int64_t divide = 1;           ///< sweep: of a cache's entries, and of a line's
+    std::int64_t divide_lines = 1;
+    std::string folder;  ///< for pictures; "": none
     std::vector<std::string> sizes;
     std::int64_t vis = 1;
     std::string registered = "1M";
     std::int64_t queues = 1;
     std::uint64_t seed = 1;
+    int patience_s = 60;  ///< exec
     bool parts = false;
     bool json = false;
+    std::vector<std::string> program;  ///< exec: programs and their arguments, a colon between them
 };
 
 void add_lab(CLI::App& app, LabOptions& options);

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "json.hpp"
 #include "lab/design/list.hpp"
+#include "lab/kernel/setting.hpp"
 
 namespace via::cli {
 namespace {
@@ -14,12 +16,13 @@ std::string us(double nanoseconds) { return fmt::format("{:.2f}", nanoseconds / 
 
 std::string share_name(std::size_t share) { return lab::name_of(static_cast<lab::Share>(share)); }
 
-std::string key_of(std::string name) {
-    for (char& c : name) c = c == ' ' ? '_' : c;
+}  // namespace
+
+std::string key_of(lab::Share share) {
+    std::string name = lab::name_of(share);
+    std::ranges::replace(name, ' ', '_');
     return name + "_us";
 }
-
-}  // namespace
 
 void LabOutput::head(std::vector<std::string> names) {
     if (!std::exchange(begun_, true)) table_.add(std::move(names));
@@ -33,7 +36,7 @@ void LabOutput::add(std::int64_t size, const lab::study::Latency& latency) {
         line.figure("most_us", static_cast<double>(latency.most_ns) / 1e3);
         line.text("busiest", latency.busiest).open("parts");
         for (std::size_t share = 0; share < lab::share_count; ++share)
-            line.figure(key_of(share_name(share)), latency.parts_ns[share] / 1e3);
+            line.figure(key_of(static_cast<lab::Share>(share)), latency.parts_ns[share] / 1e3);
         lines_ += line.close().line();
         return;
     }
@@ -101,7 +104,18 @@ std::string json_of(const lab::study::Explanation& explanation) {
     return lines;
 }
 
-std::string text_of(const std::vector<lab::study::Row>& rows) {
+/// Which of the machine's numbers were set so that a figure comes out.
+std::string calibrations_of(const lab::Machine& machine) {
+    std::string text;
+    for (const auto& [key, origin] : machine.origins) {
+        if (origin.standing != lab::Standing::calibrated) continue;
+        const std::string whose = origin.file.empty() ? "" : ", by " + origin.file;
+        text += fmt::format("  {}: {}{}\n", key, origin.source, whose);
+    }
+    return text.empty() ? text : "Calibrated\n" + text;
+}
+
+std::string text_of(const lab::Machine& machine, const std::vector<lab::study::Row>& rows) {
     Table table;
     table.add({"figure", "paper", "ours", "difference", "within", "kind", "verdict"});
     std::string notes;
@@ -113,13 +127,15 @@ std::string text_of(const std::vector<lab::study::Row>& rows) {
         table.add({row.figure, row.paper, row.ours, row.difference, row.within, kind, verdict});
         if (!row.note.empty()) notes += fmt::format("  {}: {}\n", row.figure, row.note);
     }
-    return table.text(true) + (notes.empty() ? "" : "\nNotes\n" + notes);
+    return fmt::format("{}: {}\n{}{}{}\n", machine.name, machine.title, table.text(true),
+                       calibrations_of(machine), notes.empty() ? "" : "Notes\n" + notes);
 }
 
-std::string json_of(const std::vector<lab::study::Row>& rows) {
+std::string json_of(const lab::Machine& machine, const std::vector<lab::study::Row>& rows) {
     std::string lines;
     for (const auto& row : rows) {
         JsonLine line("via-lab-row-1");
+        line.text("machine", machine.name);
         line.text("figure", row.figure).text("paper", row.paper).text("ours", row.ours);
         line.text("difference", row.difference).text("within", row.within);
         line.boolean("calibrated", row.calibrated).boolean("reproduced", row.reproduced);
@@ -141,7 +157,9 @@ std::string json_of(const lab::Machine& machine) {
     line.text("machine", machine.name).text("title", machine.title).text("paper", machine.paper);
     line.open("costs");
     for (const lab::Field& field : lab::fields()) {
-        const lab::Origin& origin = machine.origins.find(field.key)->second;
+        const auto found = machine.origins.find(field.key);
+        if (found == machine.origins.end()) continue;  // of parts that it does not have
+        const lab::Origin& origin = found->second;
         line.open(field.key).number("value", machine.costs.*(field.place));
         line.text("standing", lab::name_of(origin.standing)).text("source", origin.source).close();
     }
@@ -151,18 +169,22 @@ std::string json_of(const lab::Machine& machine) {
 std::string text_of(const lab::Design& design, const lab::study::Trial& trial) {
     const lab::Load& load = trial.load;
     return fmt::format(
-        "NIC memory for {} VIs, {} bytes registered: {} of {} bytes (addresses {}, doorbells {}, "
-        "descriptors {}, completions {}, payload {})\n",
-        load.vis, load.registered, design.nic_memory(load), trial.machine.costs.nic_memory,
+        "NIC memory for {} VIs with {} descriptors a receive queue and {} sends, {} bytes "
+        "registered: {} of {} bytes (addresses {}, doorbells {}, descriptors {}, completions {}, "
+        "payload {}, handles {})\n",
+        load.vis, trial.design.find("rqc")->second, trial.design.find("csqc")->second,
+        load.registered, design.nic_memory(load), trial.machine.costs.nic_memory,
         design.translation->nic_memory(load), design.doorbell->nic_memory(load),
         design.descriptors->nic_memory(load), design.completions->nic_memory(load),
-        design.payload->nic_memory(load));
+        design.payload->nic_memory(load), design.lookups_memory(load));
 }
 
 std::string text_of_parts() {
     Table table;
     for (const auto& one : lab::design::alternatives())
         table.add({fmt::format("  {}={}", one.part, one.name), std::string(one.what)});
+    for (const auto& one : lab::kernel::choices())
+        table.add({fmt::format("  {}={}", one.word, one.value), std::string(one.what)});
     return "\nParts of a design\n" + table.text(true);
 }
 

@@ -33,14 +33,20 @@ private:
     std::string lines_;
 };
 
+/// Of a share of time, in JSON.
+std::string key_of(lab::Share share);
 std::string text_of(const lab::study::Explanation& explanation);
 std::string json_of(const lab::study::Explanation& explanation);
-std::string text_of(const std::vector<lab::study::Row>& rows);
-std::string json_of(const std::vector<lab::study::Row>& rows);
+std::string text_of(const lab::Machine& machine, const std::vector<lab::study::Row>& rows);
+std::string json_of(const lab::Machine& machine, const std::vector<lab::study::Row>& rows);
 std::string text_of(const lab::Machine& machine);
 std::string json_of(const lab::Machine& machine);
 /// What a design takes of the NIC's memory.
 std::string text_of(const lab::Design& design, const lab::study::Trial& trial);
 std::string text_of_parts();
+
+struct LabOptions;
+/// exec.cpp
+int run_lab_exec(const lab::study::Trial& trial, const LabOptions& options);
 
 }  // namespace via::cli

@@ -22,6 +22,12 @@ constexpr std::pair<const char*, const char*> parameters[] = {
     {"mtl", "ofi"},
     {"osc", "^ucx"},
 };
+// Windows by the memory of peers: osc/rdma stands on btl/ofi, which Debian's configuration forbids,
+// and which hears of mtl/ofi's provider too late. Other ways to move bytes are not to be preferred.
+constexpr std::pair<const char*, const char*> rdma_parameters[] = {
+    {"btl", "self,ofi"},
+    {"btl_ofi_provider_include", "via"},
+};
 constexpr const char* provider_parameter = "mtl_ofi_provider_include";
 constexpr const char* layered = "via;ofi_rxm";
 
@@ -72,6 +78,12 @@ bool is_own(const Surroundings& around, const Words& arguments) {
     return !around.is_layered;
 }
 
+/// Does the user want windows by osc/rdma? By name; what Open MPI may choose is as it was.
+bool wants_rdma_windows(const Words& arguments) {
+    const std::string wanted = value_of(arguments, "osc");
+    return !wanted.starts_with('^') && ("," + wanted + ",").find(",rdma,") != std::string::npos;
+}
+
 Words variable_options(const Surroundings& around, const Words& arguments) {
     Words options;
     const bool is_passed = names_variable(arguments, own_variable) ||
@@ -99,6 +111,9 @@ Words command(const Surroundings& around, const Words& arguments) {
     for (const auto& [name, value] : parameters) {
         if (!names_parameter(arguments, name)) made.insert(made.end(), {"--mca", name, value});
     }
+    if (is_own(around, arguments) && wants_rdma_windows(arguments))
+        for (const auto& [name, value] : rdma_parameters)
+            if (!names_parameter(arguments, name)) made.insert(made.end(), {"--mca", name, value});
     if (!names_parameter(arguments, provider_parameter))
         made.insert(made.end(),
                     {"--mca", provider_parameter, is_own(around, arguments) ? "via" : layered});

@@ -89,6 +89,23 @@ TEST(MpirunCommand, TakesTheLayerWhereTheVariableSaysNo) {
     EXPECT_FALSE(has(made, "-x", "FI_VIA_RDM=1"));
 }
 
+TEST(MpirunCommand, BringsWhatWindowsByTheMemoryOfPeersStandOn) {
+    for (const char* osc : {"rdma", "sm,rdma", "rdma,sm"}) {
+        const Words made = command(user(), {"--mca", "osc", osc, "app"});
+        EXPECT_TRUE(has(made, "btl", "self,ofi")) << osc;
+        EXPECT_TRUE(has(made, "btl_ofi_provider_include", "via")) << osc;
+    }
+    for (const char* osc : {"^rdma", "^ucx,rdma", "pt2pt", "ardma"})
+        EXPECT_FALSE(has(command(user(), {"--mca", "osc", osc, "app"}), "btl", "self,ofi")) << osc;
+    EXPECT_FALSE(has(command(user(), {"app"}), "btl", "self,ofi"));
+    const Words own = command(user(), {"--mca", "osc", "rdma", "--mca", "btl", "self,tcp", "app"});
+    EXPECT_FALSE(has(own, "btl", "self,ofi"));
+    // libfabric's layer has no atomic operations there.
+    const Words layered = command(user(), {"--mca", "osc", "rdma", "--mca",
+                                           "mtl_ofi_provider_include", "via;ofi_rxm", "app"});
+    EXPECT_FALSE(has(layered, "btl", "self,ofi"));
+}
+
 TEST(MpirunCommand, OffersOwnEndpointsToWhoeverNamesThem) {
     const Words layered = command(user(), {"--mca", "mtl_ofi_provider_include", "via;ofi_rxm"});
     EXPECT_FALSE(has(layered, "-x", "FI_VIA_RDM=1"));

@@ -122,9 +122,16 @@ std::string script_of(const Chart& chart) {
             "transparent solid 0.18 noborder notitle",
             i, colour);
     }
-    const std::size_t height = std::max<std::size_t>(400, 60 + chart.curves.size() * line_px);
-    return head(760, height, chart.title) + "set key outside right top Left reverse\n" +
-           axis_of('x', chart.x, x) + axis_of('y', chart.y, y) + data + plots + "\n";
+    // Long names leave no room for the curves beside them.
+    constexpr std::size_t long_label = 24;
+    const bool below = std::ranges::any_of(
+        chart.curves, [](const Curve& curve) { return curve.label.size() > long_label; });
+    const std::size_t key = chart.curves.size() * line_px;
+    const std::size_t height = below ? 400 + key : std::max<std::size_t>(400, 60 + key);
+    const char* const place = below ? "set key bmargin left vertical maxcols 1 Left reverse\n"
+                                    : "set key outside right top Left reverse\n";
+    return head(760, height, chart.title) + place + axis_of('x', chart.x, x) +
+           axis_of('y', chart.y, y) + data + plots + "\n";
 }
 
 std::string script_of(const Bars& bars) {

@@ -74,7 +74,9 @@ bool is_peer(const std::string& device) {
     const auto& channels = bench::known_channels();
     const auto at = std::find_if(channels.begin(), channels.end(),
                                  [&](const auto& info) { return info.name == device; });
-    return at != channels.end() && at->sort != bench::Sort::limit && device != "ucx-put";
+    const bool others =
+        at != channels.end() && (at->sort == bench::Sort::kernel || at->sort == bench::Sort::peer);
+    return others && device != "ucx-put";
 }
 
 bool answers(const Figure& figure, const Goal& goal, std::string_view mode) {

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "report/charts.hpp"
 
 namespace via::report {
+
+/// Text as HTML and SVG want it.
+std::string escaped_markup(std::string_view text);
 
 struct Heading {
     int level = 2;

@@ -187,11 +187,11 @@ Status add_line(Run& run, std::string_view line, std::size_t number) {
 Result<std::string> text_of_file(const std::filesystem::path& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
-    if (error) return fail("{}: {}", path.string(), error.message());
+    if (error) return fail("cannot read {} (stat): {}", path.string(), error.message());
     if (!std::filesystem::is_regular_file(status))  // others may have no end
         return fail("{} is no regular file", path.string());
     std::ifstream file(path);
-    if (!file) return bench::fail_errno(path.string());
+    if (!file) return bench::fail_errno(fmt::format("cannot read {} (open)", path.string()));
     return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -234,7 +234,7 @@ Result<std::vector<Run>> read_runs(const std::filesystem::path& place) {
     } else {
         files.push_back(place);
     }
-    if (error) return fail("{}: {}", place.string(), error.message());
+    if (error) return fail("cannot read {} (stat, opendir): {}", place.string(), error.message());
     if (files.empty()) return fail("{}: there is no *.jsonl", place.string());
     std::vector<Run> runs;
     for (const auto& file : files) {

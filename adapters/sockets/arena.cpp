@@ -1,0 +1,168 @@
+#include "arena.hpp"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <bit>
+#include <cstring>
+
+#include "real.hpp"
+
+namespace via::sockets {
+
+namespace {
+
+thread_local std::uint32_t own_number __attribute__((tls_model("initial-exec"))) = 0;
+
+/// Four sizes between a power of two and the next: a ring is a little more than one.
+struct Class {
+    explicit Class(std::size_t bytes) {
+        if (bytes <= 256) return;
+        const auto power = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;
+        const std::size_t quarter = ((bytes - 1) >> (power - 2) & 3) + 1;
+        number = std::min((power - 8) * 4 + quarter, ArenaHead::classes - 1);
+        rounded = (4 + quarter) << (power - 2);
+    }
+    std::size_t number = 0;
+    std::size_t rounded = 256;
+};
+
+/// A chain that a peer has closed to a circle ends, too.
+constexpr int longest_chain = 1 << 17;
+
+std::size_t bucket_of(const Ends& ends) {
+    std::uint64_t hash = 1469598103934665603ull;
+    const auto mix = [&](const Address& one) {
+        for (const std::uint8_t byte : one.host) hash = (hash ^ byte) * 1099511628211ull;
+        hash = (hash ^ one.port) * 1099511628211ull;
+    };
+    mix(ends.local);
+    mix(ends.remote);
+    return (hash >> 20) % ArenaHead::buckets_count;
+}
+
+}  // namespace
+
+std::uint32_t thread_number() {
+    if (own_number == 0) own_number = static_cast<std::uint32_t>(real().syscall(SYS_gettid));
+    return own_number;
+}
+void forget_thread_number() { own_number = 0; }
+
+bool Lock::take() {
+    const std::uint32_t self = thread_number();
+    for (std::uint32_t tries = 1;; ++tries) {
+        std::uint32_t none = 0;
+        if (owner.compare_exchange_strong(none, self, std::memory_order_acquire)) return true;
+        if (none == self) return false;
+        if (tries % 64 != 0) {
+            detail::relax_processor();
+            continue;
+        }
+        sched_yield();
+        // Whoever had it was killed: what it was about to say is told by the ring's lines.
+        if (tries % 4096 == 0 && kill(static_cast<pid_t>(none), 0) < 0 && errno == ESRCH &&
+            owner.compare_exchange_strong(none, self, std::memory_order_acquire))
+            return true;
+    }
+}
+
+Arena::~Arena() { munmap(base_, size + longest); }
+
+Arena* Arena::map(int fd) {
+    void* const place = mmap(nullptr, size + longest, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) return nullptr;
+    auto* const base = static_cast<std::byte*>(place);
+    constexpr int all = PROT_READ | PROT_WRITE;
+    if (mmap(base, size, all, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mmap(base + size, longest, all, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED) {
+        munmap(place, size + longest);
+        return nullptr;
+    }
+    madvise(place, size + longest, MADV_DONTDUMP);
+    return new Arena(base);
+}
+
+bool Arena::back(std::uint64_t bytes) {
+    ArenaHead& own = head();
+    if (bytes <= own.backed) return true;
+    if (bytes > size || bytes - own.backed > longest + step) return false;  // a peer lies
+    const std::uint64_t until = (bytes + step - 1) / step * step;
+    const std::uint64_t more = until - own.backed;
+    // Needs no descriptor, of which there may be none left. An older kernel does not know it.
+    if (madvise(base_ + own.backed, more, MADV_POPULATE_WRITE) < 0) {
+        const int fd = ::open(path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0) return false;
+        const int failed =
+            posix_fallocate(fd, static_cast<off_t>(own.backed), static_cast<off_t>(more));
+        real().close(fd);
+        if (failed != 0) return false;
+    }
+    own.backed = until;
+    return true;
+}
+
+std::uint64_t Arena::allocate(std::size_t bytes) {
+    const auto [kind, rounded] = Class(bytes);
+    ArenaHead& own = head();
+    if (bytes > longest || !own.lock.take()) return 0;
+    std::uint64_t offset = own.free[kind];
+    if (offset != 0) {
+        own.free[kind] = *at<std::uint64_t>(offset);
+    } else if (back(own.used + rounded)) {
+        offset = own.used;
+        own.used += rounded;
+    }
+    own.lock.let_go();
+    if (offset != 0) std::memset(at<std::byte>(offset), 0, bytes);
+    return offset;
+}
+
+void Arena::release(std::uint64_t offset, std::size_t bytes) {
+    const std::size_t kind = Class(bytes).number;
+    ArenaHead& own = head();
+    if (!own.lock.take()) return;
+    *at<std::uint64_t>(offset) = own.free[kind];
+    own.free[kind] = offset;
+    own.lock.let_go();
+}
+
+void Arena::insert(Stream& stream) {
+    ArenaHead& own = head();
+    std::uint64_t& first = own.buckets[bucket_of(stream.ends)];
+    if (!own.lock.take()) return;
+    stream.next = first;
+    first = offset_of(&stream);
+    own.lock.let_go();
+}
+
+void Arena::remove(Stream& stream) {
+    ArenaHead& own = head();
+    if (!own.lock.take()) return;
+    std::uint64_t* link = &own.buckets[bucket_of(stream.ends)];
+    for (int left = longest_chain; left > 0 && *link != 0; --left) {
+        if (*link == offset_of(&stream)) {
+            *link = stream.next;
+            break;
+        }
+        link = &at<Stream>(*link)->next;
+    }
+    own.lock.let_go();
+}
+
+Stream* Arena::find(const Ends& ends) {
+    ArenaHead& own = head();
+    if (!own.lock.take()) return nullptr;
+    std::uint64_t at_offset = own.buckets[bucket_of(ends)];
+    int left = longest_chain;
+    while (at_offset != 0 && left-- > 0 && at<Stream>(at_offset)->ends != ends)
+        at_offset = at<Stream>(at_offset)->next;
+    own.lock.let_go();
+    return left < 0 || at_offset == 0 ? nullptr : at<Stream>(at_offset);
+}
+
+}  // namespace via::sockets

@@ -1,0 +1,52 @@
+// A connection on its way into memory and back, and its bytes.
+#pragma once
+
+#include "descriptors.hpp"
+#include "real.hpp"
+
+namespace via::sockets {
+
+/// recv and send on a socket of ours, with the kernel's results.
+ssize_t receive(int fd, Entry& entry, const iovec* parts, int count, int flags);
+ssize_t send(int fd, Entry& entry, const iovec* parts, int count, int flags);
+
+/// After a call with bytes: looks for the peer, answers its offer, moves to memory.
+void step(int fd, Entry& entry);
+/// Whether the bytes go through memory, or some lie there still. What has to be done at once when
+/// they begin to is done.
+bool through_memory(int fd, Entry& entry);
+/// All that comes is the kernel's again, and no byte is left behind. Waits for the peer if bytes of
+/// its lie in memory.
+void hand_back(int fd, Entry& entry, Reason reason);
+
+/// The peer's wish to hand back is fulfilled, if it has one.
+void help_if_wanted(int fd, Entry& entry);
+
+struct Readiness {
+    bool bytes = false, room = false;
+};
+/// What memory says, and what is left of the bytes in the kernel.
+Readiness readiness(int fd, Entry& entry);
+/// Asks the kernel for the end and for errors; they are kept in the pipe.
+void look_at_kernel(int fd, const PipeEnd& end);
+/// Before sleeping in the kernel. false: there is a reason not to. Otherwise woken() follows.
+bool about_to_sleep(int fd, Entry& entry, std::uint32_t why, bool forced);
+void woken(Entry& entry);
+/// The peer cannot send a byte to say that there is room: sleep for a little only.
+bool must_look_again(Entry& entry);
+/// FIONREAD.
+std::size_t unread(int fd, Entry& entry);
+/// What was sent lies in memory still.
+bool has_unread_by_peer(const Entry& entry);
+/// Before the last close: end of stream, or that bytes were not read.
+void say_goodbye(int fd, Entry& entry);
+/// Pipes whose other process was not quite dead then.
+void free_left_pipes();
+/// They are the parent's.
+void forget_left_pipes();
+
+bool may_spin();
+std::uint64_t ticks();
+std::uint64_t now_ns();
+
+}  // namespace via::sockets

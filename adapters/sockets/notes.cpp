@@ -1,0 +1,96 @@
+#include "notes.hpp"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+#include "arena.hpp"
+#include "real.hpp"
+
+namespace via::sockets {
+
+namespace {
+
+constexpr const char* begins = "note-";
+
+/// The text of a small file; empty: there is none.
+std::string text_in(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return {};
+    std::array<char, 1024> text{};
+    const ssize_t got = real().read(fd, text.data(), text.size());
+    real().close(fd);
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+}  // namespace
+
+void leave_note(const Note& note) {
+    const auto started = start_of(note.process);
+    if (!started || !have_arena_folder()) return;
+    notes();  // those of processes that have ended go
+    const std::string path = arena_folder() + "/" + begins + std::to_string(note.process) + "-" +
+                             std::to_string(*started);
+    const int fd =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return;
+    const std::string text = note.program + "\n" + note.why + "\n";
+    // Cut short it says less.
+    if (real().write(fd, text.data(), text.size()) < 0) unlink(path.c_str());
+    real().close(fd);
+}
+
+std::vector<Note> notes() {
+    std::vector<Note> found;
+    if (!have_arena_folder()) return found;
+    DIR* const list = opendir(arena_folder().c_str());
+    if (list == nullptr) return found;
+    while (const dirent* const entry = readdir(list)) {
+        unsigned process = 0;
+        unsigned long long began = 0;
+        if (std::sscanf(entry->d_name, "note-%u-%llu", &process, &began) != 2) continue;
+        const std::string path = arena_folder() + "/" + entry->d_name;
+        const auto now = start_of(process);
+        if (now && *now != began) {
+            unlink(path.c_str());
+            continue;
+        }
+        const std::string text = text_in(path);
+        const std::size_t cut = text.find('\n');
+        if (cut == std::string::npos) continue;
+        const std::size_t end = text.find('\n', cut + 1);
+        found.push_back({process, text.substr(0, cut), text.substr(cut + 1, end - cut - 1)});
+    }
+    closedir(list);
+    return found;
+}
+
+std::string why_not_loaded(const std::string& file) {
+    struct stat found;
+    if (stat(file.c_str(), &found) == 0 && (found.st_mode & (S_ISUID | S_ISGID)) != 0 &&
+        geteuid() != 0)
+        return "it is set-user-ID, and the system loads nothing of ours into such programs";
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return {};
+    std::array<char, 4096> bytes{};
+    const ssize_t got = real().read(fd, bytes.data(), bytes.size());
+    real().close(fd);
+    Elf64_Ehdr head;
+    if (got < static_cast<ssize_t>(sizeof head)) return {};
+    std::memcpy(&head, bytes.data(), sizeof head);
+    if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return {};
+    for (std::size_t at = 0; at < head.e_phnum; ++at) {
+        const std::size_t place = head.e_phoff + at * head.e_phentsize;
+        Elf64_Phdr part;
+        if (place + sizeof part > bytes.size()) return {};
+        std::memcpy(&part, bytes.data() + place, sizeof part);
+        if (part.p_type == PT_INTERP) return {};
+    }
+    return "it is linked statically, so that nothing can be loaded before its libraries";
+}
+
+}  // namespace via::sockets

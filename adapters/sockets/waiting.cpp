@@ -1,0 +1,207 @@
+#include "waiting.hpp"
+
+#include <linux/sockios.h>
+#include <time.h>
+
+#include "inbox.hpp"
+#include "kernel_socket.hpp"
+
+namespace via::sockets {
+
+/// With one of our locks held: who hands back takes them all, and then nobody wakes any more.
+void wake(int fd, const PipeEnd& end, std::uint32_t why) {
+    if ((end.peer().asleep.load(std::memory_order_relaxed) & why) == 0 ||
+        end.pipe().state() != stored)
+        return;
+    if (end.sending().fin.load() != 0 || end.peer().asleep.exchange(0) == 0) return;
+    end.own().wakes_sent.fetch_add(1);
+    const char byte = 0;
+    raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/// A look at the kernel costs as much as a hundred at memory.
+bool is_time(const Entry& entry, std::uint64_t period_ns) {
+    return ticks() - entry.looked.load(std::memory_order_relaxed) >= period_ns * 2;
+}
+bool time_to_look(Entry& entry, std::uint64_t period_ns) {
+    if (!is_time(entry, period_ns)) return false;
+    entry.looked.store(ticks(), std::memory_order_relaxed);
+    return true;
+}
+
+/// For the peer, or another thread, which is about to hand back.
+void nap() {
+    const timespec moment{0, 50000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, nullptr);
+}
+
+std::uint64_t now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// About half a nanosecond each.
+std::uint64_t ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return now_ns() * 2;
+#endif
+}
+
+bool may_spin() {
+    static const bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    return several;
+}
+
+bool about_to_sleep(int fd, Entry& entry, std::uint32_t why, bool forced) {
+    const PipeEnd end = entry.end();
+    if (!end.reading().lock.take()) return false;
+    Side& own = end.own();
+    if (kernel_is_empty(fd, end) && end.pipe().state() == stored &&
+        (forced || own.sleepers.load() <= 0)) {
+        own.sleepers.store(0);
+        drain(fd, end);
+    }
+    own.asleep.fetch_or(why);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // against wake() after a store
+    const bool over = own.at_end.load() != 0 || own.error.load() != 0;
+    const bool stays =
+        end.pipe().state() != stored || end.peer().wants_kernel.load() != 0 ||
+        ((why & for_data) != 0 && (end.has_bytes() || over)) ||
+        ((why & for_room) != 0 && (end.has_room() || end.peer().closed.load() != 0 ||
+                                   end.own().error.load() != 0 || end.own().at_end.load() == 2));
+    // Who is marked asleep has found nothing.
+    if (stays)
+        own.asleep.exchange(0);
+    else
+        own.sleepers.fetch_add(1);
+    end.reading().lock.let_go();
+    return !stays;
+}
+
+void woken(Entry& entry) {
+    if (entry.pipe.load() != nullptr) entry.end().own().sleepers.fetch_sub(1);
+}
+
+bool must_look_again(Entry& entry) {
+    const PipeEnd end = entry.end();
+    return end.peer_sending().fin.load() != 0 || end.reading().kernel_done.load() == 0;
+}
+
+Readiness readiness(int fd, Entry& entry) {
+    const PipeEnd end = entry.end();
+    Readiness found;
+    if (!end.reading().lock.take()) return found;
+    if (end.pipe().state() == returned) {
+        found.bytes = end.has_bytes() || queue_of(fd, SIOCINQ) > static_cast<int>(wakes_left(end));
+    } else if (kernel_is_empty(fd, end)) {
+        found.bytes = end.has_bytes();
+    } else {
+        found.bytes = end.has_bytes() || queue_of(fd, SIOCINQ) > 0;
+    }
+    end.reading().lock.let_go();
+    const Side& own = end.own();
+    found.room = end.may_have_room() || end.pipe().state() == returned ||
+                 end.peer().closed.load() != 0 || end.sending().fin.load() != 0 ||
+                 own.error.load() != 0 || own.at_end.load() == 2;
+    return found;
+}
+
+namespace {
+
+/// Spins for a little. false: nothing has come, or the peer is about to end.
+bool appears(const PipeEnd& end, bool (PipeEnd::*there)() const) {
+    if (!may_spin()) return false;
+    const std::uint64_t until = ticks() + options().spin_ns * 2;
+    while (ticks() < until) {
+        for (int looks = 0; looks < 20; ++looks) {
+            if ((end.*there)()) return true;
+            detail::relax_processor();
+        }
+        if (end.peer().wants_kernel.load() != 0 || end.peer().closed.load() != 0) return false;
+    }
+    return false;
+}
+
+std::uint64_t end_of_limit(int fd) {
+    const auto limit = option_of<timeval>(fd, SOL_SOCKET, SO_SNDTIMEO, {});
+    if (limit.tv_sec == 0 && limit.tv_usec == 0) return ~0ull;
+    return now_ns() + static_cast<std::uint64_t>(limit.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(limit.tv_usec) * 1000;
+}
+
+/// No byte will wake: a moment in the kernel, and a look at what it knows.
+bool rest_for_a_moment(int fd, const PipeEnd& end, bool ask) {
+    if (ask && end.sending().lock.take()) {
+        if (end.own().at_end.load() != 0) {  // who is gone answers this with a reset
+            end.own().wakes_sent.fetch_add(1);
+            const char byte = 0;
+            raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+        end.sending().lock.let_go();
+    }
+    pollfd none{-1, 0, 0};
+    if (real().poll(&none, 1, 1) < 0) return false;
+    look_at_kernel(fd, end);
+    return true;
+}
+
+/// In the kernel, until a byte wakes or the limit has come.
+bool sleep_for_room(int fd, const PipeEnd& end, std::uint64_t until_ns) {
+    if (until_ns != ~0ull) {
+        const std::uint64_t now = now_ns();
+        const std::uint64_t ms = now < until_ns ? (until_ns - now + 999999) / 1000000 : 0;
+        pollfd wait{fd, POLLIN | POLLRDHUP, 0};
+        return real().poll(&wait, 1, static_cast<int>(std::min<std::uint64_t>(ms, 1 << 30))) >= 0;
+    }
+    char byte;
+    const long got = real().recv(fd, &byte, 1, MSG_PEEK);
+    const int error = errno;
+    heard(end, got, error);
+    errno = error;
+    return got >= 0 || error != EINTR;  // EAGAIN is SO_RCVTIMEO's, which is not for us
+}
+
+}  // namespace
+
+/// false: errno says why the call ends.
+bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
+    if (waited.rounds == 0 && appears(end, &PipeEnd::has_bytes)) return true;
+    if (!about_to_sleep(fd, entry, for_data, ++waited.rounds % 64 == 0)) {
+        if (end.pipe().state() == returning) nap();
+        return true;
+    }
+    char byte;
+    const ssize_t got = real().recv(fd, &byte, 1, MSG_PEEK);
+    const int error = errno;
+    woken(entry);
+    heard(end, got, error);
+    errno = error;
+    return got >= 0 || (error != EAGAIN && error != EINTR);
+}
+
+/// false: errno says why the call ends.
+bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
+    if (waited.rounds == 0 && appears(end, &PipeEnd::has_room)) return true;
+    if (waited.until_ns == 0) {
+        waited.until_ns = end_of_limit(fd);
+    } else if (waited.until_ns != ~0ull && now_ns() >= waited.until_ns) {
+        errno = EAGAIN;
+        return false;
+    }
+    const bool first = waited.rounds++ == 0;
+    const bool unseen = must_look_again(entry);
+    // After the first moment memory of more room is asked for.
+    if (first || unseen) return rest_for_a_moment(fd, end, unseen);
+    if (!about_to_sleep(fd, entry, for_room, waited.rounds % 64 == 0)) return true;
+    const bool goes_on = sleep_for_room(fd, end, waited.until_ns);
+    const int error = errno;
+    woken(entry);
+    errno = error;
+    return goes_on;
+}
+
+}  // namespace via::sockets

@@ -1,0 +1,37 @@
+// Sleeping until the peer has stored something or made room, and being woken.
+#pragma once
+
+#include <errno.h>
+
+#include "connection.hpp"
+
+namespace via::sockets {
+
+/// With one of our locks held: who hands back takes them all, and then nobody wakes any more.
+void wake(int fd, const PipeEnd& end, std::uint32_t why);
+/// What one call has waited.
+struct Waited {
+    int rounds = 0;
+    std::uint64_t until_ns = 0;  ///< SO_SNDTIMEO's end; 0: not asked yet
+};
+/// false: errno says why the call ends.
+bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited);
+/// false: errno says why the call ends.
+bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited);
+/// A look at the kernel costs as much as a hundred at memory.
+bool is_time(const Entry& entry, std::uint64_t period_ns);
+/// The same, and the look is this one.
+bool time_to_look(Entry& entry, std::uint64_t period_ns);
+/// For the peer, or another thread, which is about to hand back.
+void nap();
+
+inline ssize_t fails(int error) {
+    errno = error;
+    return -1;
+}
+inline bool is_nonblocking(const Entry& entry, int flags) {
+    return (flags & MSG_DONTWAIT) != 0 || entry.stream.load()->nonblocking.load() != 0;
+}
+constexpr int kernel_parts = 64;
+
+}  // namespace via::sockets

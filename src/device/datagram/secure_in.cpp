@@ -1,0 +1,293 @@
+// A SecurePort's way in: nothing is believed before a key has opened it.
+#include <algorithm>
+#include <cstring>
+
+#include "device/datagram/cookie.hpp"
+#include "device/datagram/secure_port.hpp"
+#include "secure/hkdf.hpp"
+#include "wire/bytes.hpp"
+#include "wire/sealed.hpp"
+
+namespace via::device::datagram {
+namespace {
+
+namespace sealed = wire::sealed;
+constexpr std::size_t no_key = ~std::size_t{0};
+/// Bursts of nothing but strangers' packets that are thrown away in one look: who finds nothing
+/// looks less often, and that is not what they are to decide.
+constexpr int looks_max = 8;
+
+/// In constant time: how many bytes were right is not to be learned.
+bool is_same(std::span<const std::byte> one, std::span<const std::byte> other) {
+    std::byte difference{0};
+    for (std::size_t n = 0; n < one.size(); ++n) difference |= one[n] ^ other[n];
+    return difference == std::byte{0};
+}
+
+std::uint64_t connection_of(std::span<const std::byte> packet) {
+    return wire::get<std::uint64_t>(packet.data() + 8);
+}
+
+}  // namespace
+
+std::size_t SecurePort::receive(std::span<Incoming> datagrams) {
+    sweep();
+    for (int looks = 0; looks < looks_max; ++looks) {
+        const std::size_t came = inner_->receive(datagrams);
+        std::size_t kept = 0;
+        for (std::size_t n = 0; n < came; ++n)
+            if (turn_in(datagrams[n])) datagrams[kept++] = datagrams[n];
+        if (came == 0 || kept != 0) return kept;
+        inner_->release();
+    }
+    return 0;
+}
+
+bool SecurePort::turn_in(Incoming& in) {
+    // Private memory, which nobody reads but us.
+    const Room packet(const_cast<std::byte*>(in.bytes), in.length);
+    if (packet.size() < wire::packet_length_least) return true;  // the device counts it
+    if (wire::get<std::uint8_t>(in.bytes + 4) != sealed::version) return take_bare(in);
+    const auto kind = wire::get<wire::PacketKind>(in.bytes + 5);
+    if (kind == wire::PacketKind::data || kind == wire::PacketKind::close)
+        return open(in, kind, packet);
+    const bool whole = wire::has_checksum(packet) && wire::get<std::uint16_t>(in.bytes + 6) == 0;
+    if (whole && kind == wire::PacketKind::hello) return take_hello(in, packet);
+    if (whole && kind == wire::PacketKind::welcome) return take_welcome(in, packet);
+    ++totals_.malformed;
+    return false;
+}
+
+/// Of version 1 there are questions and answers, what is said to strangers, and hints.
+bool SecurePort::take_bare(Incoming& in) {
+    wire::PacketPrefix prefix;
+    if (wire::parse_prefix({in.bytes, in.length}, prefix) != wire::PacketError::none) return true;
+    wire::CloseReason why{};
+    switch (prefix.kind) {
+        case wire::PacketKind::query:
+        case wire::PacketKind::answer:
+        case wire::PacketKind::retry:
+            return true;
+        case wire::PacketKind::unsupported:
+        case wire::PacketKind::refuse:
+            return take_refusal(in, prefix);
+        case wire::PacketKind::close:
+            if (wire::parse_close({in.bytes, in.length}, why) == wire::PacketError::none &&
+                why == wire::CloseReason::unknown_path)
+                return true;
+            break;
+        case wire::PacketKind::hello: {
+            ++totals_.bare;
+            std::byte packet[wire::connecting_length_max];
+            const std::uint32_t length =
+                wire::emit_unsupported(prefix.connection, wire::ConnectingBytes(packet));
+            wire::put(packet + 16, sealed::version);
+            wire::put(packet + 17, sealed::version);
+            wire::seal({packet, length}, {wire::PacketKind::unsupported, prefix.connection});
+            answer(in.from, {packet, length}, "asked without a key and was refused");
+            return false;
+        }
+        case wire::PacketKind::welcome:
+        case wire::PacketKind::data:
+            break;
+    }
+    ++totals_.bare;
+    return false;
+}
+
+/// Anybody may have said it. The one who was asked has until the hello is said again to welcome us:
+/// then it is believed.
+bool SecurePort::take_refusal(Incoming& in, const wire::PacketPrefix& prefix) {
+    SecureSession* const session = by_ours(prefix.connection);
+    if (session == nullptr || !session->asks || session->peer != in.from) return true;
+    if (session->opening || session->is_over) return false;
+    if (session->handshake && !session->asked_again) {
+        session->is_refused = true;
+        return false;
+    }
+    wire::PathRefusal why{};
+    if (prefix.kind == wire::PacketKind::unsupported) {
+        tell(in.from, "has no key for the wire, or is too old for one");
+    } else if (wire::parse_refuse({in.bytes, in.length}, why) == wire::PacketError::none &&
+               why == wire::PathRefusal::not_admitted) {
+        tell(in.from, "refuses our key");
+    }
+    return true;
+}
+
+// Hello -------------------------------------------------------------------------------------------
+
+bool SecurePort::take_hello(Incoming& in, Room packet) {
+    const std::uint64_t connection = connection_of(packet);
+    if (packet.size() == sealed::bare_hello_length) {
+        wire::put(packet.data() + 4, wire::packet_version);
+        wire::put(packet.data(), wire::crc32c(Bytes(packet).subspan(4)));
+        wire::Hello hello;
+        const bool good = wire::parse_hello(packet, hello) == wire::PacketError::none &&
+                          hello.cookie.moment == 0 && hello.cookie.proof == 0;
+        totals_.malformed += good ? 0 : 1;
+        return good;
+    }
+    const auto zeros = Bytes(packet).subspan(
+        std::min<std::size_t>(packet.size(), sealed::hello_zero),
+        packet.size() < sealed::hello_message ? 0 : sealed::hello_message - sealed::hello_zero);
+    if (packet.size() != sealed::hello_length || connection == 0 ||
+        wire::get<std::uint8_t>(packet.data() + sealed::hello_cipher) > 1 ||
+        std::ranges::any_of(zeros, [](std::byte byte) { return byte != std::byte{0}; })) {
+        ++totals_.malformed;
+        return false;
+    }
+    const wire::Cookie cookie{wire::get<std::uint64_t>(packet.data() + sealed::hello_moment),
+                              wire::get<std::uint64_t>(packet.data() + sealed::hello_proof)};
+    wire::Hello hello{.target = wire::get<std::uint64_t>(packet.data() + sealed::hello_target),
+                      .attempt = 1,
+                      .cookie = cookie,
+                      .offer = {1, wire::packet_length_min, 0, wire::packet_length_min, 0}};
+    if (hello.target == options_.instance &&
+        is_proof(options_.cookie_key, cookie, in.from, connection, inner_->now()))
+        return answer_hello(in, packet, cookie);
+    // The device says what is wrong: that the instance is not here, or what the cookie is by now.
+    if (hello.target == options_.instance) hello.cookie = {};
+    return hand_up_hello(in, packet, hello);
+}
+
+/// With a good cookie, so that whoever sent it receives at its address.
+bool SecurePort::answer_hello(Incoming& in, Room packet, const wire::Cookie& cookie) {
+    const std::size_t key = admitting_key(packet);
+    if (key == no_key) {
+        ++totals_.strangers;
+        std::byte refusal[wire::connecting_length_max];
+        const std::uint32_t length = wire::emit_refuse(
+            connection_of(packet), wire::PathRefusal::not_admitted, wire::ConnectingBytes(refusal));
+        answer(in.from, {refusal, length}, "asked with another key and was refused");
+        return false;
+    }
+    const SecureSession* const session = answering(in, packet, key);
+    if (session == nullptr) return false;
+    wire::Hello hello = session->hello;
+    hello.cookie = cookie;
+    return hand_up_hello(in, packet, hello);
+}
+
+bool SecurePort::hand_up_hello(Incoming& in, Room packet, const wire::Hello& hello) {
+    std::byte bare[wire::connecting_length_max];
+    in.length = wire::emit_hello(connection_of(packet), hello, wire::ConnectingBytes(bare));
+    std::memcpy(packet.data(), bare, in.length);
+    return true;
+}
+
+/// The cluster's key whose owner made the hello: four blocks of a hash each, no multiplication.
+std::size_t SecurePort::admitting_key(Bytes packet) const {
+    for (std::size_t key = 0; key < options_.keys.size(); ++key) {
+        secure::Hash proof;
+        if (secure::hmac(*crypto_, options_.keys[key].admission,
+                         packet.subspan(4, sealed::hello_admission - 4), {}, proof) &&
+            is_same(proof.bytes().first<sealed::admission_length>(),
+                    packet.subspan(sealed::hello_admission)))
+            return key;
+    }
+    return no_key;
+}
+
+/// What the hello began, now or when it came before. nullptr: it is none, or an old one.
+SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key) {
+    const Bytes message = packet.subspan(sealed::hello_message, sealed::hello_message_length);
+    const std::uint64_t connection = connection_of(packet);
+    SecureSession* const known = by_theirs(in.from, connection);
+    if (known != nullptr && !known->asks) {
+        if (!known->is_over && std::ranges::equal(known->first, message)) return known;
+        ++totals_.replayed;
+        return nullptr;
+    }
+    if (!handshakes_.take(connection, inner_->now())) return nullptr;  // it is said again
+    secure::Identity identity = options_.keys[key].identity;
+    identity.cipher = wire::get<secure::CipherKind>(packet.data() + sealed::hello_cipher);
+    secure::Handshake handshake = secure::Handshake::answer(
+        *crypto_, identity, prologue(connection, options_.instance, identity.cipher));
+    std::byte bare[sealed::bare_hello_length];
+    wire::Hello hello;
+    wire::PacketPrefix prefix;
+    ++totals_.handshakes;
+    if (handshake.read(message, bare) != secure::Fault::none ||
+        wire::parse_prefix(bare, prefix) != wire::PacketError::none ||
+        prefix.connection != connection ||
+        wire::parse_hello(bare, hello) != wire::PacketError::none ||
+        hello.target != options_.instance) {
+        ++totals_.forged;
+        return nullptr;
+    }
+    SecureSession& session = add(in.from, false);
+    session.theirs = connection;
+    session.cipher = identity.cipher;
+    session.first.assign(message.begin(), message.end());
+    session.hello = hello;
+    session.handshake.emplace(std::move(handshake));
+    by_theirs_[{in.from, connection}] = &session;
+    return &session;
+}
+
+// Welcome and what follows ------------------------------------------------------------------------
+
+bool SecurePort::take_welcome(Incoming& in, Room packet) {
+    SecureSession* const session = by_ours(connection_of(packet));
+    if (packet.size() != sealed::welcome_length || session == nullptr || !session->handshake ||
+        !session->asks || session->is_over || session->peer != in.from)
+        return false;
+    std::byte bare[sealed::bare_welcome_length];
+    wire::PacketPrefix prefix;
+    wire::Welcome welcome;
+    if (session->handshake->read(packet.subspan(sealed::welcome_message), bare) !=
+        secure::Fault::none) {
+        ++totals_.forged;
+        return false;
+    }
+    // Its maker has the key, but may be older or broken.
+    if (wire::parse_prefix(bare, prefix) != wire::PacketError::none ||
+        prefix.connection != session->ours ||
+        wire::parse_welcome(bare, welcome) != wire::PacketError::none ||
+        !session->take_keys(*crypto_, options_.limits)) {
+        ++totals_.malformed;
+        return false;
+    }
+    session->theirs = welcome.connection;
+    by_theirs_[{session->peer, session->theirs}] = session;
+    std::memcpy(packet.data(), bare, sizeof bare);
+    in.length = sizeof bare;
+    return true;
+}
+
+bool SecurePort::open(Incoming& in, wire::PacketKind kind, Room packet) {
+    const std::uint64_t connection = connection_of(packet);
+    SecureSession* const session = by_ours(connection);
+    if (packet.size() < sealed::text + secure::tag_length + 4 ||
+        wire::get<std::uint16_t>(packet.data() + 6) != 0 ||
+        wire::get<std::uint32_t>(packet.data()) != 0) {
+        ++totals_.malformed;
+        return false;
+    }
+    const std::uint32_t length = in.length - overhead;
+    if (session == nullptr || session->is_over) {
+        // The device says that it knows no such path.
+        if (kind != wire::PacketKind::data) return false;
+        wire::seal(packet, {kind, connection});
+        return true;
+    }
+    if (!session->opening) return false;
+    const Room text = packet.subspan(sealed::text);
+    const secure::Opened opened =
+        session->opening->open(wire::get<std::uint64_t>(packet.data() + sealed::number),
+                               packet.first(wire::packet_prefix_length), text,
+                               text.first(text.size() - secure::tag_length));
+    if (opened != secure::Opened::genuine) {
+        ++(opened == secure::Opened::replayed ? totals_.replayed : totals_.forged);
+        return false;
+    }
+    // The prefix of version 1 comes right before the text.
+    const Room bare = packet.subspan(sealed::text - wire::packet_prefix_length, length);
+    wire::seal(bare, {kind, connection});
+    in.bytes = bare.data();
+    in.length = length;
+    return true;
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,180 @@
+// A SecurePort's way out.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "device/datagram/secure_port.hpp"
+#include "secure/hkdf.hpp"
+#include "wire/bytes.hpp"
+#include "wire/sealed.hpp"
+
+namespace via::device::datagram {
+namespace {
+
+namespace sealed = wire::sealed;
+
+/// The most that a packet grows by: a hello.
+constexpr std::uint32_t growth_max =
+    std::max<std::uint32_t>(SecurePort::overhead, sealed::hello_length - sealed::bare_hello_length);
+
+void set_version(std::span<std::byte> packet) {
+    wire::put(packet.data() + 4, sealed::version);
+    wire::put(packet.data(), wire::crc32c(packet.subspan(4)));
+}
+
+/// Without a checksum.
+void put_prefix(wire::PacketKind kind, std::uint64_t connection, std::span<std::byte> to) {
+    wire::put(to.data(), std::uint32_t{0});
+    wire::put(to.data() + 4, wire::packet_word(kind));
+    wire::put(to.data() + 4, sealed::version);
+    wire::put(to.data() + 8, connection);
+}
+
+}  // namespace
+
+std::size_t SecurePort::send(std::span<const Outgoing> datagrams) {
+    std::size_t room = 0;
+    for (const Outgoing& out : datagrams) room += out.length + growth_max;
+    if (room_.size() < room) room_.resize(room);
+    burst_.clear();
+    which_.clear();
+    std::size_t at = 0;
+    for (std::size_t n = 0; n < datagrams.size(); ++n) {
+        const Outgoing& out = datagrams[n];
+        const std::uint32_t length = turn_out(out, std::span(room_).subspan(at));
+        if (length == 0) continue;
+        Outgoing& turned = burst_.emplace_back(out);
+        turned.bytes = room_.data() + at;
+        turned.length = length;
+        turned.follows = out.follows && !which_.empty() && which_.back() + 1 == n;
+        which_.push_back(n);
+        at += length;
+    }
+    const std::size_t taken = burst_.empty() ? 0 : inner_->send(burst_);
+    // What was not taken is sealed anew next time: a number that was not used does no harm.
+    return taken == burst_.size() ? datagrams.size() : which_[taken];
+}
+
+std::uint32_t SecurePort::turn_out(const Outgoing& out, Room to) {
+    const Bytes packet(out.bytes, out.length);
+    const auto kind = wire::get<wire::PacketKind>(out.bytes + 5);
+    switch (kind) {
+        case wire::PacketKind::hello:
+            return say_hello(out, to);
+        case wire::PacketKind::welcome:
+            return say_welcome(out, to);
+        case wire::PacketKind::data:
+            return seal(out, kind, to);
+        case wire::PacketKind::close: {
+            wire::CloseReason why{};
+            static_cast<void>(wire::parse_close(packet, why));
+            if (why != wire::CloseReason::unknown_path) return seal(out, kind, to);
+            break;
+        }
+        default:
+            break;
+    }
+    std::ranges::copy(packet, to.begin());
+    return out.length;
+}
+
+std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
+    const Bytes packet(out.bytes, out.length);
+    const auto connection = wire::get<std::uint64_t>(out.bytes + 8);
+    wire::Hello hello;
+    if (wire::parse_hello(packet, hello) != wire::PacketError::none) return 0;
+    SecureSession* session = by_ours(connection);
+    if (session == nullptr) {
+        session = &add(out.to, true);
+        session->ours = connection;
+        by_ours_[connection] = session;
+    }
+    if (hello.cookie.moment == 0 && hello.cookie.proof == 0) {
+        std::ranges::copy(packet, to.begin());
+        set_version(to.first(out.length));
+        return out.length;
+    }
+    const wire::Cookie cookie = std::exchange(hello.cookie, {});
+    if (session->first.empty()) {
+        std::byte bare[wire::connecting_length_max];
+        const std::uint32_t length =
+            wire::emit_hello(connection, hello, wire::ConnectingBytes(bare));
+        session->hello = hello;
+        if (!begin_asking(*session, connection, {bare, length})) return 0;
+    }
+    session->asked_again = session->is_refused;
+    std::memset(to.data(), 0, sealed::hello_message);
+    wire::put(to.data() + sealed::hello_target, hello.target);
+    wire::put(to.data() + sealed::hello_moment, cookie.moment);
+    wire::put(to.data() + sealed::hello_proof, cookie.proof);
+    wire::put(to.data() + sealed::hello_cipher, session->cipher);
+    std::ranges::copy(session->first, to.begin() + sealed::hello_message);
+    put_prefix(wire::PacketKind::hello, connection, to);
+    secure::Hash proof;
+    if (!secure::hmac(*crypto_, options_.keys.front().admission,
+                      to.subspan(4, sealed::hello_admission - 4), {}, proof))
+        return 0;
+    std::ranges::copy(proof.bytes().first<sealed::admission_length>(),
+                      to.begin() + sealed::hello_admission);
+    set_version(to.first(sealed::hello_length));
+    return sealed::hello_length;
+}
+
+/// The handshake's first message. It is the same whatever cookie goes with it: so who answers takes
+/// the second hello of a path for the second one, and not for another path's first.
+bool SecurePort::begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello) {
+    const ClusterKey& key = options_.keys.front();
+    secure::Identity identity = key.identity;
+    identity.cipher = session.cipher = options_.cipher;
+    secure::Secret ephemeral;
+    if (!options_.random(ephemeral)) return false;
+    session.handshake.emplace(secure::Handshake::ask(
+        *crypto_, identity, key.peer, prologue(connection, session.hello.target, session.cipher)));
+    std::vector<std::byte> message(sealed::hello_message_length);
+    ++totals_.handshakes;
+    if (session.handshake->write(ephemeral, hello, message) != secure::Fault::none) return false;
+    session.first = std::move(message);
+    return true;
+}
+
+std::uint32_t SecurePort::say_welcome(const Outgoing& out, Room to) {
+    const Bytes packet(out.bytes, out.length);
+    SecureSession* const session = by_theirs(out.to, wire::get<std::uint64_t>(out.bytes + 8));
+    wire::Welcome welcome;
+    if (session == nullptr || session->asks ||
+        wire::parse_welcome(packet, welcome) != wire::PacketError::none)
+        return 0;
+    if (session->second.empty()) {
+        secure::Secret ephemeral;
+        std::vector<std::byte> message(sealed::welcome_length - sealed::welcome_message);
+        if (!session->handshake || !options_.random(ephemeral) ||
+            session->handshake->write(ephemeral, packet, message) != secure::Fault::none ||
+            !session->take_keys(*crypto_, options_.limits))
+            return 0;
+        session->second = std::move(message);
+        session->ours = welcome.connection;
+        by_ours_[session->ours] = session;
+        std::erase(pending_, session);
+    }
+    std::memcpy(to.data(), out.bytes, wire::packet_prefix_length);
+    std::ranges::copy(session->second, to.begin() + sealed::welcome_message);
+    set_version(to.first(sealed::welcome_length));
+    return sealed::welcome_length;
+}
+
+std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room to) {
+    const auto connection = wire::get<std::uint64_t>(out.bytes + 8);
+    SecureSession* const session = by_theirs(out.to, connection);
+    if (session == nullptr || !session->sealing) return 0;
+    put_prefix(kind, connection, to);
+    const Bytes plain = Bytes(out.bytes, out.length).subspan(wire::packet_prefix_length);
+    std::uint64_t number = 0;
+    if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
+                                to.subspan(sealed::text, plain.size() + secure::tag_length),
+                                number))
+        return 0;
+    wire::put(to.data() + sealed::number, number);
+    return out.length + overhead;
+}
+
+}  // namespace via::device::datagram

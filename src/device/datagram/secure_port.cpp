@@ -1,0 +1,106 @@
+// What a SecurePort knows of paths, and whom it answers by itself.
+#include "device/datagram/secure_port.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace via::device::datagram {
+namespace {
+
+/// Hellos that were taken and not welcomed: a device may have reasons not to.
+constexpr std::size_t pending_max = 256;
+/// A path that is over may have something left to say, its end.
+constexpr Duration memory_of_the_over = seconds(1);
+constexpr std::uint32_t secure_answers = 100;
+/// Each costs some multiplications of 40 us; who may have one was sent a cookie, and has the key.
+constexpr std::uint32_t handshakes_a_second = 5000;
+constexpr std::uint32_t handshakes_at_once = 2000;
+
+}  // namespace
+
+SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Crypto> crypto,
+                       SecureOptions options)
+    : inner_(std::move(inner)),
+      crypto_(std::move(crypto)),
+      options_(std::move(options)),
+      answers_(secure_answers, secure_answers),
+      handshakes_(handshakes_a_second, handshakes_at_once) {
+    VIA_ASSERT(!options_.keys.empty());
+}
+
+SecurePort::~SecurePort() = default;
+
+SecureSession* SecurePort::by_ours(std::uint64_t ours) const {
+    const auto found = by_ours_.find(ours);
+    return found == by_ours_.end() ? nullptr : found->second;
+}
+
+SecureSession* SecurePort::by_theirs(const HostAddress& peer, std::uint64_t theirs) const {
+    const auto found = by_theirs_.find({peer, theirs});
+    return found == by_theirs_.end() ? nullptr : found->second;
+}
+
+SecureSession& SecurePort::add(const HostAddress& peer, bool asks) {
+    SecureSession& session = sessions_.emplace_back();
+    session.peer = peer;
+    session.asks = asks;
+    if (asks) return session;
+    pending_.push_back(&session);
+    if (pending_.size() > pending_max) remove(*pending_.front());
+    return session;
+}
+
+void SecurePort::remove(SecureSession& session) {
+    if (by_ours(session.ours) == &session) by_ours_.erase(session.ours);
+    if (by_theirs(session.peer, session.theirs) == &session)
+        by_theirs_.erase({session.peer, session.theirs});
+    std::erase(pending_, &session);
+    std::erase(over_, &session);
+    sessions_.remove_if([&](const SecureSession& one) { return &one == &session; });
+}
+
+/// The device has no such path any more. What it still has to say about it leaves soon.
+void SecurePort::forget(std::uint64_t ours) {
+    SecureSession* const session = by_ours(ours);
+    if (session == nullptr || session->is_over) return;
+    session->is_over = true;
+    session->over_at = inner_->now();
+    over_.push_back(session);
+}
+
+void SecurePort::sweep() {
+    if (over_.empty()) return;
+    const Time now = inner_->now();
+    while (!over_.empty() && now - over_.front()->over_at >= memory_of_the_over)
+        remove(*over_.front());
+}
+
+/// The network's limits are those of sealed packets.
+bool SecurePort::next_trouble(Trouble& trouble) {
+    if (!inner_->next_trouble(trouble)) return false;
+    if (trouble.kind == TroubleKind::too_long)
+        trouble.length = trouble.length > overhead ? trouble.length - overhead : 0;
+    return true;
+}
+
+/// Says to a stranger what is wrong, a hundred times a second at most, and to our user for whom.
+void SecurePort::answer(const HostAddress& to, Bytes packet, const char* why) {
+    const Time now = inner_->now();
+    std::uint64_t who = 0;
+    for (std::size_t n = 0; n < to.length; ++n) who = who * 31 + to.bytes[n];
+    if (!answers_.take(who, now)) return;
+    const Outgoing out{to, packet.data(), static_cast<std::uint32_t>(packet.size())};
+    inner_->send({&out, 1});
+    tell(to, why);
+}
+
+void SecurePort::tell(const HostAddress& whom, const char* what) {
+    const Time now = inner_->now();
+    if (now < next_report_) return;
+    next_report_ = now + seconds(1);
+    options_.report(whom, what);
+}
+
+}  // namespace via::device::datagram

@@ -1,0 +1,141 @@
+// A port whose datagrams nobody without the cluster's key can read, make or repeat: it stands
+// between a DatagramDevice and the port that carries them, and turns packets of version 1 into
+// those of version 2 and back (docs/design/wire-security.md). It knows paths by their identifiers.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "device/datagram/allowance.hpp"
+#include "device/datagram/port.hpp"
+#include "device/datagram/secure_session.hpp"
+#include "device/datagram/siphash.hpp"
+#include "device/datagram/whom.hpp"
+
+namespace via::device::datagram {
+
+struct SecureOptions {
+    std::uint64_t instance = 0;  ///< as DatagramOptions has them
+    HashKey cookie_key{};
+    /// The cluster's: with the first one we ask, each is good for those who ask us.
+    std::vector<ClusterKey> keys;
+    /// With which we ask; whoever is asked has both.
+    secure::CipherKind cipher = secure::CipherKind::aes_256_gcm;
+    secure::KeyLimits limits;
+    /// Fills with fresh random bytes. False: there are none.
+    std::function<bool(secure::Secret&)> random;
+    /// Told who was refused, or refuses us, and why, for people.
+    std::function<void(const HostAddress&, const char*)> report = [](const HostAddress&,
+                                                                     const char*) {};
+};
+
+class SecurePort final : public Port {
+public:
+    /// What a sealed packet is longer than the bare one: its number and its tag.
+    static constexpr std::uint32_t overhead = 8 + secure::tag_length;
+
+    struct Totals {
+        std::uint64_t bare = 0;  ///< packets that ought to be sealed and are not
+        std::uint64_t malformed = 0;
+        std::uint64_t strangers = 0;  ///< hellos of who has not the key
+        std::uint64_t forged = 0;     ///< handshakes and packets
+        std::uint64_t replayed = 0;
+        std::uint64_t handshakes = 0;  ///< that cost multiplications
+    };
+
+    SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Crypto> crypto,
+               SecureOptions options);
+    ~SecurePort() override;
+
+    std::size_t send(std::span<const Outgoing> datagrams) override;
+    std::size_t receive(std::span<Incoming> datagrams) override;
+    std::uint32_t datagram_max() const override { return inner_->datagram_max() - overhead; }
+    bool next_trouble(Trouble& trouble) override;
+    void forget(std::uint64_t ours) override;
+    const Totals& totals() const { return totals_; }
+    std::size_t sessions() const { return sessions_.size(); }
+
+    const HostAddress& nic_address() const override { return inner_->nic_address(); }
+    const HostAddress& data_address() const override { return inner_->data_address(); }
+    std::uint32_t receive_room() const override { return inner_->receive_room(); }
+    Time now() override { return inner_->now(); }
+    Time moment() override { return inner_->moment(); }
+    void doubt(const HostAddress& to, Time arrived) override { inner_->doubt(to, arrived); }
+    bool has_room() override { return inner_->has_room(); }
+    Time came() const override { return inner_->came(); }
+    void release() override { inner_->release(); }
+    bool keep(std::uint32_t buffer) override { return inner_->keep(buffer); }
+    void let_go(std::uint32_t buffer) override { inner_->let_go(buffer); }
+    std::uint32_t keeps_left() const override { return inner_->keeps_left(); }
+    bool has_work() override { return inner_->has_work(); }
+    Status listen(const Discriminator& discriminator) override {
+        return inner_->listen(discriminator);
+    }
+    void unlisten(const Discriminator& discriminator) override { inner_->unlisten(discriminator); }
+    bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
+                       std::uint64_t& instance) override {
+        return inner_->find_listener(discriminator, data_port, instance);
+    }
+    void service(Time now) override { inner_->service(now); }
+    std::uint64_t take_own_frames() override { return inner_->take_own_frames(); }
+    void arm(Sleep sleep) override { inner_->arm(sleep); }
+    int wait_handle() const override { return inner_->wait_handle(); }
+    std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override {
+        return inner_->wake_descriptors(descriptors);
+    }
+    Time next_deadline() const override { return inner_->next_deadline(); }
+
+private:
+    using Room = std::span<std::byte>;
+    using Bytes = std::span<const std::byte>;
+
+    // Out: each fills the front of `to` and returns its length; 0: it is not sent.
+    std::uint32_t turn_out(const Outgoing& out, Room to);
+    std::uint32_t say_hello(const Outgoing& out, Room to);
+    std::uint32_t say_welcome(const Outgoing& out, Room to);
+    std::uint32_t seal(const Outgoing& out, wire::PacketKind kind, Room to);
+    bool begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello);
+
+    // In: each turns the datagram into a bare one in its place. False: it is dropped.
+    bool turn_in(Incoming& in);
+    bool take_bare(Incoming& in);
+    bool take_refusal(Incoming& in, const wire::PacketPrefix& prefix);
+    bool take_hello(Incoming& in, Room packet);
+    bool take_welcome(Incoming& in, Room packet);
+    bool open(Incoming& in, wire::PacketKind kind, Room packet);
+    bool answer_hello(Incoming& in, Room packet, const wire::Cookie& cookie);
+    bool hand_up_hello(Incoming& in, Room packet, const wire::Hello& hello);
+    std::size_t admitting_key(Bytes packet) const;
+    SecureSession* answering(Incoming& in, Bytes packet, std::size_t key);
+
+    void answer(const HostAddress& to, Bytes packet, const char* why);
+    /// Once a second: anybody may be the reason.
+    void tell(const HostAddress& whom, const char* what);
+    SecureSession& add(const HostAddress& peer, bool asks);
+    void remove(SecureSession& session);
+    void sweep();
+    SecureSession* by_ours(std::uint64_t ours) const;
+    SecureSession* by_theirs(const HostAddress& peer, std::uint64_t theirs) const;
+
+    std::unique_ptr<Port> inner_;
+    std::unique_ptr<secure::Crypto> crypto_;
+    SecureOptions options_;
+    Totals totals_;
+    std::list<SecureSession> sessions_;
+    std::unordered_map<std::uint64_t, SecureSession*> by_ours_;
+    std::map<Whom, SecureSession*> by_theirs_;
+    std::list<SecureSession*> pending_;  ///< asked, and not welcomed so far; the oldest first
+    std::list<SecureSession*> over_;     ///< to be forgotten soon; the oldest first
+    Time next_report_{};
+    Allowance answers_;
+    Allowance handshakes_;
+    std::vector<std::byte> room_;  ///< of a burst that leaves
+    std::vector<Outgoing> burst_;
+    std::vector<std::size_t> which_;  ///< of the device's datagrams, for each of burst_
+};
+
+}  // namespace via::device::datagram

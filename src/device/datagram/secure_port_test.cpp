@@ -1,0 +1,409 @@
+// Devices whose packets are sealed, and strangers who see, keep, change and forge them.
+#include "device/datagram/secure_port.hpp"
+
+#include <array>
+#include <set>
+
+#include "base/random.hpp"
+#include "device/datagram/device_pair_test.hpp"
+#include "secure/libcrypto/libcrypto.hpp"
+#include "wire/bytes.hpp"
+#include "wire/fields.hpp"
+#include "wire/sealed.hpp"
+
+namespace via::device::datagram::test::secure_port_test {
+namespace {
+
+namespace sealed = wire::sealed;
+
+std::unique_ptr<secure::Crypto> crypto() {
+    auto loaded = secure::load_libcrypto();
+    EXPECT_TRUE(loaded) << loaded.error();
+    return std::move(*loaded);
+}
+
+secure::Secret secret_of(std::uint64_t seed) {
+    Random random(seed);
+    secure::Secret secret;
+    for (std::byte& byte : secret.room()) byte = static_cast<std::byte>(random.next());
+    return secret;
+}
+
+struct Secure : ::testing::Test, Scene {
+    /// Keys by host; none: its packets are bare.
+    std::map<std::uint64_t, std::vector<std::uint64_t>> keys{{1, {100}}, {2, {100}}};
+    std::map<std::uint64_t, secure::CipherKind> ciphers;
+    std::map<std::uint64_t, SecurePort*> ports;
+    std::map<std::uint64_t, std::vector<std::string>> reports;
+    secure::KeyLimits limits;
+    std::uint64_t randoms = 1'000'000;
+
+    void SetUp() override {
+        network.wrap = [this](std::unique_ptr<Port> port, const DatagramOptions& options) {
+            return secured(std::move(port), options);
+        };
+        reopen();
+    }
+    void reopen() {
+        a.open(1);
+        b.open(2);
+    }
+    std::unique_ptr<Port> secured(std::unique_ptr<Port> port, const DatagramOptions& options) {
+        const std::uint64_t host = port->data_address().bytes[3];
+        ports.erase(host);
+        if (keys[host].empty()) return port;
+        auto library = crypto();
+        SecureOptions secure;
+        secure.instance = options.instance;
+        secure.cookie_key = options.cookie_key;
+        for (const std::uint64_t seed : keys[host])
+            EXPECT_TRUE(make_cluster_key(*library, secret_of(seed), secure.keys.emplace_back()));
+        if (ciphers.contains(host)) secure.cipher = ciphers[host];
+        secure.limits = limits;
+        secure.random = [this](secure::Secret& secret) {
+            secret = secret_of(++randoms);
+            return true;
+        };
+        secure.report = [this, host](const HostAddress&, const char* what) {
+            reports[host].emplace_back(what);
+        };
+        auto made =
+            std::make_unique<SecurePort>(std::move(port), std::move(library), std::move(secure));
+        ports[host] = made.get();
+        return made;
+    }
+    void expect_unreachable(Duration within) {
+        b.device->listen(named("b"));
+        const Time begin = network.now;
+        ask_b();
+        EXPECT_TRUE(run(seconds(6), [&] { return !a.events.empty(); }));
+        ASSERT_EQ(a.events.size(), 1U);
+        EXPECT_EQ(a.events[0].kind, PathEventKind::unresolved);
+        EXPECT_EQ(a.events[0].status, Status::not_reachable);
+        EXPECT_LE(network.now - begin, within);
+        EXPECT_TRUE(b.events.empty());
+    }
+};
+
+bool is_sealed(const Datagram& datagram) {
+    return std::to_integer<int>(datagram.bytes[4]) == sealed::version;
+}
+
+TEST_F(Secure, a_path_is_made_in_as_many_round_trips_and_nothing_is_to_be_read) {
+    std::vector<std::string> sent;
+    std::string all;
+    network.weather = [&](const Datagram& datagram) {
+        sent.push_back(std::string(is_sealed(datagram) ? "sealed " : "bare ") +
+                       wire::name_of(datagram.kind(), wire::packet_kind_names) + " " +
+                       std::to_string(datagram.bytes.size()));
+        all.append(reinterpret_cast<const char*>(datagram.bytes.data()), datagram.bytes.size());
+        return Fate{network.delay};
+    };
+    meet();
+    const std::vector<std::string> expected = {"bare query 84",    "bare answer 32",
+                                               "sealed hello 72",  "bare retry 32",
+                                               "sealed hello 232", "sealed welcome 120"};
+    EXPECT_EQ(sent, expected);
+    talk();
+    EXPECT_EQ(all.find("from a"), all.npos);
+    EXPECT_EQ(all.find("from b"), all.npos);
+    a.device.reset();
+    EXPECT_TRUE(run(milliseconds(10), [&] { return count(b, PathEventKind::down) == 1; }))
+        << "the end is sealed, too, and heard";
+}
+
+TEST_F(Secure, both_ciphers_whoever_asks) {
+    for (const auto cipher :
+         {secure::CipherKind::aes_256_gcm, secure::CipherKind::chacha20_poly1305}) {
+        ciphers[1] = cipher;
+        ciphers[2] = secure::CipherKind::aes_256_gcm;
+        reopen();
+        meet();
+        talk();
+    }
+}
+
+/// A named error at both ends, a round trip after the first thing that shows it, or when a hello
+/// was said again: anybody can say that a key is refused.
+TEST_F(Secure, who_has_no_key_is_refused) {
+    keys[1] = {};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[2], std::vector<std::string>{"asked without a key and was refused"});
+}
+
+TEST_F(Secure, who_has_a_key_does_not_go_on_without) {
+    keys[2] = {};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[1],
+              std::vector<std::string>{"has no key for the wire, or is too old for one"});
+}
+
+TEST_F(Secure, who_has_another_key_is_refused) {
+    keys[1] = {101};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[1], std::vector<std::string>{"refuses our key"});
+    EXPECT_EQ(reports[2], std::vector<std::string>{"asked with another key and was refused"});
+    EXPECT_EQ(ports[2]->totals().handshakes, 0U) << "nothing expensive for who has not the key";
+}
+
+TEST_F(Secure, old_and_new_key_side_by_side) {
+    keys[1] = {101, 100};
+    keys[2] = {100, 101};
+    reopen();
+    meet();
+    talk();
+}
+
+/// Any of the packets that make the path is lost: they are said again, and cost nothing again.
+TEST_F(Secure, lost_hellos_and_welcomes) {
+    for (int lost = 0; lost < 6; ++lost) {
+        reopen();
+        network.weather = [this, n = 0, lost](const Datagram&) mutable {
+            return n++ == lost ? Fate{} : Fate{network.delay};
+        };
+        meet();
+        talk();
+        EXPECT_EQ(ports[1]->totals().handshakes, 1U) << lost;
+        EXPECT_EQ(ports[2]->totals().handshakes, 1U) << lost;
+    }
+}
+
+/// The first hello is said again before its answer is there: two cookies, one handshake.
+TEST_F(Secure, a_way_longer_than_patience_with_a_hello) {
+    network.delay = milliseconds(70);
+    meet();
+    talk();
+    EXPECT_EQ(ports[2]->totals().handshakes, 1U);
+    EXPECT_EQ(ports[1]->totals().forged + ports[2]->totals().forged, 0U);
+}
+
+void talk_much(Secure& scene, int messages) {
+    for (int n = 0; n < messages; ++n) scene.a.send("message " + std::to_string(n));
+    ASSERT_TRUE(scene.run(seconds(20), [&] {
+        return scene.b.received.size() >= static_cast<std::size_t>(messages);
+    }));
+    scene.run(seconds(2));
+    ASSERT_EQ(scene.b.received.size(), static_cast<std::size_t>(messages));
+    for (int n = 0; n < messages; ++n)
+        ASSERT_EQ(scene.b.received[static_cast<std::size_t>(n)], "message " + std::to_string(n));
+    EXPECT_EQ(count(scene.a, PathEventKind::down) + count(scene.b, PathEventKind::down), 0U);
+}
+
+/// Keys change every 64 packets, in the middle of loss and disorder.
+TEST_F(Secure, keys_change_and_nothing_is_lost) {
+    limits.packets = 64;
+    reopen();
+    Random random(3);
+    network.weather = [&](const Datagram&) {
+        return random.chance(5) ? Fate{}
+                                : Fate{network.delay +
+                                       microseconds(static_cast<std::int64_t>(random.below(100)))};
+    };
+    meet();
+    for (int n = 0; n < 40; ++n) {
+        for (int m = 0; m < 25; ++m) a.send("message " + std::to_string(n * 25 + m));
+        run(milliseconds(2));
+    }
+    ASSERT_TRUE(run(seconds(10), [&] { return b.received.size() == 1000; }));
+    for (std::size_t n = 0; n < 1000; ++n) ASSERT_EQ(b.received[n], "message " + std::to_string(n));
+    EXPECT_GT(a.device->statistics(a.path).packets_sent, 500U);
+    EXPECT_EQ(ports[2]->totals().forged, 0U);
+}
+
+/// Everything that was ever sent comes again, at any time and from any address.
+TEST_F(Secure, what_is_repeated_counts_once) {
+    Random random(5);
+    std::vector<Datagram> seen;
+    network.weather = [&](const Datagram& datagram) {
+        seen.push_back(datagram);
+        for (int n = 0; n < 4; ++n) {
+            Datagram again = seen[random.below(seen.size())];
+            if (random.chance(10)) std::swap(again.from, again.to);
+            network.deliver(
+                network.now + microseconds(static_cast<std::int64_t>(random.below(2'000'000))),
+                again);
+        }
+        return Fate{network.delay};
+    };
+    meet();
+    talk_much(*this, 300);
+    EXPECT_EQ(ports[1]->totals().handshakes, 1U);
+    EXPECT_EQ(ports[2]->totals().handshakes, 1U);
+    EXPECT_GT(ports[2]->totals().replayed, 100U);
+}
+
+/// Beside each packet come copies that were changed or cut. Of those that make a path the true ones
+/// are late, so that the forged ones are first.
+TEST_F(Secure, what_is_changed_counts_for_nothing) {
+    Random random(7);
+    network.weather = [&](const Datagram& datagram) {
+        for (int n = 0; n < 6; ++n) {
+            Datagram changed = datagram;
+            if (random.chance(20)) {
+                changed.bytes.resize(20 + random.below(changed.bytes.size() - 19));
+            } else {
+                changed.bytes[4 + random.below(changed.bytes.size() - 4)] ^=
+                    static_cast<std::byte>(1 + random.below(255));
+            }
+            // Whoever forges can compute a checksum.
+            const bool has_one = wire::get<std::uint32_t>(datagram.bytes.data()) != 0;
+            if (has_one)
+                wire::put(changed.bytes.data(),
+                          wire::crc32c(std::span<const std::byte>(changed.bytes).subspan(4)));
+            // Bare packets and the first hello can be forged: that is asking for a path anew.
+            const bool may_delay =
+                !is_sealed(datagram) || datagram.bytes.size() == sealed::bare_hello_length;
+            if (!may_delay) network.deliver(network.now + microseconds(1), changed);
+        }
+        return Fate{network.delay};
+    };
+    meet();
+    talk_much(*this, 300);
+    EXPECT_GT(ports[2]->totals().forged, 100U);
+}
+
+/// A stranger who knows all identifiers and says what version 1 would believe.
+TEST_F(Secure, bare_packets_do_nothing) {
+    std::set<std::uint64_t> identifiers;
+    network.weather = [&](const Datagram& datagram) {
+        identifiers.insert(quoted_connection(datagram.bytes));
+        return Fate{network.delay};
+    };
+    meet();
+    talk();
+    network.weather = nullptr;
+    const std::size_t received = b.received.size();
+    for (const std::uint64_t identifier : identifiers) {
+        std::array<std::byte, wire::connecting_length_max> room;
+        std::vector<std::vector<std::byte>> packets;
+        const auto add = [&](std::uint32_t length) {
+            packets.emplace_back(room.begin(), room.begin() + length);
+        };
+        for (const auto why : {wire::CloseReason::left, wire::CloseReason::broke_the_protocol,
+                               wire::CloseReason::unknown_path})
+            add(wire::emit_close(identifier, why, room));
+        add(wire::emit_refuse(identifier, wire::PathRefusal::unknown_instance, room));
+        add(wire::emit_unsupported(identifier, room));
+        std::vector<std::byte> data(wire::data_header_length + wire::chunk_prefix_length);
+        wire::emit_ping_chunk(data.data() + wire::data_header_length);
+        wire::seal_data(data, identifier, 1'000'000);
+        packets.push_back(data);
+        for (const auto& bytes : packets) {
+            network.deliver(network.now, {address(1, 40000), address(2, 40000), bytes});
+            network.deliver(network.now, {address(2, 40000), address(1, 40000), bytes});
+        }
+    }
+    run(seconds(1));
+    EXPECT_EQ(count(a, PathEventKind::down) + count(b, PathEventKind::down), 0U);
+    EXPECT_EQ(b.received.size(), received);
+    EXPECT_GT(ports[1]->totals().bare, 0U);
+    EXPECT_GT(ports[2]->totals().bare, 0U);
+    talk();
+}
+
+/// Whoever has not the key gets no handshake, no memory, and few answers.
+TEST_F(Secure, a_flood_of_hellos_costs_no_handshake_and_no_memory) {
+    meet();
+    std::array<std::byte, wire::connecting_length_max> room;
+    wire::Cookie cookie;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::retry) {
+            EXPECT_EQ(wire::parse_retry(datagram.bytes, cookie), wire::PacketError::none);
+        }
+        return Fate{network.delay};
+    };
+    // A stranger asks for a cookie, as everybody may, and has then everything but the key.
+    const std::uint64_t connection = 77;
+    wire::emit_hello(connection,
+                     {2, 1, {}, {9, wire::packet_length_min, 0, wire::packet_length_min, 0}}, room);
+    std::vector<std::byte> hello(room.begin(), room.begin() + sealed::bare_hello_length);
+    const auto send = [&] {
+        wire::put(hello.data() + 4, sealed::version);
+        wire::put(hello.data(), wire::crc32c(std::span<const std::byte>(hello).subspan(4)));
+        network.deliver(network.now, {address(3, 3003), address(2, 40000), hello});
+    };
+    send();
+    run(milliseconds(1));
+    ASSERT_NE(cookie.proof, 0U);
+    hello.resize(sealed::hello_length);
+    wire::put(hello.data() + sealed::hello_moment, cookie.moment);
+    wire::put(hello.data() + sealed::hello_proof, cookie.proof + 1);
+    send();
+    run(milliseconds(1));
+    EXPECT_EQ(ports[2]->totals().strangers, 0U) << "without a good cookie nothing is looked at";
+    // With the one that it was sent instead.
+    wire::put(hello.data() + sealed::hello_moment, cookie.moment);
+    wire::put(hello.data() + sealed::hello_proof, cookie.proof);
+    wire::put(hello.data() + sealed::hello_cipher, std::uint64_t{0});
+    const std::size_t sessions = ports[2]->sessions();
+    const std::uint64_t handshakes = ports[2]->totals().handshakes;
+    const std::size_t answers = network.sent_by(2);
+    Random random(1);
+    for (int n = 0; n < 1000; ++n) {
+        for (std::size_t at = sealed::hello_message; at < hello.size(); at += 8)
+            wire::put(hello.data() + at, random.next());
+        send();
+    }
+    run(milliseconds(10));
+    EXPECT_EQ(ports[2]->totals().strangers, 1000U);
+    EXPECT_EQ(ports[2]->totals().handshakes, handshakes);
+    EXPECT_EQ(ports[2]->sessions(), sessions);
+    EXPECT_LE(network.sent_by(2) - answers, 110U);
+    network.weather = nullptr;
+    talk();
+}
+
+/// Packets of strangers before ours, more than one look takes: they are not taken for silence.
+TEST_F(Secure, what_waits_behind_a_flood_is_found_in_one_look) {
+    meet();
+    const std::vector<std::byte> nonsense(100, static_cast<std::byte>(sealed::version));
+    for (int n = 0; n < 400; ++n)
+        network.deliver(network.now, {address(3, 3003), address(2, 40000), nonsense});
+    a.send("behind it");
+    network.now = network.now + network.delay;
+    b.turn();
+    EXPECT_EQ(b.received, std::vector<std::string>{"behind it"});
+}
+
+/// Who ended and began anew has other keys; his peers notice and ask for a path to him.
+TEST_F(Secure, a_restart_has_other_keys) {
+    meet();
+    talk();
+    const Datagram old = [&] {
+        Datagram last;
+        network.weather = [&](const Datagram& datagram) {
+            if (is_sealed(datagram) && datagram.to == address(2, 40000)) last = datagram;
+            return Fate{network.delay};
+        };
+        talk();
+        network.weather = nullptr;
+        return last;
+    }();
+    b.port().send_max = 0;  // it dies, and cannot say so
+    b.open(3);
+    network.deliver(network.now, old);
+    EXPECT_TRUE(run(seconds(7), [&] { return count(a, PathEventKind::down) == 1; }));
+    EXPECT_TRUE(b.received.empty());
+    a.is_up = false;
+    meet();
+    talk();
+}
+
+/// Paths come and go: what they leave behind goes, too.
+TEST_F(Secure, paths_that_are_over_are_forgotten) {
+    for (std::uint64_t n = 0; n < 20; ++n) {
+        a.open(10 + n);
+        meet();
+        talk();
+        a.device.reset();
+        b.is_up = false;
+        run(seconds(2));
+    }
+    EXPECT_LE(ports[2]->sessions(), 2U);
+}
+
+}  // namespace
+}  // namespace via::device::datagram::test::secure_port_test

@@ -1,0 +1,44 @@
+#include "device/datagram/secure_session.hpp"
+
+#include <string_view>
+
+#include "secure/hkdf.hpp"
+#include "wire/bytes.hpp"
+
+namespace via::device::datagram {
+namespace {
+
+bool derive(secure::Crypto& crypto, const secure::Secret& key, std::string_view what,
+            secure::Secret& derived) {
+    return secure::hmac(crypto, key, std::as_bytes(std::span(what)), {}, derived);
+}
+
+}  // namespace
+
+bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, ClusterKey& made) {
+    made.identity.shared.emplace();
+    return derive(crypto, key, "OpenVIA 1 static", made.identity.own) &&
+           derive(crypto, key, "OpenVIA 1 shared", *made.identity.shared) &&
+           derive(crypto, key, "OpenVIA 1 admission", made.admission) &&
+           crypto.public_key(made.identity.own, made.peer);
+}
+
+std::array<std::byte, 17> prologue(std::uint64_t connection, std::uint64_t target,
+                                   secure::CipherKind cipher) {
+    std::array<std::byte, 17> bytes;
+    wire::put(bytes.data(), connection);
+    wire::put(bytes.data() + 8, target);
+    wire::put(bytes.data() + 16, cipher);
+    return bytes;
+}
+
+bool SecureSession::take_keys(secure::Crypto& crypto, const secure::KeyLimits& limits) {
+    secure::ConnectionKeys keys;
+    if (handshake->take_keys(keys) != secure::Fault::none) return false;
+    sealing.emplace(crypto, cipher, asks ? keys.from_asker : keys.from_answerer, limits);
+    opening.emplace(crypto, cipher, asks ? keys.from_answerer : keys.from_asker, limits);
+    handshake.reset();
+    return true;
+}
+
+}  // namespace via::device::datagram

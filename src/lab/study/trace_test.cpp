@@ -1,0 +1,179 @@
+// Traces: what is written is read, what nobody writes is refused, and a design sees the addresses.
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "lab/file/machine_file.hpp"
+#include "lab/study/bench.hpp"
+#include "lab/study/replay.hpp"
+#include "lab/study/sweep.hpp"
+
+namespace via::lab::study::trace_test {
+
+constexpr std::uint64_t base = 0x7f0000000000;
+
+/// Two processes; the first sends and writes, so many times, to pages of the second one in turn.
+Trace example(std::uint64_t pages, int rounds) {
+    Trace trace;
+    trace.processes = 2;
+    trace.connections = {{0, 1}};
+    trace.events.push_back({TraceKind::register_memory, 1, 0, 0, {{base, pages * 4096}}});
+    for (int n = 0; n < rounds; ++n) {
+        const std::uint64_t page = base + static_cast<std::uint64_t>(n) % pages * 4096;
+        trace.events.push_back({TraceKind::receive, 1, 0, 0, {{page, 2048}, {page + 2048, 2048}}});
+        trace.events.push_back({TraceKind::send, 0, 0, 0, {{base, 4096}}});
+        trace.events.push_back({TraceKind::rdma_write, 0, 0, page, {{base + 64, 100}}});
+    }
+    trace.events.push_back({TraceKind::deregister_memory, 1, 0, 0, {{base, 0}}});
+    return trace;
+}
+
+TEST(LabTrace, WhatIsWrittenIsRead) {
+    const Trace trace = example(8, 20);
+    const auto read = decode(encode(trace));
+    ASSERT_TRUE(read.has_value()) << read.error();
+    EXPECT_EQ(read->processes, trace.processes);
+    EXPECT_EQ(read->connections, trace.connections);
+    EXPECT_EQ(read->events, trace.events);
+    EXPECT_EQ(encode(*read), encode(trace));
+}
+
+TEST(LabTrace, EveryPartOfATraceAloneIsRefused) {
+    const std::string bytes = encode(example(3, 4));
+    for (std::size_t length = 0; length < bytes.size(); ++length)
+        EXPECT_FALSE(decode(std::string_view(bytes).substr(0, length)).has_value()) << length;
+    EXPECT_FALSE(decode(bytes + "x").has_value());
+}
+
+TEST(LabTrace, BytesThatAnybodyWroteAreRefusedOrAreATrace) {
+    const std::string good = encode(example(3, 4));
+    Random random(7);
+    int refused = 0;
+    for (int n = 0; n < 20'000; ++n) {
+        std::string bytes = good;
+        for (std::uint64_t flips = random.between(1, 4); flips > 0; --flips) {
+            const auto at = static_cast<std::size_t>(random.below(bytes.size()));
+            bytes[at] = static_cast<char>(random.below(256));
+        }
+        const auto read = decode(bytes);
+        refused += read ? 0 : 1;
+        EXPECT_TRUE(!read || encode(*read) == bytes) << "one way alone to write it";
+    }
+    EXPECT_GT(refused, 5'000);
+}
+
+TEST(LabTrace, SaysWhatIsWrong) {
+    EXPECT_EQ(decode("no").error(), "this is no trace");
+    Trace trace = example(1, 1);
+    trace.processes = 3;
+    trace.events[1].process = 2;
+    const auto read = decode(encode(trace));
+    ASSERT_FALSE(read.has_value());
+    EXPECT_NE(read.error().find("a post on others' connection"), std::string::npos);
+}
+
+TEST(LabSweep, CountsMissesOfBothEnds) {
+    const Trace trace = example(8, 24);
+    const Missed held = missed(trace, {64, 1, 2}, 1);
+    // A send touches a page of the sender and one of the receiver twice (two pieces); a write one
+    // of each.
+    EXPECT_EQ(held.lookups, 24U * 3 + 24U * 2);
+    EXPECT_EQ(held.send, 1U);
+    EXPECT_EQ(held.receive, 8U);
+    EXPECT_EQ(held.send_cold + held.receive_cold, 9U);
+    EXPECT_EQ(missed(trace, {64, 8, 2}, 1).receive, 1U);
+    const Missed small = missed(trace, {4, 1, 4}, 1);
+    EXPECT_EQ(small.receive_cold, 8U);
+    EXPECT_GT(small.receive, 8U);
+    EXPECT_EQ(missed(trace, {64, 1, 2}, 2).lookups, 0U);
+}
+
+TEST(LabSweep, TheTableIsThePapers) {
+    EXPECT_EQ(table_of_shapes(1, 1).size(), 36U);
+    for (const CacheShape& shape : table_of_shapes(64, 8))
+        EXPECT_GE(shape.entries, shape.line * shape.ways);
+}
+
+TEST(LabSweep, MissesAsOftenAsTheModelsOfNics) {
+    const Trace trace = example(8, 24);
+    const Machine machine = file::load("mini").value();
+    Bench bench(machine);
+    const auto found = replay(bench.trial("cache=4,line=1,ways=4"), trace, {});
+    ASSERT_TRUE(found.has_value());
+    const Missed alone = missed(trace, {4, 1, 4}, 1);
+    EXPECT_EQ(found->misses(), alone.send + alone.receive);
+    EXPECT_EQ(found->cold_misses(), alone.send_cold + alone.receive_cold);
+}
+
+struct LabReplay : testing::Test {
+    Machine machine = file::load("mini").value();
+    Bench bench{machine};
+    Replayed play(std::string_view words, const Trace& trace, std::uint32_t per_host = 1) {
+        const auto found = replay(bench.trial(words), trace, {per_host});
+        EXPECT_TRUE(found.has_value()) << found.error();
+        return found.value_or(Replayed{});
+    }
+};
+
+TEST_F(LabReplay, EachPageMissesOnceWhereTheCacheHoldsThemAll) {
+    const Replayed found = play("line=1", example(8, 24));
+    EXPECT_EQ(found.messages, 48U);
+    EXPECT_EQ(found.registrations, 1U);
+    EXPECT_EQ(found.misses(), 8U + 1);
+    EXPECT_EQ(found.cold_misses(), found.misses());
+    EXPECT_EQ(found.send_misses(), 1U);
+}
+
+TEST_F(LabReplay, ALineOfPagesMissesOnce) {
+    EXPECT_EQ(play("line=8", example(8, 24)).misses(), 1U + 1);
+}
+
+TEST_F(LabReplay, ACacheThatIsTooSmallMissesAgain) {
+    const Trace trace = example(8, 24);
+    const Replayed small = play("cache=4,line=1,ways=4", trace);
+    EXPECT_GT(small.misses(), small.cold_misses());
+    EXPECT_EQ(small.cold_misses(), 8U + 1);
+    EXPECT_GT(small.time, play("line=1", trace).time);
+}
+
+TEST_F(LabReplay, ProcessesOfOneHostUseNoNic) {
+    const Replayed found = play("", example(8, 24), 2);
+    EXPECT_EQ(found.within_hosts, 48U);
+    EXPECT_EQ(found.translations(), 0U);
+}
+
+TEST_F(LabReplay, RepeatsToTheNanosecond) {
+    const Trace trace = example(8, 24);
+    EXPECT_EQ(play("cache=4,line=1,ways=4", trace).time, play("cache=4,line=1,ways=4", trace).time);
+}
+
+TEST_F(LabReplay, EveryConnectionHasVisThatAreLookedAt) {
+    Trace trace = example(1, 0);
+    trace.connections.assign(5, {0, 1});
+    for (std::uint32_t n = 0; n < 5; ++n)
+        trace.events.push_back({TraceKind::rdma_write, n % 2, n, base, {{base, 64}}});
+    const auto found = replay(bench.trial(), trace, {1, 1, 1'000'000});
+    ASSERT_TRUE(found.has_value()) << found.error();
+    EXPECT_EQ(found->messages, 5U);
+}
+
+TEST_F(LabReplay, AReadIsCarriedByThePeersNic) {
+    Trace trace = example(1, 0);
+    trace.events.push_back({TraceKind::rdma_read, 0, 0, base, {{base, 64}}});
+    const Replayed found = play("line=1", trace);
+    EXPECT_EQ(found.hosts[0].bytes_received, 64);
+    EXPECT_EQ(found.send_misses(), 1U);
+}
+
+TEST_F(LabReplay, OtherMachinesHaveTracesToo) {
+    const Machine firmvia = file::load("firmvia").value();
+    Bench other(firmvia);
+    const auto found =
+        replay(other.trial("at=3,cache=4,ways=1,rdma=translated"), example(8, 24), {});
+    ASSERT_TRUE(found.has_value()) << found.error();
+    EXPECT_GT(found->misses(), 8U);
+    const Machine clan = file::load("clan").value();
+    Bench third(clan);
+    EXPECT_FALSE(replay(third.trial(), example(1, 1), {}).has_value());
+}
+
+}  // namespace via::lab::study::trace_test

@@ -1,0 +1,19 @@
+#include <algorithm>
+#include <cstring>
+
+#include "secure/crypto.hpp"
+
+namespace via::secure {
+
+void erase(Room room) {
+    if (room.empty()) return;
+    std::memset(room.data(), 0, room.size());
+    // The bytes count as read, or the compiler would leave the stores out.
+    asm volatile("" : : "r"(room.data()) : "memory");
+}
+
+Secret::Secret(std::span<const std::byte, key_length> bytes) {
+    std::ranges::copy(bytes, bytes_.begin());
+}
+
+}  // namespace via::secure

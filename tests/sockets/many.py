@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Many connections, idle ones, and what stays behind of those that are gone.
+
+    many.py LIBRARY idle CONNECTIONS
+    many.py LIBRARY leftovers CONNECTIONS KILLS
+
+A server and its clients run under libvia-sockets.so: this same file, called with a role.
+"""
+import atexit
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+SLACK_KB = 1024  # what allocators keep
+
+
+def server():
+    listener = socket.create_server(('127.0.0.1', 0), backlog=4096)
+    print(listener.getsockname()[1], flush=True)
+    ready = select.epoll()
+    ready.register(listener, select.EPOLLIN)
+    held = {}
+    while True:
+        for fd, _ in ready.poll():
+            if fd == listener.fileno():
+                one, _ = listener.accept()
+                held[one.fileno()] = one
+                ready.register(one, select.EPOLLIN)
+                continue
+            try:
+                got = held[fd].recv(65536)
+                if got:
+                    held[fd].sendall(got)
+                    continue
+            except OSError:
+                pass
+            ready.unregister(fd)
+            held.pop(fd).close()
+
+
+def echo(one, times=3):
+    for turn in range(times):
+        sent = bytes([turn]) * 100
+        one.sendall(sent)
+        got = b''
+        while len(got) < 100:
+            part = one.recv(100 - len(got))
+            assert part, 'ended early'
+            got += part
+        assert got == sent
+
+
+def client(port):
+    """Does what a line on standard input says, and says when it is done."""
+    held = []
+    ready = select.epoll()
+    for line in sys.stdin:
+        what, count = line.split()
+        for _ in range(int(count)):
+            if what == 'open':
+                one = socket.create_connection(('127.0.0.1', port))
+                echo(one)
+                ready.register(one, select.EPOLLIN)
+                held.append(one)
+            elif what == 'close':
+                one = held.pop()
+                ready.unregister(one)
+                one.close()
+            elif what == 'sleep':
+                assert not ready.poll(1)
+            elif what == 'use':
+                echo(held[0], 100)
+        print('done', flush=True)
+
+
+class Process:
+    def __init__(self, library, *role):
+        environment = dict(os.environ, LD_PRELOAD=library, OPENVIA_SOCKETS='after=1')
+        self.process = subprocess.Popen([sys.executable, '-B', __file__, *role], text=True,
+                                        env=environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, bufsize=1)
+        atexit.register(self.kill)
+
+    def line(self):
+        answer = self.process.stdout.readline()
+        assert answer, 'a process has ended'
+        return answer.strip()
+
+    def ask(self, what, count=1):
+        self.process.stdin.write(f'{what} {count}\n')
+        self.line()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def read(self, name):
+        with open(f'/proc/{self.process.pid}/{name}', errors='replace') as file:
+            return file.read()
+
+    def run_ns(self):
+        return sum(int(open(f'/proc/{self.process.pid}/task/{one}/schedstat').read().split()[0])
+                   for one in os.listdir(f'/proc/{self.process.pid}/task'))
+
+    def descriptors(self):
+        return len(os.listdir(f'/proc/{self.process.pid}/fd'))
+
+    def rings_kb(self):
+        """Of memory shared with others, each page counted once by all that map it."""
+        blocks = re.split(r'^(?=[0-9a-f]+-[0-9a-f]+ )', self.read('smaps'), flags=re.M)
+        return sum(int(re.search(r'^Pss: +(\d+)', block, re.M).group(1)) for block in blocks
+                   if 'openvia-sockets' in block.split('\n')[0])
+
+    def own_kb(self):
+        return int(re.search(r'RssAnon:\s+(\d+)', self.read('status')).group(1))
+
+    def maps(self):
+        return self.read('maps').count('openvia-sockets')
+
+
+def idle(library, count):
+    serving = Process(library, 'server')
+    asking = Process(library, 'client', serving.line())
+    asking.ask('open', 10)
+    both = (serving, asking)
+    before = [(one.rings_kb(), one.own_kb()) for one in both]
+    asking.ask('open', count)
+    rings = sum(one.rings_kb() - was[0] for one, was in zip(both, before))
+    own = sum(one.own_kb() - was[1] for one, was in zip(both, before))
+    spent = sum(one.run_ns() for one in both)
+    begun = time.monotonic()
+    asking.ask('sleep', 3)
+    share = (sum(one.run_ns() for one in both) - spent) / 1e9 / (time.monotonic() - begun)
+    print(f'{count} idle: rings {rings / count:.1f} KB each, other memory {own / count:.1f} KB '
+          f'each, {share * 100:.2f} % of a processor')
+    assert rings >= count, 'they are the kernel\'s'
+    assert rings / count <= 16, rings / count
+    assert share <= 0.01 * max(1, count / 1000), share
+
+
+def leftovers(library, turns, kills):
+    serving = Process(library, 'server')
+    port = serving.line()
+    asking = Process(library, 'client', port)
+    both = (serving, asking)
+
+    def state():
+        return [(one.descriptors(), one.maps(), one.rings_kb(), one.own_kb()) for one in both]
+
+    def turn(count):
+        for _ in range(count):
+            asking.ask('open', 100)
+            asking.ask('close', 100)
+
+    def murder(count):
+        for _ in range(count):
+            other = Process(library, 'client', port)
+            other.ask('open', 2)
+            other.kill()
+
+    def settle(count):
+        """The other side closes a moment later."""
+        until = time.monotonic() + 60
+        while serving.descriptors() > count and time.monotonic() < until:
+            time.sleep(0.02)
+
+    few = serving.descriptors() + 1
+    turn(3)
+    murder(3)
+    settle(few)
+    before = state()
+    turn(turns // 100)
+    murder(kills)
+    turn(1)
+    settle(few)
+    after = state()
+    folder = f'/dev/shm/openvia-sockets-{os.geteuid()}'
+    print(f'after {turns} connections and {kills} kills: {before} became {after} '
+          f'(descriptors, maps, KB of rings, KB of its own); {len(os.listdir(folder))} names')
+    for was, now in zip(before, after):
+        assert now[0] <= was[0] + 2, 'descriptors'  # the last killed are noticed soon
+        assert now[1] <= was[1] + 2, 'maps'
+        assert now[2] <= was[2] + SLACK_KB, 'memory of rings'
+        assert now[3] <= was[3] + SLACK_KB, 'memory'
+
+
+def main():
+    library, what, *numbers = sys.argv[1:]
+    signal.alarm(550)
+    {'idle': idle, 'leftovers': leftovers}[what](library, *map(int, numbers))
+
+
+if sys.argv[1] == 'server':
+    server()
+elif sys.argv[1] == 'client':
+    client(int(sys.argv[2]))
+else:
+    main()
