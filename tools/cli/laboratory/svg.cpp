@@ -74,8 +74,8 @@ std::string axis(double left, double y, double most, const char* unit) {
             "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4:g}</text>\n",
             x, top, y, y + 16, n * step);
     }
-    return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + chart_width + 20,
-                              y + 16, unit);
+    return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+                              left + chart_width + 20, y + 16, unit);
 }
 
 std::string key(double left, double y, const std::array<bool, lab::share_count>& used) {
