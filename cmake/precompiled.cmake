@@ -50,6 +50,8 @@ function(via_precompiled target kind)
     endif()
     get_target_property(in_c ${target} SOURCES)
     list(FILTER in_c INCLUDE REGEX "\\.c$")
-    set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    # A unity file of C would ask for the headers again.
+    set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                                SKIP_UNITY_BUILD_INCLUSION ON)
     target_precompile_headers(${target} REUSE_FROM ${donor})
 endfunction()
