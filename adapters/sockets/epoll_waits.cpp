@@ -30,6 +30,8 @@ std::uint32_t EpollSet::due(Item& item) {
     // Nobody has woken it since it was last found empty.
     if (item.parked && !item.hint && !item.ended && !out && end.own().asleep.load() != 0) return 0;
     item.parked = false;
+    // Before the look at what there is: what comes behind that look is then told next time.
+    const std::uint64_t come = end.peer_sending().place.load();
     const Readiness found = readiness(item.fd, *entry);
     std::uint32_t ready = 0;
     std::uint32_t ends = 0;
@@ -45,8 +47,7 @@ std::uint32_t EpollSet::due(Item& item) {
     ready = (ready | ends) & mask;
     const bool edge = (item.told.events & EPOLLET) != 0;
     if (edge) {
-        const std::uint64_t in =
-            end.peer_sending().place.load() * 2 + end.reading().kernel_done.load();
+        const std::uint64_t in = come * 2 + end.reading().kernel_done.load();
         const std::uint32_t full = end.sending().full.load();
         // What came is told also when it was read already, as long as there is anything to tell.
         const bool fresh_in = in != item.seen_in ||
@@ -148,7 +149,9 @@ void EpollSet::prepare_items(std::vector<Entry*>& asleep, bool& again, bool& loo
             asleep.push_back(entry);
             item->parked = true;
         } else {
-            // What was reported already is nothing new; whoever stores more shall wake.
+            // What was reported already is nothing new; whoever stores more shall wake. The byte
+            // that woke may be read by now.
+            item->parked = false;
             if (!level) end.own().asleep.fetch_or(full ? for_data | for_room : for_data);
             std::atomic_thread_fence(std::memory_order_seq_cst);
             again = again || would_be_due(*item);

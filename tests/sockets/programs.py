@@ -23,11 +23,11 @@ QUICK = {
     'iperf3': streams.iperf3,
     'redis': servers.redis,
     'memcached': servers.memcached,
+    'nginx': servers.nginx,
     'haproxy': servers.haproxy,
     'rpc': streams.rpc,
 }
 LONG = {
-    'nginx': servers.nginx,
     'sockperf': streams.sockperf,
     'ssh': streams.ssh,
     'vsftpd': servers.vsftpd,
