@@ -132,3 +132,25 @@ if(VIA_BUILD_TESTS AND NOT VIA_SANITIZE)
                      -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
     set_tests_properties(install.finds_and_runs PROPERTIES LABELS unit TIMEOUT 300)
 endif()
+
+# Whoever builds without ccache has precompiled headers, which none of our presets has.
+function(via_configure_test name)
+    add_test(NAME install.${name}
+             COMMAND ${CMAKE_COMMAND} "-DOPTIONS=${ARGN}" -DSOURCE=${PROJECT_SOURCE_DIR}
+                     -DFOLDER=${CMAKE_BINARY_DIR}/${name}
+                     -DGENERATOR=${CMAKE_GENERATOR} -DMAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}
+                     -P ${PROJECT_SOURCE_DIR}/tests/install/configure.cmake)
+    set_tests_properties(install.${name} PROPERTIES LABELS "unit;tidy" TIMEOUT 120)
+endfunction()
+if(VIA_BUILD_TESTS AND PROJECT_IS_TOP_LEVEL AND NOT VIA_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    via_configure_test(configures_without_ccache -DCMAKE_BUILD_TYPE=Release
+                       -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
+                       -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER})
+    find_program(VIA_CLANG clang-19)
+    find_program(VIA_CLANGXX clang++-19)
+    if(VIA_CLANG AND VIA_CLANGXX)
+        via_configure_test(configures_sanitizers_without_ccache -DCMAKE_BUILD_TYPE=Sanitize
+                           -DCMAKE_C_COMPILER=${VIA_CLANG} -DCMAKE_CXX_COMPILER=${VIA_CLANGXX}
+                           -DVIA_SANITIZE=address,undefined)
+    endif()
+endif()
