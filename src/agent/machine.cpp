@@ -163,7 +163,7 @@ constexpr Entry all_entries[] = {
     {"io-uring", "pinning registered memory so that it never moves", "pin=dma fails", try_io_uring},
     {"process-vm-readv", "copying large messages once, from process to process",
      "large messages go in two copies", try_one_copy},
-    {"packet-socket", "sending Ethernet frames of our own to a busy peer (CAP_NET_RAW)",
+    {"packet-socket", "raw Ethernet transmit to a busy peer (CAP_NET_RAW)",
      "small messages between hosts take a sixth longer; own_frames=prefer does nothing",
      try_packet_socket},
 };

@@ -37,7 +37,7 @@ namespace via {
     X(frames_refused, "frames of peers that failed a check")                        \
     X(back_pressure, "times a device had no room")                                  \
     X(completion_queue_overruns, "times a completion queue became full")            \
-    X(own_frames, "datagrams sent as Ethernet frames of our own")                   \
+    X(own_frames, "datagrams sent as raw Ethernet frames")                          \
     X(peers_woken, "wake-up calls made to sleeping peers")                          \
     X(wakeups, "times the progress thread or a waiting call woke up")               \
     X(vis_open, "VIs that exist now")                                               \

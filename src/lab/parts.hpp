@@ -115,7 +115,7 @@ struct Without {
     bool leaving = false;          ///< a send is over before its last packet has left
     bool staging = false;          ///< no packet has to be whole on the NIC before it goes on
     bool copies = false;           ///< the kernel copies nothing
-    bool locks = false;            ///< a second processor makes no lock dearer
+    bool locks = false;            ///< a second processor makes no lock more expensive
     bool interrupts = false;       ///< packets come to the kernel without one
     bool sleeping = false;         ///< who waits is never asleep
     bool misses = false;           ///< every translation is found in the NIC's cache

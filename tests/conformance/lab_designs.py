@@ -106,7 +106,7 @@ def pairs_in(design):
 
 def covering(words, parts, can_be, shuffled):
     """Designs that can be, until each pair of two parts' alternatives is in one of them. What was
-    tried in vain for a pair is that no design with it can be."""
+    tried without success for a pair is that no design with it can be."""
     everything = [[(part, word) for word in words[part]] for part in parts]
     open_pairs = {tuple(sorted(pair)) for one, other in itertools.combinations(everything, 2)
                   for pair in itertools.product(one, other)}

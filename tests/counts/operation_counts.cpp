@@ -1,4 +1,4 @@
-// What further operations of vipl.h cost a program: looks in vain, messages of other kinds, RDMA,
+// What further operations of vipl.h cost a program: empty polls, messages of other kinds, RDMA,
 // things made and ended. Run under callgrind by counts.py.
 #include "measured.hpp"
 #include "vipl_world.hpp"

@@ -94,7 +94,7 @@ VIA_MEASURED void counted_phase(World& world, Pass pass, std::uint64_t from) {
 int main() {
     static World plain(World::OverShm{false});
     static World with_queue(World::OverShm{true});
-    // The looks in vain last: they leave a receive posted.
+    // The empty polls last: they leave a receive posted.
     for (const Pass pass : {pass_call_by_call, pass_through_queue, pass_many, look_in_vain}) {
         World& world = pass == pass_through_queue ? with_queue : plain;
         warm_and_count(world, pass, counted_phase);

@@ -88,7 +88,7 @@ TEST_F(Cache, IsBoundInBytes) {
     const auto refused = cache.lease(bytes(0, 1001));
     ASSERT_FALSE(refused);
     EXPECT_EQ(VIP_ERROR_RESOURCE, refused.error().code());
-    EXPECT_TRUE(registered(third.handle(), 1000)) << "nothing went in vain";
+    EXPECT_TRUE(registered(third.handle(), 1000)) << "nothing was evicted for it";
 }
 
 TEST_F(Cache, NothingLeasedEverGoes) {

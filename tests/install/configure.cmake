@@ -1,5 +1,5 @@
-# Configures the tree SOURCE into FOLDER as somebody without ccache does, who builds with precompiled
-# headers: our own builds have ccache and would not see what is wrong there. OPTIONS: of CMake.
+# Configures the tree SOURCE into FOLDER as it is without ccache, with precompiled headers: our own
+# builds have ccache and would not show what is wrong there. OPTIONS: of CMake.
 file(REMOVE_RECURSE ${FOLDER})
 execute_process(
     COMMAND ${CMAKE_COMMAND} -E env --unset=CMAKE_C_COMPILER_LAUNCHER

@@ -18,7 +18,7 @@ constexpr Mechanism all_mechanisms[] = {
      Has::adapter},
     {"misses", "every translation is found on the NIC", &Without::misses, Has::adapter},
     {"copies", "the kernel copies nothing", &Without::copies, Has::anything},
-    {"locks", "a second processor makes no lock dearer", &Without::locks, Has::kernel},
+    {"locks", "a second processor makes no lock more expensive", &Without::locks, Has::kernel},
     {"interrupts", "packets come to the kernel without one", &Without::interrupts, Has::kernel},
     {"sleeping", "who waits is never asleep", &Without::sleeping, Has::kernel},
 };

@@ -67,7 +67,7 @@ void Role::Patience::pause() {
     role_.stage_.pause();
     if (++pauses_ % 64 != 0) return;
     if (role_.stage_.now_ms() - started_ms_ > static_cast<long>(patience_ms))
-        fail(std::string("waited in vain until ") + what_, where_);
+        fail(std::string("waited without result until ") + what_, where_);
 }
 
 std::string Stage::host_name(const std::string&) const {
