@@ -4,7 +4,7 @@ names is there: the functions assert something, the tests and fuzz targets exist
 import re
 from pathlib import Path
 
-from common import Report, is_code, is_test, project_files, project_root, read_text, room_of
+from common import Report, is_code, is_test, module_of, project_files, project_root, read_text
 
 TABLE = "docs/design/assertions.md"
 # Their own are about who writes a world or a machine.
@@ -41,7 +41,7 @@ def asserted(root, files):
     for path in files:
         if path.parts[0] != "src" or not is_code(path) or is_test(path) or len(path.parts) < 3:
             continue
-        if room_of(path.parts[1:]) in NOT_THE_LIBRARY or path.name == "assert.hpp":
+        if module_of(path.parts[1:]) in NOT_THE_LIBRARY or path.name == "assert.hpp":
             continue
         lines = (read_text(root / path) or "").splitlines()
         for at, line in enumerate(lines):
@@ -63,15 +63,15 @@ def is_there(name, root, files, tests):
 def main():
     root, report = project_root(), Report("assertions")
     files = project_files(root)
-    in_code, in_table, room = asserted(root, files), set(), ""
+    in_code, in_table, current = asserted(root, files), set(), ""
     tests = "".join(read_text(root / path) or "" for path in files
                     if is_code(path) and is_test(path))
     table = root / TABLE
     for module, _, places, shown in LINE.findall(read_text(table) if table.is_file() else ""):
-        room = module or room
+        current = module or current
         if module or places == "asserted in":
             continue
-        in_table |= {f"{room}/{place}" for place in QUOTED.findall(places)}
+        in_table |= {f"{current}/{place}" for place in QUOTED.findall(places)}
         if not QUOTED.search(shown):
             report.fault(TABLE, f"nothing shows that no bytes reach {places}")
         for name in QUOTED.findall(shown):

@@ -48,8 +48,8 @@ def is_test(path):
     return path.stem.endswith("_test") or path.parts[0] == "tests"
 
 
-def room_of(parts):
-    """The room that a path below src/ (or an include) lies in: device/<medium>,
+def module_of(parts):
+    """The module that a path below src/ (or an include) lies in: device/<medium>,
     secure/libcrypto, sim/host, lab/file, or its folder."""
     if parts[0] in ("device", "lab", "secure", "sim") and len(parts) > 2:
         return "/".join(parts[:2])
@@ -57,7 +57,7 @@ def room_of(parts):
 
 
 @dataclass
-class Room:
+class Module:
     name: str
     zone: bool
     depends: set
@@ -67,14 +67,14 @@ class Room:
 
 def read_table(path):
     """The table that CMake writes from src/CMakeLists.txt."""
-    rooms = {}
+    modules = {}
     for line in Path(path).read_text().splitlines():
         name, zone, depends, test_depends, narrow = line.split("|")
-        rooms[name] = Room(name, zone == "TRUE", set(depends.split()),
+        modules[name] = Module(name, zone == "TRUE", set(depends.split()),
                            set(test_depends.split()), set(narrow.split()))
-    if not rooms:
+    if not modules:
         sys.exit(f"{path}: the table of modules is empty; configure the build again")
-    return rooms
+    return modules
 
 
 class Report:

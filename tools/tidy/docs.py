@@ -7,7 +7,7 @@ import re
 from urllib.parse import unquote
 
 from common import (Report, is_code, is_script, is_test, project_files, project_root, read_text,
-                    room_of)
+                    module_of)
 
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.M)
 QUOTE = re.compile(r"^<!-- from (\S+) -->\n(?:```.*\n((?:.*\n)*?)```)?", re.M)
@@ -85,12 +85,12 @@ def check_words(path, text, report):
 def main():
     root, report, looked_at = project_root(), Report("docs"), 0
     files = project_files(root)
-    rooms = {room_of(path.parts[1:]) for path in files
+    modules = {module_of(path.parts[1:]) for path in files
              if path.parts[0] == "src" and len(path.parts) > 2}
-    for room in sorted(rooms):
+    for module in sorted(modules):
         looked_at += 1
-        if not (root / "src" / room / "README.md").is_file():
-            report.fault(f"src/{room}", "the module has no README.md")
+        if not (root / "src" / module / "README.md").is_file():
+            report.fault(f"src/{module}", "the module has no README.md")
     for path in files:
         if path.suffix == ".md":
             looked_at += 1

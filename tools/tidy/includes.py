@@ -1,4 +1,4 @@
-"""Checks every #include against the room table of src/CMakeLists.txt, and the deterministic zone
+"""Checks every #include against the module table of src/CMakeLists.txt, and the deterministic zone
 against the headers and names that bring in an operating system."""
 
 import argparse
@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from common import (Report, is_code, is_test, project_files, project_root, read_table, read_text,
-                    room_of)
+                    module_of)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -43,101 +43,102 @@ NAMESPACES = ("posix", "memory", "queue", "wire", "engine", "device", "tap", "ni
               "sim", "lab", "secure")
 FOREIGN_NAME = re.compile(rf"(?<![\w:.])(?:via::)?({'|'.join(NAMESPACES)})::\w+")
 
-# Rooms that folders outside src/ may include; the others stand on the public headers alone.
+# Modules that folders outside src/ may include; the others stand on the public headers alone.
 OUTSIDE = {"examples": set(), "adapters": set(), "tools/cli/bench": set(),
            "tools/cli": {"base", "agent", "lab", "lab/carrier", "lab/design", "lab/exec",
                          "lab/file", "lab/kernel", "lab/study", "secure", "secure/libcrypto"}}
 
 
-def check_inside(path, text, rooms, report):
+def check_inside(path, text, modules, report):
     below = PurePosixPath(*path.parts[1:])
     if len(below.parts) == 1:
         report.fault(path, "a source belongs into a module's folder")
         return
-    room = rooms.get(room_of(below.parts))
-    if room is None:
+    module = modules.get(module_of(below.parts))
+    if module is None:
         report.fault(path,
-                     f"module {room_of(below.parts)} is not in the table of src/CMakeLists.txt")
+                     f"module {module_of(below.parts)} is not in the table of src/CMakeLists.txt")
         return
     test = is_test(path)
-    allowed = room.depends | (room.test_depends if test else set())
+    allowed = module.depends | (module.test_depends if test else set())
     for line, quote, name in includes(text):
         where = f"{path}:{line}"
-        target = included_room(name)
-        if target in rooms:
-            check_room_include(where, quote, name, target, room, allowed, rooms, report)
+        target = included_module(name)
+        if target in modules:
+            check_module_include(where, quote, name, target, module, allowed, modules, report)
         elif PUBLIC_HEADERS.match(name):
-            if room.name not in SEES_PUBLIC and not test:
-                report.fault(where, f"{room.name} must not see the public header {name}")
+            if module.name not in SEES_PUBLIC and not test:
+                report.fault(where, f"{module.name} must not see the public header {name}")
         elif quote == '"':
-            if not (room.name == "compose" and name == "media.inc"):
+            if not (module.name == "compose" and name == "media.inc"):
                 report.fault(where, f'"{name}": write "module/file.hpp", or <...> for the system')
         else:
-            check_system_include(where, name, room, test, report)
-    check_namespaces(path, text, room, allowed, report)
+            check_system_include(where, name, module, test, report)
+    check_namespaces(path, text, module, allowed, report)
     if not test:
-        check_names(path, text, room, report)
+        check_names(path, text, module, report)
 
 
-def check_room_include(where, quote, name, target, room, allowed, rooms, report):
+def check_module_include(where, quote, name, target, module, allowed, modules, report):
     if quote == "<":
         report.fault(where, f'<{name}> is ours: write "{name}"')
-    if target == room.name:
+    if target == module.name:
         return
     if target not in allowed:
-        report.fault(where, f"{room.name} must not include {target} ({name}); it may include: "
+        report.fault(where, f"{module.name} must not include {target} ({name}); it may include: "
                             f"{', '.join(sorted(allowed)) or 'nothing'}")
-    narrowed = {header for header in room.narrow if room_of(PurePosixPath(header).parts) == target}
+    narrowed = {header for header in module.narrow
+                if module_of(PurePosixPath(header).parts) == target}
     if narrowed and name not in narrowed:
         only = ", ".join(sorted(narrowed))
-        report.fault(where, f"{room.name} may include of {target} only {only}")
+        report.fault(where, f"{module.name} may include of {target} only {only}")
 
 
-def check_system_include(where, name, room, test, report):
+def check_system_include(where, name, module, test, report):
     if test:
         return
-    if room.zone and name not in PURE:
-        report.fault(where, f"{room.name} is in the deterministic zone: no <{name}>")
-    elif room.name in ABOVE_AGENT and name in BLOCKING_HEADERS:
-        report.fault(where, f"{room.name} blocks through the agent's Waiter only: no <{name}>")
+    if module.zone and name not in PURE:
+        report.fault(where, f"{module.name} is in the deterministic zone: no <{name}>")
+    elif module.name in ABOVE_AGENT and name in BLOCKING_HEADERS:
+        report.fault(where, f"{module.name} blocks through the agent's Waiter only: no <{name}>")
 
 
-def check_names(path, text, room, report):
+def check_names(path, text, module, report):
     plain = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
     for names, applies, why in (
-            (IMPURE_NAMES, room.zone, "is in the deterministic zone"),
-            (BLOCKING_NAMES, room.name in ABOVE_AGENT, "blocks through the agent's Waiter only")):
+            (IMPURE_NAMES, module.zone, "is in the deterministic zone"),
+            (BLOCKING_NAMES, module.name in ABOVE_AGENT, "blocks through the agent's Waiter only")):
         for match in names.finditer(plain) if applies else ():
             line = plain.count("\n", 0, match.start()) + 1
-            report.fault(f"{path}:{line}", f"{room.name} {why}: no {match.group()}")
+            report.fault(f"{path}:{line}", f"{module.name} {why}: no {match.group()}")
 
 
-def check_namespaces(path, text, room, allowed, report):
+def check_namespaces(path, text, module, allowed, report):
     """What a file names, it has the right to include, whichever header brings it along."""
-    known = {name.split("/")[0] for name in allowed | {room.name}}
+    known = {name.split("/")[0] for name in allowed | {module.name}}
     plain = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
     for match in FOREIGN_NAME.finditer(plain):
         if match.group(1) not in known:
             line = plain.count("\n", 0, match.start()) + 1
-            report.fault(f"{path}:{line}", f"{room.name} must not use {match.group()}: it may not "
-                                           f"include {match.group(1)}")
+            report.fault(f"{path}:{line}", f"{module.name} must not use {match.group()}: it may "
+                                           f"not include {match.group(1)}")
 
 
-def check_outside(path, text, rooms, report):
+def check_outside(path, text, modules, report):
     for folder, allowed in OUTSIDE.items():
         if not path.is_relative_to(folder):
             continue
         for line, _, name in includes(text):
-            target = included_room(name)
-            if target in rooms and target not in allowed:
+            target = included_module(name)
+            if target in modules and target not in allowed:
                 report.fault(f"{path}:{line}", f"{folder} must not include {target} ({name}); it "
                              f"may include the public headers"
                              f"{' and ' + ', '.join(sorted(allowed)) if allowed else ''}")
 
 
-def included_room(name):
+def included_module(name):
     """The folder that an include names, or None: <memory> is the standard library's."""
-    return room_of(PurePosixPath(name).parts) if "/" in name else None
+    return module_of(PurePosixPath(name).parts) if "/" in name else None
 
 
 def includes(text):
@@ -148,19 +149,19 @@ def includes(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, help="rooms.txt in the build folder")
-    rooms = read_table(parser.parse_args().table)
+    modules = read_table(parser.parse_args().table)
     root, report, looked_at = project_root(), Report("includes"), 0
-    for room in rooms:
-        if not (root / "src" / room).is_dir():
-            report.fault("src/CMakeLists.txt", f"module {room} has no folder")
+    for module in modules:
+        if not (root / "src" / module).is_dir():
+            report.fault("src/CMakeLists.txt", f"module {module} has no folder")
     for path in project_files(root):
         if not is_code(path):
             continue
         looked_at += 1
         if path.parts[0] == "src":
-            check_inside(path, read_text(root / path) or "", rooms, report)
+            check_inside(path, read_text(root / path) or "", modules, report)
         else:
-            check_outside(path, read_text(root / path) or "", rooms, report)
+            check_outside(path, read_text(root / path) or "", modules, report)
     report.finish(looked_at)
 
 

@@ -55,12 +55,12 @@ CLEAN = {
     "src/sim/s.cpp": '#include "agent/agent.hpp"\n// std::mutex is a word here\n',
     "src/sim/s_test.cpp": '#include "memory/m.hpp"\n#include <thread>\n',
     "examples/e.c": "#include <stdio.h>\n",
-    "README.md": "[a room](src/base/README.md)\n",
+    "README.md": "[a module](src/base/README.md)\n",
     "docs/quote.md": "<!-- from src/memory/m.cpp -->\n```cpp\n  #include <memory>\n```\n",
     "docs/vipl.md": "## 1 Types\n1.1 A type.\n\n## 2 Calls\nCalls.\n",
     "src/sim/rules_test.cpp": "Vipl_1_1_is_held Vipl_2_is_held\n",
-    **{f"src/{room}/README.md": "A room.\n"
-       for room in ("base", "memory", "agent", "device", "device/loopback", "sim")},
+    **{f"src/{module}/README.md": "A module.\n"
+       for module in ("base", "memory", "agent", "device", "device/loopback", "sim")},
 }
 
 # check, path, text (None: take the file away), words of the complaint
@@ -115,7 +115,7 @@ FAULTS = [
     ("names", "README.md", "see /wo" "rk/notes\n", "path of one machine"),
     ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
     ("docs", "src/memory/README.md", None, "the module has no README.md"),
-    ("docs", "README.md", "[a room](src/bass)\n", "leads nowhere: src/bass"),
+    ("docs", "README.md", "[a module](src/bass)\n", "leads nowhere: src/bass"),
     ("docs", "docs/q.md", "<!-- from src/base/a.cpp -->\n```cpp\nint number() { return 2; }\n```\n",
      "this is not a part of src/base/a.cpp"),
     ("docs", "docs/q.md", "<!-- from src/base/a.cpp -->\n```cpp\nnumber();\n```\n", "not a part"),
@@ -146,15 +146,15 @@ def write(root, files):
 
 
 def build(root):
-    """Compiles the rooms that the symbol check reads."""
-    for room in ("base", "memory", "device/loopback", "sim"):
+    """Compiles the modules that the symbol check reads."""
+    for module in ("base", "memory", "device/loopback", "sim"):
         objects = []
-        for source in (root / "src" / room).glob("*.cpp"):
+        for source in (root / "src" / module).glob("*.cpp"):
             if not source.stem.endswith("_test"):
                 objects.append(source.with_suffix(".o"))
                 subprocess.run(["c++", "-std=c++20", "-I", root / "src", "-c", source, "-o",
                                 objects[-1]], check=True)
-        archive = root / "build" / f"libvia_{room.replace('/', '_')}.a"
+        archive = root / "build" / f"libvia_{module.replace('/', '_')}.a"
         archive.unlink(missing_ok=True)
         subprocess.run(["ar", "rc", archive, *objects], check=True)
 

@@ -1,5 +1,5 @@
-"""Checks what the compiled rooms of the deterministic zone ask of the rest of the world: nothing
-but rooms of the zone that they depend on, and the pure functions listed in zone_symbols.txt."""
+"""Checks what the compiled modules of the deterministic zone ask of the rest of the world: nothing
+but modules of the zone that they depend on, and the pure functions listed in zone_symbols.txt."""
 
 import argparse
 import re
@@ -32,7 +32,7 @@ def demangle(names):
 
 
 def read_rules(path):
-    """Lines "allow|deny [room,...:] regular expression"; deny is stronger."""
+    """Lines "allow|deny [module,...:] regular expression"; deny is stronger."""
     rules = {"allow": [], "deny": []}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.strip()
@@ -41,24 +41,24 @@ def read_rules(path):
         match = re.fullmatch(r"(allow|deny)(?: \[([\w/,]+)\])? (\S.*)", line)
         if not match:
             raise SystemExit(f"{path}:{number}: not a rule: {line}")
-        kind, rooms, expression = match.groups()
-        rules[kind].append((set(rooms.split(",")) if rooms else None, re.compile(expression)))
+        kind, modules, expression = match.groups()
+        rules[kind].append((set(modules.split(",")) if modules else None, re.compile(expression)))
     return rules
 
 
-def matches(rules, room, name):
-    return any((rooms is None or room in rooms) and expression.fullmatch(name)
-               for rooms, expression in rules)
+def matches(rules, module, name):
+    return any((modules is None or module in modules) and expression.fullmatch(name)
+               for modules, expression in rules)
 
 
-def closure(name, rooms):
-    """The zone's rooms that room `name` stands on."""
+def closure(name, modules):
+    """The zone's modules that module `name` stands on."""
     found, open_ends = set(), [name]
     while open_ends:
-        room = rooms.get(open_ends.pop())
-        if room and room.zone and room.name not in found:
-            found.add(room.name)
-            open_ends.extend(room.depends)
+        module = modules.get(open_ends.pop())
+        if module and module.zone and module.name not in found:
+            found.add(module.name)
+            open_ends.extend(module.depends)
     return found
 
 
@@ -67,23 +67,24 @@ def main():
     parser.add_argument("--table", required=True, help="rooms.txt in the build folder")
     parser.add_argument("--archives", required=True, help="folder of the modules' libraries")
     options = parser.parse_args()
-    rooms, report, root = read_table(options.table), Report("symbols"), project_root()
+    modules, report, root = read_table(options.table), Report("symbols"), project_root()
     rules = read_rules(Path(__file__).resolve().with_name("zone_symbols.txt"))
 
     known = {}
-    for name in (name for name, room in rooms.items() if room.zone):
+    for name in (name for name, module in modules.items() if module.zone):
         archive = Path(options.archives) / f"libvia_{name.replace('/', '_')}.a"
         sources = [path for path in (root / "src" / name).glob("*.cpp")
                    if not path.stem.endswith("_test")]
         if not sources:
-            continue  # a room of headers: what it asks for shows in those that include it
+            continue  # a module of headers: what it asks for shows in those that include it
         if not archive.exists():
             report.fault(name, f"{archive} is missing; build first")
             continue
         known[name] = symbols(archive)
 
     for name, (_, undefined) in known.items():
-        defined = set().union(*(known[room][0] for room in closure(name, rooms) if room in known))
+        defined = set().union(*(known[module][0] for module in closure(name, modules)
+                                if module in known))
         for mangled, plain in demangle(undefined - defined).items():
             if matches(rules["deny"], name, plain) or not matches(rules["allow"], name, plain):
                 report.fault(name, f"deterministic zone, but it needs {plain}"

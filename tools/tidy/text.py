@@ -1,4 +1,4 @@
-"""Checks plain form: line length, tabs, line ends, marks of unfinished work, length of a room's
+"""Checks plain form: line length, tabs, line ends, marks of unfinished work, length of a module's
 README, names that a source or a test has for itself."""
 
 import re
