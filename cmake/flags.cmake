@@ -82,7 +82,7 @@ function(via_program_code target)
 endfunction()
 
 # via_test_code(<target>): line tables are enough for tests; a debugger's details cost a quarter of
-# their compile time. Optimised in a release only, as rooms' tests run the code in rooms' headers,
+# their compile time. Optimised in a release only, as modules' tests run code in modules' headers,
 # and not to the last: with sanitizers that would be half of their compile time, and all of -O2 is
 # a quarter more than -O1.
 function(via_test_code target)

@@ -1,5 +1,5 @@
-# The two shared libraries. libvia.so is made of all rooms; libvipl.so is a front that links it and
-# exports VIPL's names, nothing else.
+# The two shared libraries. libvia.so is made of all modules; libvipl.so links it and exports VIPL's
+# names, nothing else.
 
 # Finishes shared library <target>: exports what <map> names, never unloads, misses no symbol.
 function(via_shared_library target map)
@@ -17,7 +17,7 @@ get_property(rooms GLOBAL PROPERTY VIA_ROOM_LIBRARIES)
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
 add_library(via SHARED ${objects})
 set_target_properties(via PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
-# The objects are all there already; linking the rooms brings the libraries that they need.
+# The objects are all there already; linking the modules brings the libraries that they need.
 target_link_libraries(via PUBLIC via_headers PRIVATE ${rooms})
 via_shared_library(via ${api}/via.map)
 add_library(OpenVIA::via ALIAS via)  # as find_package() names it

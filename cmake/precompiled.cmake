@@ -12,7 +12,7 @@ endif()
 option(VIA_PRECOMPILED "Precompile headers of others where there is no ccache" ON)
 
 # via_precompiled(<target> code|program|test)
-#   Gives a target the headers that are read once for all of its kind: of rooms and libraries, of
+#   Gives a target the headers that are read once for all of its kind: of modules and libraries, of
 #   programs (via_program_code), or of tests (via_test_code), which have GoogleTest's besides, a
 #   fifth or more of their compile time. Call it when the target's compile options are complete.
 function(via_precompiled target kind)

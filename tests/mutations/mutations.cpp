@@ -181,7 +181,7 @@ bool is_good(Worlds worlds, std::uint64_t first) {
     return true;
 }
 
-/// The mutation of that name, of either room; "none": none.
+/// The mutation of that name, of either module; "none": none.
 Way way_of(const std::string& name) {
     for (std::uint8_t n = 0; n <= datagram::mutation_max; ++n)
         if (const auto mutation = static_cast<datagram::Mutation>(n); name == to_string(mutation))

@@ -1,5 +1,5 @@
 // Roles as nodes of a simulated world: a thread each, one running at a time by the baton of
-// sim/host, virtual time. Links the rooms themselves instead of libvia.so, which does not export
+// sim/host, virtual time. Links the modules themselves instead of libvia.so, which does not export
 // the baton. What the nodes are on is in a file of its own: sim_weather.cpp, sim_laboratory.cpp.
 #include <chrono>
 #include <condition_variable>
