@@ -2,6 +2,8 @@
 #pragma once
 
 #include "descriptors.hpp"
+#include "options.hpp"
+#include "process.hpp"
 #include "real.hpp"
 
 namespace via::sockets {

@@ -67,24 +67,6 @@ void for_sockets(const Do& what) {
         if (Entry* const entry = socket_entry(fd)) what(fd, *entry);
 }
 
-struct Options {
-    bool off = false;
-    bool epoll = true;        ///< sockets in epoll sets, too
-    std::uint32_t after = 4;  ///< calls with bytes before a peer is looked for
-    std::uint64_t spin_ns = 20000;
-    std::string only, without;  ///< ports, commas between
-};
-const Options& options();
-/// Whether one of the two ports is meant.
-bool wanted(const Ends& ends);
-
-/// The process is accelerated still. Ended by stop(), for all time.
-bool active();
-void stop(Reason reason);
-/// This process's own arena, made when first asked for; null: none can be had.
-Arena* own_arena();
-Arena* own_arena_if_made();
-
 /// The pipe of a socket, attached when another process of the family has made it.
 Pipe* pipe_of(Entry& entry);
 /// false: its memory cannot be mapped.
@@ -102,14 +84,5 @@ void copied(int fd, int copy);
 /// Around exec(): what the new program inherits is the kernel's again.
 void before_program(bool ends_this_one);
 void after_failed_program();
-/// exit() has come, or _exit().
-void leave();
-/// A thread that does what a peer that hands back wants, whatever the program does. At a process's
-/// first call on a connection in memory; a child by fork() has its own. false: there is no memory.
-bool start_helper();
-/// A peer hands back, and this one's program may be far from any call of ours.
-void call_for_help(std::uint64_t arena);
-/// A vfork() child, which has our memory and descriptors of its own.
-bool is_borrowed();
 
 }  // namespace via::sockets

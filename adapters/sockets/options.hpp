@@ -1,0 +1,21 @@
+// What OPENVIA_SOCKETS says.
+#pragma once
+
+#include <string>
+
+#include "shared.hpp"
+
+namespace via::sockets {
+
+struct Options {
+    bool off = false;
+    bool epoll = true;        ///< sockets in epoll sets, too
+    std::uint32_t after = 4;  ///< calls with bytes before a peer is looked for
+    std::uint64_t spin_ns = 20000;
+    std::string only, without;  ///< ports, commas between
+};
+const Options& options();
+/// Whether one of the two ports is meant.
+bool wanted(const Ends& ends);
+
+}  // namespace via::sockets
