@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include <bit>
@@ -71,20 +72,24 @@ bool Lock::take() {
 
 Arena::~Arena() { munmap(base_, size + longest); }
 
-Arena* Arena::map(int fd) {
+Arena* Arena::map(std::uint64_t id) {
     void* const place = mmap(nullptr, size + longest, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) return nullptr;
     auto* const base = static_cast<std::byte*>(place);
-    constexpr int all = PROT_READ | PROT_WRITE;
-    if (mmap(base, size, all, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        mmap(base + size, longest, all, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0) == MAP_FAILED) {
+    if (shmat(segment_of(id), base, SHM_REMAP) != place ||
+        mmap(base + size, longest, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         munmap(place, size + longest);
         return nullptr;
     }
     madvise(place, size + longest, MADV_DONTDUMP);
-    return new Arena(base);
+    return new Arena(base, id);
+}
+
+/// false: there is no memory. Whoever touches such a page might get a signal.
+bool Arena::populate(std::uint64_t from, std::uint64_t bytes) const {
+    return madvise(base_ + from, bytes, MADV_POPULATE_WRITE) == 0;
 }
 
 bool Arena::back(std::uint64_t bytes) {
@@ -92,16 +97,7 @@ bool Arena::back(std::uint64_t bytes) {
     if (bytes <= own.backed) return true;
     if (bytes > size || bytes - own.backed > longest + step) return false;  // a peer lies
     const std::uint64_t until = (bytes + step - 1) / step * step;
-    const std::uint64_t more = until - own.backed;
-    // Needs no descriptor, of which there may be none left. An older kernel does not know it.
-    if (madvise(base_ + own.backed, more, MADV_POPULATE_WRITE) < 0) {
-        const int fd = ::open(path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0) return false;
-        const int failed =
-            posix_fallocate(fd, static_cast<off_t>(own.backed), static_cast<off_t>(more));
-        real().close(fd);
-        if (failed != 0) return false;
-    }
+    if (!populate(own.backed, until - own.backed)) return false;
     own.backed = until;
     return true;
 }

@@ -1,4 +1,5 @@
-// Memory that a process, its children by fork() and its peers share: a file in memory.
+// Memory that a process, its children by fork() and its peers share: a segment of System V's, which
+// has one size for ever. A file could be cut short by a peer, under the feet of who has it mapped.
 #pragma once
 
 #include <memory>
@@ -72,7 +73,7 @@ public:
 
     /// This process is in it; false: it is full.
     bool enter();
-    /// The last to leave removes the file.
+    /// The last to leave removes the name; the memory goes with the last mapping.
     void leave();
     bool deserted() const;
     /// In a child by fork(): no other thread holds what one of the parent held.
@@ -80,17 +81,23 @@ public:
 
 private:
     friend struct LetGo;
-    explicit Arena(std::byte* base) : base_(base) {}
+    Arena(std::byte* base, std::uint64_t id) : base_(base), id_(id) {}
     ~Arena();
-    static Arena* map(int fd);
+    static Arena* map(std::uint64_t id);
     static Arena* map_known(std::uint64_t id);
     static void unmap_deserted();
+    bool populate(std::uint64_t from, std::uint64_t bytes) const;
     bool back(std::uint64_t bytes);
-    std::string path() const;
+    bool say_name() const;
+    void remove_name() const;
 
     std::byte* base_;
+    std::uint64_t id_;  ///< what head() says of it a peer can change
     std::atomic<int> holders_{1};
 };
+
+/// The system's number of an arena's segment.
+constexpr int segment_of(std::uint64_t id) { return static_cast<int>(id & 0x7FFFFFFF); }
 
 std::uint32_t thread_number();
 void forget_thread_number();

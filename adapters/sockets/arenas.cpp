@@ -1,9 +1,8 @@
 // Which arenas there are: the folder of their names, those that this process has mapped, and who is
 // in them.
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -34,10 +33,27 @@ std::vector<Arena*>& known() {
     return *list;
 }
 
-std::string path_of(std::uint64_t id) {
-    char name[24];
-    std::snprintf(name, sizeof name, "/%016lx", static_cast<unsigned long>(id));
-    return arena_folder() + name;
+std::uint64_t namespace_of(const char* kind) {
+    struct stat found;
+    const std::string path = std::string("/proc/self/ns/") + kind;
+    return stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
+/// A file that is empty. The system's number of a segment means nothing in another namespace.
+std::string name_of(std::uint64_t id) {
+    std::array<char, 40> name{};
+    std::snprintf(name.data(), name.size(), "%016lx-%lx", static_cast<unsigned long>(id),
+                  static_cast<unsigned long>(namespace_of("ipc")));
+    return name.data();
+}
+
+std::string path_of(const std::string& name) { return arena_folder() + "/" + name; }
+
+/// The system keeps it until everybody who had it mapped has ended.
+bool is_gone(std::uint64_t id) {
+    shmid_ds found;
+    if (shmctl(segment_of(id), IPC_STAT, &found) < 0) return errno == EINVAL || errno == EIDRM;
+    return found.shm_segsz != Arena::size || found.shm_perm.cuid != geteuid();
 }
 
 /// Nobody else can have put anything there.
@@ -46,11 +62,6 @@ bool owns_folder() {
     struct stat found;
     return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
            found.st_uid == geteuid() && (found.st_mode & 077) == 0;
-}
-
-std::uint64_t process_names() {
-    struct stat found;
-    return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
 }  // namespace
@@ -88,53 +99,51 @@ bool have_arena_folder() {
 
 std::string arena_folder() { return "/dev/shm/openvia-sockets-" + std::to_string(geteuid()); }
 
-std::string Arena::path() const { return path_of(head().id); }
+bool Arena::say_name() const {
+    // Needs no descriptor, of which there may be none left.
+    return mknod(path_of(name_of(id_)).c_str(), S_IFREG | 0600, 0) == 0;
+}
+
+void Arena::remove_name() const { unlink(path_of(name_of(id_)).c_str()); }
 
 Arena* Arena::create() {
-    rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < size || !have_arena_folder())
+    std::uint32_t drawn = 0;
+    if (!have_arena_folder() || getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) return nullptr;
+    const int segment = shmget(IPC_PRIVATE, size, IPC_CREAT | SHM_NORESERVE | 0600);
+    if (segment < 0) return nullptr;
+    const std::uint64_t id = std::uint64_t{drawn} << 32 | static_cast<unsigned>(segment);
+    Arena* const made = map(id);
+    shmctl(segment, IPC_RMID, nullptr);  // from now on it goes with its last mapping
+    if (made == nullptr) return nullptr;
+    if (!made->populate(0, step)) {
+        delete made;
         return nullptr;
-    std::uint64_t id = 0;
-    if (getrandom(&id, sizeof id, 0) != sizeof id) return nullptr;
-    const std::string path = path_of(id);
-    const std::string hidden = path + ".new";
-    const int fd = ::open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) return nullptr;
-    Arena* made = nullptr;
-    if (fchmod(fd, 0600) == 0 && ftruncate(fd, size) == 0 && posix_fallocate(fd, 0, step) == 0)
-        made = map(fd);
-    real().close(fd);
-    if (made != nullptr) {
-        ArenaHead& head = made->head();
-        head.id = id;
-        head.process_names = sockets::process_names();
-        std::snprintf(head.program, sizeof head.program, "%s", program_invocation_short_name);
-        head.used = (sizeof(ArenaHead) + 4095) / 4096 * 4096;
-        head.backed = step;
-        head.magic = ArenaHead::right_magic;
-        made->enter();
-        const KnownHold hold;
-        known().push_back(made);
     }
-    if (made == nullptr || rename(hidden.c_str(), path.c_str()) < 0) unlink(hidden.c_str());
+    ArenaHead& head = made->head();
+    head.id = id;
+    head.process_names = namespace_of("pid");
+    std::snprintf(head.program, sizeof head.program, "%s", program_invocation_short_name);
+    head.used = (sizeof(ArenaHead) + 4095) / 4096 * 4096;
+    head.backed = step;
+    head.magic = ArenaHead::right_magic;
+    made->enter();
+    if (!made->say_name()) {
+        delete made;
+        return nullptr;
+    }
+    const KnownHold hold;
+    known().push_back(made);
     return made;
 }
 
 /// With the list held.
 Arena* Arena::map_known(std::uint64_t id) {
-    if (!owns_folder()) return nullptr;
-    const int fd = ::open(path_of(id).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return nullptr;
-    struct stat found;
-    Arena* made = nullptr;
-    if (fstat(fd, &found) == 0 && found.st_uid == geteuid() &&
-        found.st_size == static_cast<off_t>(size))
-        made = map(fd);
-    real().close(fd);
+    if (is_gone(id)) return nullptr;
+    Arena* const made = map(id);
     if (made == nullptr) return nullptr;
     const ArenaHead& head = made->head();
     if (head.magic != ArenaHead::right_magic || head.id != id ||
-        head.process_names != sockets::process_names()) {
+        head.process_names != namespace_of("pid")) {
         delete made;
         return nullptr;
     }
@@ -146,7 +155,7 @@ Arena* Arena::map_known(std::uint64_t id) {
 void Arena::unmap_deserted() {
     std::erase_if(known(), [](Arena* arena) {
         if (arena->holders_.load() != 0 || !arena->deserted()) return false;
-        unlink(arena->path().c_str());
+        arena->remove_name();
         delete arena;
         return true;
     });
@@ -156,7 +165,7 @@ HeldArena Arena::open(std::uint64_t id) {
     const KnownHold hold;
     if (!hold.taken) return nullptr;
     for (Arena* const arena : known())
-        if (arena->head().id == id) return arena->hold();
+        if (arena->id_ == id) return arena->hold();
     unmap_deserted();
     return HeldArena(map_known(id));
 }
@@ -174,13 +183,13 @@ std::vector<HeldArena> Arena::all() {
     DIR* const list = opendir(arena_folder().c_str());
     if (list == nullptr) return found;
     while (const dirent* const entry = readdir(list)) {
-        if (std::strlen(entry->d_name) != 16) continue;
-        const std::uint64_t id = std::strtoull(entry->d_name, nullptr, 16);
+        unsigned long id = 0;
+        if (std::sscanf(entry->d_name, "%16lx-", &id) != 1 || name_of(id) != entry->d_name)
+            continue;
         HeldArena arena = open(id);
-        if (arena == nullptr) continue;
-        if (arena->deserted())
-            unlink(path_of(id).c_str());
-        else
+        if (arena == nullptr ? is_gone(id) : arena->deserted())
+            unlink(path_of(entry->d_name).c_str());
+        else if (arena != nullptr)
             found.push_back(std::move(arena));
     }
     closedir(list);
@@ -206,7 +215,7 @@ void Arena::leave() {
     const auto process = static_cast<std::uint32_t>(getpid());
     for (ArenaHead::User& user : head().users)
         if (user.process.load() == process) user.process.store(0);
-    if (deserted()) unlink(path_of(head().id).c_str());
+    if (deserted()) remove_name();
 }
 
 bool Arena::deserted() const {
