@@ -16,6 +16,7 @@ constexpr std::size_t tag_length = 16;   ///< what a sealed text is longer than 
 
 using Bytes = std::span<const std::byte>;
 using Room = std::span<std::byte>;
+using Pieces = std::span<const Bytes>;  ///< one text, which does not lie in one place
 using PublicKey = std::array<std::byte, key_length>;
 
 /// Writes zeros, also where nobody reads the room again.
@@ -47,9 +48,13 @@ enum class CipherKind : std::uint8_t { chacha20_poly1305, aes_256_gcm };
 class Sealer {
 public:
     virtual ~Sealer() = default;
-    /// `sealed` has tag_length bytes more than `plain` and may begin where `plain` does.
+    /// `sealed` has tag_length bytes more than all of `plain`; a single piece may begin where
+    /// `sealed` does. Each byte of it is read once, so others may write to it meanwhile.
     /// `associated` is authenticated, not hidden. False: the library failed.
-    virtual bool seal(std::uint64_t number, Bytes associated, Bytes plain, Room sealed) = 0;
+    virtual bool seal(std::uint64_t number, Bytes associated, Pieces plain, Room sealed) = 0;
+    bool seal(std::uint64_t number, Bytes associated, Bytes plain, Room sealed) {
+        return seal(number, associated, Pieces(&plain, 1), sealed);
+    }
 };
 
 /// One key in the direction of who receives. Not thread-safe.

@@ -33,7 +33,7 @@ SealingKeys::SealingKeys(Crypto& crypto, CipherKind kind, const Secret& first,
     broken_ = sealer_ == nullptr;
 }
 
-bool SealingKeys::seal(Bytes associated, Bytes plain, Room sealed, std::uint64_t& number) {
+bool SealingKeys::seal(Bytes associated, Pieces plain, Room sealed, std::uint64_t& number) {
     if (broken_ || next_ == number_of_renewal || !reach(next_ / per_key_)) {
         broken_ = true;
         return false;

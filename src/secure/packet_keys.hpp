@@ -33,7 +33,10 @@ public:
 
     /// As Sealer::seal(); `number` is what the packet has to say openly. False: the library failed
     /// or no numbers are left, and this connection sends nothing any more.
-    [[nodiscard]] bool seal(Bytes associated, Bytes plain, Room sealed, std::uint64_t& number);
+    [[nodiscard]] bool seal(Bytes associated, Pieces plain, Room sealed, std::uint64_t& number);
+    [[nodiscard]] bool seal(Bytes associated, Bytes plain, Room sealed, std::uint64_t& number) {
+        return seal(associated, Pieces(&plain, 1), sealed, number);
+    }
     /// The next packet is under the next key: where the old one was in use for long enough.
     void change();
     std::uint64_t next_number() const { return next_; }

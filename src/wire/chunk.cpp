@@ -203,4 +203,9 @@ void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint6
     seal(packet, {PacketKind::data, connection}, body);
 }
 
+void put_data_header(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number) {
+    put(packet.data() + packet_prefix_length, number);
+    put_packet_prefix(packet, {PacketKind::data, connection});
+}
+
 }  // namespace via::wire

@@ -59,7 +59,11 @@ std::uint32_t seal_connecting(ConnectingBytes packet, std::uint32_t length, Pack
 
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix) {
     if (packet.size() < packet_length_least) return PacketError::truncated;
-    if (!has_checksum(packet)) return PacketError::checksum;
+    return has_checksum(packet) ? parse_authentic_prefix(packet, prefix) : PacketError::checksum;
+}
+
+PacketError parse_authentic_prefix(std::span<const std::byte> packet, PacketPrefix& prefix) {
+    if (packet.size() < packet_length_least) return PacketError::truncated;
     const auto kind = get<std::uint8_t>(packet.data() + 5);
     prefix.connection = get<std::uint64_t>(packet.data() + 8);
     if (get<std::uint8_t>(packet.data() + 4) != packet_version &&
@@ -68,6 +72,12 @@ PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix
     if (kind == 0 || kind > packet_kind_max) return PacketError::kind;
     prefix.kind = static_cast<PacketKind>(kind);
     return get<std::uint16_t>(packet.data() + 6) == 0 ? PacketError::none : PacketError::contents;
+}
+
+void put_packet_prefix(std::span<std::byte> packet, const PacketPrefix& prefix) {
+    put(packet.data(), std::uint32_t{0});
+    put(packet.data() + 4, packet_word(prefix.kind));
+    put(packet.data() + 8, prefix.connection);
 }
 
 void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body) {

@@ -59,6 +59,8 @@ struct PacketPrefix {
 /// when the version is wrong, for the answer. `unsupported` is read whatever its version, so that
 /// it never is answered by another one.
 PacketError parse_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
+/// The same of a packet that was authenticated: without a look at its checksum.
+PacketError parse_authentic_prefix(std::span<const std::byte> packet, PacketPrefix& prefix);
 /// Bytes of a packet that still lie elsewhere.
 struct Body {
     const std::byte* bytes = nullptr;  ///< nullptr: all are where the packet is
@@ -75,6 +77,8 @@ constexpr std::uint32_t packet_word(PacketKind kind) {
 /// Fills bytes 0 to 15 of a packet whose rest is there, or in `body`, which is copied to its place;
 /// computes the checksum last. Others may write to the body meanwhile: its sum is the copy's.
 void seal(std::span<std::byte> packet, const PacketPrefix& prefix, const Body& body = {});
+/// Fills them with no checksum (zero): of a packet whose tag takes its place.
+void put_packet_prefix(std::span<std::byte> packet, const PacketPrefix& prefix);
 
 // Packets of connecting ---------------------------------------------------------------------------
 
@@ -249,6 +253,8 @@ std::uint32_t emit_part_chunk(std::uint32_t frame_number, std::uint32_t n,
 /// Header and checksum of a data packet whose chunks stand behind data_header_length.
 void seal_data(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number,
                const Body& body = {});
+/// The header alone, with no checksum.
+void put_data_header(std::span<std::byte> packet, std::uint64_t connection, std::uint64_t number);
 
 inline std::uint32_t ack_length(const Ack& ack) { return 16 + 8 * std::uint32_t{ack.count}; }
 

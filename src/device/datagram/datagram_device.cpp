@@ -26,6 +26,7 @@ std::uint32_t payload_max(std::uint32_t datagram_max) {
 DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions& options)
     : port_(std::move(port)),
       options_(options),
+      authenticates_(port_->authenticates()),
       capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
       shares_(*port_, options.paths_max, options.early_copies_max, options.tables_max),
       staging_(staging_bytes, burst_bytes) {

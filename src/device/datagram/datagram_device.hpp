@@ -326,6 +326,7 @@ private:
 
     std::unique_ptr<Port> port_;
     DatagramOptions options_;
+    const bool authenticates_;  ///< the port does
     Capabilities capabilities_;
     Totals totals_;
 

@@ -23,7 +23,8 @@ Path* DatagramDevice::take_common(const Incoming& in, Time now) {
         !path->received.is_next(common.number) ||
         (!path->order.is_next(common.frame_number) &&
          !mutated(Mutation::take_common_out_of_order)) ||
-        (ack.count != 0 && !path->sent.plausible(ack)) || !wire::has_checksum(packet))
+        (ack.count != 0 && !path->sent.plausible(ack)) ||
+        !(in.authentic || wire::has_checksum(packet)))
         return nullptr;
     ++totals_.datagrams;
     path->received.add_next();
@@ -70,7 +71,7 @@ std::uint32_t DatagramDevice::take_run(Path& path, std::size_t first, std::size_
     payloads_[n] = begin.bytes + payload_at;
     while (n + 1 < end && incoming_[n + 1].from == begin.from &&
            wire::follows(bytes_of(incoming_[n]), bytes_of(incoming_[n + 1])) &&
-           wire::has_checksum(bytes_of(incoming_[n + 1]))) {
+           (incoming_[n + 1].authentic || wire::has_checksum(bytes_of(incoming_[n + 1])))) {
         ++n;
         payloads_[n] = incoming_[n].bytes + payload_at;
     }
@@ -96,7 +97,7 @@ bool DatagramDevice::send_lone(Time now) {
         return false;
     Path& path = *paths_[packet.path];
     seal(packet, now);
-    const Outgoing out{packet.to, staging_.bytes(packet), packet.length, false};
+    const Outgoing out{packet.to, staging_.bytes(packet), packet.length, false, false, packet.body};
     looks_in_vain_ = 0;  // an answer may come
     blocked_ = port_->send({&out, 1}) == 0;
     if (!mutated(Mutation::send_lone_unrecorded)) record(packet, now);

@@ -26,6 +26,9 @@ struct Outgoing {
     bool from_host_port = false;  ///< an answer of the one who answers for the whole host
     /// It goes where the one before it in the burst goes, is as long, and lies right behind it.
     bool follows = false;
+    /// Bytes of it that still lie where the program has them; only for ports that authenticate().
+    /// It may write to them meanwhile.
+    wire::Body body{};
 
     /// For media that keep one.
     std::vector<std::byte> copy() const { return {bytes, bytes + length}; }
@@ -38,6 +41,7 @@ struct Incoming {
     std::uint32_t length = 0;
     std::uint32_t buffer = 0;   ///< for keep()
     bool to_host_port = false;  ///< it came to the port of the whole host
+    bool authentic = false;     ///< the port knows that the peer sent it so: it has no checksum
 };
 
 enum class TroubleKind : std::uint8_t {
@@ -90,6 +94,9 @@ public:
     /// After a receive() in vain: when that was, which it may know already.
     virtual Time moment() { return now(); }
 
+    /// What it sends of paths carries a tag: data packets need no checksum, and their payloads need
+    /// not be copied before send().
+    virtual bool authenticates() const { return false; }
     /// Sends in order. Returns how many were taken; fewer than all: the others not now, and
     /// has_room() says when. What cannot be sent for another reason counts as taken and lost.
     virtual std::size_t send(std::span<const Outgoing> datagrams) = 0;

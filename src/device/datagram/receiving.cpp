@@ -73,7 +73,9 @@ void DatagramDevice::poll() {
 void DatagramDevice::on_datagram(const Incoming& in, Time now) {
     ++totals_.datagrams;
     wire::PacketPrefix prefix;
-    wire::PacketError error = wire::parse_prefix({in.bytes, in.length}, prefix);
+    wire::PacketError error = in.authentic
+                                  ? wire::parse_authentic_prefix({in.bytes, in.length}, prefix)
+                                  : wire::parse_prefix({in.bytes, in.length}, prefix);
     if (error == wire::PacketError::checksum && mutated(Mutation::forget_checksum)) {
         error = wire::PacketError::none;
         prefix.kind = wire::get<wire::PacketKind>(in.bytes + 5);

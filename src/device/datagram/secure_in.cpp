@@ -4,7 +4,6 @@
 
 #include "device/datagram/cookie.hpp"
 #include "device/datagram/secure_port.hpp"
-#include "secure/hkdf.hpp"
 #include "wire/bytes.hpp"
 #include "wire/sealed.hpp"
 
@@ -176,13 +175,10 @@ bool SecurePort::hand_up_hello(Incoming& in, Room packet, const wire::Hello& hel
     return true;
 }
 
-/// The cluster's key whose owner made the hello: four blocks of a hash each, no multiplication.
+/// The cluster's key whose owner made the hello: no multiplication.
 std::size_t SecurePort::admitting_key(Bytes packet) const {
     for (std::size_t key = 0; key < options_.keys.size(); ++key) {
-        secure::Hash proof;
-        if (secure::hmac(*crypto_, options_.keys[key].admission,
-                         packet.subspan(4, sealed::hello_admission - 4), {}, proof) &&
-            is_same(proof.bytes().first<sealed::admission_length>(),
+        if (is_same(admission_of(options_.keys[key].admission, packet),
                     packet.subspan(sealed::hello_admission)))
             return key;
     }
@@ -284,7 +280,8 @@ bool SecurePort::open(Incoming& in, wire::PacketKind kind, Room packet) {
     }
     // The prefix of version 1 comes right before the text.
     const Room bare = packet.subspan(sealed::text - wire::packet_prefix_length, length);
-    wire::seal(bare, {kind, connection});
+    wire::put_packet_prefix(bare, {kind, connection});
+    in.authentic = true;
     in.bytes = bare.data();
     in.length = length;
     return true;

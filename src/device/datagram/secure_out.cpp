@@ -1,10 +1,10 @@
 // A SecurePort's way out.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "device/datagram/secure_port.hpp"
-#include "secure/hkdf.hpp"
 #include "wire/bytes.hpp"
 #include "wire/sealed.hpp"
 
@@ -46,6 +46,7 @@ std::size_t SecurePort::send(std::span<const Outgoing> datagrams) {
         Outgoing& turned = burst_.emplace_back(out);
         turned.bytes = room_.data() + at;
         turned.length = length;
+        turned.body = {};
         turned.follows = out.follows && !which_.empty() && which_.back() + 1 == n;
         which_.push_back(n);
         at += length;
@@ -110,11 +111,7 @@ std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
     wire::put(to.data() + sealed::hello_cipher, session->cipher);
     std::ranges::copy(session->first, to.begin() + sealed::hello_message);
     put_prefix(wire::PacketKind::hello, connection, to);
-    secure::Hash proof;
-    if (!secure::hmac(*crypto_, options_.keys.front().admission,
-                      to.subspan(4, sealed::hello_admission - 4), {}, proof))
-        return 0;
-    std::ranges::copy(proof.bytes().first<sealed::admission_length>(),
+    std::ranges::copy(admission_of(options_.keys.front().admission, to),
                       to.begin() + sealed::hello_admission);
     set_version(to.first(sealed::hello_length));
     return sealed::hello_length;
@@ -167,10 +164,14 @@ std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room 
     SecureSession* const session = by_theirs(out.to, connection);
     if (session == nullptr || !session->sealing) return 0;
     put_prefix(kind, connection, to);
-    const Bytes plain = Bytes(out.bytes, out.length).subspan(wire::packet_prefix_length);
+    const Bytes packet(out.bytes, out.length);
+    const wire::Body body = out.body.bytes == nullptr ? wire::Body{.at = out.length} : out.body;
+    const std::array<Bytes, 3> plain = {
+        packet.subspan(wire::packet_prefix_length, body.at - wire::packet_prefix_length),
+        Bytes(body.bytes, body.length), packet.subspan(body.at + body.length)};
     std::uint64_t number = 0;
     if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
-                                to.subspan(sealed::text, plain.size() + secure::tag_length),
+                                to.subspan(sealed::text, out.length + overhead - sealed::text),
                                 number))
         return 0;
     wire::put(to.data() + sealed::number, number);

@@ -53,6 +53,7 @@ public:
 
     std::size_t send(std::span<const Outgoing> datagrams) override;
     std::size_t receive(std::span<Incoming> datagrams) override;
+    bool authenticates() const override { return true; }
     std::uint32_t datagram_max() const override { return inner_->datagram_max() - overhead; }
     bool next_trouble(Trouble& trouble) override;
     void forget(std::uint64_t ours) override;

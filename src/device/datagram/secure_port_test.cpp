@@ -265,6 +265,53 @@ TEST_F(Secure, what_is_changed_counts_for_nothing) {
     EXPECT_GT(ports[2]->totals().forged, 100U);
 }
 
+/// A long message's packets are sealed from where the program has its bytes, those that the port
+/// did not take from what was there when the turn ended.
+TEST_F(Secure, payloads_are_sealed_from_where_they_lie) {
+    meet();
+    a.lends = true;
+    std::string payload;
+    for (int n = 0; n < 6000; ++n) payload += static_cast<char>('a' + n % 26);
+    a.port().send_max = 2;
+    ASSERT_EQ(a.send_run(payload, 1000), 6U);
+    a.device->transmit(a.path);
+    a.device->notify();
+    ASSERT_EQ(a.lent.size(), 1U);
+    a.lent.front().assign(payload.size(), 'y');
+    a.port().send_max = 100;
+    a.send(std::string(1000, 'z'));
+    ASSERT_TRUE(run(seconds(1), [&] { return b.received.size() == 7; }));
+    std::string all;
+    for (const std::string& one : b.received) all += one;
+    EXPECT_EQ(all, payload + std::string(1000, 'z'));
+    a.lends = false;
+    a.send(std::string(1000, 'c'));
+    ASSERT_TRUE(run(seconds(1), [&] { return b.received.size() == 8; }));
+    EXPECT_EQ(b.received.back(), std::string(1000, 'c'))
+        << "copied, though it might have been lent";
+}
+
+/// What a key opened has no checksum, and the device asks for none; a bare packet still has one.
+TEST_F(Secure, a_tag_takes_the_place_of_a_checksum) {
+    meet();
+    run(milliseconds(10));
+    network.log.clear();
+    a.send("sealed");
+    network.now = network.now + network.delay;
+    std::array<Incoming, 4> came;
+    ASSERT_EQ(ports[2]->receive(came), 1U);
+    EXPECT_TRUE(came[0].authentic);
+    EXPECT_EQ(wire::get<std::uint32_t>(came[0].bytes), 0U);
+    ports[2]->release();
+    b.device->listen(named("other"));
+    a.device->resolve({address(2, host_port), named("other")}, 8);
+    network.now = network.now + network.delay;
+    ASSERT_EQ(ports[2]->receive(came), 1U);
+    EXPECT_FALSE(came[0].authentic);
+    EXPECT_TRUE(wire::has_checksum({came[0].bytes, came[0].length}));
+    ports[2]->release();
+}
+
 /// A stranger who knows all identifiers and says what version 1 would believe.
 TEST_F(Secure, bare_packets_do_nothing) {
     std::set<std::uint64_t> identifiers;

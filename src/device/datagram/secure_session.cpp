@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "device/datagram/siphash.hpp"
 #include "secure/hkdf.hpp"
 #include "wire/bytes.hpp"
 
@@ -21,6 +22,19 @@ bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, Cluster
            derive(crypto, key, "OpenVIA 1 shared", *made.identity.shared) &&
            derive(crypto, key, "OpenVIA 1 admission", made.admission) &&
            crypto.public_key(made.identity.own, made.peer);
+}
+
+Admission admission_of(const secure::Secret& key, std::span<const std::byte> hello) {
+    const auto bytes = hello.subspan(4, wire::sealed::hello_admission - 4);
+    const auto part = [&](std::size_t n) {
+        const std::byte* const half = key.bytes().data() + n * sizeof(HashKey);
+        return siphash({wire::get<std::uint64_t>(half), wire::get<std::uint64_t>(half + 8)}, bytes);
+    };
+    static_assert(sizeof(HashKey) == 16 && 2 * sizeof(HashKey) == secure::key_length);
+    Admission admission;
+    wire::put(admission.data(), part(0));
+    wire::put(admission.data() + 8, part(1));
+    return admission;
 }
 
 std::array<std::byte, 17> prologue(std::uint64_t connection, std::uint64_t target,

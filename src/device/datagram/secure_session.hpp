@@ -9,6 +9,7 @@
 #include "secure/handshake.hpp"
 #include "secure/packet_keys.hpp"
 #include "wire/packet.hpp"
+#include "wire/sealed.hpp"
 
 namespace via::device::datagram {
 
@@ -20,6 +21,11 @@ struct ClusterKey {
 };
 /// False: the library failed.
 bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, ClusterKey& made);
+
+/// What says of a hello that its maker may have a handshake: two keyed hashes, since thousands of
+/// strangers' are looked at in a second, and all that it decides is whether to go on.
+using Admission = std::array<std::byte, wire::sealed::admission_length>;
+Admission admission_of(const secure::Secret& key, std::span<const std::byte> hello);
 
 /// What both ends know of a hello and no stranger may change.
 std::array<std::byte, 17> prologue(std::uint64_t connection, std::uint64_t target,

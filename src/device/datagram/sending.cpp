@@ -409,7 +409,6 @@ void DatagramDevice::stage_acks(Time now) {
     }
 }
 
-/// Gives the packet its number and its checksum; record() follows.
 /// Does it hold a frame that asks for a connection, accepts one or belongs to one?
 bool DatagramDevice::speaks_of_a_connection(std::span<const std::byte> packet) {
     wire::ChunkReader reader(packet);
@@ -429,6 +428,7 @@ bool DatagramDevice::speaks_of_a_connection(std::span<const std::byte> packet) {
     return false;
 }
 
+/// Gives the packet its number and, unless its tag will do, its checksum; record() follows.
 void DatagramDevice::seal(StagedPacket& packet, Time now) {
     Path& path = *paths_[packet.path];
     if (!path.carried && speaks_of_a_connection({staging_.bytes(packet), packet.length})) {
@@ -444,10 +444,14 @@ void DatagramDevice::seal(StagedPacket& packet, Time now) {
         std::uint64_t on_wire = number;
         if (mutated(Mutation::reuse_packet_number) && path.counts.packets_lost != 0 && number != 0)
             on_wire = number - 1;
-        wire::seal_data({staging_.bytes(packet, n), packet.length}, path.theirs, on_wire,
-                        packet.body_of(n));
+        const std::span<std::byte> bytes{staging_.bytes(packet, n), packet.length};
+        if (authenticates_) {
+            wire::put_data_header(bytes, path.theirs, on_wire);
+        } else {
+            wire::seal_data(bytes, path.theirs, on_wire, packet.body_of(n));
+        }
     }
-    packet.body = {};
+    if (!authenticates_) packet.body = {};
 }
 
 /// What is to be known of a sealed packet until it is acknowledged.
@@ -498,8 +502,9 @@ std::size_t DatagramDevice::fill_burst(std::size_t end, Time now, std::size_t& n
             first_new = std::min(first_new, n);
         }
         for (std::uint32_t of = packet.gone; of < packet.count && count < burst_.size(); ++of)
-            burst_[count++] = {packet.to, staging_.bytes(packet, of), packet.length,
-                               packet.from_host_port, of != packet.gone};
+            burst_[count++] = {packet.to,         staging_.bytes(packet, of),
+                               packet.length,     packet.from_host_port,
+                               of != packet.gone, packet.body_of(of)};
     }
     return count;
 }

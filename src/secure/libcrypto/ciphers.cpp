@@ -61,8 +61,7 @@ public:
                                                      as_chars(Bytes(key.bytes())), nullptr) == 1;
     }
 
-    bool seal(std::uint64_t number, Bytes associated, Bytes plain, Room sealed) override {
-        VIA_ASSERT(sealed.size() == plain.size() + tag_length);
+    bool seal(std::uint64_t number, Bytes associated, Pieces plain, Room sealed) override {
         const Functions& library = context_.library();
         EVP_CIPHER_CTX* const context = context_.get();
         const Nonce nonce = context_.nonce(number);
@@ -72,15 +71,27 @@ public:
                (associated.empty() ||
                 library.EVP_EncryptUpdate(context, nullptr, &length, as_chars(associated),
                                           as_int(associated.size())) == 1) &&
-               (plain.empty() ||
-                library.EVP_EncryptUpdate(context, as_chars(sealed), &length, as_chars(plain),
-                                          as_int(plain.size())) == 1) &&
+               encrypt(plain, sealed.first(sealed.size() - tag_length)) &&
                library.EVP_EncryptFinal_ex(context, as_chars(tag), &length) == 1 &&
                library.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, as_int(tag_length),
                                            tag.data()) == 1;
     }
 
 private:
+    bool encrypt(Pieces plain, Room to) {
+        for (const Bytes piece : plain) {
+            VIA_ASSERT(piece.size() <= to.size());
+            int length = 0;
+            if (!piece.empty() &&
+                context_.library().EVP_EncryptUpdate(context_.get(), as_chars(to), &length,
+                                                     as_chars(piece), as_int(piece.size())) != 1)
+                return false;
+            to = to.subspan(piece.size());
+        }
+        VIA_ASSERT(to.empty());
+        return true;
+    }
+
     Context context_;
 };
 
