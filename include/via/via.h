@@ -283,7 +283,8 @@ VIP_RETURN ViaQueryMemAtomics(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
  * agree as for RDMA. Else, or at an address that is no multiple of 8, nothing is changed and the
  * connection breaks as for a refused RDMA: VIP_STATUS_RDMA_PROT_ERROR here, VIP_ERROR_RDMAW_PROT
  * there. When a connection breaks otherwise, a flushed operation was carried out or was not.
- * @return as VipPostSend
+ * @return as VipPostSend; VIP_ERROR_NOT_SUPPORTED: the VI's peer is a NIC of an older version,
+ * which knows none; nothing is posted, and the connection stays
  */
 VIP_RETURN ViaPostCompareSwap(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* Descriptor,
                               VIP_MEM_HANDLE MemoryHandle, VIP_UINT64 Expected, VIP_UINT64 Desired);

@@ -250,6 +250,66 @@ TEST(Atomic, more_at_once_than_agreed_break_the_connection) {
     EXPECT_EQ(net.server.word_at(the_word), Vi::reads_max);
 }
 
+// Other versions ----------------------------------------------------------------------------------
+
+/// Two sides, of which each hears that the other one understands this.
+struct OtherVersion {
+    explicit OtherVersion(std::uint32_t hears)
+        : client(pair.a, attributes(Reliability::delivery)),
+          server(pair.b, attributes(Reliability::delivery)) {
+        connect_by(pair, client, server, [&] { carry(hears); });
+        EXPECT_EQ(pair.b.memory.allow_atomics(server.handle(), true), Status::success);
+    }
+    void carry(std::uint32_t hears) {
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (Side* from : {&pair.a, &pair.b}) {
+                auto frame = from->emit();
+                if (!frame) continue;
+                moved = true;
+                wire::Header header = frame->parsed();
+                atomics += header.kind >= wire::FrameKind::compare_swap ? 1 : 0;
+                if (header.kind <= wire::FrameKind::accept) header.immediate_or_code = hears;
+                wire::emit(header, frame->header.data());
+                EXPECT_EQ((from == &pair.a ? pair.b : pair.a).take(*frame), FrameVerdict::taken);
+            }
+        }
+    }
+
+    Pair pair;
+    Program client;
+    Program server;
+    unsigned atomics = 0;  ///< frames of them that were sent
+};
+
+TEST(Atomic, goes_to_no_peer_of_a_version_without) {
+    for (const bool asked : {true, false}) {
+        OtherVersion net(0);
+        Program& one = asked ? net.server : net.client;
+        Program& older = asked ? net.client : net.server;
+        queue::Descriptor& added = one.atomic(add(1), 0, older.address(the_word), older.handle());
+        net.carry(0);
+        EXPECT_EQ(net.atomics, 0U) << "it would close the path";
+        EXPECT_EQ(status_of(added), add_done | queue::status::format_error);
+        EXPECT_EQ(one.state(), ViState::error);
+    }
+}
+
+TEST(Atomic, goes_to_a_peer_that_understands_what_nobody_does_today) {
+    OtherVersion net(~0U);
+    queue::Descriptor& added =
+        net.client.atomic(add(1), 0, net.server.address(the_word), net.server.handle());
+    net.carry(~0U);
+    EXPECT_EQ(status_of(added), add_done);
+    EXPECT_EQ(net.server.word_at(the_word), 1U);
+}
+
+TEST(Atomic, that_it_is_understood_is_told_with_requests_and_acceptances) {
+    Net net;
+    EXPECT_TRUE(net.client.vi().peer_knows_atomics.load());
+    EXPECT_TRUE(net.server.vi().peer_knows_atomics.load());
+}
+
 // Media that lose frames --------------------------------------------------------------------------
 
 TEST(Atomic, a_lost_question_is_asked_again_with_the_same_words) {

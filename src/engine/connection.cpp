@@ -85,6 +85,7 @@ Engine::Notice Engine::request_of(const Vi& vi) {
     std::memcpy(message.remote_discriminator, remote.bytes.data(), remote.length);
     Notice notice;
     notice.header.kind = vi.peer ? wire::FrameKind::peer_request : wire::FrameKind::request;
+    notice.header.immediate_or_code = wire::understood::all;
     notice.payload = payloads_.take();
     notice.set(message, own_data_of(vi));
     return notice;
@@ -95,6 +96,7 @@ Engine::Notice Engine::acceptance_of(const Vi& vi, std::uint32_t remote_number,
     Notice notice;
     notice.header.kind = wire::FrameKind::accept;
     notice.header.vi = remote_number;
+    notice.header.immediate_or_code = wire::understood::all;
     notice.payload = payloads_.take();
     notice.set(describe(vi), data);
     return notice;
@@ -162,7 +164,7 @@ Status Engine::accept(std::uint64_t connection, Vi& vi, std::span<const std::byt
     vi.peer = false;
     vi.remote_data.reset();
     notify_peer(offer->path, acceptance_of(vi, offer->message.vi, data));
-    enter_connected(vi, offer->path, offer->message);
+    enter_connected(vi, offer->path, offer->message, offer->understood);
     free_connection(*offer);
     return Status::success;
 }
@@ -265,7 +267,7 @@ FrameVerdict Engine::on_accept(Path& path, const wire::Header& header, const std
         return hostile("an acceptance with other attributes than asked for");
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
     pending_ended(*vi, Status::success);
-    enter_connected(*vi, path.id, message);
+    enter_connected(*vi, path.id, message, header.immediate_or_code);
     return FrameVerdict::taken;
 }
 
@@ -299,7 +301,8 @@ FrameVerdict Engine::on_refuse(Path& path, const wire::Header& header, const std
     return FrameVerdict::taken;
 }
 
-void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message) {
+void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message,
+                             std::uint32_t understood) {
     VIA_ASSERT(path_at(path).up && vi.epoch != 0 &&
                (vi.state_now() == ViState::idle || vi.state_now() == ViState::connect_pending));
     VIA_ASSERT(vi.send.work.is_in_order() && vi.receive.work.is_in_order());
@@ -308,6 +311,8 @@ void Engine::enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& me
     vi.remote = attributes_of(message);
     vi.next_message = vi.placed_message = vi.expected_message = 0;
     vi.given_up = false;
+    vi.peer_knows_atomics.store((understood & wire::understood::atomics) != 0,
+                                std::memory_order_relaxed);  // before posters see the state
     vi.state.store(ViState::connected);
     vi.short_in = short_ways_ && vi.reliable() ? short_way_of(path, vi.number()) : no_short_way;
     vi.short_out = short_ways_;

@@ -477,7 +477,8 @@ private:
                        std::span<const std::byte> data);
     void refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
                 std::span<const std::byte> data = {});
-    void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message);
+    void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message,
+                         std::uint32_t understood);
     void leave(Vi& vi, ViState state);
     void set_search(Vi& vi, Time due);
     void find_deadline() { next_deadline_ = earlier(deadlines_.earliest(), searches_.earliest()); }
@@ -499,7 +500,8 @@ private:
     void set_waiting(Backlog& backlog, std::uint32_t waiting);
 
     // peer.cpp
-    FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);
+    FrameVerdict on_peer_request(Path& path, const wire::Header& header, const std::byte* payload,
+                                 std::size_t length);
     Vi* awaiting(const NetAddress& asker, const Discriminator& wanted);
     void search_later(Vi& vi);
     bool looks_once_more(Vi& vi);

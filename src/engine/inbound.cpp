@@ -129,7 +129,7 @@ FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::b
         case wire::FrameKind::refuse:
             return on_refuse(path, header, payload, length);
         case wire::FrameKind::peer_request:
-            return on_peer_request(path, payload, length);
+            return on_peer_request(path, header, payload, length);
         case wire::FrameKind::withdraw:
             return on_withdraw(path, header);
         default:

@@ -145,6 +145,7 @@ FrameVerdict Engine::on_request(Path& path, const wire::Header& header, const st
     slot->path = path.id;
     slot->host = path.peer;
     slot->message = message;
+    slot->understood = header.immediate_or_code;
     read_data(payload + sizeof message, message.private_length, slot->data);
     if (listener != nullptr) {
         unlisten(*listener);

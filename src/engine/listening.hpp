@@ -52,6 +52,7 @@ struct Connection : ListLink {
     Peers::iterator peer;        ///< while `counted`
     bool counted = false;        ///< among its requests: the program has it
     wire::ConnectMessage message{};
+    std::uint32_t understood = 0;  ///< by the requester: wire::understood bits
     PrivateData data;
 };
 

@@ -224,7 +224,11 @@ bool Engine::message_may_start(Vi& vi) {
     while (work.has_current()) {
         const queue::WorkEntry& entry = work.current().cell();
         const std::uint16_t operation = operation_of(entry);
-        const std::uint32_t fault = entry.status & queue::status::error_mask;
+        std::uint32_t fault = entry.status & queue::status::error_mask;
+        // Posted before it was known: such a frame would have an older peer end all connections.
+        if (fault == 0 && is_atomic(entry) &&
+            !vi.peer_knows_atomics.load(std::memory_order_relaxed))
+            fault = queue::status::format_error;
         if (fault != 0) {
             fail_current_send(vi, fault);
             if (vi.state_now() != ViState::connected) return false;

@@ -276,7 +276,9 @@ private:
 };
 
 /// Connects `client` (on pair.a) with `server` (on pair.b).
-inline void connect(Pair& pair, Program& client, Program& server) {
+/// `carry()` carries all that both sides want to send.
+template <class Carry>
+void connect_by(Pair& pair, Program& client, Program& server, Carry carry) {
     Listener listener;
     listener.discriminator = word("ear");
     pair.b.engine.listen(listener);
@@ -284,12 +286,16 @@ inline void connect(Pair& pair, Program& client, Program& server) {
     remote.discriminator = word("ear");
     ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time::never()), Status::success);
     pair.a.engine.connect_on(client.vi(), the_path);
-    pair.carry();
+    carry();
     ASSERT_TRUE(listener.given.load());
     ASSERT_EQ(pair.b.engine.accept(listener.connection, server.vi()), Status::success);
-    pair.carry();
+    carry();
     ASSERT_EQ(client.state(), ViState::connected);
     ASSERT_EQ(server.state(), ViState::connected);
+}
+
+inline void connect(Pair& pair, Program& client, Program& server) {
+    connect_by(pair, client, server, [&] { pair.carry(); });
 }
 
 /// Status bits in words, for messages of failed tests.

@@ -92,7 +92,8 @@ void Engine::search_later(Vi& vi) {
     set_search(vi, now_ + vi.search_pause);
 }
 
-FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::size_t length) {
+FrameVerdict Engine::on_peer_request(Path& path, const wire::Header& header,
+                                     const std::byte* payload, std::size_t length) {
     wire::ConnectMessage message;
     if (!read_message(payload, length, message))
         return hostile("a connection request that makes no sense");
@@ -114,7 +115,7 @@ FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
     notify_peer(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
     pending_ended(*vi, Status::success);
-    enter_connected(*vi, path.id, message);
+    enter_connected(*vi, path.id, message, header.immediate_or_code);
     return FrameVerdict::taken;
 }
 

@@ -151,6 +151,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Vi* next_rung = nullptr;                  ///< the doorbell list
     Atomic<bool> rung{false};                 ///< stands in the NIC's doorbell list
     Atomic<bool> credits_agreed{false};       ///< read by posters; changed under the turn
+    Atomic<bool> peer_knows_atomics{false};   ///< of the last connection; as credits_agreed
 
     // The turn ----------------------------------------------------------------------------------
     /// Frames of the connection that may go the short way (plain.hpp): path and number, or none.

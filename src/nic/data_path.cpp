@@ -310,6 +310,9 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
     std::memcpy(&segments[2], words, sizeof words);
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
                                        vi.reliable()};
+    if (vi.state.load() == engine::ViState::connected &&
+        !vi.peer_knows_atomics.load(std::memory_order_relaxed))
+        return Status::error_not_supported;
     const std::uint32_t fault = engine::check_atomic(context, control, segments);
     if (fault != 0 && !settled) return Status::invalid_parameter;
     if (fault == queue::status::protection_error)

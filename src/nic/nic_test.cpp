@@ -1007,6 +1007,25 @@ TEST_F(NicTest, a_segment_that_cannot_be_mapped_for_writing_is_written_by_frames
     EXPECT_EQ(memory.get()[segment_at], std::byte{9});
 }
 
+TEST_F(NicTest, an_atomic_operation_that_the_peer_does_not_know_is_not_posted) {
+    connect(client, server);
+    ASSERT_EQ(nic.allow_atomics(handle, address(0), true), Status::success);
+    queue::Descriptor& add = make(0, 8, 0);
+    add.control.segment_count = 2;
+    add.segments[0] = {address(800), handle, 0};
+    add.segments[1] = {address(0), handle, 8};
+    client.peer_knows_atomics.store(false);
+    EXPECT_EQ(nic.post_atomic(client, &add, descriptor_handle, {true, 5}),
+              Status::error_not_supported);
+    poll();
+    EXPECT_EQ(add.control.status, 0U);
+    EXPECT_EQ(client.state.load(), engine::ViState::connected);
+    client.peer_knows_atomics.store(true);
+    EXPECT_EQ(nic.post_atomic(client, &add, descriptor_handle, {true, 5}), Status::success);
+    poll();
+    EXPECT_EQ(memory.get()[800], std::byte{5});
+}
+
 /// Two devices: a connection stays on the path on which it was made.
 TEST_F(NicTest, one_nic_over_two_devices) {
     nic.add_device(std::make_unique<LoopbackDevice>(host(2)));

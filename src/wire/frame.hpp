@@ -19,8 +19,8 @@ namespace via::wire {
 constexpr std::uint8_t protocol_version = 1;
 
 enum class FrameKind : std::uint8_t {
-    request = 1,     ///< payload: ConnectMessage; vi is the target's 0
-    accept,          ///< payload: ConnectMessage
+    request = 1,     ///< payload: ConnectMessage; vi is the target's 0; code: understood
+    accept,          ///< payload: ConnectMessage; code: understood
     refuse,          ///< code: RefuseCode; payload: private data
     withdraw,        ///< the requester gave up; payload: none, vi 0, message: requester's VI
     disconnect,      ///< the sender's VI has left the connection; message: the first that it lacks;
@@ -183,6 +183,14 @@ namespace connect_feature {
 constexpr std::uint32_t credits = 1;  ///< wants to send only what finds a receive
 constexpr std::uint32_t all = 1;
 }  // namespace connect_feature
+
+/// What a NIC understands that others may not: immediate_or_code of requests and acceptances. Older
+/// ones send 0 there and look at nothing of it, while they refuse a connect_feature that they do
+/// not know. So nobody refuses bits here, and what is not known of the peer is not sent to it.
+namespace understood {
+constexpr std::uint32_t atomics = 1;  ///< compare_swap and fetch_add
+constexpr std::uint32_t all = 1;
+}  // namespace understood
 
 /// Private data of the program with a request, acceptance or rejection, in bytes at most.
 constexpr std::uint32_t private_length_max = 256;
