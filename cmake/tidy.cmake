@@ -3,7 +3,7 @@
 function(via_tidy_test name)
     add_test(NAME tidy.${name} COMMAND ${VIA_PYTHON} -B ${PROJECT_SOURCE_DIR}/tools/tidy/${name}.py
              ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(tidy.${name} PROPERTIES LABELS tidy TIMEOUT 60)
+    set_tests_properties(tidy.${name} PROPERTIES LABELS tidy TIMEOUT 300)
 endfunction()
 
 via_tidy_test(selftest)
