@@ -83,6 +83,18 @@ int socket_at(Words& words) {
     return found == sockets.end() ? -1 : found->second;
 }
 
+/// Forgotten too: its descriptor may be another thing's soon, which do_pass() would close.
+std::string do_close(Words& words) {
+    int number = 0;
+    words >> number;
+    const auto found = sockets.find(number);
+    if (found == sockets.end()) return result(-1, EBADF);
+    const int done = close(found->second);
+    const int error = errno;
+    sockets.erase(found);
+    return result(done, error);
+}
+
 std::string do_listen(Words& words) {
     std::string family;
     words >> family;
@@ -637,11 +649,7 @@ std::string perform(const std::string& line) {
     if (what == "crowd_recv") return do_crowd_receive(words, socket_at(words));
     if (what == "reader") return do_reader(words, socket_at(words));
     if (what == "joined") return do_joined(socket_at(words));
-    if (what == "close") {
-        const int fd = socket_at(words);
-        const int done = close(fd);
-        return result(done, errno);
-    }
+    if (what == "close") return do_close(words);
     return do_other(what, words);
 }
 
