@@ -4,6 +4,9 @@
 #include <sys/syscall.h>
 
 #include <cstdarg>
+#include <cstring>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "connection.hpp"
@@ -28,6 +31,20 @@ void say_if_not_loaded(pid_t process, const char* path) {
     if (const std::string why = why_not_loaded(path); !why.empty())
         leave_note({static_cast<std::uint32_t>(process), path, why});
     errno = error;
+}
+
+/// As execvp() and posix_spawnp() find it.
+std::string found_in_path(const char* file) {
+    if (file == nullptr || std::strchr(file, '/') != nullptr) return file == nullptr ? "" : file;
+    const char* const path = std::getenv("PATH");
+    std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path;
+    for (;;) {
+        const std::size_t cut = rest.find(':');
+        const std::string folder(rest.substr(0, cut));
+        const std::string one = folder.empty() ? file : folder + "/" + file;
+        if (access(one.c_str(), X_OK) == 0 || cut == std::string_view::npos) return one;
+        rest.remove_prefix(cut + 1);
+    }
 }
 
 /// The words of execl() and its kind. `arguments` stands behind the null at its end.
@@ -107,11 +124,13 @@ int execve(const char* path, char* const words[], char* const environment[]) noe
 int execv(const char* path, char* const words[]) noexcept { return execve(path, words, environ); }
 int execvpe(const char* file, char* const words[], char* const environment[]) noexcept {
     before_program(true);
+    say_if_not_loaded(getpid(), found_in_path(file).c_str());
     return failed(real().execvpe(file, words, environment));
 }
 int execvp(const char* file, char* const words[]) noexcept { return execvpe(file, words, environ); }
 int fexecve(int fd, char* const words[], char* const environment[]) noexcept {
     before_program(true);
+    say_if_not_loaded(getpid(), ("/proc/self/fd/" + std::to_string(fd)).c_str());
     return failed(real().fexecve(fd, words, environment));
 }
 int execl(const char* path, const char* first, ...) noexcept {
@@ -153,7 +172,12 @@ int posix_spawnp(pid_t* process, const char* file, const posix_spawn_file_action
                  const posix_spawnattr_t* attributes, char* const words[],
                  char* const environment[]) noexcept {
     before_program(false);
-    return real().posix_spawnp(process, file, actions, attributes, words, environment);
+    pid_t child = 0;
+    const int result = real().posix_spawnp(&child, file, actions, attributes, words, environment);
+    if (result != 0) return result;
+    say_if_not_loaded(child, found_in_path(file).c_str());
+    if (process != nullptr) *process = child;
+    return 0;
 }
 int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t* actions, int fd,
                                      int copy) noexcept {

@@ -2,7 +2,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 #include <array>
 #include <cstdio>
@@ -25,6 +28,20 @@ std::string text_in(const std::string& path) {
     const ssize_t got = real().read(fd, text.data(), text.size());
     real().close(fd);
     return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+/// Of a program that gets rights which its user does not have; null: of none such.
+const char* other_rights_of(const std::string& file) {
+    struct stat found;
+    struct statvfs mount;
+    if (stat(file.c_str(), &found) < 0 || statvfs(file.c_str(), &mount) < 0) return nullptr;
+    const bool may = (mount.f_flag & ST_NOSUID) == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+    const bool user = may && (found.st_mode & S_ISUID) != 0;
+    if ((user ? found.st_uid : geteuid()) != getuid()) return "set-user-ID";
+    const bool group = may && (found.st_mode & S_ISGID) != 0 && (found.st_mode & S_IXGRP) != 0;
+    if ((group ? found.st_gid : getegid()) != getgid()) return "set-group-ID";
+    const bool more = may && getxattr(file.c_str(), "security.capability", nullptr, 0) > 0;
+    return more && getuid() != 0 ? "given capabilities" : nullptr;
 }
 
 }  // namespace
@@ -70,15 +87,16 @@ std::vector<Note> notes() {
 }
 
 std::string why_not_loaded(const std::string& file) {
-    struct stat found;
-    if (stat(file.c_str(), &found) == 0 && (found.st_mode & (S_ISUID | S_ISGID)) != 0 &&
-        geteuid() != 0)
-        return "it is set-user-ID, and the system loads nothing of ours into such programs";
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return {};
+    // One that may be run and not read can be none that we know, but it can have other rights.
     std::array<char, 4096> bytes{};
-    const ssize_t got = real().read(fd, bytes.data(), bytes.size());
-    real().close(fd);
+    const ssize_t got = fd < 0 ? 0 : real().read(fd, bytes.data(), bytes.size());
+    if (fd >= 0) real().close(fd);
+    // Of a script's rights nothing comes.
+    if (got >= 2 && std::memcmp(bytes.data(), "#!", 2) == 0) return {};
+    if (const char* const rights = other_rights_of(file); rights != nullptr)
+        return std::string("it is ") + rights +
+               ", and the system loads nothing of ours into such programs";
     Elf64_Ehdr head;
     if (got < static_cast<ssize_t>(sizeof head)) return {};
     std::memcpy(&head, bytes.data(), sizeof head);

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Programs that the library cannot serve: their bytes are right, and `via sockets status` says why.
 
-    unloaded.py VIA
+    unloaded.py VIA [rights]
+
+rights: those that get rights which their user does not have, which takes the administrator.
 """
 import os
 import re
@@ -54,7 +56,21 @@ int main(void) {
 
 KINDS = {'static': (['-static'], 'it is linked statically'),
          'go': (['-DIN_GO'], 'it is written in Go'),
+         'static-go': (['-DIN_GO', '-static'], 'it is linked statically'),
          'ring': (['-DWITH_RING'], 'the program uses io_uring')}
+NOBODY = 65534
+# By mode; owned by somebody else.
+RIGHTS = {'set-user': (0o4755, 'it is set-user-ID'), 'set-group': (0o2755, 'it is set-group-ID')}
+# How it is started: each takes another of the C library's functions.
+STARTERS = {'itself': lambda program: [program],
+            'execve': lambda program: ['sh', '-c', f'{program}; exit $?'],
+            'execvp': lambda program: ['env', program],
+            'posix_spawnp': lambda program: [sys.executable, '-c', f'''
+import os
+path, name = os.path.split({program!r})
+os.environ['PATH'] = path
+child = os.posix_spawnp(name, [name], os.environ)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))''']}
 
 
 def status(via):
@@ -62,28 +78,45 @@ def status(via):
                           check=True).stdout
 
 
-def try_one(via, folder, kind, through_shell):
-    options, why = KINDS[kind]
+def build(folder, kind, options=()):
     program = os.path.join(folder, kind)
     subprocess.run(['cc', '-O1', '-w', '-o', program, '-x', 'c', '-', *options], input=SOURCE,
                    text=True, check=True)
-    command = ['sh', '-c', f'{program}; exit $?'] if through_shell else [program]
-    with subprocess.Popen([via, 'sockets', '--', *command], stdin=subprocess.PIPE, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    return program
+
+
+def try_one(via, program, why, starter):
+    kind = os.path.basename(program)
+    with subprocess.Popen([via, 'sockets', '--', *STARTERS[starter](program)], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
         said = process.stdout.readline()
         told = status(via)
         _, complaint = process.communicate('x')
     assert process.returncode == 0 and said == 'right\n', (kind, process.returncode, complaint)
     line = rf'{kind} [^\n]*\n(  [^\n]*\n)*  [^\n]*kernel  {why}'
-    assert re.search(line, told), (kind, told[:2000])
+    assert re.search(line, told), (kind, starter, told[:2000])
     assert why not in status(via), 'it has ended'
 
 
 def main():
+    via, *words = sys.argv[1:]
+    if words == ['rights'] and os.geteuid() != 0:
+        print('takes the administrator, who gives a program to another user')
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
-            for through_shell in (False, True):
-                try_one(sys.argv[1], folder, kind, through_shell)
+        if words == ['rights']:
+            for kind, (mode, why) in RIGHTS.items():
+                program = build(folder, kind)
+                os.chown(program, NOBODY, NOBODY)
+                os.chmod(program, mode)
+                for starter in STARTERS:
+                    try_one(via, program, why, starter)
+            return
+        for kind, (options, why) in KINDS.items():
+            program = build(folder, kind, options)
+            for starter in STARTERS:
+                try_one(via, program, why, starter)
 
 
 main()
