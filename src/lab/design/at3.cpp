@@ -2,6 +2,7 @@
 // sets by the low bits of the page, within a set the one used longest ago goes. A miss is a DMA.
 #include <algorithm>
 #include <list>
+#include <unordered_set>
 #include <vector>
 
 #include "lab/adapter.hpp"
@@ -26,6 +27,7 @@ public:
         co_await adapter.step(adapter.costs().words_translate, "look into the cache", message);
         if (use(address / page_) || adapter.without().misses) co_return;
         ++adapter.counts().misses;
+        if (seen_.insert(address / page_).second) ++adapter.counts().cold_misses;
         co_await adapter.fetch(entry_bytes, Share::translation, "fetch a translation", message);
     }
     std::int64_t nic_memory(const Load&) const override { return entries_ * entry_bytes; }
@@ -46,6 +48,7 @@ private:
     std::int64_t entries_;
     std::size_t ways_;
     std::vector<std::list<std::int64_t>> sets_;  ///< pages, the last used first
+    std::unordered_set<std::int64_t> seen_;
 };
 
 }  // namespace

@@ -171,6 +171,7 @@ TEST_F(LabReplay, OtherMachinesHaveTracesToo) {
         replay(other.trial("at=3,cache=4,ways=1,rdma=translated"), example(8, 24), {});
     ASSERT_TRUE(found.has_value()) << found.error();
     EXPECT_GT(found->misses(), 8U);
+    EXPECT_EQ(found->cold_misses(), 8U + 1) << "compulsory ones: 8 pages there, one here";
     const Machine clan = file::load("clan").value();
     Bench third(clan);
     EXPECT_FALSE(replay(third.trial(), example(1, 1), {}).has_value());

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""page_test.py VIA SOURCES FOLDER: what docs/guide/laboratory.md shows is so.
+"""page_test.py VIA SOURCES FOLDER PAGE...: what these pages of the documents show is so.
 
-Its C++ stands in src/lab/design, the first block as a whole file; its TOML becomes a machine's
-file; its commands are run in FOLDER, and each line below one is a part of what it prints."""
+Their C++ stands in src/lab/design, the first block as a whole file; their TOML becomes a machine's
+file; their commands are run in FOLDER, and each line below one is a part of what it prints. Every
+file pictures/... that a page names is there afterwards, and a picture that it shows is the same."""
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,24 +38,36 @@ def check_command(block):
             faults.append(f"{command}: does not print: {line}\n{done.stdout}")
 
 
-folder.mkdir(parents=True, exist_ok=True)
-page = (sources / "docs/guide/laboratory.md").read_text()
-blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-seen = {kind: sum(1 for block in blocks if block[0] == kind) for kind in ("cpp", "toml", "")}
-if min(seen.values()) < 1:
-    faults.append(f"the page has lost what was looked at: {seen}")
-for kind, text in blocks:
-    if kind == "toml":
-        (folder / "faster.toml").write_text(text)
-first_code = True
-for kind, text in blocks:
-    if kind == "cpp":
-        check_code(text, first_code)
-        first_code = False
-    elif kind == "":
-        check_command(text)
-for name in ("compare.svg", "parts.svg", "compare.tsv", "timeline.svg"):
-    if not (folder / "pictures" / name).is_file():
-        faults.append(f"no pictures/{name}")
-print("\n".join(faults) or f"{len(blocks)} blocks are so")
-sys.exit(1 if faults else 0)
+def check_pictures(page, text):
+    for name in sorted(set(re.findall(r"[`(](pictures/[\w.-]+)[`)]", text))):
+        made = folder / name
+        if not made.is_file():
+            faults.append(f"{page}: no command leaves {name}")
+        elif f"]({name})" in text and made.read_bytes() != (page.parent / name).read_bytes():
+            faults.append(f"{page}: {name} is not what its command draws, {made}")
+
+
+def check_page(page):
+    text = page.read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    if not any(block.startswith("$ via ") for kind, block in blocks if kind == ""):
+        faults.append(f"{page} has lost its commands")
+    for kind, block in blocks:
+        if kind == "toml":
+            (folder / "faster.toml").write_text(block)
+    code = [block for kind, block in blocks if kind == "cpp"]
+    for number, block in enumerate(code):
+        check_code(block, number == 0)
+    for kind, block in blocks:
+        if kind == "" and block.startswith("$"):
+            check_command(block)
+    check_pictures(page, text)
+    return len(blocks)
+
+
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir(parents=True)
+(folder / "examples").symlink_to(sources / "examples")
+count = sum(check_page(sources / page) for page in sys.argv[4:])
+print("\n".join(faults) or f"{count} blocks are so")
+sys.exit(1 if faults or count == 0 else 0)
