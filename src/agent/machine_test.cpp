@@ -1,11 +1,7 @@
 #include "agent/machine.hpp"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <call_filter.hpp>
 
 #include <set>
 
@@ -74,34 +70,21 @@ TEST(Machine, ASmallLimitOfFileSizesIsToldAndKillsNobody) {
     EXPECT_EQ(find(look_at_machine(), "memfd-sealing")->fault, strerror(EFBIG));
 }
 
-/// Makes one system call fail from now on, as containers do.
-bool forbid(unsigned call, unsigned error) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{sizeof program / sizeof *program, program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 TEST(Machine, SeesWhatAContainerForbids) {
     constexpr int no_filters = 77;
     constexpr int never_worked = 78;
-    const std::pair<const char*, unsigned> calls[] = {{"futex-waitv", SYS_futex_waitv},
-                                                      {"membarrier", SYS_membarrier},
-                                                      {"pidfd", SYS_pidfd_open},
-                                                      {"memfd-sealing", SYS_memfd_create},
-                                                      {"mlock", SYS_mlock},
-                                                      {"io-uring", SYS_io_uring_setup},
-                                                      {"process-vm-readv", SYS_process_vm_readv},
-                                                      {"packet-socket", SYS_socket}};
+    const std::pair<const char*, long> calls[] = {{"futex-waitv", SYS_futex_waitv},
+                                                  {"membarrier", SYS_membarrier},
+                                                  {"pidfd", SYS_pidfd_open},
+                                                  {"memfd-sealing", SYS_memfd_create},
+                                                  {"mlock", SYS_mlock},
+                                                  {"io-uring", SYS_io_uring_setup},
+                                                  {"process-vm-readv", SYS_process_vm_readv},
+                                                  {"packet-socket", SYS_socket}};
     for (const auto& [facility, number] : calls) {
         const int result = test::in_child([name = facility, call = number] {
             if (!find(look_at_machine(), name)->works) return never_worked;
-            if (!forbid(call, EPERM)) return no_filters;
+            if (!call_filter::forbid(call, EPERM)) return no_filters;
             const Machine machine = look_at_machine();
             if (find(machine, name)->works || find(machine, name)->fault != strerror(EPERM))
                 return 2;

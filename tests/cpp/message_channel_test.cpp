@@ -1,12 +1,7 @@
 // The message channel: three protocols, one order, and a peer that cannot be trusted.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -14,6 +9,7 @@
 #include <future>
 #include <random>
 
+#include "call_filter.hpp"
 #include "scene.hpp"
 
 namespace via::test::message_channel_test {
@@ -267,22 +263,11 @@ TEST_P(Channels, SleepersAreAlwaysWoken) {
     EXPECT_LT(0U, ends.near.counts().wakes + ends.far.counts().wakes);
 }
 
-/// The calling thread may not call membarrier any more.
-bool forbid_heavy_fences() {
-    std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                       sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-                       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                       sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const sock_fprog filter{program.size(), program.data()};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 TEST_P(Channels, SleepersAreWokenWhereAFilterForbidsTheirFences) {
     Ends ends = meet_alike({.stores_max = 200, .message_max = 1000, .polls = 0});
     const Bytes bytes = pattern(8, 4);
     auto echo = std::async(std::launch::async, [&] {
-        if (!forbid_heavy_fences()) return false;
+        if (!call_filter::forbid(SYS_membarrier, EPERM)) return false;
         for (int n = 0; n < 300; ++n) {
             if (!brings(ends.far, bytes)) return false;
             must(ends.far.send(bytes));

@@ -1,13 +1,10 @@
 // Posting and taking never wait for another thread (VIPL 4.13), whatever that one is held up in.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include <future>
 
+#include "call_filter.hpp"
 #include "scene.hpp"
 
 using namespace via;
@@ -64,18 +61,6 @@ private:
 };
 INSTANTIATE_TEST_SUITE_P(Media, NeverWaiting, testing::Values("loopback", "shm", "udp:lo"));
 
-/// mlock by the calling thread waits from now on until somebody answers at this descriptor.
-int hold_mlock() {
-    sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mlock, 0, 1),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const sock_fprog program{4, code};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    return static_cast<int>(
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
-}
-
 /// The held call, which `let_go()` lets the kernel make.
 class Held {
 public:
@@ -101,7 +86,7 @@ TEST_P(NeverWaiting, ForWhoRegistersMemory) {
     std::promise<int> ready;
     bool registered = false;
     std::thread registering([&] {
-        const int listener = hold_mlock();
+        const int listener = call_filter::hold(SYS_mlock);
         ready.set_value(listener);
         if (listener >= 0) registered = MemoryRegion::allocate(near(), 1 << 16).has_value();
     });

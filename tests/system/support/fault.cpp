@@ -1,16 +1,13 @@
 #include "support/fault.hpp"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/futex.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstddef>
+#include "call_filter.hpp"
 
 namespace system_test {
 
@@ -25,18 +22,7 @@ bool can_fail(const seccomp_data& call) {
 
 }  // namespace
 
-int stop_at_calls(int call) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{std::size(program), program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
-    return static_cast<int>(
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
-}
+int stop_at_calls(int call) { return call_filter::hold(call); }
 
 FaultGiver::FaultGiver(const Child& child, int listener, const Fault& fault) : fault_(fault) {
     const int process = static_cast<int>(syscall(SYS_pidfd_open, child.pid(), 0));
