@@ -9,40 +9,54 @@ import sys
 from fuzz import perform, watch
 
 
+def steps(text):
+    """Lines of a side and what it does."""
+    for line in text.strip().splitlines():
+        side, command = line.split(maxsplit=1)
+        yield int(side), command
+
+
+def connected(number=1):
+    yield from steps(f"""
+        1 listen 4
+        0 connect {number} PORT 4
+        1 accept {number}""")
+
+
 def met():
     """A connection whose ends have met."""
-    yield 1, 'listen 4'
-    yield 0, 'connect 1 PORT 4'
-    yield 1, 'accept 1'
+    yield from connected()
     for at in range(0, 600, 100):
-        yield 0, f'send 1 5 {at} 100 write'
-        yield 1, 'recv 1 100 read'
-        yield 1, f'send 1 6 {at} 100 write'
-        yield 0, 'recv 1 100 read'
+        yield from steps(f"""
+            0 send 1 5 {at} 100 write
+            1 recv 1 100 read
+            1 send 1 6 {at} 100 write
+            0 recv 1 100 read""")
 
 
 def sent_after_end_of_reading():
     """shutdown(SHUT_RD) woke a reader; what was sent then never came."""
     yield from met()
-    yield 0, 'reader 1 1'
-    yield 0, 'shutdown 1 0'
-    yield 0, 'joined 1'
-    yield 0, 'send 1 5 600 100 write'
-    yield 1, 'recv 1 100 read'
+    yield from steps("""
+        0 reader 1 1
+        0 shutdown 1 0
+        0 joined 1
+        0 send 1 5 600 100 write
+        1 recv 1 100 read""")
 
 
 def limit_of_a_sender_that_has_not_read():
     """SO_SNDTIMEO never ended a call, as long as bytes lay in the kernel."""
-    yield 1, 'listen 4'
-    yield 0, 'connect 1 PORT 4'
-    yield 1, 'accept 1'
+    yield from connected()
     for at in range(0, 600, 100):
-        yield 1, f'send 1 6 {at} 100 write'
-        yield 0, f'send 1 5 {at} 100 write'
-        yield 1, 'recv 1 100 read'
-    yield 0, 'flood 1 5 600 limit'
-    yield 1, 'swallow 1 5 600 FLOOD'
-    yield 0, 'recv 1 600 all'
+        yield from steps(f"""
+            1 send 1 6 {at} 100 write
+            0 send 1 5 {at} 100 write
+            1 recv 1 100 read""")
+    yield from steps("""
+        0 flood 1 5 600 limit
+        1 swallow 1 5 600 FLOOD
+        0 recv 1 600 all""")
 
 
 def peer_without_memory():
@@ -55,58 +69,59 @@ def peer_without_memory():
             yield 0, f'send {number} 5 {at} 8 write'
             if number == 2:
                 yield 1, f'recv {number} 8 read'
-    yield 0, 'memory 1'
-    yield 0, 'connect 1 PORT 4'
-    yield 1, 'accept 1'
-    yield 1, 'send 1 6 0 8 write'
-    yield 0, 'send 1 5 0 5000 write'
-    yield 0, 'await 1 8'
-    yield 1, 'send 1 6 8 8 write'
-    yield 1, 'recv 1 5000 read'
-    yield 0, 'recv 1 16 peek'
-    yield 0, 'send 1 5 5000 5000 write'
-    yield 1, 'await 1 5000'
-    yield 0, 'recv 1 16 peek'
-    yield 0, 'send 1 5 10000 10000 write'
-    yield 1, 'recv 1 15000 read'
-    yield 0, 'send 1 5 20000 1 write'
-    yield 1, 'send 1 6 16 1000 mmsg'
+    yield from steps("""
+        0 memory 1
+        0 connect 1 PORT 4
+        1 accept 1
+        1 send 1 6 0 8 write
+        0 send 1 5 0 5000 write
+        0 await 1 8
+        1 send 1 6 8 8 write
+        1 recv 1 5000 read
+        0 recv 1 16 peek
+        0 send 1 5 5000 5000 write
+        1 await 1 5000
+        0 recv 1 16 peek
+        0 send 1 5 10000 10000 write
+        1 recv 1 15000 read
+        0 send 1 5 20000 1 write
+        1 send 1 6 16 1000 mmsg""")
 
 
 def shut_down_by_a_system_call():
     """syscall(SYS_shutdown) said no word of the FIN: what the peer sent then never came."""
     yield from met()
-    yield 0, 'send 1 5 600 100 write'
-    yield 0, 'shutdown 1 1 raw'
-    yield 1, 'ended 1'
-    yield 1, 'recv 1 100 read'
-    yield 1, 'recv 1 1 all'
-    yield 1, 'send 1 6 600 100 write'
-    yield 0, 'recv 1 100 read'
-    yield 1, 'send 1 6 700 100 raw'
-    yield 0, 'recv 1 100 raw'
+    yield from steps("""
+        0 send 1 5 600 100 write
+        0 shutdown 1 1 raw
+        1 ended 1
+        1 recv 1 100 read
+        1 recv 1 1 all
+        1 send 1 6 600 100 write
+        0 recv 1 100 read
+        1 send 1 6 700 100 raw
+        0 recv 1 100 raw""")
 
 
 def child_of_a_waiting_parent():
     """A child that sent changed what its parent had asked its epoll set for."""
-    yield 1, 'listen 4'
-    yield 0, 'connect 8 PORT 4'
-    yield 1, 'accept 8'
-    yield 0, 'send 8 5 0 6000 write'
-    yield 1, 'crowd_recv 8 3 2000'
-    yield 0, 'epoll second add 8 5'
-    yield 1, 'send 8 6 0 1000 sendmsg'
-    yield 0, 'send 8 5 6000 1 dontwait'
-    yield 0, 'epoll first add 8 2147483649'
-    yield 1, 'recv 8 1 readv'
-    yield 0, 'fork recv 8 644 readv'
-    yield 1, 'send 8 6 1000 64 mmsg'
-    yield 1, 'send 8 6 1064 8 writev'
-    yield 0, 'send 8 5 6001 1 write'
-    yield 0, 'fork send 8 5 6002 1000 more'
-    yield 1, 'send 8 6 1072 1 dontwait'
-    yield 0, 'await 8 429'
-    yield 0, 'epoll second wait 0'
+    yield from connected(8)
+    yield from steps("""
+        0 send 8 5 0 6000 write
+        1 crowd_recv 8 3 2000
+        0 epoll second add 8 5
+        1 send 8 6 0 1000 sendmsg
+        0 send 8 5 6000 1 dontwait
+        0 epoll first add 8 2147483649
+        1 recv 8 1 readv
+        0 fork recv 8 644 readv
+        1 send 8 6 1000 64 mmsg
+        1 send 8 6 1064 8 writev
+        0 send 8 5 6001 1 write
+        0 fork send 8 5 6002 1000 more
+        1 send 8 6 1072 1 dontwait
+        0 await 8 429
+        0 epoll second wait 0""")
 
 
 def main():
