@@ -21,9 +21,6 @@ public:
     Fabric& fabric() { return fabric_; }
     Nic& nic() { return *nic_; }
     const std::shared_ptr<Nic>& shared_nic() const { return nic_; }
-    /// It has endpoints for datagrams, and no others: rdm/.
-    bool has_datagrams() const { return datagrams_; }
-
     /// Its endpoints for datagrams make progress while the program computes.
     bool has_progress() const { return has_progress_; }
 
@@ -77,7 +74,7 @@ private:
     Fabric& fabric_;
     std::shared_ptr<Nic> nic_;
     Regions regions_;
-    const bool datagrams_;
+    const bool datagrams_;  ///< it has endpoints for datagrams, and no others: rdm/
     const bool has_progress_;
     const fi_threading threading_;
     const bool shared_;
