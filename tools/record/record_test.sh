@@ -24,3 +24,12 @@ if "$via" lab replay "$0" mini 2>"$folder/why"; then exit 1; fi
 grep -q 'this is no trace' "$folder/why"
 if "$via" lab record -o "$folder/none" -- true 2>"$folder/why"; then exit 1; fi
 grep -q 'nothing was asked of VIA' "$folder/why"
+# What cannot be read is no recording of nothing.
+if "$via" lab record -o "$folder/none" -- sh -c 'mkdir "$VIA_RECORD/7.x"' 2>"$folder/why"; then
+    exit 1
+fi
+grep -q 'cannot read .*/7.x: Is a directory' "$folder/why"
+if "$via" lab record -o "$folder/none" -- sh -c 'rmdir "$VIA_RECORD"' 2>"$folder/why"; then
+    exit 1
+fi
+grep -q 'cannot read .*: No such file or directory' "$folder/why"

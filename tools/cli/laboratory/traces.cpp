@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <expected>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "commands.hpp"
 #include "json.hpp"
+#include "lab/file/text.hpp"
 #include "lab/study/replay.hpp"
 #include "lab/study/sweep.hpp"
 #include "laboratory/options.hpp"
@@ -79,18 +79,22 @@ int run_recorded(const std::vector<std::string>& command, const fs::path& librar
 }
 
 /// In the order of their process numbers.
-std::vector<std::string> texts_in(const fs::path& folder) {
+std::expected<std::vector<std::string>, std::string> texts_in(const fs::path& folder) {
     std::vector<std::pair<long, fs::path>> files;
-    for (const auto& entry : fs::directory_iterator(folder))
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
         files.emplace_back(std::strtol(entry.path().stem().c_str(), nullptr, 10), entry.path());
+    if (error)
+        return std::unexpected(fmt::format("cannot read {}: {}", folder.string(), error.message()));
     std::ranges::sort(files);
     std::vector<std::string> texts;
     for (const auto& [number, path] : files) {
-        std::ifstream file(path, std::ios::binary);
-        texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+        auto text = lab::file::read_text(path.string());
+        if (!text)
+            return std::unexpected(fmt::format("cannot read {}: {}", path.string(), text.error()));
+        // A process that did nothing with VIA is none of the recording's.
+        if (!text->empty()) texts.push_back(std::move(*text));
     }
-    // Whoever did nothing with VIA is none of its processes.
-    std::erase_if(texts, [](const std::string& text) { return text.empty(); });
     return texts;
 }
 
@@ -231,7 +235,9 @@ int run_lab_record(const LabOptions& options) {
     const Scratch scratch;
     if (scratch.path().empty()) return lab_failed("cannot make a folder for the recording");
     const int code = run_recorded(options.program, library, scratch.path());
-    const auto recording = recording_of(texts_in(scratch.path()));
+    const auto texts = texts_in(scratch.path());
+    if (!texts) return lab_failed(texts.error());
+    const auto recording = recording_of(*texts);
     if (!recording) return lab_failed(recording.error());
     const study::Trace& trace = recording->trace;
     if (trace.processes == 0) return lab_failed("nothing was asked of VIA");
