@@ -181,7 +181,7 @@ std::vector<std::byte> to_bytes(const RemoteAnswer& answer) {
     writer.number(answer.answer.reading.last_ns);
     writer.number(answer.answer.reading.cpu_ns);
     put(writer, answer.answer.disturbance);
-    writer.text(answer.answer.trouble.data(), answer.answer.trouble.size() - 1);
+    writer.text(answer.answer.failure.data(), answer.answer.failure.size() - 1);
     return to_bytes(Kind::answer, writer.bytes());
 }
 
@@ -196,7 +196,7 @@ std::optional<RemoteAnswer> parse_answer(std::span<const std::byte> body) {
     answer.answer.reading.cpu_ns =
         std::clamp<std::int64_t>(reader.number<std::int64_t>(), 0, year_ns);
     answer.answer.disturbance = get_disturbance(reader);
-    note_trouble(answer.answer, reader.text(answer.answer.trouble.size() - 1));
+    note_failure(answer.answer, reader.text(answer.answer.failure.size() - 1));
     return if_done(reader, answer);
 }
 

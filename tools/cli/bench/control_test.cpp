@@ -51,7 +51,7 @@ RemoteAnswer some_answer() {
     answer.answer.reading.cpu_ns = 77;
     answer.answer.disturbance.steal_ticks = 4;
     answer.answer.disturbance.processors = 8;
-    note_trouble(answer.answer, "no ruler");
+    note_failure(answer.answer, "no ruler");
     return answer;
 }
 
@@ -71,7 +71,7 @@ TEST(Control, WhatIsSaidIsUnderstood) {
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->answer.reading.last_ns, -5);
     EXPECT_EQ(answer->answer.disturbance.processors, 8u);
-    EXPECT_STREQ(answer->answer.trouble.data(), "no ruler");
+    EXPECT_STREQ(answer->answer.failure.data(), "no ruler");
 
     const auto opening = parse_opening(body_of(to_bytes(Opening{80, 1ull << 63})));
     ASSERT_TRUE(opening.has_value());
@@ -155,8 +155,8 @@ TEST(Control, NoiseIsRefusedOrHarmless) {
         if (const auto parsed = parse_answer(body_of(answer))) {
             ++understood;
             EXPECT_GE(parsed->answer.reading.cpu_ns, 0);
-            EXPECT_EQ(parsed->answer.trouble.back(), '\0');
-            for (const char c : std::string(parsed->answer.trouble.data())) EXPECT_GE(c, ' ');
+            EXPECT_EQ(parsed->answer.failure.back(), '\0');
+            for (const char c : std::string(parsed->answer.failure.data())) EXPECT_GE(c, ' ');
         }
     }
     EXPECT_GT(understood, 10'000u);

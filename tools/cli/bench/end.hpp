@@ -1,4 +1,4 @@
-// What the ends of all channels have in common: the question, the buffers, the trouble.
+// What the ends of all channels have in common: the question, the buffers, the failure.
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@ class End {
 public:
     explicit End(Link& link) : link_(link) {}
 
-    const std::string& trouble() const { return trouble_; }
+    const std::string& failure() const { return failure_; }
 
     // Derived ends extend this one and call it first.
     bool begin(const Question& question, std::uint64_t messages) {
@@ -35,7 +35,7 @@ public:
 protected:
     template <class... Args>
     bool give_up(fmt::format_string<Args...> text, Args&&... args) {
-        if (trouble_.empty()) trouble_ = fmt::format(text, std::forward<Args>(args)...);
+        if (failure_.empty()) failure_ = fmt::format(text, std::forward<Args>(args)...);
         return false;
     }
     bool give_up_errno(const char* call) {
@@ -75,7 +75,7 @@ protected:
     std::uint64_t messages_ = 0;
 
 private:
-    std::string trouble_;
+    std::string failure_;
 };
 
 }  // namespace via::bench

@@ -2,7 +2,7 @@
 // sits between two messages.
 //
 // An End has: bool begin(const Question&, std::uint64_t messages), bool send(i), bool receive(i),
-// bool finish(), const std::string& trouble(). False means: see trouble().
+// bool finish(), const std::string& failure(). False means: see failure().
 #pragma once
 
 #include <cstdint>
@@ -167,7 +167,7 @@ Result<Reading> run_messages(End& end, Link& link, const Question& question, con
         good = streamed(effort.warmup, unused) && streamed(effort.messages, reading);
     }
     if (good) return reading;
-    if (!end.trouble().empty()) return fail("{}", end.trouble());
+    if (!end.failure().empty()) return fail("{}", end.failure());
     return fail("{}", called_off);
 }
 

@@ -64,7 +64,7 @@ Result<RawSample> Pair::ask(const Question& question, const Effort& effort, int 
     // The second side first: the first side starts the clock and should not wait for it.
     for (std::size_t side : {1u, 0u}) {
         if (!sides_[side].send(order)) {
-            const std::string what = trouble_of(side, sides_[side].how_it_ended(end_patience_ms));
+            const std::string what = failure_of(side, sides_[side].how_it_ended(end_patience_ms));
             end_children(false);
             return fail("{}", what);
         }
@@ -81,13 +81,13 @@ Result<RawSample> Pair::ask(const Question& question, const Effort& effort, int 
     return sample;
 }
 
-// Waits for one answer of each side. Any trouble ends both processes.
+// Waits for one answer of each side. Any failure ends both processes.
 Result<std::array<Answer, 2>> Pair::collect(int timeout_ms) {
     std::array<Answer, 2> answers;
     std::array<bool, 2> got{};
     const std::int64_t deadline_ns = now_ns() + std::int64_t{timeout_ms} * 1'000'000;
-    std::string trouble;
-    while (trouble.empty() && !(got[0] && got[1])) {
+    std::string failure;
+    while (failure.empty() && !(got[0] && got[1])) {
         std::array<pollfd, 2> polled{};
         for (std::size_t side = 0; side < 2; ++side) {
             polled[side] = {got[side] ? -1 : sides_[side].control(), POLLIN, 0};
@@ -97,7 +97,7 @@ Result<std::array<Answer, 2>> Pair::collect(int timeout_ms) {
             ::poll(polled.data(), 2, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
         if (ready < 0 && errno == EINTR) continue;
         if (ready < 0) {
-            trouble = fmt::format("{}: poll: {}", channel_->name(), std::strerror(errno));
+            failure = fmt::format("{}: poll: {}", channel_->name(), std::strerror(errno));
             break;
         }
         if (ready == 0) {
@@ -105,26 +105,26 @@ Result<std::array<Answer, 2>> Pair::collect(int timeout_ms) {
             const bool second = got[0] || (!got[1] && sides_[1].is_stopped());
             const std::size_t late = second ? 1 : 0;
             const bool stopped = sides_[late].is_stopped();
-            trouble = trouble_of(late, fmt::format("no answer within {} s{}", timeout_ms / 1000,
+            failure = failure_of(late, fmt::format("no answer within {} s{}", timeout_ms / 1000,
                                                    stopped ? ", it is stopped" : ""));
             break;
         }
-        for (std::size_t side = 0; side < 2 && trouble.empty(); ++side) {
+        for (std::size_t side = 0; side < 2 && failure.empty(); ++side) {
             if (polled[side].revents == 0) continue;
             if (!sides_[side].receive(answers[side])) {
-                trouble = trouble_of(side, sides_[side].how_it_ended(end_patience_ms));
+                failure = failure_of(side, sides_[side].how_it_ended(end_patience_ms));
             } else if (!answers[side].good) {
-                trouble = complaint_of(side, answers[side].trouble.data());
+                failure = complaint_of(side, answers[side].failure.data());
             }
             got[side] = true;
         }
     }
-    if (trouble.empty()) return answers;
+    if (failure.empty()) return answers;
     end_children(false);
-    return fail("{}", trouble);
+    return fail("{}", failure);
 }
 
-std::string Pair::trouble_of(std::size_t side, const std::string& what) {
+std::string Pair::failure_of(std::size_t side, const std::string& what) {
     const Shared& shared = shared_view();
     const std::uint64_t step = shared.step[side].value.load(std::memory_order_relaxed);
     return fmt::format("{}: process {} of the pair (pid {}), while {}: {}", channel_->name(),
@@ -135,7 +135,7 @@ std::string Pair::trouble_of(std::size_t side, const std::string& what) {
 std::string Pair::complaint_of(std::size_t side, const std::string& what) {
     const std::size_t other = 1 - side;
     const std::string end = sides_[other].how_it_ended(20);
-    if (end.find("signal") != std::string::npos) return trouble_of(other, end);
+    if (end.find("signal") != std::string::npos) return failure_of(other, end);
     return fmt::format("{}: {}", channel_->name(), what);
 }
 

@@ -69,7 +69,7 @@ private:
     explicit Pair(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
     Shared& shared_view() const;
     Result<std::array<Answer, 2>> collect(int timeout_ms);
-    std::string trouble_of(std::size_t side, const std::string& what);
+    std::string failure_of(std::size_t side, const std::string& what);
     std::string complaint_of(std::size_t side, const std::string& what);
     void end_children(bool politely);
 

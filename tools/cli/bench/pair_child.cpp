@@ -93,15 +93,15 @@ Status answer_one(Link& link, Endpoint& endpoint, const Order& order, const Pair
 
 void note(Answer& answer, const Status& status) {
     answer.good = status.has_value();
-    if (!answer.good) note_trouble(answer, status.error().what);
+    if (!answer.good) note_failure(answer, status.error().what);
 }
 
 }  // namespace
 
-void note_trouble(Answer& answer, const std::string& what) {
-    answer.trouble = {};
-    std::memcpy(answer.trouble.data(), what.data(),
-                std::min(what.size(), answer.trouble.size() - 1));
+void note_failure(Answer& answer, const std::string& what) {
+    answer.failure = {};
+    std::memcpy(answer.failure.data(), what.data(),
+                std::min(what.size(), answer.failure.size() - 1));
 }
 
 void run_child(Channel& channel, Shared& shared, Side side, const PairSetup& setup, int control) {

@@ -23,11 +23,11 @@ struct Answer {
     double probe_before_ns = 0;
     double probe_after_ns = 0;
     ClockGap clocks;                  // between machines, in place of the probes
-    std::array<char, 512> trouble{};  // ends with NUL; empty when good
+    std::array<char, 512> failure{};  // ends with NUL; empty when good
 };
 
 // Kept as far as it fits.
-void note_trouble(Answer& answer, const std::string& what);
+void note_failure(Answer& answer, const std::string& what);
 
 // Pins itself, opens its end of the channel, says so, and answers orders until told to quit or the
 // control socket ends.

@@ -18,7 +18,7 @@ cli::BenchOptions options_of(const std::string& bench) {
 
 // What is wrong with these options, or nothing.
 template <class Change>
-std::string trouble_with(const std::string& bench, Change change) {
+std::string failure_of(const std::string& bench, Change change) {
     cli::BenchOptions options = options_of(bench);
     change(options);
     const auto questions = questions_of(options);
@@ -76,16 +76,16 @@ TEST(Questions, NonsenseIsSaid) {
         {"rate", [](Options& o) { o.senders = 64, o.sizes = {"1M"}; }},
     };
     std::set<std::string> said;
-    for (const auto& [bench, change] : all) said.insert(trouble_with(bench, change));
+    for (const auto& [bench, change] : all) said.insert(failure_of(bench, change));
     EXPECT_EQ(said.size(), all.size()) << "each in its own words";
     EXPECT_EQ(said.count(""), 0u);
-    EXPECT_EQ(trouble_with("rate", [](Options& o) { o.both_ways = o.cq = true, o.wait = "block"; }),
+    EXPECT_EQ(failure_of("rate", [](Options& o) { o.both_ways = o.cq = true, o.wait = "block"; }),
               "");
-    EXPECT_EQ(trouble_with("rate", [](Options& o) { o.senders = 64, o.sizes = {"64K"}; }), "");
-    EXPECT_EQ(trouble_with("latency", [](Options& o) { o.sizes = {"0"}, o.segments = 1; }), "");
-    EXPECT_NE(trouble_with("latency", [](Options& o) { o.post_many = 2; }), "");
-    EXPECT_NE(trouble_with("rate", [](Options& o) { o.op = "read", o.post_many = 2; }), "");
-    EXPECT_EQ(trouble_with("rate", [](Options& o) { o.post_many = 64; }), "");
+    EXPECT_EQ(failure_of("rate", [](Options& o) { o.senders = 64, o.sizes = {"64K"}; }), "");
+    EXPECT_EQ(failure_of("latency", [](Options& o) { o.sizes = {"0"}, o.segments = 1; }), "");
+    EXPECT_NE(failure_of("latency", [](Options& o) { o.post_many = 2; }), "");
+    EXPECT_NE(failure_of("rate", [](Options& o) { o.op = "read", o.post_many = 2; }), "");
+    EXPECT_EQ(failure_of("rate", [](Options& o) { o.post_many = 64; }), "");
 }
 
 TEST(Reuse, ThatManyMessagesTakeTheSameBuffersAndTheOthersNever) {

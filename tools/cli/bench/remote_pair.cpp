@@ -17,7 +17,7 @@ namespace {
 
 constexpr int greeting_ms = 10'000;
 constexpr timeval connect_patience{5, 0};
-// After one side's trouble the other one may know the reason.
+// After one side's failure the other one may know the reason.
 constexpr std::int64_t reason_ns = 1'000'000'000;
 
 }  // namespace
@@ -147,7 +147,7 @@ Result<RawSample> RemotePair::ask(const Question& question, const Effort& effort
 Status RemotePair::hear(std::size_t side, std::array<Answer, 2>& answers) {
     if (side == 0) {
         if (child_.receive(answers[0])) {
-            return answers[0].good ? Status{} : fail("{}", answers[0].trouble.data());
+            return answers[0].good ? Status{} : fail("{}", answers[0].failure.data());
         }
         return fail("our process (pid {}) {}", child_.pid(), child_.how_it_ended(end_patience_ms));
     }
@@ -158,7 +158,7 @@ Status RemotePair::hear(std::size_t side, std::array<Answer, 2>& answers) {
     if (!answer || answer->channel != number_) return fail("{}: makes no sense", where);
     answers[1] = answer->answer;
     if (answers[1].good) return {};
-    const std::string what = answers[1].trouble.data();
+    const std::string what = answers[1].failure.data();
     return what == called_off ? fail("{}", what) : fail("{}: {}", where, what);
 }
 
@@ -166,7 +166,7 @@ Result<std::array<Answer, 2>> RemotePair::collect(int timeout_ms) {
     std::array<Answer, 2> answers;
     std::array<bool, 2> got{};
     std::int64_t deadline_ns = now_ns() + std::int64_t{timeout_ms} * 1'000'000;
-    std::string trouble;
+    std::string failure;
     while (!got[0] || !got[1]) {
         std::array<pollfd, 2> polled{pollfd{got[0] ? -1 : child_.control(), POLLIN, 0},
                                      pollfd{got[1] ? -1 : peer_->line().get(), POLLIN, 0}};
@@ -175,8 +175,8 @@ Result<std::array<Answer, 2>> RemotePair::collect(int timeout_ms) {
         const int ready = ::poll(polled.data(), 2, static_cast<int>(left_ms));
         if (ready < 0 && errno == EINTR) continue;
         if (ready < 0) return fail_errno("poll");
-        if (ready == 0 && trouble.empty()) {
-            trouble =
+        if (ready == 0 && failure.empty()) {
+            failure =
                 fmt::format("no answer of {} within {} s",
                             got[0] ? peer_->address().text() : "our process", timeout_ms / 1000);
         }
@@ -186,12 +186,12 @@ Result<std::array<Answer, 2>> RemotePair::collect(int timeout_ms) {
             got[side] = true;
             const auto heard = hear(side, answers);
             if (heard) continue;
-            if (trouble.empty() || trouble == called_off) trouble = heard.error().what;
+            if (failure.empty() || failure == called_off) failure = heard.error().what;
             deadline_ns = std::min(deadline_ns, now_ns() + reason_ns);
         }
     }
-    if (trouble == called_off) return fail("the connection between the two processes broke");
-    if (!trouble.empty()) return fail("{}", trouble);
+    if (failure == called_off) return fail("the connection between the two processes broke");
+    if (!failure.empty()) return fail("{}", failure);
     return answers;
 }
 

@@ -77,7 +77,7 @@ protected:
         }
         return true;
     }
-    // Until something came; -1: see trouble().
+    // Until something came; -1: see failure().
     template <class Call>
     ssize_t take(Call call) {
         std::int64_t since_ns = 0;

@@ -31,7 +31,7 @@ private:
                           read_all(question, effort, reading) && finish(effort, reading) &&
                           link_.meet();
         if (good) return reading;
-        if (!end_.trouble().empty()) return fail("{}", end_.trouble());
+        if (!end_.failure().empty()) return fail("{}", end_.failure());
         return fail("{}", called_off);
     }
 

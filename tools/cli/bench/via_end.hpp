@@ -163,7 +163,7 @@ private:
         return question_.wait == Wait::block || take(false, vi_to_reap_.now());
     }
 
-    bool posted(bool good) { return good || give_up("{}", port_.trouble()); }
+    bool posted(bool good) { return good || give_up("{}", port_.failure()); }
 
     bool post(std::uint64_t i) {
         VIP_DESCRIPTOR& descriptor = *sends_.at(slot_of(i));
@@ -255,7 +255,7 @@ private:
             case Took::nothing:
                 return true;
             case Took::failed:
-                return give_up("{}", port_.trouble());
+                return give_up("{}", port_.failure());
             case Took::one:
                 break;
         }
@@ -271,7 +271,7 @@ private:
             case Took::nothing:
                 return true;
             case Took::failed:
-                return give_up("{}", port_.trouble());
+                return give_up("{}", port_.failure());
             case Took::one:
                 break;
         }

@@ -46,7 +46,7 @@ public:
         const std::int64_t cpu_start_ns = cpu_ns();
         bool good = end.begin(question, messages);
         for (std::uint64_t i = 0; good && i < messages; ++i) good = end.send(i);
-        if (!good || !end.finish()) return fail("{}", end.trouble());
+        if (!good || !end.finish()) return fail("{}", end.failure());
         return cpu_ns() - cpu_start_ns;
     }
 
@@ -141,8 +141,8 @@ private:
     Result<bool> has_done(std::uint32_t n) {
         const SendersBoard::Sender& other = board_.senders[n];
         if (other.done.load(std::memory_order_acquire) == board_.order.load()) {
-            if (other.trouble[0] == 0) return true;
-            return fail("sender {}: {}", n, other.trouble.data());
+            if (other.failure[0] == 0) return true;
+            return fail("sender {}: {}", n, other.failure.data());
         }
         if (::waitpid(children_[n - 1], nullptr, WNOHANG) == 0) return false;
         return fail("sender {} ended", n);
@@ -163,8 +163,8 @@ private:
         const auto say = [&](std::uint32_t order, const Status& status) {
             if (!status) {
                 const std::string& what = status.error().what;
-                std::memcpy(mine.trouble.data(), what.data(),
-                            std::min(what.size(), mine.trouble.size() - 1));
+                std::memcpy(mine.failure.data(), what.data(),
+                            std::min(what.size(), mine.failure.size() - 1));
             }
             mine.done.store(order, std::memory_order_release);
         };
@@ -228,9 +228,9 @@ public:
             messages_ = std::max<std::uint64_t>(messages / question.senders, 1);
             if (!link_.meet()) return fail("{}", called_off);
             const bool good = begin();
-            if (!good || !link_.meet()) return fail("{}", good ? called_off : trouble_.c_str());
+            if (!good || !link_.meet()) return fail("{}", good ? called_off : failure_.c_str());
             const std::int64_t cpu_start_ns = cpu_ns();
-            if (!take_all(reading)) return fail("{}", trouble_);
+            if (!take_all(reading)) return fail("{}", failure_);
             reading.cpu_ns = cpu_ns() - cpu_start_ns;
             reading.messages = messages_ * count_of_lanes_;
             if (!link_.meet()) return fail("{}", called_off);
@@ -327,14 +327,14 @@ private:
                 return pay(each, n);
             }
         }
-        trouble_ = "a descriptor that nobody posted";
+        failure_ = "a descriptor that nobody posted";
         return false;
     }
 
     bool took_message(Lane& lane, std::uint32_t vi) {
         const std::uint64_t i = lane.taken++;
         if (!read_and_check(lane.pool.at(i), question_.size, i, lane.pool.count)) {
-            trouble_ = fmt::format("message {} of sender {} arrived with wrong bytes", i, vi);
+            failure_ = fmt::format("message {} of sender {} arrived with wrong bytes", i, vi);
             return false;
         }
         if (i + window_ >= messages_) return true;
@@ -353,7 +353,7 @@ private:
     }
 
     bool posted(bool good) {
-        if (!good) trouble_ = port_.trouble();
+        if (!good) failure_ = port_.failure();
         return good;
     }
 
@@ -366,7 +366,7 @@ private:
     std::uint64_t messages_ = 0;  // from each sender
     std::uint64_t window_ = 1;
     std::uint64_t credit_step_ = 1;
-    std::string trouble_;
+    std::string failure_;
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ struct SendersBoard {
     struct alignas(128) Sender {
         std::atomic<std::uint32_t> done{0};  // the last order that it has carried out
         std::int64_t cpu_ns = 0;             // of that order
-        std::array<char, 256> trouble{};     // ends with NUL; not empty: it has given up
+        std::array<char, 256> failure{};     // ends with NUL; not empty: it has given up
     };
     alignas(128) std::atomic<std::uint32_t> order{0};  // a futex: the number of the last order
     std::uint64_t messages = 0;                        // of that order; 0: leave

@@ -63,7 +63,7 @@ private:
         alignas(64) std::byte payload[2][message_bytes];
     };
 
-    // One step of a round on both sides; what fails says so in trouble_.
+    // One step of a round on both sides; what fails says so in failure_.
     bool alone();
     bool nics();
     bool registering();
@@ -76,7 +76,7 @@ private:
 
     bool ok(VIP_RETURN code, const char* call) {
         if (code == VIP_SUCCESS) return true;
-        if (trouble_.empty()) trouble_ = fmt::format("{} returned {}", call, name_of_return(code));
+        if (failure_.empty()) failure_ = fmt::format("{} returned {}", call, name_of_return(code));
         return false;
     }
     bool meet() { return link_.meet(); }
@@ -125,7 +125,7 @@ private:
     const OperationsPlan& plan_;
     Stopwatch watch_;
     std::string discriminator_;
-    std::string trouble_;
+    std::string failure_;
     VIP_NIC_HANDLE nic_ = nullptr;
     VIP_VI_ATTRIBUTES attributes_{};
     Room* room_ = nullptr;
@@ -159,7 +159,7 @@ Status OperationsEndpoint::open() {
                ok(VipCreateVi(nic_, &attributes_, cq_, cq_, &queued_), "VipCreateVi") &&
                ok(VipCreateVi(nic_, &attributes_, nullptr, nullptr, &spare_), "VipCreateVi");
     }();
-    if (!made) return fail("{}", trouble_);
+    if (!made) return fail("{}", failure_);
     fill(room_->out, 0);
     fill(room_->in, 1);
     if (!link_.meet()) return fail("{}", called_off);
@@ -178,7 +178,7 @@ Result<Reading> OperationsEndpoint::measure(const Question&, const Effort&) {
                       through_queue() && notifying();
     if (link_.is_first()) watch_.stop();
     if (good) return Reading{};
-    if (!trouble_.empty()) return fail("{}", trouble_);
+    if (!failure_.empty()) return fail("{}", failure_);
     return fail("{}", called_off);
 }
 
@@ -243,7 +243,7 @@ bool OperationsEndpoint::connecting() {
     for (int i = 0; i < slow_calls; ++i) {
         if (!link_.is_first()) {
             if (auto accepted = accept_one(nic_, spare_, link_, discriminator_); !accepted) {
-                trouble_ = accepted.error().what;
+                failure_ = accepted.error().what;
                 return false;
             }
         } else {

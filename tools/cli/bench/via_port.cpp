@@ -137,7 +137,7 @@ Status ViaPort::post_idle_receives() {
     for (std::uint32_t i = options_.like.active_vis; i < vi_count(); ++i) {
         auto* descriptor = reinterpret_cast<VIP_DESCRIPTOR*>(end - i * sizeof(VIP_DESCRIPTOR));
         std::memset(static_cast<void*>(descriptor), 0, sizeof *descriptor);
-        if (!post_receive(i, descriptor)) return fail("{}", trouble_);
+        if (!post_receive(i, descriptor)) return fail("{}", failure_);
     }
     return {};
 }
@@ -163,7 +163,7 @@ void ViaPort::close() {
 
 bool ViaPort::posted(VIP_RETURN code, const char* call) {
     if (code == VIP_SUCCESS) return true;
-    trouble_ = fmt::format("{} returned {}", call, name_of_return(code));
+    failure_ = fmt::format("{} returned {}", call, name_of_return(code));
     return false;
 }
 
@@ -212,7 +212,7 @@ Took ViaPort::take(bool& receive, std::uint32_t vi, VIP_DESCRIPTOR*& descriptor)
         return Took::one;
     }
     if (options_.like.cq && code == VIP_NOT_DONE) {
-        trouble_ = "an entry of the completion queue without a completed descriptor";
+        failure_ = "an entry of the completion queue without a completed descriptor";
         return Took::failed;
     }
     return took(code, receive ? "taking a receive" : "taking a send", descriptor);
@@ -239,15 +239,15 @@ Took ViaPort::took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor
     if (code == VIP_NOT_DONE) return Took::nothing;
     if (code == VIP_TIMEOUT) {
         if (++waits_without_result_ < waits_allowed) return Took::nothing;
-        trouble_ = fmt::format("{}: nothing within {} s", call, waits_allowed);
+        failure_ = fmt::format("{}: nothing within {} s", call, waits_allowed);
         return Took::failed;
     }
     if (code == VIP_DESCRIPTOR_ERROR && descriptor == nullptr) return Took::nothing;
     if (code == VIP_DESCRIPTOR_ERROR) {
-        trouble_ =
+        failure_ =
             fmt::format("{}: completed with {}", call, name_of_status(descriptor->CS.Status));
     } else {
-        trouble_ = fmt::format("{}: {}", call, name_of_return(code));
+        failure_ = fmt::format("{}: {}", call, name_of_return(code));
     }
     return Took::failed;
 }

@@ -44,9 +44,9 @@ public:
     // other way, one more, or credits would take the receives of data.
     std::uint32_t control_vi() const { return options_.like.both_ways ? vi_count() : 0; }
     std::uint64_t max_transfer_bytes() const { return nic_attributes_.MaxTransferSize; }
-    const std::string& trouble() const { return trouble_; }
+    const std::string& failure() const { return failure_; }
 
-    // The descriptor must lie in the arena. False: see trouble().
+    // The descriptor must lie in the arena. False: see failure().
     bool post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
     bool post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
     // Several in order, at most as many as the question posts at once.
@@ -79,7 +79,7 @@ private:
     Link& link_;
     DeviceOptions options_;
     std::string discriminator_;
-    std::string trouble_;
+    std::string failure_;
     std::atomic<bool> closing_{false};
     VIP_NIC_HANDLE nic_ = nullptr;
     VIP_NIC_ATTRIBUTES nic_attributes_{};

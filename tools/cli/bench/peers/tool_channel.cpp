@@ -81,12 +81,12 @@ public:
     // The best of all variants, and the most that any of them lost.
     Result<Reading> measure(const Question& question, const Effort& effort) override {
         double best_ns = 0;
-        std::string trouble;
+        std::string failure;
         Reading reading;
         for (const std::string& variant : peer_.variants()) {
             const ToolOrder order = order_of(question, effort, variant);
             const auto run_of = run(order);
-            if (!run_of) trouble += (trouble.empty() ? "" : "; ") + run_of.error().what;
+            if (!run_of) failure += (failure.empty() ? "" : "; ") + run_of.error().what;
             if (!run_of) continue;
             reading.program_lost_ns = std::max(reading.program_lost_ns, run_of->lost_ns);
             if (best_ns != 0 && run_of->message_ns >= best_ns) continue;
@@ -97,7 +97,7 @@ public:
         constexpr timespec rest{0, 20'000'000};
         ::nanosleep(&rest, nullptr);
         if (!link_.is_first()) return reading;
-        if (best_ns == 0) return fail("{}", trouble);
+        if (best_ns == 0) return fail("{}", failure);
         // As if so many messages had been sent as were asked for.
         reading.legs = legs_of(question);
         reading.messages = effort.messages;
