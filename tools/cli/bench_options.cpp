@@ -275,7 +275,10 @@ constexpr std::array<Kind, 11> kinds{{
      "folder FILE of pictures.\n"
      "\n  via bench latency --against all --json >results/latency.jsonl\n"
      "  via bench report results\n"},
-    {"goals", "Check the suite's results against our goals", add_folder, run_bench_goals, ""},
+    {"goals", "Check the suite's results against our goals", add_folder, run_bench_goals,
+     "A row for each goal and mode: our median, the other's, and ours by the other's (times\n"
+     "faster: the other's by ours). inconclusive: the mode did not come for both.\n"
+     "\n  via bench suite -o results; via bench goals results\n"},
     {"compare", "What changed between two runs or folders", add_compare, run_bench_compare,
      "More than noise is what the rounds' ranks show (Mann-Whitney, 1 %) if the medians differ by\n"
      "more than --tolerance. Exit code 4: one of our figures is slower.\n"
