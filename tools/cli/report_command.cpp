@@ -90,9 +90,8 @@ int run_bench_compare(const BenchOptions& options) {
         return complain("the two have no figure in common", exit_failed);
     }
     fmt::print("{}", text_of(comparison));
-    if (comparison.slower() > 0) return exit_slower;
-    const bool can_tell = comparison.too_few() == 0 || comparison.too_few() < comparison.ours();
-    return can_tell ? exit_good : exit_inconclusive;
+    if (comparison.count(true, Verdict::slower) > 0) return exit_slower;
+    return comparison.can_tell() ? exit_good : exit_inconclusive;
 }
 
 }  // namespace via::cli

@@ -6,7 +6,7 @@
 #include "lab/study/today.hpp"
 #include "laboratory/options.hpp"
 #include "laboratory/pictures.hpp"
-#include "laboratory/table.hpp"
+#include "table.hpp"
 
 namespace via::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "json.hpp"
 #include "laboratory/options.hpp"
 #include "laboratory/pictures.hpp"
-#include "laboratory/table.hpp"
+#include "table.hpp"
 
 namespace via::cli {
 namespace {

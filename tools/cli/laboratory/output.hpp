@@ -9,7 +9,7 @@
 #include "lab/study/explain.hpp"
 #include "lab/study/measure.hpp"
 #include "lab/study/rows.hpp"
-#include "laboratory/table.hpp"
+#include "table.hpp"
 
 namespace via::cli {
 

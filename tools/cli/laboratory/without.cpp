@@ -7,7 +7,7 @@
 #include "lab/file/machine_file.hpp"
 #include "lab/study/mutations.hpp"
 #include "laboratory/options.hpp"
-#include "laboratory/table.hpp"
+#include "table.hpp"
 
 namespace via::cli {
 namespace {

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::size_t bars_each = 6;
 
-template <class T>
-bool contains(const std::vector<T>& list, const T& wanted) {
-    return std::find(list.begin(), list.end(), wanted) != list.end();
-}
-
 // Members that differ between figures of one channel at one size.
 std::vector<std::string> varied_in(const std::vector<const Figure*>& figures) {
     std::vector<std::string> names;
@@ -26,7 +21,8 @@ std::vector<std::string> varied_in(const std::vector<const Figure*>& figures) {
         for (const Figure* other : figures) {
             if (one->device != other->device || one->size != other->size) continue;
             for (const auto& [name, value] : one->question) {
-                if (other->asked(name) != value && !contains(names, name)) names.push_back(name);
+                if (other->asked(name) != value && std::ranges::find(names, name) == names.end())
+                    names.push_back(name);
             }
         }
     }
@@ -44,10 +40,10 @@ std::optional<double> number_in(std::string_view text) {
 // The member of the question that makes the x axis where size does not; empty: none.
 std::string other_axis(const Group& group) {
     for (const std::string& name : group.varied) {
-        const bool numbers = std::all_of(
-            group.figures.begin(), group.figures.end(),
-            [&](const Figure* figure) { return number_in(figure->asked(name)).has_value(); });
-        if (numbers) return name;
+        const auto is_number = [&](const Figure* one) {
+            return number_in(one->asked(name)).has_value();
+        };
+        if (std::ranges::all_of(group.figures, is_number)) return name;
     }
     return {};
 }
@@ -66,11 +62,6 @@ std::string title_of(const Run& run, const Group& group, std::string_view what) 
                             : fmt::format("{}: {}, {}", run.name, what, group.mode);
 }
 
-Point point_of(const Figure& figure, double x) {
-    return {x, figure.median, bench::percentile(figure.values, 25),
-            bench::percentile(figure.values, 75)};
-}
-
 Curve& curve_called(std::vector<Curve>& curves, const std::string& label, bool ours) {
     for (Curve& curve : curves) {
         if (curve.label == label && curve.ours == ours) return curve;
@@ -78,16 +69,9 @@ Curve& curve_called(std::vector<Curve>& curves, const std::string& label, bool o
     return curves.emplace_back(Curve{label, ours, {}});
 }
 
-void put_in_order(Chart& chart) {
-    for (Curve& curve : chart.curves) {
-        std::sort(curve.points.begin(), curve.points.end(),
-                  [](const Point& a, const Point& b) { return a.x < b.x; });
-    }
-}
-
 bool is_line(const Chart& chart, std::size_t least_points = 2) {
-    return std::any_of(chart.curves.begin(), chart.curves.end(),
-                       [&](const Curve& curve) { return curve.points.size() >= least_points; });
+    return std::ranges::any_of(
+        chart.curves, [&](const Curve& curve) { return curve.points.size() >= least_points; });
 }
 
 }  // namespace
@@ -95,11 +79,10 @@ bool is_line(const Chart& chart, std::size_t least_points = 2) {
 std::vector<Group> groups_of(const Run& run) {
     std::vector<Group> groups;
     for (const Figure& figure : run.figures) {
-        const auto same = [&](const Group& group) {
+        auto at = std::ranges::find_if(groups, [&](const Group& group) {
             return group.bench == figure.bench && group.mode == figure.mode &&
                    group.unit == figure.unit;
-        };
-        auto at = std::find_if(groups.begin(), groups.end(), same);
+        });
         if (at == groups.end()) {
             groups.push_back({figure.bench, figure.mode, figure.unit, {}, {}});
             at = groups.end() - 1;
@@ -114,19 +97,14 @@ std::string label_of(const Figure& figure, const Group& group, std::string_view 
     std::string label = figure.device;
     for (const std::string& name : group.varied) {
         const std::string_view value = figure.asked(name);
-        const bool varies_here =
-            std::any_of(group.figures.begin(), group.figures.end(), [&](const Figure* other) {
-                return other->device == figure.device && other->asked(name) != value;
-            });
+        const bool varies_here = std::ranges::any_of(group.figures, [&](const Figure* other) {
+            return other->device == figure.device && other->asked(name) != value;
+        });
         if (name == but || value.empty() || value == "false" || !varies_here) continue;
         label += label == figure.device ? " " : ", ";
-        if (value == "true") {
-            label += name;
-        } else if (number_in(value)) {
-            label += fmt::format("{} {}", name, value);
-        } else {
-            label += value;
-        }
+        label += value == "true"    ? name
+                 : number_in(value) ? fmt::format("{} {}", name, value)
+                                    : std::string(value);
     }
     return label;
 }
@@ -165,9 +143,10 @@ std::optional<Chart> chart_over_size(const Run& run, const Group& group) {
                                  : number_in(figure->asked(axis)).value_or(0);
         if ((chart.x.logarithmic && x <= 0) || figure->median <= 0) continue;
         curve_called(chart.curves, label_of(*figure, group, axis), figure->ours)
-            .points.push_back(point_of(*figure, x));
+            .points.push_back({x, figure->median, bench::percentile(figure->values, 25),
+                               bench::percentile(figure->values, 75)});
     }
-    put_in_order(chart);
+    for (Curve& curve : chart.curves) std::ranges::sort(curve.points, {}, &Point::x);
     if (!is_line(chart)) return std::nullopt;
     return chart;
 }
@@ -197,10 +176,10 @@ std::optional<Bars> ratio_bars(const Run& run, const Group& group) {
     const std::vector<std::uint64_t> sizes = sizes_of(group, bars_each);
     for (const std::uint64_t size : sizes) bars.keys.push_back(bench::size_text(size));
     for (const Figure* figure : group.figures) {
-        const auto size = std::find(sizes.begin(), sizes.end(), figure->size);
+        const auto size = std::ranges::find(sizes, figure->size);
         if (figure->ours || size == sizes.end() || !figure->ratio || *figure->ratio <= 0) continue;
         const std::string label = label_of(*figure, group);
-        auto at = std::find(bars.channels.begin(), bars.channels.end(), label);
+        auto at = std::ranges::find(bars.channels, label);
         if (at == bars.channels.end()) {
             bars.channels.push_back(label);
             bars.values.emplace_back(sizes.size());
@@ -213,8 +192,8 @@ std::optional<Bars> ratio_bars(const Run& run, const Group& group) {
     if (bars.channels.empty()) return std::nullopt;
     // Sizes at which nobody came to a figure beside ours have no place in the picture.
     for (std::size_t key = bars.keys.size(); key-- > 0;) {
-        if (std::any_of(bars.values.begin(), bars.values.end(),
-                        [&](const auto& channel) { return channel[key].has_value(); }))
+        if (std::ranges::any_of(bars.values,
+                                [&](const auto& channel) { return channel[key].has_value(); }))
             continue;
         const auto at = static_cast<std::ptrdiff_t>(key);
         bars.keys.erase(bars.keys.begin() + at);

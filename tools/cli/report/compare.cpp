@@ -1,6 +1,7 @@
 #include "report/compare.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "bench/stats.hpp"
@@ -11,19 +12,7 @@ namespace {
 
 constexpr double certain_below = 0.01;
 
-std::string_view name_of(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::noise:
-            return "noise";
-        case Verdict::faster:
-            return "faster";
-        case Verdict::slower:
-            return "SLOWER";
-        case Verdict::too_few:
-            break;
-    }
-    return "too few rounds";
-}
+constexpr std::array verdict_names{"noise", "faster", "SLOWER", "too few rounds"};
 
 Change change_of(const Run& run, const Figure& before, const Figure& after, double tolerance) {
     Change change{run.name, &before, &after, 0, 1, Verdict::noise};
@@ -42,8 +31,7 @@ Change change_of(const Run& run, const Figure& before, const Figure& after, doub
 const Run* run_like(const Run& wanted, const std::vector<Run>& wanted_in,
                     const std::vector<Run>& runs) {
     if (runs.size() == 1 && wanted_in.size() == 1) return &runs.front();
-    const auto at = std::find_if(runs.begin(), runs.end(),
-                                 [&](const Run& run) { return run.name == wanted.name; });
+    const auto at = std::ranges::find(runs, wanted.name, &Run::name);
     return at == runs.end() ? nullptr : &*at;
 }
 
@@ -77,32 +65,23 @@ std::string line_of(const Change& change) {
         "{:<17} {:>7.2g}  {:<14} {}\n",
         before.bench, bench::size_text(before.size), before.device, before.mode, before.median,
         change.after->median, before.unit, change.ratio, quartiles(before),
-        quartiles(*change.after), change.probability, name_of(change.verdict), question_of(before));
+        quartiles(*change.after), change.probability,
+        verdict_names[static_cast<std::size_t>(change.verdict)], question_of(before));
 }
 
 }  // namespace
 
-namespace {
-
-template <class Which>
-std::size_t count_of_ours(const std::vector<Change>& changes, Which which) {
-    return static_cast<std::size_t>(std::count_if(
-        changes.begin(), changes.end(),
-        [&](const Change& change) { return change.after->ours && which(change.verdict); }));
+std::size_t Comparison::count(bool ours, Verdict verdict) const {
+    return static_cast<std::size_t>(std::ranges::count_if(changes, [&](const Change& change) {
+        return change.after->ours == ours && change.verdict == verdict;
+    }));
 }
 
-}  // namespace
-
-std::size_t Comparison::slower() const {
-    return count_of_ours(changes, [](Verdict verdict) { return verdict == Verdict::slower; });
-}
-
-std::size_t Comparison::too_few() const {
-    return count_of_ours(changes, [](Verdict verdict) { return verdict == Verdict::too_few; });
-}
-
-std::size_t Comparison::ours() const {
-    return count_of_ours(changes, [](Verdict) { return true; });
+bool Comparison::can_tell() const {
+    return count(true, Verdict::too_few) == 0 ||
+           std::ranges::any_of(changes, [](const Change& change) {
+               return change.after->ours && change.verdict != Verdict::too_few;
+           });
 }
 
 Comparison compare(const std::vector<Run>& before, const std::vector<Run>& after,
@@ -113,9 +92,8 @@ Comparison compare(const std::vector<Run>& before, const std::vector<Run>& after
         const Run* other = run_like(run, before, after);
         if (other == nullptr) continue;
         for (const Figure& figure : run.figures) {
-            const auto at =
-                std::find_if(other->figures.begin(), other->figures.end(),
-                             [&](const Figure& one) { return one.same_question(figure); });
+            const auto at = std::ranges::find_if(
+                other->figures, [&](const Figure& one) { return one.same_question(figure); });
             if (at == other->figures.end()) continue;
             comparison.changes.push_back(change_of(run, figure, *at, tolerance));
         }
@@ -139,21 +117,15 @@ std::string text_of(const Comparison& comparison) {
         }
         text += line_of(change);
     }
-    const auto count = [&](Verdict verdict, bool ours) {
-        return std::count_if(comparison.changes.begin(), comparison.changes.end(),
-                             [&](const Change& change) {
-                                 return change.verdict == verdict && change.after->ours == ours;
-                             });
-    };
     text += fmt::format(
         "\nOf ours {} slower, {} faster; of other channels, which tell what the "
         "machine did, {} slower, {} faster.\n",
-        count(Verdict::slower, true), count(Verdict::faster, true), count(Verdict::slower, false),
-        count(Verdict::faster, false));
-    if (comparison.too_few() > 0) {
+        comparison.count(true, Verdict::slower), comparison.count(true, Verdict::faster),
+        comparison.count(false, Verdict::slower), comparison.count(false, Verdict::faster));
+    if (const std::size_t few = comparison.count(true, Verdict::too_few); few > 0) {
         text +=
             fmt::format("Of {} of ours nothing can be told: {} good rounds a side are needed.\n",
-                        comparison.too_few(), least_rounds);
+                        few, least_rounds);
     }
     if (comparison.only_before + comparison.only_after > 0) {
         text += fmt::format("Only before: {} figures; only after: {}.\n", comparison.only_before,

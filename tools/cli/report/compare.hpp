@@ -35,9 +35,8 @@ struct Comparison {
     std::size_t only_after = 0;
     double tolerance = 0;
 
-    std::size_t slower() const;   // of ours
-    std::size_t too_few() const;  // of ours: nothing can be told of them
-    std::size_t ours() const;
+    std::size_t count(bool ours, Verdict verdict) const;
+    bool can_tell() const;  // of one of ours at least, or there is none
 };
 
 // A change is more than noise if the rounds of both differ by more than chance (Mann and Whitney's

@@ -1,4 +1,4 @@
-// What we want to reach, and how far a folder of results says we are. The goals are numbers; all
+// What we want to reach, and how far a folder of results says we are. goals.json has the goals; all
 // figures come from the files of `via bench suite`, and each ratio is of one run and one mode.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace via::report {
 
-enum class Reached { yes, no, inconclusive, no_goal };
-std::string_view name_of(Reached reached);
+// goals.json, compiled in.
+extern const std::string_view goals_text;
 
 // One goal in one mode.
 struct GoalRow {
     std::string what;
     std::string mode;
-    std::string ours;                // median and unit, or empty
-    std::string other;               // channel and its median, or empty
-    std::optional<double> measured;  // none: the mode never came for both
-    std::string goal;                // "at most 1.70"
-    Reached reached = Reached::inconclusive;
+    std::string ours;                      // median and unit, or empty
+    std::string other;                     // channel and its median, or empty
+    std::optional<double> measured;        // none: the mode never came for both
+    std::string goal;                      // "at most 1.70", or empty
+    std::string reached = "inconclusive";  // or "yes", "no", "(no goal)"
 };
 
 // For every goal a row near and one far; one between where that is all there is.

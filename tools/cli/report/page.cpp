@@ -1,6 +1,7 @@
 #include "report/page.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -34,9 +35,9 @@ std::string common_words(const Group& group) {
     std::string words;
     const Figure& first = *group.figures.front();
     for (const auto& [name, value] : first.question) {
-        const bool same = std::all_of(
-            group.figures.begin(), group.figures.end(),
-            [&](const Figure* other) { return !other->ours || other->asked(name) == value; });
+        const bool same = std::ranges::all_of(group.figures, [&](const Figure* other) {
+            return !other->ours || other->asked(name) == value;
+        });
         if (!same || value == "false" || value == "0" || (value == "1" && name != "depth"))
             continue;
         words += words.empty() ? "" : ", ";
@@ -62,18 +63,16 @@ Table table_of(const Group& group) {
     table.head = {"size",   "channel", group.unit, "spread",  "p99",  "p99.9",
                   "cpu us", "rounds",  "dropped",  "line ns", "ratio"};
     std::vector<const Figure*> figures = group.figures;
-    std::sort(figures.begin(), figures.end(), [](const Figure* a, const Figure* b) {
-        return std::pair(a->size, a->line) < std::pair(b->size, b->line);
-    });
+    std::ranges::sort(figures, {},
+                      [](const Figure* one) { return std::pair(one->size, one->line); });
     for (const Figure* one : figures) {
-        table.rows.push_back(
-            {bench::size_text(one->size), label_of(*one, group), figure(one->median),
-             fmt::format("{} to {}", figure(bench::percentile(one->values, 25)),
-                         figure(bench::percentile(one->values, 75))),
-             figure(one->p99), figure(one->p999), figure(one->cpu_us),
-             fmt::format("{}", one->values.size()), fmt::format("{}", one->dropped),
-             figure(one->probe_ns), figure(one->ratio)});
-        table.ours.push_back(one->ours);
+        table.add({bench::size_text(one->size), label_of(*one, group), figure(one->median),
+                   fmt::format("{} to {}", figure(bench::percentile(one->values, 25)),
+                               figure(bench::percentile(one->values, 75))),
+                   figure(one->p99), figure(one->p999), figure(one->cpu_us),
+                   fmt::format("{}", one->values.size()), fmt::format("{}", one->dropped),
+                   figure(one->probe_ns), figure(one->ratio)},
+                  one->ours);
     }
     return table;
 }
@@ -85,13 +84,8 @@ Table table_of(const std::vector<const Note*>& notes) {
     for (const auto& [name, value] : notes.front()->fields) table.head.push_back(name);
     for (const Note* note : notes) {
         std::vector<std::string> row;
-        for (const std::string& name : table.head) {
-            const auto at = std::find_if(note->fields.begin(), note->fields.end(),
-                                         [&](const auto& field) { return field.first == name; });
-            row.push_back(at == note->fields.end() ? "" : at->second);
-        }
-        table.rows.push_back(std::move(row));
-        table.ours.push_back(false);
+        for (const std::string& name : table.head) row.emplace_back(value_of(note->fields, name));
+        table.add(std::move(row));
     }
     return table;
 }
@@ -111,40 +105,27 @@ Status add_group(Page& page, const Run& run, const Group& group, Draw draw) {
     if (const std::string words = common_words(group); !words.empty()) {
         page.blocks.push_back(Paragraph{words});
     }
-    if (auto added = add_picture(page, chart_over_size(run, group), draw); !added) return added;
-    if (auto added = add_picture(page, saturation_chart(run, group), draw); !added) return added;
-    if (auto added = add_picture(page, ratio_bars(run, group), draw); !added) return added;
+    auto added = add_picture(page, chart_over_size(run, group), draw);
+    if (added) added = add_picture(page, saturation_chart(run, group), draw);
+    if (added) added = add_picture(page, ratio_bars(run, group), draw);
     page.blocks.push_back(table_of(group));
-    return {};
+    return added;
 }
 
 void add_notes(Page& page, const Run& run) {
-    std::vector<std::string> schemas;
+    std::vector<std::vector<const Note*>> schemas;  // as they come
     for (const Note& note : run.notes) {
-        if (std::find(schemas.begin(), schemas.end(), note.schema) == schemas.end()) {
-            schemas.push_back(note.schema);
-        }
+        const auto at = std::ranges::find(schemas, note.schema,
+                                          [](const auto& notes) { return notes.front()->schema; });
+        if (at == schemas.end())
+            schemas.push_back({&note});
+        else
+            at->push_back(&note);
     }
-    for (const std::string& schema : schemas) {
-        std::vector<const Note*> notes;
-        for (const Note& note : run.notes) {
-            if (note.schema == schema) notes.push_back(&note);
-        }
-        page.blocks.push_back(Heading{3, schema});
+    for (const auto& notes : schemas) {
+        page.blocks.push_back(Heading{3, notes.front()->schema});
         page.blocks.push_back(table_of(notes));
     }
-}
-
-// The parts of a text, without the blanks before them.
-std::vector<std::string> parts_of(std::string_view text, char at) {
-    std::vector<std::string> parts;
-    while (!text.empty()) {
-        const std::size_t length = std::min(text.find(at), text.size());
-        parts.emplace_back(text.substr(0, length));
-        text.remove_prefix(std::min(length + 1, text.size()));
-        text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    }
-    return parts;
 }
 
 // What somebody will want to copy: the commands of the run of this name, or what belongs to none.
@@ -154,8 +135,10 @@ void add_commands(Page& page, const Fields& machine, std::string_view run) {
         const bool wanted =
             run.empty() ? name == "commands" : name == fmt::format("{}.command", run);
         if (!wanted) continue;
-        for (std::string& line : parts_of(value, run.empty() ? '\n' : ';')) {
-            commands.lines.push_back(std::move(line));
+        for (const auto part : std::views::split(value, run.empty() ? '\n' : ';')) {
+            const std::string_view line(part.begin(), part.end());
+            if (const std::size_t at = line.find_first_not_of(' '); at != std::string_view::npos)
+                commands.lines.emplace_back(line.substr(at));
         }
     }
     if (!commands.lines.empty()) page.blocks.push_back(std::move(commands));
@@ -171,9 +154,8 @@ void add_machine(Page& page, const Fields& machine) {
                             (name.ends_with(".code") && value == "0");
         if (value.empty() || of_run || name == "commands" || name == "schema") continue;
         std::string text = value;
-        std::replace(text.begin(), text.end(), '\n', ' ');
-        table.rows.push_back({name, text});
-        table.ours.push_back(false);
+        std::ranges::replace(text, '\n', ' ');
+        table.add({name, text});
     }
     if (!table.rows.empty()) page.blocks.push_back(std::move(table));
     add_commands(page, machine, "");
@@ -181,16 +163,11 @@ void add_machine(Page& page, const Fields& machine) {
 
 // As the machine's description names them, the others behind, as they come.
 std::vector<const Run*> in_order(const std::vector<Run>& runs, const Fields& machine) {
-    const auto place = [&](const Run* run) {
-        const auto at = std::find_if(machine.begin(), machine.end(), [&](const auto& field) {
-            return field.first == run->name + ".command";
-        });
-        return at - machine.begin();
-    };
     std::vector<const Run*> order;
     for (const Run& run : runs) order.push_back(&run);
-    std::sort(order.begin(), order.end(), [&](const Run* a, const Run* b) {
-        return std::pair(place(a), a) < std::pair(place(b), b);
+    std::ranges::sort(order, {}, [&](const Run* run) {
+        const std::string command = run->name + ".command";
+        return std::pair(std::ranges::find(machine, command, &Fields::value_type::first), run);
     });
     return order;
 }
@@ -202,12 +179,8 @@ std::string drops_in(const Run& run) {
     std::uint64_t dropped = 0;
     for (const Figure& figure : run.figures) {
         kept += figure.values.size();
-        const auto first =
-            std::find_if(run.figures.begin(), run.figures.end(), [&](const Figure& other) {
-                return other.bench == figure.bench && other.device == figure.device &&
-                       other.ours == figure.ours && other.size == figure.size &&
-                       other.question == figure.question;
-            });
+        const auto first = std::ranges::find_if(
+            run.figures, [&](const Figure& other) { return other.same_question(figure, true); });
         if (&*first == &figure) dropped += figure.dropped;
     }
     if (kept == 0) return {};
@@ -238,8 +211,7 @@ void add_goals(Page& page, const std::vector<Run>& runs) {
     Table table{"Goals", goal_head(), {}, {}};
     for (const GoalRow& row : goals_of(runs)) {
         if (row.ours.empty() && row.other.empty()) continue;
-        table.rows.push_back(cells_of(row));
-        table.ours.push_back(row.reached == Reached::yes);
+        table.add(cells_of(row), row.reached == "yes");
     }
     if (table.rows.empty()) return;
     page.blocks.push_back(Heading{2, "Goals"});

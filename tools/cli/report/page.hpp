@@ -28,6 +28,10 @@ struct Table {
     std::vector<std::vector<std::string>> rows;
     std::vector<bool> ours;  // rows to stress; as many as rows
     bool is_long() const { return rows.size() > 24; }
+    void add(std::vector<std::string> row, bool is_ours = false) {
+        rows.push_back(std::move(row));
+        ours.push_back(is_ours);
+    }
 };
 
 struct Commands {

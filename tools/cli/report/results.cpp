@@ -100,7 +100,7 @@ public:
         return list;
     }
 
-    const std::string& trouble() const { return trouble_; }
+    const std::string& failure() const { return failure_; }
 
 private:
     double number(const Json& value, const char* name) {
@@ -110,16 +110,16 @@ private:
         return 0;
     }
     void complain(const char* name, const char* what) {
-        if (trouble_.empty()) trouble_ = fmt::format("its {} is {}", name, what);
+        if (failure_.empty()) failure_ = fmt::format("its {} is {}", name, what);
     }
 
     const Json& object_;
-    std::string trouble_;
+    std::string failure_;
 };
 
 bool is_mode(const std::string& mode) {
     constexpr std::array modes{"near", "between", "far", "remote"};
-    return std::find(modes.begin(), modes.end(), mode) != modes.end();
+    return std::ranges::find(modes, mode) != modes.end();
 }
 
 Result<Figure> figure_of(const Json& object) {
@@ -140,11 +140,10 @@ Result<Figure> figure_of(const Json& object) {
     if (!figure.ours) figure.ratio = reader.number_if_any("ratio");
     figure.values = reader.numbers("values");
     figure.dropped = reader.count("dropped");
-    if (!reader.trouble().empty()) return fail("{}", reader.trouble());
+    if (!reader.failure().empty()) return fail("{}", reader.failure());
     if (!is_mode(figure.mode)) return fail("there is no mode {}", figure.mode);
     for (const auto& [name, value] : object.items()) {
-        const bool answers =
-            std::find(answer_members.begin(), answer_members.end(), name) != answer_members.end();
+        const bool answers = std::ranges::find(answer_members, name) != answer_members.end();
         if (!answers && !value.is_structured() && !value.is_null())
             figure.question.emplace_back(name, text_of(value));
     }
@@ -153,9 +152,8 @@ Result<Figure> figure_of(const Json& object) {
 
 // Ours comes once for each channel that it was compared with.
 Status add_figure(Run& run, Figure figure) {
-    const auto known =
-        std::find_if(run.figures.begin(), run.figures.end(),
-                     [&](const Figure& other) { return other.same_question(figure); });
+    const auto known = std::ranges::find_if(
+        run.figures, [&](const Figure& other) { return other.same_question(figure); });
     if (known == run.figures.end()) {
         run.figures.push_back(std::move(figure));
         return {};
@@ -197,15 +195,14 @@ Result<std::string> text_of_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string_view Figure::asked(std::string_view name) const {
-    const auto at = std::find_if(question.begin(), question.end(),
-                                 [&](const auto& field) { return field.first == name; });
-    return at == question.end() ? std::string_view{} : std::string_view(at->second);
+std::string_view value_of(const Fields& fields, std::string_view name) {
+    const auto at = std::ranges::find(fields, name, &Fields::value_type::first);
+    return at == fields.end() ? std::string_view{} : std::string_view(at->second);
 }
 
-bool Figure::same_question(const Figure& other) const {
+bool Figure::same_question(const Figure& other, bool any_mode) const {
     return bench == other.bench && device == other.device && ours == other.ours &&
-           mode == other.mode && size == other.size && question == other.question;
+           (any_mode || mode == other.mode) && size == other.size && question == other.question;
 }
 
 Result<Run> parse_run(const std::string& file, std::string_view text) {

@@ -21,6 +21,8 @@ using bench::Status;
 // Name and text, in the order of the file.
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
+std::string_view value_of(const Fields& fields, std::string_view name);  // empty: not there
+
 // One channel's answer to one question in one mode.
 struct Figure {
     std::string bench;
@@ -40,8 +42,12 @@ struct Figure {
 
     // More is better: all but a time.
     bool more_is_better() const { return unit != "us" && unit != "ns"; }
-    std::string_view asked(std::string_view name) const;  // of the question; empty: not there
-    bool same_question(const Figure& other) const;        // and mode, and channel
+    bool is_better_than(const Figure& other) const {
+        return more_is_better() ? median > other.median : median < other.median;
+    }
+    std::string_view asked(std::string_view name) const { return value_of(question, name); }
+    // And channel, and mode unless it may be any.
+    bool same_question(const Figure& other, bool any_mode = false) const;
 };
 
 // A line of another schema of ours ("via-bench-register-1"): shown as it is.

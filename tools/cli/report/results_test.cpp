@@ -16,7 +16,7 @@ std::string with(std::string_view from, std::string_view to) {
     return text.replace(text.find(from), from.size(), to);
 }
 
-std::string trouble_with(std::string_view text) {
+std::string failure_of(std::string_view text) {
     const auto run = parse_run("folder/run.jsonl", text);
     return run ? "" : run.error().what;
 }
@@ -50,7 +50,7 @@ TEST(Results, OursComesOnceForEachChannel) {
 TEST(Results, TwoRunsInOneFileAreRefused) {
     const std::string twice = std::string(good) + "\n" + with("[0.09", "[0.08");
     EXPECT_EQ(
-        trouble_with(twice),
+        failure_of(twice),
         "folder/run.jsonl:2: line 1 answers the same question otherwise; a file holds one run");
 }
 
@@ -74,9 +74,9 @@ TEST(Results, WhatIsNoLineOfOursNamesFileAndLine) {
           with("\"shm\"", "\"\""), with("\"ours\":true", "\"ours\":1"),
           with("\"ours\":true", "\"ours\":true,\"version\":1"), with("\"unit\":\"us\",", ""),
           with("}", "")}) {
-        EXPECT_TRUE(trouble_with(first + bad).starts_with("folder/run.jsonl:2: ")) << bad;
+        EXPECT_TRUE(failure_of(first + bad).starts_with("folder/run.jsonl:2: ")) << bad;
     }
-    EXPECT_NE(trouble_with(with("[0.09,0.1,0.2]", "3")).find("values"), std::string::npos);
+    EXPECT_NE(failure_of(with("[0.09,0.1,0.2]", "3")).find("values"), std::string::npos);
 }
 
 TEST(Results, NothingIsARunWithoutFigures) {
@@ -102,8 +102,8 @@ TEST(Results, WhatIsTooDeepIsRefused) {
         for (std::size_t n = 0; n < depth; ++n) text += R"({"a":)";
         return text + "1" + std::string(depth + 1, '}');
     };
-    EXPECT_EQ(trouble_with(nested(10)), "");
-    EXPECT_EQ(trouble_with(nested(200'000)), "folder/run.jsonl:1: this is no JSON object");
+    EXPECT_EQ(failure_of(nested(10)), "");
+    EXPECT_EQ(failure_of(nested(200'000)), "folder/run.jsonl:1: this is no JSON object");
     EXPECT_FALSE(parse_machine("machine.json", nested(200'000)).has_value());
 }
 
