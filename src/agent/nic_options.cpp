@@ -70,8 +70,10 @@ constexpr Word<OneCopy> one_copies[] = {
     {"measured", OneCopy::measured}, {"always", OneCopy::always}, {"never", OneCopy::never}};
 constexpr Word<OwnFrames> own_frames[] = {{"prefer", OwnFrames::prefer},
                                           {"never", OwnFrames::never}};
-constexpr Word<Secure> secures[] = {
-    {"configured", Secure::configured}, {"require", Secure::require}, {"never", Secure::never}};
+constexpr Word<Secure> secures[] = {{"configured", Secure::configured},
+                                    {"require", Secure::require},
+                                    {"prefer", Secure::prefer},
+                                    {"never", Secure::never}};
 constexpr Word<memory::Replacement> replacements[] = {{"lru", memory::Replacement::lru},
                                                       {"fifo", memory::Replacement::fifo},
                                                       {"random", memory::Replacement::random}};
@@ -98,9 +100,9 @@ constexpr Option known_options[] = {
      "datagrams to a busy peer leave as Ethernet frames made like the kernel's, past its UDP and "
      "IP: where the program may open packet sockets (CAP_NET_RAW); not",
      set_word<&NicOptions::own_frames, own_frames>, show_word<&NicOptions::own_frames, own_frames>},
-    {"secure", "configured, require or never",
-     "packets between hosts sealed by the cluster's key: where there is one; or the "
-     "NIC does not open; not",
+    {"secure", "configured, require, prefer or never",
+     "packets between hosts sealed by a key: where there is one; or the NIC does not open; where "
+     "there is one, but for hosts that have none and whose key is not known; not",
      set_word<&NicOptions::secure, secures>, show_word<&NicOptions::secure, secures>},
     {"paths", "0 to 4096",
      "peers between hosts that there may be a path to, whoever asked for it. 0: the NIC only "

@@ -38,6 +38,7 @@ enum class OwnFrames {
 enum class Secure {
     configured,  ///< where there is a key
     require,     ///< or the NIC does not open
+    prefer,      ///< where there is one, also with hosts that have none
     never,       ///< though there is a key
 };
 

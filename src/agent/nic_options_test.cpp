@@ -37,7 +37,8 @@ TEST(NicOptions, TheWireMayHaveToBeSealed) {
     EXPECT_EQ(options_of("udp:eth0")->secure, Secure::configured);
     EXPECT_EQ(options_of("udp:eth0,secure=require")->secure, Secure::require);
     EXPECT_EQ(options_of("udp:eth0,secure=never")->secure, Secure::never);
-    EXPECT_FALSE(options_of("udp:eth0,secure=prefer"));
+    EXPECT_EQ(options_of("udp:eth0,secure=prefer")->secure, Secure::prefer);
+    EXPECT_FALSE(options_of("udp:eth0,secure=perhaps"));
 }
 
 TEST(NicOptions, ANicMayHaveNoPaths) {

@@ -1,7 +1,9 @@
 #include "compose/protect.hpp"
 
 #include <sys/random.h>
+#include <time.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/addresses.hpp"
@@ -31,6 +33,33 @@ bool fill(secure::Secret& secret) {
     return getrandom(room.data(), room.size(), 0) == static_cast<ssize_t>(room.size());
 }
 
+/// On the port's clock.
+Time end_of(const agent::Expiry& until, Time now, std::int64_t wall_seconds) {
+    if (!until) return Time::never();
+    constexpr std::int64_t century_seconds = std::int64_t{100} * 366 * 86400;
+    const std::int64_t left = *until - wall_seconds;
+    if (left <= 0) return Time{};
+    return now + seconds(std::min(left, century_seconds));
+}
+
+/// False: the library failed.
+bool add_keys(const agent::WireKeys& keys, secure::Crypto& crypto, Time now,
+              SecureOptions& options) {
+    const std::int64_t wall = time(nullptr);
+    for (const agent::WireKey& key : keys.keys) {
+        if (!make_cluster_key(crypto, key.key, options.keys.emplace_back())) return false;
+        options.keys.back().until = end_of(key.until, now, wall);
+    }
+    for (const agent::WireKey& key : keys.own) {
+        if (!make_own_key(crypto, key.key, options.keys.emplace_back())) return false;
+        options.keys.back().until = end_of(key.until, now, wall);
+    }
+    for (const agent::TrustedHost& host : keys.hosts)
+        options.hosts.push_back(
+            {device::datagram::number_of(host.host), host.key, end_of(host.until, now, wall)});
+    return true;
+}
+
 void report(const HostAddress& whom, const char* what) {
     agent::log(1, "%s %s", agent::to_text(whom).c_str(), what);
 }
@@ -43,8 +72,12 @@ std::expected<std::unique_ptr<device::datagram::Port>, std::string> protect(
     if (wanted == agent::Secure::never) return port;
     const auto keys = agent::find_wire_keys();
     if (!keys) return std::unexpected(keys.error());
-    if (!*keys && wanted == agent::Secure::configured) return port;
+    if (!*keys && wanted != agent::Secure::require) return port;
     if (!*keys) return std::unexpected("secure=require, and there is no key (docs/guide/keys.md)");
+    if ((*keys)->keys.empty() && (*keys)->own.empty())
+        return std::unexpected((*keys)->file +
+                               " trusts hosts, and there is no key of this one (via keys new "
+                               "--host)");
     auto crypto = secure::load_libcrypto();
     if (!crypto)
         return std::unexpected((*keys)->file +
@@ -54,9 +87,9 @@ std::expected<std::unique_ptr<device::datagram::Port>, std::string> protect(
     SecureOptions secure;
     secure.instance = options.instance;
     secure.cookie_key = options.cookie_key;
-    for (const secure::Secret& key : (*keys)->keys)
-        if (!make_cluster_key(**crypto, key, secure.keys.emplace_back()))
-            return std::unexpected((*keys)->file + ": OpenSSL's library made nothing of a key");
+    if (!add_keys(**keys, **crypto, port->now(), secure))
+        return std::unexpected((*keys)->file + ": OpenSSL's library made nothing of a key");
+    secure.prefer = wanted == agent::Secure::prefer;
     secure.cipher = fast_cipher();
     secure.random = fill;
     secure.report = report;

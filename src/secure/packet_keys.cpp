@@ -27,6 +27,7 @@ SealingKeys::SealingKeys(Crypto& crypto, CipherKind kind, const Secret& first,
     : crypto_(&crypto),
       kind_(kind),
       per_key_(limits.packets),
+      age_(limits.age),
       key_(first),
       sealer_(crypto.sealer(kind, first)) {
     VIA_ASSERT(per_key_ != 0);
@@ -42,6 +43,15 @@ bool SealingKeys::seal(Bytes associated, Pieces plain, Room sealed, std::uint64_
     number = next_++;
     broken_ = !sealer_->seal(number, associated, plain, sealed);
     return !broken_;
+}
+
+void SealingKeys::note(Time now) {
+    if (timed_ == next_ / per_key_) {
+        if (now - since_ < age_) return;
+        change();
+    }
+    timed_ = next_ / per_key_;
+    since_ = now;
 }
 
 void SealingKeys::change() {

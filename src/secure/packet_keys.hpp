@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "base/time.hpp"
 #include "secure/crypto.hpp"
 #include "secure/replay_window.hpp"
 
@@ -18,6 +19,9 @@ struct KeyLimits {
     /// So many forged packets, and a key opens nothing any more: section 6.6 for ChaCha20-Poly1305,
     /// which has the lower bound there.
     std::uint64_t forged = std::uint64_t{1} << 36;
+    /// So long after its first packet the next one is under another key: whoever learns a key of a
+    /// path that says little reads little. Only who seals looks at it.
+    Duration age = seconds(120);
 };
 
 /// The next key, and `key` is overwritten: who learns a key does not learn those before it.
@@ -37,7 +41,9 @@ public:
     [[nodiscard]] bool seal(Bytes associated, Bytes plain, Room sealed, std::uint64_t& number) {
         return seal(associated, Pieces(&plain, 1), sealed, number);
     }
-    /// The next packet is under the next key: where the old one was in use for long enough.
+    /// Before seal(): what time it is. Changes the key when it is old enough.
+    void note(Time now);
+    /// The next packet is under the next key.
     void change();
     std::uint64_t next_number() const { return next_; }
 
@@ -47,10 +53,13 @@ private:
     Crypto* crypto_;
     CipherKind kind_;
     std::uint64_t per_key_;
+    Duration age_;
     Secret key_;
     std::unique_ptr<Sealer> sealer_;
     std::uint64_t generation_ = 0;
     std::uint64_t next_ = 0;
+    std::optional<std::uint64_t> timed_;  ///< the generation that is in use since `since_`
+    Time since_{};
     bool broken_ = false;
 };
 

@@ -104,7 +104,10 @@ TEST(InfoPeer, AnotherProgramAtOurAddressIsReached) {
     for (const char* medium : {"auto:", "udp:"}) {
         const std::string text = info(medium + place(1) + " --peer " + place(1));
         EXPECT_TRUE(has(text, "way   udp") && has(text, good)) << text;
+        EXPECT_TRUE(has(text, "key   none: ")) << text;
     }
+    const std::string text = info("udp:" + place(1) + ",secure=never --json --peer " + place(1));
+    EXPECT_TRUE(has(text, R"("key":"none: secure=never")")) << text;
 }
 
 TEST(InfoPeer, WhyNobodyAnswersIsSaid) {

@@ -30,6 +30,10 @@ struct StatOptions {
 struct KeysOptions {
     bool system = false;  // in /etc, for all users
     bool beside = false;  // also where there is one already
+    bool host = false;    // this host's own, not the cluster's
+    std::string until;    // YYYY-MM-DD; empty: for ever
+    std::string trusted_host;
+    std::string trusted_key;
 };
 
 struct DemoOptions {
@@ -79,6 +83,7 @@ struct BenchOptions {
 int run_info(const InfoOptions& options);
 int run_keys_new(const KeysOptions& options);
 int run_keys_show();
+int run_keys_trust(const KeysOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 // Everything behind the word mpirun, as it came.

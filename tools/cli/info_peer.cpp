@@ -14,12 +14,15 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
 #include "agent/addresses.hpp"
 #include "agent/configuration.hpp"
+#include "agent/nic_options.hpp"
+#include "agent/wire_keys.hpp"
 #include "bench/address.hpp"
 #include "bench/file_handle.hpp"
 #include "bench/via_names.hpp"
@@ -183,6 +186,14 @@ void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
     }
 }
 
+/// As a NIC of that name has just been opened with.
+std::string protection_of(const std::string& nic, const HostAddress& peer) {
+    const auto options = agent::nic_options(agent::split_nic_name(nic));
+    const auto keys = agent::find_wire_keys();
+    if (!options || !keys) return "unknown: " + (keys ? options.error() : keys.error());
+    return agent::protection_of(*keys, options->secure, peer, std::time(nullptr));
+}
+
 }  // namespace
 
 HostAddress address_of(const VIP_NIC_ATTRIBUTES& attributes) {
@@ -243,6 +254,7 @@ bool find_way(const std::string& nic, const std::string& peer,
         way.why = "nobody but this command is known at that address, which is this NIC's own";
     } else if (has_udp) {
         look_over_network(asker, remote, way);
+        if (!way.way.empty()) way.key = protection_of(nic, address);
     } else {
         way.why =
             "not reachable: no NIC with shared memory lives at that address on this host, "
@@ -255,6 +267,7 @@ void print_way(const std::string& peer, const WayToPeer& way) {
     fmt::print("From NIC {} ({}) to {} ({})\n", way.nic, way.nic_address, peer, way.peer_address);
     fmt::print("  {:<6}{}\n", "way", way.way.empty() ? "none" : way.way);
     fmt::print("  {:<6}{}\n", "why", way.why);
+    if (!way.key.empty()) fmt::print("  {:<6}{}\n", "key", way.key);
 }
 
 void print_way_json(const std::string& peer, const WayToPeer& way, const char* schema) {
@@ -262,7 +275,9 @@ void print_way_json(const std::string& peer, const WayToPeer& way, const char* s
     line.text("nic_address", way.nic_address).text("peer", peer);
     line.text("peer_address", way.peer_address);
     way.way.empty() ? line.null("way") : line.text("way", way.way);
-    fmt::print("{}", line.text("why", way.why).line());
+    line.text("why", way.why);
+    way.key.empty() ? line.null("key") : line.text("key", way.key);
+    fmt::print("{}", line.line());
 }
 
 }  // namespace via::cli

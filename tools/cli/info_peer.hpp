@@ -24,6 +24,7 @@ struct WayToPeer {
     std::string peer_address;
     std::string way;  ///< "shm", "udp"; empty: none
     std::string why;
+    std::string key;  ///< what protects a way over the network, and why; empty: it is none
 };
 
 /// Opens `nic` and looks, without connecting a VI; may take as long as the NIC's patience with

@@ -52,7 +52,18 @@ void add_keys(CLI::App& app, KeysOptions& options) {
     made->add_flag("--system", options.system, "In /etc/openvia, for all users of this host");
     made->add_flag("--beside", options.beside,
                    "Also where there is a key: the new one answers, the first one asks");
-    keys->add_subcommand("show", "Show which keys there are, by fingerprints");
+    made->add_flag("--host", options.host,
+                   "A pair of this host's own, whose public half others are told to trust");
+    auto* trust = keys->add_subcommand("trust", "Pin another host's public key");
+    trust->add_option("host", options.trusted_host, "Its name or address")->required();
+    trust
+        ->add_option("key", options.trusted_key, "What 'via keys show' prints there behind \"own\"")
+        ->required();
+    trust->add_flag("--system", options.system, "In /etc/openvia, for all users of this host");
+    for (auto* command : {made, trust})
+        command->add_option("--until", options.until, "The day on which it is good no more (UTC)")
+            ->type_name("YYYY-MM-DD");
+    keys->add_subcommand("show", "Show which keys there are, secret ones by fingerprints");
 }
 
 // Arguments that are another program's: the command line's reader never sees them.
@@ -146,9 +157,11 @@ int run(int argc, char** argv) {
         if (app.got_subcommand("info")) return run_info(info);
         if (app.got_subcommand("stat")) return run_stat(stat);
         if (app.got_subcommand("demo")) return run_demo(demo);
-        if (app.got_subcommand("keys"))
-            return app.get_subcommand("keys")->got_subcommand("new") ? run_keys_new(keys)
-                                                                     : run_keys_show();
+        if (app.got_subcommand("keys")) {
+            const CLI::App& which = *app.get_subcommand("keys");
+            if (which.got_subcommand("new")) return run_keys_new(keys);
+            return which.got_subcommand("trust") ? run_keys_trust(keys) : run_keys_show();
+        }
         if (app.got_subcommand("lab")) return run_lab(*app.get_subcommand("lab"), lab);
         if (app.got_subcommand("topology")) return run_topology(topology);
         return run_bench(*app.get_subcommand("bench"), bench);

@@ -1,6 +1,7 @@
 // A SecurePort's way in: nothing is believed before a key has opened it.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "device/datagram/cookie.hpp"
 #include "device/datagram/secure_port.hpp"
@@ -15,6 +16,8 @@ constexpr std::size_t no_key = ~std::size_t{0};
 /// Bursts of nothing but strangers' packets that are thrown away in one look: who finds nothing
 /// looks less often, and that is not what they are to decide.
 constexpr int looks_max = 8;
+/// Hosts without a key that are known as such; all are asked anew when there are more.
+constexpr std::size_t open_hosts_max = 4096;
 
 /// In constant time: how many bytes were right is not to be learned.
 bool is_same(std::span<const std::byte> one, std::span<const std::byte> other) {
@@ -31,6 +34,7 @@ std::uint64_t connection_of(std::span<const std::byte> packet) {
 
 std::size_t SecurePort::receive(std::span<Incoming> datagrams) {
     sweep();
+    if (!refusals_.empty()) return hand_up_refusals(datagrams);
     for (int looks = 0; looks < looks_max; ++looks) {
         const std::size_t came = inner_->receive(datagrams);
         std::size_t kept = 0;
@@ -40,6 +44,17 @@ std::size_t SecurePort::receive(std::span<Incoming> datagrams) {
         inner_->release();
     }
     return 0;
+}
+
+std::size_t SecurePort::hand_up_refusals(std::span<Incoming> datagrams) {
+    refused_here_ = std::exchange(refusals_, {});
+    const std::size_t count = std::min(refused_here_.size(), datagrams.size());
+    refusals_.assign(refused_here_.begin() + static_cast<std::ptrdiff_t>(count),
+                     refused_here_.end());
+    for (std::size_t n = 0; n < count; ++n)
+        datagrams[n] = {refused_here_[n].from, refused_here_[n].packet.data(),
+                        refused_here_[n].length, 0, false};
+    return count;
 }
 
 bool SecurePort::turn_in(Incoming& in) {
@@ -62,6 +77,7 @@ bool SecurePort::take_bare(Incoming& in) {
     wire::PacketPrefix prefix;
     if (wire::parse_prefix({in.bytes, in.length}, prefix) != wire::PacketError::none) return true;
     wire::CloseReason why{};
+    const bool may_pass = may_be_open(in.from) && by_ours(prefix.connection) == nullptr;
     switch (prefix.kind) {
         case wire::PacketKind::query:
         case wire::PacketKind::answer:
@@ -71,11 +87,13 @@ bool SecurePort::take_bare(Incoming& in) {
         case wire::PacketKind::refuse:
             return take_refusal(in, prefix);
         case wire::PacketKind::close:
-            if (wire::parse_close({in.bytes, in.length}, why) == wire::PacketError::none &&
-                why == wire::CloseReason::unknown_path)
+            if (may_pass ||
+                (wire::parse_close({in.bytes, in.length}, why) == wire::PacketError::none &&
+                 why == wire::CloseReason::unknown_path))
                 return true;
             break;
         case wire::PacketKind::hello: {
+            if (may_pass) return true;
             ++totals_.bare;
             std::byte packet[wire::connecting_length_max];
             const std::uint32_t length =
@@ -88,6 +106,7 @@ bool SecurePort::take_bare(Incoming& in) {
         }
         case wire::PacketKind::welcome:
         case wire::PacketKind::data:
+            if (may_pass) return true;
             break;
     }
     ++totals_.bare;
@@ -105,6 +124,14 @@ bool SecurePort::take_refusal(Incoming& in, const wire::PacketPrefix& prefix) {
         return false;
     }
     wire::PathRefusal why{};
+    if (prefix.kind == wire::PacketKind::unsupported && may_be_open(in.from)) {
+        // The device says hello again: in the open.
+        tell(in.from, "has no key for the wire: what it and we say is in the open");
+        if (open_.size() == open_hosts_max) open_.clear();
+        open_.insert(number_of(in.from));
+        remove(*session);
+        return false;
+    }
     if (prefix.kind == wire::PacketKind::unsupported) {
         tell(in.from, "has no key for the wire, or is too old for one");
     } else if (wire::parse_refuse({in.bytes, in.length}, why) == wire::PacketError::none &&
@@ -153,12 +180,17 @@ bool SecurePort::take_hello(Incoming& in, Room packet) {
 /// With a good cookie, so that whoever sent it receives at its address.
 bool SecurePort::answer_hello(Incoming& in, Room packet, const wire::Cookie& cookie) {
     const std::size_t key = admitting_key(packet);
+    const char* why = nullptr;
     if (key == no_key) {
-        ++totals_.strangers;
-        std::byte refusal[wire::connecting_length_max];
-        const std::uint32_t length = wire::emit_refuse(
-            connection_of(packet), wire::PathRefusal::not_admitted, wire::ConnectingBytes(refusal));
-        answer(in.from, {refusal, length}, "asked with another key and was refused");
+        why = "asked with another key and was refused";
+    } else if (inner_->now() >= options_.keys[key].until) {
+        why = "asked for a key of ours that has expired and was refused";
+    } else if (const bool known = !pinned(in.from).empty(); known != options_.keys[key].is_own) {
+        why = known ? "asked without its own key and was refused"
+                    : "is not known here and was refused (via keys trust)";
+    }
+    if (why != nullptr) {
+        refuse(in.from, connection_of(packet), why);
         return false;
     }
     const SecureSession* const session = answering(in, packet, key);
@@ -166,6 +198,25 @@ bool SecurePort::answer_hello(Incoming& in, Room packet, const wire::Cookie& coo
     wire::Hello hello = session->hello;
     hello.cookie = cookie;
     return hand_up_hello(in, packet, hello);
+}
+
+/// The same is said whatever is wrong: which it is only our user learns.
+void SecurePort::refuse(const HostAddress& to, std::uint64_t connection, const char* why) {
+    ++totals_.strangers;
+    std::byte refusal[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_refuse(connection, wire::PathRefusal::not_admitted,
+                                                   wire::ConnectingBytes(refusal));
+    answer(to, {refusal, length}, why);
+}
+
+const char* SecurePort::fault_of(const HostAddress& host, const secure::PublicKey& key) {
+    for (const PinnedKey& known : pinned(host)) {
+        if (known.key != key) continue;
+        return inner_->now() < known.until
+                   ? nullptr
+                   : "asked with a key of its that has expired and was refused";
+    }
+    return "asked with another key than its own and was refused";
 }
 
 bool SecurePort::hand_up_hello(Incoming& in, Room packet, const wire::Hello& hello) {
@@ -195,7 +246,8 @@ SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key
         ++totals_.replayed;
         return nullptr;
     }
-    if (!handshakes_.take(connection, inner_->now())) return nullptr;  // it is said again
+    Allowance& allowance = options_.keys[key].is_own ? hosts_handshakes_ : handshakes_;
+    if (!allowance.take(connection, inner_->now())) return nullptr;  // it is said again
     secure::Identity identity = options_.keys[key].identity;
     identity.cipher = wire::get<secure::CipherKind>(packet.data() + sealed::hello_cipher);
     secure::Handshake handshake = secure::Handshake::answer(
@@ -210,6 +262,11 @@ SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key
         wire::parse_hello(bare, hello) != wire::PacketError::none ||
         hello.target != options_.instance) {
         ++totals_.forged;
+        return nullptr;
+    }
+    if (const char* const why =
+            options_.keys[key].is_own ? fault_of(in.from, handshake.peer()) : nullptr) {
+        refuse(in.from, connection, why);
         return nullptr;
     }
     SecureSession& session = add(in.from, false);

@@ -79,6 +79,46 @@ std::uint32_t SecurePort::turn_out(const Outgoing& out, Room to) {
     return out.length;
 }
 
+/// As it is; of data the device left the checksum to us.
+std::uint32_t SecurePort::say_in_the_open(const Outgoing& out, wire::PacketKind kind, Room to) {
+    ++totals_.in_the_open;
+    std::ranges::copy(Bytes(out.bytes, out.length), to.begin());
+    if (kind == wire::PacketKind::data)
+        wire::seal(to.first(out.length), {kind, wire::get<std::uint64_t>(out.bytes + 8)}, out.body);
+    return out.length;
+}
+
+/// A host whose key is known is asked for that one and no other.
+SecurePort::Asking SecurePort::asking(const HostAddress& host) {
+    const Time now = inner_->now();
+    const std::span<const PinnedKey> known = pinned(host);
+    const auto is_good = [now](const auto& key) { return now < key.until; };
+    Asking found;
+    for (const Credential& key : options_.keys) {
+        if (key.is_own == known.empty() || !is_good(key)) continue;
+        found.ours = &key;
+        found.theirs = key.public_key;
+        break;
+    }
+    const bool has_kind = std::ranges::any_of(
+        options_.keys, [&](const Credential& key) { return key.is_own != known.empty(); });
+    if (found.ours == nullptr) {
+        found.unknown = known.empty() && !has_kind;
+        found.fault = has_kind ? "is not asked: our key for it has expired"
+                      : known.empty()
+                          ? "is not asked: its key is not known here (via keys trust)"
+                          : "is not asked: there is no key of our own (via keys new --host)";
+    }
+    if (known.empty() || found.fault != nullptr) return found;
+    const auto theirs = std::ranges::find_if(known, is_good);
+    if (theirs == known.end()) {
+        found.fault = "is not asked: its key has expired here";
+    } else {
+        found.theirs = theirs->key;
+    }
+    return found;
+}
+
 std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
     const Bytes packet(out.bytes, out.length);
     const auto connection = wire::get<std::uint64_t>(out.bytes + 8);
@@ -86,6 +126,20 @@ std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
     if (wire::parse_hello(packet, hello) != wire::PacketError::none) return 0;
     SecureSession* session = by_ours(connection);
     if (session == nullptr) {
+        const Asking asked = asking(out.to);
+        if (may_be_open(out.to) && (asked.unknown || open_.contains(number_of(out.to)))) {
+            if (asked.unknown)
+                tell(out.to, "has no key that is known here: what it and we say is in the open");
+            return say_in_the_open(out, wire::PacketKind::hello, to);
+        }
+        if (asked.fault != nullptr) {
+            tell(out.to, asked.fault);
+            Refusal& refusal = refusals_.emplace_back();
+            refusal.from = out.to;
+            refusal.length =
+                wire::emit_refuse(connection, wire::PathRefusal::not_admitted, refusal.packet);
+            return 0;
+        }
         session = &add(out.to, true);
         session->ours = connection;
         by_ours_[connection] = session;
@@ -111,8 +165,7 @@ std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
     wire::put(to.data() + sealed::hello_cipher, session->cipher);
     std::ranges::copy(session->first, to.begin() + sealed::hello_message);
     put_prefix(wire::PacketKind::hello, connection, to);
-    std::ranges::copy(admission_of(options_.keys.front().admission, to),
-                      to.begin() + sealed::hello_admission);
+    std::ranges::copy(admission_of(session->admission, to), to.begin() + sealed::hello_admission);
     set_version(to.first(sealed::hello_length));
     return sealed::hello_length;
 }
@@ -120,13 +173,18 @@ std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
 /// The handshake's first message. It is the same whatever cookie goes with it: so who answers takes
 /// the second hello of a path for the second one, and not for another path's first.
 bool SecurePort::begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello) {
-    const ClusterKey& key = options_.keys.front();
-    secure::Identity identity = key.identity;
+    const Asking asked = asking(session.peer);
+    if (asked.fault != nullptr) return false;
+    session.admission = asked.ours->admission;
+    if (asked.ours->is_own && !make_admission(*crypto_, asked.theirs, session.admission))
+        return false;
+    secure::Identity identity = asked.ours->identity;
     identity.cipher = session.cipher = options_.cipher;
     secure::Secret ephemeral;
     if (!options_.random(ephemeral)) return false;
-    session.handshake.emplace(secure::Handshake::ask(
-        *crypto_, identity, key.peer, prologue(connection, session.hello.target, session.cipher)));
+    session.handshake.emplace(
+        secure::Handshake::ask(*crypto_, identity, asked.theirs,
+                               prologue(connection, session.hello.target, session.cipher)));
     std::vector<std::byte> message(sealed::hello_message_length);
     ++totals_.handshakes;
     if (session.handshake->write(ephemeral, hello, message) != secure::Fault::none) return false;
@@ -137,6 +195,8 @@ bool SecurePort::begin_asking(SecureSession& session, std::uint64_t connection, 
 std::uint32_t SecurePort::say_welcome(const Outgoing& out, Room to) {
     const Bytes packet(out.bytes, out.length);
     SecureSession* const session = by_theirs(out.to, wire::get<std::uint64_t>(out.bytes + 8));
+    if (session == nullptr && may_be_open(out.to))
+        return say_in_the_open(out, wire::PacketKind::welcome, to);
     wire::Welcome welcome;
     if (session == nullptr || session->asks ||
         wire::parse_welcome(packet, welcome) != wire::PacketError::none)
@@ -162,6 +222,7 @@ std::uint32_t SecurePort::say_welcome(const Outgoing& out, Room to) {
 std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room to) {
     const auto connection = wire::get<std::uint64_t>(out.bytes + 8);
     SecureSession* const session = by_theirs(out.to, connection);
+    if (session == nullptr && may_be_open(out.to)) return say_in_the_open(out, kind, to);
     if (session == nullptr || !session->sealing) return 0;
     put_prefix(kind, connection, to);
     const Bytes packet(out.bytes, out.length);
@@ -170,6 +231,7 @@ std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room 
         packet.subspan(wire::packet_prefix_length, body.at - wire::packet_prefix_length),
         Bytes(body.bytes, body.length), packet.subspan(body.at + body.length)};
     std::uint64_t number = 0;
+    session->sealing->note(inner_->now());
     if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
                                 to.subspan(sealed::text, out.length + overhead - sealed::text),
                                 number))

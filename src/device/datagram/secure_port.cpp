@@ -17,6 +17,8 @@ constexpr std::uint32_t secure_answers = 100;
 /// Each costs some multiplications of 40 us; who may have one was sent a cookie, and has the key.
 constexpr std::uint32_t handshakes_a_second = 5000;
 constexpr std::uint32_t handshakes_at_once = 2000;
+/// Whoever knows a host's public key and can receive at the address of one that it trusts.
+constexpr std::uint32_t hosts_handshakes_a_second = 1000;
 
 }  // namespace
 
@@ -26,8 +28,10 @@ SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Cryp
       crypto_(std::move(crypto)),
       options_(std::move(options)),
       answers_(secure_answers, secure_answers),
-      handshakes_(handshakes_a_second, handshakes_at_once) {
+      handshakes_(handshakes_a_second, handshakes_at_once),
+      hosts_handshakes_(hosts_handshakes_a_second, hosts_handshakes_a_second) {
     VIA_ASSERT(!options_.keys.empty());
+    std::ranges::stable_sort(options_.hosts, {}, &PinnedKey::host);
 }
 
 SecurePort::~SecurePort() = default;
@@ -75,6 +79,12 @@ void SecurePort::sweep() {
     const Time now = inner_->now();
     while (!over_.empty() && now - over_.front()->over_at >= memory_of_the_over)
         remove(*over_.front());
+}
+
+std::span<const PinnedKey> SecurePort::pinned(const HostAddress& host) const {
+    const auto [first, last] =
+        std::ranges::equal_range(options_.hosts, number_of(host), {}, &PinnedKey::host);
+    return {first, last};
 }
 
 /// The network's limits are those of sealed packets.

@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -21,8 +22,14 @@ namespace via::device::datagram {
 struct SecureOptions {
     std::uint64_t instance = 0;  ///< as DatagramOptions has them
     HashKey cookie_key{};
-    /// The cluster's: with the first one we ask, each is good for those who ask us.
-    std::vector<ClusterKey> keys;
+    /// The cluster's and our own. With the first one of a kind that is good still we ask, each is
+    /// good for those who ask us.
+    std::vector<Credential> keys;
+    /// Hosts with keys of their own: they are asked with our own, and nothing else is good for
+    /// those who ask from there. Of several the first one is asked.
+    std::vector<PinnedKey> hosts;
+    /// Hosts that are not among those may speak in the open, if they have no key.
+    bool prefer = false;
     /// With which we ask; whoever is asked has both.
     secure::CipherKind cipher = secure::CipherKind::aes_256_gcm;
     secure::KeyLimits limits;
@@ -44,7 +51,8 @@ public:
         std::uint64_t strangers = 0;  ///< hellos of who has not the key
         std::uint64_t forged = 0;     ///< handshakes and packets
         std::uint64_t replayed = 0;
-        std::uint64_t handshakes = 0;  ///< that cost multiplications
+        std::uint64_t handshakes = 0;   ///< that cost multiplications
+        std::uint64_t in_the_open = 0;  ///< packets of paths that may be
     };
 
     SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Crypto> crypto,
@@ -68,11 +76,14 @@ public:
     void doubt(const HostAddress& to, Time arrived) override { inner_->doubt(to, arrived); }
     bool has_room() override { return inner_->has_room(); }
     Time came() const override { return inner_->came(); }
-    void release() override { inner_->release(); }
+    void release() override {
+        refused_here_.clear();
+        inner_->release();
+    }
     bool keep(std::uint32_t buffer) override { return inner_->keep(buffer); }
     void let_go(std::uint32_t buffer) override { inner_->let_go(buffer); }
     std::uint32_t keeps_left() const override { return inner_->keeps_left(); }
-    bool has_work() override { return inner_->has_work(); }
+    bool has_work() override { return !refusals_.empty() || inner_->has_work(); }
     Status listen(const Discriminator& discriminator) override {
         return inner_->listen(discriminator);
     }
@@ -88,7 +99,9 @@ public:
     std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override {
         return inner_->wake_descriptors(descriptors);
     }
-    Time next_deadline() const override { return inner_->next_deadline(); }
+    Time next_deadline() const override {
+        return refusals_.empty() ? inner_->next_deadline() : Time{};
+    }
 
 private:
     using Room = std::span<std::byte>;
@@ -99,6 +112,15 @@ private:
     std::uint32_t say_hello(const Outgoing& out, Room to);
     std::uint32_t say_welcome(const Outgoing& out, Room to);
     std::uint32_t seal(const Outgoing& out, wire::PacketKind kind, Room to);
+    std::uint32_t say_in_the_open(const Outgoing& out, wire::PacketKind kind, Room to);
+    /// With which key of ours to ask a host, and for which key of its.
+    struct Asking {
+        const Credential* ours = nullptr;
+        secure::PublicKey theirs{};
+        const char* fault = nullptr;  ///< why there is none
+        bool unknown = false;         ///< there is no key for such hosts
+    };
+    Asking asking(const HostAddress& host);
     bool begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello);
 
     // In: each turns the datagram into a bare one in its place. False: it is dropped.
@@ -109,10 +131,18 @@ private:
     bool take_welcome(Incoming& in, Room packet);
     bool open(Incoming& in, wire::PacketKind kind, Room packet);
     bool answer_hello(Incoming& in, Room packet, const wire::Cookie& cookie);
+    std::size_t hand_up_refusals(std::span<Incoming> datagrams);
+    /// Why that key of his is not good, for our user; nullptr: it is.
+    const char* fault_of(const HostAddress& host, const secure::PublicKey& key);
+    void refuse(const HostAddress& to, std::uint64_t connection, const char* why);
     bool hand_up_hello(Incoming& in, Room packet, const wire::Hello& hello);
     std::size_t admitting_key(Bytes packet) const;
     SecureSession* answering(Incoming& in, Bytes packet, std::size_t key);
 
+    std::span<const PinnedKey> pinned(const HostAddress& host) const;
+    bool may_be_open(const HostAddress& host) const {
+        return options_.prefer && pinned(host).empty();
+    }
     void answer(const HostAddress& to, Bytes packet, const char* why);
     /// Once a second: anybody may be the reason.
     void tell(const HostAddress& whom, const char* what);
@@ -134,7 +164,17 @@ private:
     Time next_report_{};
     Allowance answers_;
     Allowance handshakes_;
-    std::vector<std::byte> room_;  ///< of a burst that leaves
+    Allowance hosts_handshakes_;  ///< of who asks for a host's own key, which is no secret
+    /// Paths that are not even asked for, to be told to the device as if the host refused them.
+    struct Refusal {
+        HostAddress from;
+        std::array<std::byte, wire::connecting_length_max> packet;
+        std::uint32_t length = 0;
+    };
+    std::vector<Refusal> refusals_;
+    std::vector<Refusal> refused_here_;  ///< handed up
+    std::set<HostNumber> open_;          ///< hosts that said that they have no key
+    std::vector<std::byte> room_;        ///< of a burst that leaves
     std::vector<Outgoing> burst_;
     std::vector<std::size_t> which_;  ///< of the device's datagrams, for each of burst_
 };

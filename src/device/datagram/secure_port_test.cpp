@@ -32,6 +32,20 @@ secure::Secret secret_of(std::uint64_t seed) {
 struct Secure : ::testing::Test, Scene {
     /// Keys by host; none: its packets are bare.
     std::map<std::uint64_t, std::vector<std::uint64_t>> keys{{1, {100}}, {2, {100}}};
+    /// Of host by host: its own keys, and those of others that it was told; after `until` seconds
+    /// they are not good any more.
+    struct Own {
+        std::uint64_t seed;
+        std::int64_t until = 0;
+    };
+    struct Told {
+        std::uint64_t host;
+        std::uint64_t seed;
+        std::int64_t until = 0;
+    };
+    std::map<std::uint64_t, std::vector<Own>> own;
+    std::map<std::uint64_t, std::vector<Told>> told;
+    bool prefer = false;
     std::map<std::uint64_t, secure::CipherKind> ciphers;
     std::map<std::uint64_t, SecurePort*> ports;
     std::map<std::uint64_t, std::vector<std::string>> reports;
@@ -51,13 +65,27 @@ struct Secure : ::testing::Test, Scene {
     std::unique_ptr<Port> secured(std::unique_ptr<Port> port, const DatagramOptions& options) {
         const std::uint64_t host = port->data_address().bytes[3];
         ports.erase(host);
-        if (keys[host].empty()) return port;
+        if (keys[host].empty() && own[host].empty()) return port;
         auto library = crypto();
         SecureOptions secure;
         secure.instance = options.instance;
         secure.cookie_key = options.cookie_key;
         for (const std::uint64_t seed : keys[host])
             EXPECT_TRUE(make_cluster_key(*library, secret_of(seed), secure.keys.emplace_back()));
+        const auto end = [](std::int64_t after) {
+            return after == 0 ? Time::never() : Time{} + seconds(after);
+        };
+        for (const Own& one : own[host]) {
+            EXPECT_TRUE(make_own_key(*library, secret_of(one.seed), secure.keys.emplace_back()));
+            secure.keys.back().until = end(one.until);
+        }
+        for (const Told& one : told[host]) {
+            PinnedKey& pinned = secure.hosts.emplace_back();
+            pinned.host = number_of(address(static_cast<std::uint8_t>(one.host), 0));
+            pinned.until = end(one.until);
+            EXPECT_TRUE(library->public_key(secret_of(one.seed), pinned.key));
+        }
+        secure.prefer = prefer;
         if (ciphers.contains(host)) secure.cipher = ciphers[host];
         secure.limits = limits;
         secure.random = [this](secure::Secret& secret) {
@@ -155,6 +183,275 @@ TEST_F(Secure, old_and_new_key_side_by_side) {
     reopen();
     meet();
     talk();
+}
+
+// Keys of hosts -----------------------------------------------------------------------------------
+
+/// Each has a pair of its own, and was told the other's public half.
+struct SecureHosts : Secure {
+    void SetUp() override {
+        keys = {};
+        own = {{1, {{201}}}, {2, {{202}}}};
+        told = {{1, {{2, 202}}}, {2, {{1, 201}}}};
+        Secure::SetUp();
+    }
+    using Reports = std::vector<std::string>;
+};
+
+TEST_F(SecureHosts, who_know_each_other_meet) {
+    meet();
+    talk();
+    EXPECT_TRUE(reports.empty());
+    EXPECT_EQ(ports[1]->totals().handshakes, 1U);
+    EXPECT_EQ(ports[2]->totals().handshakes, 1U);
+}
+
+TEST_F(SecureHosts, a_host_whose_key_is_not_known_is_not_asked) {
+    told[1] = {};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[1], Reports{"is not asked: its key is not known here (via keys trust)"});
+    EXPECT_TRUE(reports[2].empty());
+}
+
+TEST_F(SecureHosts, a_host_that_is_not_known_is_refused_without_a_multiplication) {
+    told[2] = {{3, 201}};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[1], Reports{"refuses our key"});
+    EXPECT_EQ(reports[2], Reports{"is not known here and was refused (via keys trust)"});
+    EXPECT_EQ(ports[2]->totals().handshakes, 0U);
+}
+
+TEST_F(SecureHosts, a_host_with_another_key_than_its_own_is_refused) {
+    told[2] = {{1, 299}};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[1], Reports{"refuses our key"});
+    EXPECT_EQ(reports[2].front(), "asked with another key than its own and was refused");
+    EXPECT_EQ(ports[2]->sessions(), 0U);
+}
+
+/// Who is not the one that is asked cannot even read the question.
+TEST_F(SecureHosts, another_host_in_its_place_is_not_taken_for_it) {
+    own[2] = {{299}};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[2], Reports{"asked with another key and was refused"});
+}
+
+TEST_F(SecureHosts, the_clusters_key_is_not_enough_for_a_host_whose_own_is_known) {
+    keys = {{1, {100}}, {2, {100}}};
+    told[1] = {};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[1], Reports{"refuses our key"});
+    EXPECT_EQ(reports[2], Reports{"asked without its own key and was refused"});
+}
+
+TEST_F(SecureHosts, others_are_asked_with_the_clusters_key) {
+    keys = {{1, {100}}, {2, {100}}};
+    told = {{1, {{3, 203}}}, {2, {{4, 204}}}};
+    reopen();
+    meet();
+    talk();
+}
+
+/// Whatever is wrong, a stranger sees the same packet.
+TEST_F(SecureHosts, a_refusal_does_not_tell_why) {
+    std::set<std::vector<std::byte>> refusals;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::refuse)
+            refusals.insert(
+                {datagram.bytes.begin() + wire::packet_prefix_length, datagram.bytes.end()});
+        return Fate{network.delay};
+    };
+    for (const std::vector<Told>& known :
+         {std::vector<Told>{{3, 201}}, {{1, 299}}, {{1, 201, 1}}}) {
+        told[2] = known;
+        network.now = Time{} + seconds(10);
+        reopen();
+        expect_unreachable(milliseconds(25));
+    }
+    EXPECT_EQ(refusals.size(), 1U);
+}
+
+TEST_F(SecureHosts, keys_that_have_expired_are_not_good) {
+    network.now = Time{} + seconds(10);
+    told[1] = {{2, 202, 5}};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[1], Reports{"is not asked: its key has expired here"});
+    reports.clear();
+    told[1] = {{2, 202}};
+    own[1] = {{201, 5}};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[1], Reports{"is not asked: our key for it has expired"});
+    reports.clear();
+    own[1] = {{201}};
+    told[2] = {{1, 201, 5}};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[2].front(), "asked with a key of its that has expired and was refused");
+    reports.clear();
+    told[2] = {{1, 201}};
+    own[2] = {{202, 5}};
+    reopen();
+    expect_unreachable(milliseconds(25));
+    EXPECT_EQ(reports[2], Reports{"asked for a key of ours that has expired and was refused"});
+    EXPECT_EQ(reports[1], Reports{"refuses our key"});
+}
+
+/// Each step of the guide's, with hosts that have taken it and hosts that have not.
+TEST_F(SecureHosts, old_and_new_key_of_a_host_side_by_side) {
+    const std::vector<std::vector<Own>> steps = {{{202}}, {{202}, {212}}, {{212}, {202}}, {{212}}};
+    const std::vector<std::vector<Told>> others = {
+        {{2, 202}}, {{2, 202}, {2, 212}}, {{2, 212}, {2, 202}}, {{2, 212}}};
+    const std::pair<std::size_t, std::size_t> taken[] = {{0, 0}, {1, 0}, {1, 1}, {2, 1},
+                                                         {2, 2}, {2, 3}, {3, 3}};
+    for (const auto& [ours, theirs] : taken) {
+        own[2] = steps[ours];
+        told[1] = others[theirs];
+        for (const bool asks : {true, false}) {
+            reopen();
+            if (asks) {
+                meet();
+            } else {
+                a.device->listen(named("a"));
+                b.device->resolve({address(1, host_port), named("a")}, 7);
+                run(seconds(2), [&] { return a.is_up && b.is_up; });
+            }
+            ASSERT_TRUE(a.is_up && b.is_up) << ours << theirs << asks;
+            talk();
+        }
+    }
+    EXPECT_TRUE(reports.empty());
+}
+
+TEST_F(SecureHosts, one_that_expires_gives_way_to_the_next) {
+    own[1] = {{201, 100}, {211}};
+    told[2] = {{1, 201, 100}, {1, 211}};
+    reopen();
+    meet();
+    talk();
+    network.now = Time{} + seconds(100);
+    reopen();
+    meet();
+    talk();
+}
+
+// In the open, if need be -------------------------------------------------------------------------
+
+struct SecureIfPossible : Secure {
+    void SetUp() override {
+        prefer = true;
+        Secure::SetUp();
+    }
+    bool sealed_seen = false;
+    void meet_and_look() {
+        network.weather = [this](const Datagram& datagram) {
+            if (datagram.kind() == wire::PacketKind::data)
+                sealed_seen = sealed_seen || is_sealed(datagram);
+            return Fate{network.delay};
+        };
+        meet();
+        a.lends = true;
+        const std::string payload(1200, 'x');
+        a.send(payload);
+        b.send(payload);
+        ASSERT_TRUE(run(seconds(5), [&] { return !a.received.empty() && !b.received.empty(); }));
+        EXPECT_EQ(a.received.back(), payload);
+        EXPECT_EQ(b.received.back(), payload);
+        talk();
+    }
+};
+
+TEST_F(SecureIfPossible, where_both_have_a_key_all_is_sealed) {
+    meet_and_look();
+    EXPECT_TRUE(sealed_seen);
+    EXPECT_TRUE(reports.empty());
+}
+
+TEST_F(SecureIfPossible, who_has_none_is_spoken_to_in_the_open_and_that_is_told) {
+    keys[2] = {};
+    reopen();
+    meet_and_look();
+    EXPECT_FALSE(sealed_seen);
+    EXPECT_EQ(reports[1].front(), "has no key for the wire: what it and we say is in the open");
+    EXPECT_GT(ports[1]->totals().in_the_open, 0U);
+    a.device.reset();
+    EXPECT_TRUE(run(milliseconds(10), [&] { return count(b, PathEventKind::down) == 1; }))
+        << "the end is heard";
+}
+
+TEST_F(SecureIfPossible, who_has_none_may_ask_in_the_open) {
+    keys[1] = {};
+    reopen();
+    meet_and_look();
+    EXPECT_FALSE(sealed_seen);
+}
+
+/// The point of pinning: whoever makes a host look as if it had no key gains nothing.
+TEST_F(SecureIfPossible, a_host_whose_key_is_known_is_not_spoken_to_in_the_open) {
+    keys = {};
+    own[1] = {{201}};
+    told[1] = {{2, 202}};
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[1],
+              std::vector<std::string>{"has no key for the wire, or is too old for one"});
+    own = {{2, {{202}}}};
+    told = {{2, {{1, 201}}}};
+    reports.clear();
+    reopen();
+    expect_unreachable(microseconds(40));
+    EXPECT_EQ(reports[2], std::vector<std::string>{"asked without a key and was refused"});
+}
+
+/// A path that is sealed stays so, whatever a stranger says in the open.
+TEST_F(SecureIfPossible, bare_packets_do_nothing_to_a_sealed_path) {
+    std::set<std::uint64_t> identifiers;
+    network.weather = [&](const Datagram& datagram) {
+        identifiers.insert(quoted_connection(datagram.bytes));
+        return Fate{network.delay};
+    };
+    meet();
+    talk();
+    network.weather = nullptr;
+    for (const std::uint64_t identifier : identifiers) {
+        std::array<std::byte, wire::connecting_length_max> room;
+        const std::uint32_t length = wire::emit_close(identifier, wire::CloseReason::left, room);
+        const std::vector<std::byte> close(room.begin(), room.begin() + length);
+        network.deliver(network.now, {address(1, 40000), address(2, 40000), close});
+        network.deliver(network.now, {address(2, 40000), address(1, 40000), close});
+    }
+    run(seconds(1));
+    EXPECT_EQ(count(a, PathEventKind::down) + count(b, PathEventKind::down), 0U);
+    talk();
+}
+
+// -------------------------------------------------------------------------------------------------
+
+/// A path that says little has other keys all the same, and nothing is lost by it.
+TEST_F(Secure, keys_change_by_time) {
+    limits.age = seconds(10);
+    reopen();
+    std::set<std::uint64_t> used;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.kind() == wire::PacketKind::data && is_sealed(datagram))
+            used.insert(wire::get<std::uint64_t>(datagram.bytes.data() + sealed::number) /
+                        limits.packets);
+        return Fate{network.delay};
+    };
+    meet();
+    for (int n = 0; n < 20; ++n) {
+        talk();
+        run(seconds(3));
+    }
+    EXPECT_GE(used.size(), 5U) << "in a minute";
+    EXPECT_LE(used.size(), 8U);
+    EXPECT_EQ(ports[1]->totals().forged + ports[2]->totals().forged, 0U);
 }
 
 /// Any of the packets that make the path is lost: they are said again, and cost nothing again.

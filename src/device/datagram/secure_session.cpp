@@ -1,5 +1,7 @@
 #include "device/datagram/secure_session.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "device/datagram/siphash.hpp"
@@ -16,12 +18,38 @@ bool derive(secure::Crypto& crypto, const secure::Secret& key, std::string_view 
 
 }  // namespace
 
-bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, ClusterKey& made) {
+bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made) {
     made.identity.shared.emplace();
     return derive(crypto, key, "OpenVIA 1 static", made.identity.own) &&
            derive(crypto, key, "OpenVIA 1 shared", *made.identity.shared) &&
            derive(crypto, key, "OpenVIA 1 admission", made.admission) &&
-           crypto.public_key(made.identity.own, made.peer);
+           crypto.public_key(made.identity.own, made.public_key);
+}
+
+bool make_admission(secure::Crypto& crypto, const secure::PublicKey& key, secure::Secret& made) {
+    return derive(crypto, secure::Secret(key), "OpenVIA 1 admission of a host", made);
+}
+
+bool make_own_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made) {
+    made.identity.own = key;
+    made.is_own = true;
+    return crypto.public_key(key, made.public_key) &&
+           make_admission(crypto, made.public_key, made.admission);
+}
+
+HostNumber number_of(const HostAddress& address) {
+    constexpr std::size_t port_length = 2;
+    constexpr std::size_t ipv4_length = 4;
+    HostNumber number{};
+    const std::size_t length = std::min<std::size_t>(
+        std::max<std::size_t>(address.length, port_length) - port_length, number.size());
+    std::size_t at = 0;
+    if (length == ipv4_length) {
+        at = number.size() - ipv4_length;
+        number[at - 2] = number[at - 1] = std::byte{0xFF};
+    }
+    std::memcpy(number.data() + at, address.bytes.data(), length);
+    return number;
 }
 
 Admission admission_of(const secure::Secret& key, std::span<const std::byte> hello) {

@@ -13,14 +13,32 @@
 
 namespace via::device::datagram {
 
-/// What a cluster's key stands for: all who have it are one identity.
-struct ClusterKey {
-    secure::Identity identity;  ///< the cipher is not set
-    secure::PublicKey peer{};   ///< everybody's
-    secure::Secret admission;   ///< who has it may have a handshake carried out
+/// What a key of ours stands for: a cluster's, all of whose hosts are one identity, or this host's
+/// own private one.
+struct Credential {
+    secure::Identity identity;       ///< the cipher is not set
+    secure::PublicKey public_key{};  ///< by which we are asked
+    secure::Secret admission;        ///< who has it may have a handshake carried out
+    bool is_own = false;
+    Time until = Time::never();  ///< not good any more from then on
 };
 /// False: the library failed.
-bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, ClusterKey& made);
+bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made);
+bool make_own_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made);
+/// Of who knows a host's public key, which no observer learns.
+bool make_admission(secure::Crypto& crypto, const secure::PublicKey& key, secure::Secret& made);
+
+/// A host without its port: IPv6's bytes, or IPv4's as IPv6 writes them.
+using HostNumber = std::array<std::byte, 16>;
+HostNumber number_of(const HostAddress& address);
+
+/// Another host's public key, which its user told ours.
+struct PinnedKey {
+    HostNumber host{};
+    secure::PublicKey key{};
+    Time until = Time::never();
+};
+static_assert(sizeof(PinnedKey) <= 64, "there may be a hundred thousand");
 
 /// What says of a hello that its maker may have a handshake: two keyed hashes, since thousands of
 /// strangers' are looked at in a second, and all that it decides is whether to go on.
@@ -38,6 +56,7 @@ struct SecureSession {
     std::uint64_t theirs = 0;  ///< who asks has it when he is welcomed
     std::optional<secure::Handshake> handshake;
     secure::CipherKind cipher{};
+    secure::Secret admission;       ///< who asks: to whom he is asked
     std::vector<std::byte> first;   ///< the handshake's first message
     std::vector<std::byte> second;  ///< who answers: its second one
     wire::Hello hello;              ///< what the first one holds

@@ -100,6 +100,22 @@ TEST_F(PacketKeys, a_key_may_change_before_its_packets_are_sent) {
     EXPECT_EQ(open(opening, packet), Opened::genuine);
 }
 
+TEST_F(PacketKeys, a_key_that_is_old_is_followed_by_another_one) {
+    const Time begin = Time{} + seconds(7);
+    sealing.note(begin);
+    ASSERT_EQ(open(opening, seal(sealing)), Opened::genuine);
+    sealing.note(begin + Duration{few.age.ns - 1});
+    EXPECT_EQ(sealing.next_number(), 1U);
+    sealing.note(begin + few.age);
+    EXPECT_EQ(sealing.next_number(), few.packets);
+    ASSERT_EQ(open(opening, seal(sealing)), Opened::genuine);
+    // One that changed by count begins its time anew.
+    skip(few.packets - 1);
+    sealing.note(begin + few.age + few.age);
+    EXPECT_EQ(sealing.next_number(), 2 * few.packets);
+    ASSERT_EQ(open(opening, seal(sealing)), Opened::genuine);
+}
+
 /// Numbers, headers and bytes of a stranger: refused, and true packets are as good as before.
 TEST_F(PacketKeys, what_is_forged_changes_nothing) {
     const Packet packet = seal(sealing);
