@@ -29,7 +29,8 @@ page_of_via=$(page via.1)
 commands() { sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 kinds=$("$bin/via" bench --help | commands)
 for command in info stat demo "keys new" "keys trust" "keys show" "lab list" "lab run" \
-    "lab exec" "lab explain" "lab reproduce" "lab without" "lab compare" "lab ask" "lab record" "lab replay" "lab sweep" \
+    "lab exec" "lab explain" "lab reproduce" "lab without" "lab compare" "lab ask" "lab record" \
+    "lab replay" "lab sweep" \
     topology sockets $(printf 'bench+%s ' $kinds); do
     kind=${command#bench+}
     test "$kind" = "$command" || command="bench $kind"
