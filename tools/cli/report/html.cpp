@@ -1,26 +1,17 @@
 #include "report/page.hpp"
 
+#include <algorithm>
+
 namespace via::report {
 
 std::string escaped_markup(std::string_view text) {
+    static constexpr std::pair<char, std::string_view> names[] = {
+        {'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
     std::string safe;
     for (const char c : text) {
-        switch (c) {
-            case '<':
-                safe += "&lt;";
-                break;
-            case '>':
-                safe += "&gt;";
-                break;
-            case '&':
-                safe += "&amp;";
-                break;
-            case '"':
-                safe += "&quot;";
-                break;
-            default:
-                safe += c;
-        }
+        const auto* const name =
+            std::ranges::find(names, c, &std::pair<char, std::string_view>::first);
+        safe += name == std::end(names) ? std::string_view(&c, 1) : name->second;
     }
     return safe;
 }
