@@ -32,6 +32,11 @@ public:
         bytes_.insert(bytes_.end(), from, from + kept);
         bytes_.resize(bytes_.size() + width - kept);
     }
+    void flag(bool value) { number(std::uint8_t{value}); }
+    template <class T>
+    void one_of(T value, T /*last*/) {
+        number(static_cast<std::uint8_t>(value));
+    }
     std::span<const std::byte> bytes() const { return bytes_; }
 
 private:
@@ -71,6 +76,17 @@ public:
         std::replace_if(value.begin(), value.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
         return value;
     }
+    // The same as the writer's, for whatever goes both ways.
+    template <class T>
+    void number(T& value) {
+        value = number<T>();
+    }
+    void flag(bool& value) { value = flag(); }
+    template <class T>
+    void one_of(T& value, T last) {
+        value = one_of(last);
+    }
+    void text(std::string& value, std::size_t width) { value = text(width); }
     // Everything was there, sensible and nothing is left.
     bool is_done() const { return good_ && rest_.empty(); }
 

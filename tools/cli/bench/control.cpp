@@ -18,66 +18,101 @@ constexpr std::uint32_t magic = 0x62616976;  // "viab"
 constexpr std::size_t name_bytes = 16;
 constexpr std::uint8_t in_turn = 255;  // in place of a percentage of buffers reused
 
-void put(Writer& writer, const Question& question) {
-    writer.number(static_cast<std::uint8_t>(question.bench));
-    writer.number(static_cast<std::uint8_t>(question.op));
-    writer.number(static_cast<std::uint8_t>(question.wait));
-    writer.number(static_cast<std::uint8_t>(question.reliability));
-    writer.number(std::uint8_t{question.cq});
-    writer.number(std::uint8_t{question.immediate});
-    writer.number(question.depth);
-    writer.number(question.vis);
-    writer.number(question.active_vis);
-    writer.number(question.segments);
-    writer.number(question.post_many);
-    writer.number(question.reuse ? static_cast<std::uint8_t>(*question.reuse) : in_turn);
-    writer.number(question.size);
-}
-
-Question get_question(Reader& reader) {
-    Question question;
-    question.bench = reader.one_of(Bench::verify);
-    question.op = reader.one_of(Op::read);
-    question.wait = reader.one_of(Wait::block);
-    question.reliability = reader.one_of(Reliability::reception);
-    question.cq = reader.flag();
-    question.immediate = reader.flag();
-    question.depth = reader.number<std::uint32_t>();
-    question.vis = reader.number<std::uint32_t>();
-    question.active_vis = reader.number<std::uint32_t>();
-    question.segments = reader.number<std::uint32_t>();
-    question.post_many = reader.number<std::uint32_t>();
-    const auto reuse = reader.number<std::uint8_t>();
+// What a message consists of, in order: `io` writes it or reads it.
+template <class Io>
+void members(Io& io, Question& question) {
+    io.one_of(question.bench, Bench::verify);
+    io.one_of(question.op, Op::read);
+    io.one_of(question.wait, Wait::block);
+    io.one_of(question.reliability, Reliability::reception);
+    io.flag(question.cq);
+    io.flag(question.immediate);
+    io.number(question.depth);
+    io.number(question.vis);
+    io.number(question.active_vis);
+    io.number(question.segments);
+    io.number(question.post_many);
+    std::uint8_t reuse = question.reuse ? static_cast<std::uint8_t>(*question.reuse) : in_turn;
+    io.number(reuse);
+    question.reuse.reset();
     if (reuse != in_turn) question.reuse = reuse;
-    question.size = reader.number<std::uint64_t>();
-    return question;
+    io.number(question.size);
 }
 
-void put(Writer& writer, const Disturbance& told) {
-    writer.number(told.involuntary);
-    writer.number(told.own_switches);
-    writer.number(told.run_delay_ns);
-    writer.number(told.own_others_ns);
-    writer.number(told.steal_ticks);
-    writer.number(told.runnable);
-    writer.number(told.processors);
+template <class Io>
+void members(Io& io, Disturbance& told) {
+    io.number(told.involuntary);
+    io.number(told.own_switches);
+    io.number(told.run_delay_ns);
+    io.number(told.own_others_ns);
+    io.number(told.steal_ticks);
+    io.number(told.runnable);
+    io.number(told.processors);
 }
 
-Disturbance get_disturbance(Reader& reader) {
-    Disturbance told;
-    told.involuntary = reader.number<std::uint64_t>();
-    told.own_switches = reader.number<std::uint64_t>();
-    told.run_delay_ns = reader.number<std::uint64_t>();
-    told.own_others_ns = reader.number<std::uint64_t>();
-    told.steal_ticks = reader.number<std::uint64_t>();
-    told.runnable = reader.number<std::uint32_t>();
-    told.processors = reader.number<std::uint32_t>();
-    return told;
+template <class Io>
+void members(Io& io, Hello& hello) {
+    io.number(hello.seconds);
 }
 
-template <class T>
-std::optional<T> if_done(const Reader& reader, const T& parsed) {
-    return reader.is_done() ? std::optional<T>(parsed) : std::nullopt;
+template <class Io>
+void members(Io& io, Open& open) {
+    io.number(open.channel);
+    io.text(open.name, name_bytes);
+    members(io, open.like);
+    io.number(open.arena_bytes);
+    io.number(open.max_size);
+}
+
+template <class Io>
+void members(Io& io, Opening& opening) {
+    io.number(opening.port);
+    io.number(opening.word);
+}
+
+template <class Io>
+void members(Io& io, RemoteOrder& order) {
+    io.number(order.channel);
+    members(io, order.question);
+    io.number(order.effort.warmup);
+    io.number(order.effort.messages);
+    io.number(order.effort.timed);
+}
+
+template <class Io>
+void members(Io& io, RemoteAnswer& remote) {
+    Answer& answer = remote.answer;
+    io.number(remote.channel);
+    io.flag(answer.good);
+    io.number(answer.reading.last_ns);
+    io.number(answer.reading.cpu_ns);
+    // A year of processor time in a sample is no more of a lie than a year and a day.
+    constexpr std::int64_t year_ns = 31'536'000'000'000'000;
+    answer.reading.cpu_ns = std::clamp<std::int64_t>(answer.reading.cpu_ns, 0, year_ns);
+    members(io, answer.disturbance);
+    std::string failure = answer.failure.data();
+    io.text(failure, answer.failure.size() - 1);
+    note_failure(answer, failure);
+}
+
+template <class Io>
+void members(Io& io, Close& close) {
+    io.number(close.channel);
+}
+
+template <class Message>
+std::vector<std::byte> written(Kind kind, Message message) {
+    Writer writer;
+    members(writer, message);
+    return to_bytes(kind, writer.bytes());
+}
+
+template <class Message>
+std::optional<Message> parsed(std::span<const std::byte> body) {
+    Reader reader(body);
+    Message message;
+    members(reader, message);
+    return reader.is_done() ? std::optional<Message>(message) : std::nullopt;
 }
 
 }  // namespace
@@ -100,118 +135,31 @@ std::optional<Header> parse_header(std::span<const std::byte> bytes) {
     header.version = reader.number<std::uint16_t>();
     header.kind = static_cast<Kind>(reader.number<std::uint16_t>());
     header.body_bytes = reader.number<std::uint32_t>();
-    if (!ours || header.body_bytes > most_control_bytes) return std::nullopt;
-    return if_done(reader, header);
+    if (!ours || !reader.is_done() || header.body_bytes > most_control_bytes) return std::nullopt;
+    return header;
 }
 
-std::vector<std::byte> to_bytes(const Hello& hello) {
-    Writer writer;
-    writer.number(hello.seconds);
-    return to_bytes(Kind::hello, writer.bytes());
-}
-
-std::optional<Hello> parse_hello(std::span<const std::byte> body) {
-    Reader reader(body);
-    Hello hello;
-    hello.seconds = reader.number<std::uint32_t>();
-    return if_done(reader, hello);
-}
-
-std::vector<std::byte> to_bytes(const Open& open) {
-    Writer writer;
-    writer.number(open.channel);
-    writer.text(open.name, name_bytes);
-    put(writer, open.like);
-    writer.number(open.arena_bytes);
-    writer.number(open.max_size);
-    return to_bytes(Kind::open, writer.bytes());
-}
-
-std::optional<Open> parse_open(std::span<const std::byte> body) {
-    Reader reader(body);
-    Open open;
-    open.channel = reader.number<std::uint16_t>();
-    open.name = reader.text(name_bytes);
-    open.like = get_question(reader);
-    open.arena_bytes = reader.number<std::uint64_t>();
-    open.max_size = reader.number<std::uint64_t>();
-    return if_done(reader, open);
-}
-
-std::vector<std::byte> to_bytes(const Opening& opening) {
-    Writer writer;
-    writer.number(opening.port);
-    writer.number(opening.word);
-    return to_bytes(Kind::opening, writer.bytes());
-}
-
-std::optional<Opening> parse_opening(std::span<const std::byte> body) {
-    Reader reader(body);
-    Opening opening;
-    opening.port = reader.number<std::uint16_t>();
-    opening.word = reader.number<std::uint64_t>();
-    return if_done(reader, opening);
-}
-
-std::vector<std::byte> to_bytes(const RemoteOrder& order) {
-    Writer writer;
-    writer.number(order.channel);
-    put(writer, order.question);
-    writer.number(order.effort.warmup);
-    writer.number(order.effort.messages);
-    writer.number(order.effort.timed);
-    return to_bytes(Kind::order, writer.bytes());
-}
-
-std::optional<RemoteOrder> parse_order(std::span<const std::byte> body) {
-    Reader reader(body);
-    RemoteOrder order;
-    order.channel = reader.number<std::uint16_t>();
-    order.question = get_question(reader);
-    order.effort.warmup = reader.number<std::uint64_t>();
-    order.effort.messages = reader.number<std::uint64_t>();
-    order.effort.timed = reader.number<std::uint64_t>();
-    return if_done(reader, order);
-}
-
+std::vector<std::byte> to_bytes(const Hello& hello) { return written(Kind::hello, hello); }
+std::vector<std::byte> to_bytes(const Open& open) { return written(Kind::open, open); }
+std::vector<std::byte> to_bytes(const Opening& opening) { return written(Kind::opening, opening); }
+std::vector<std::byte> to_bytes(const RemoteOrder& order) { return written(Kind::order, order); }
 std::vector<std::byte> to_bytes(const RemoteAnswer& answer) {
-    Writer writer;
-    writer.number(answer.channel);
-    writer.number(std::uint8_t{answer.answer.good});
-    writer.number(answer.answer.reading.last_ns);
-    writer.number(answer.answer.reading.cpu_ns);
-    put(writer, answer.answer.disturbance);
-    writer.text(answer.answer.failure.data(), answer.answer.failure.size() - 1);
-    return to_bytes(Kind::answer, writer.bytes());
+    return written(Kind::answer, answer);
 }
+std::vector<std::byte> to_bytes(const Close& close) { return written(Kind::close, close); }
 
+std::optional<Hello> parse_hello(std::span<const std::byte> body) { return parsed<Hello>(body); }
+std::optional<Open> parse_open(std::span<const std::byte> body) { return parsed<Open>(body); }
+std::optional<Opening> parse_opening(std::span<const std::byte> body) {
+    return parsed<Opening>(body);
+}
+std::optional<RemoteOrder> parse_order(std::span<const std::byte> body) {
+    return parsed<RemoteOrder>(body);
+}
 std::optional<RemoteAnswer> parse_answer(std::span<const std::byte> body) {
-    Reader reader(body);
-    RemoteAnswer answer;
-    answer.channel = reader.number<std::uint16_t>();
-    answer.answer.good = reader.flag();
-    answer.answer.reading.last_ns = reader.number<std::int64_t>();
-    // A year of processor time in a sample is no more of a lie than a year and a day.
-    constexpr std::int64_t year_ns = 31'536'000'000'000'000;
-    answer.answer.reading.cpu_ns =
-        std::clamp<std::int64_t>(reader.number<std::int64_t>(), 0, year_ns);
-    answer.answer.disturbance = get_disturbance(reader);
-    note_failure(answer.answer, reader.text(answer.answer.failure.size() - 1));
-    return if_done(reader, answer);
+    return parsed<RemoteAnswer>(body);
 }
-
-std::vector<std::byte> to_bytes(const Close& close) {
-    Writer writer;
-    writer.number(close.channel);
-    return to_bytes(Kind::close, writer.bytes());
-}
-
-std::optional<Close> parse_close(std::span<const std::byte> body) {
-    Reader reader(body);
-    Close close;
-    close.channel = reader.number<std::uint16_t>();
-    return if_done(reader, close);
-}
+std::optional<Close> parse_close(std::span<const std::byte> body) { return parsed<Close>(body); }
 
 std::vector<std::byte> refusal(const std::string& why) {
     Writer writer;
