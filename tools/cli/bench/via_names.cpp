@@ -6,6 +6,7 @@
 
 namespace via::bench {
 
+// The conformance tests have this list, too: they stand on vipl.h alone.
 std::string name_of_return(VIP_RETURN code) {
     static constexpr std::array names{"VIP_SUCCESS",
                                       "VIP_NOT_DONE",
