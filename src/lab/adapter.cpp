@@ -36,13 +36,15 @@ Task<> Adapter::run() {
         const std::uint64_t changes = changes_;
         const Time begin = schedule_.now();
         std::optional<ViId> rung;
-        const bool going_on = sending_ || !own_.empty() || !again_.empty();
-        if (!going_on) rung = co_await design_.doorbell->look(*this);
-        if (going_on || rung) co_await send_step(rung);
+        if (!sending_ && (own_.empty() ? again_.empty() : own_went_last_)) {
+            rung = co_await design_.doorbell->look(*this);
+            own_went_last_ = false;
+        }
+        if (sending_ || rung || !own_.empty() || !again_.empty()) co_await send_step(rung);
         bool ready = true;
         if (entering_) ready = co_await end_packet();
         if (ready) co_await look_for_work("look for packets");
-        if (ready && !arrived_.empty()) co_await receive_step();
+        if (ready && !arrived_.empty() && !leaving_is_next()) co_await receive_step();
         const bool idle = !sending_ && !entering_ && arrived_.empty() && own_.empty();
         if (idle || refill_) co_await look_for_work("housekeeping");
         if (refill_) co_await raise_refill();

@@ -197,6 +197,8 @@ private:
     Task<bool> send_packets(Sending& sending);
     Task<> complete_send(Sending& sending);
     Task<> leave(Packet packet, SharedTransfer transfer);
+    /// RHS serves both ways in turn: what waits to leave goes before another packet comes in.
+    bool leaving_is_next() const { return leaving_waits_ && came_in_last_; }
     // firmware_receive.cpp
     Task<> receive_step();
     Task<> take_packet(Packet packet);
@@ -263,12 +265,15 @@ private:
     std::map<ViId, std::uint32_t> owners_;
     Queue sends_;
     std::deque<PhysicalDescriptor> own_;
+    bool own_went_last_ = false;  ///< so a program's message is next, if there is one
     std::map<ViId, Queue> receives_;
     std::optional<Sending> sending_;
     std::deque<Packet> arrived_;
     std::map<NodeId, Receiving> receiving_;  ///< by sender, who sends one after the other
     std::optional<Packet> entering_;         ///< on its way from the interface to the FIFO
     SharedTransfer entering_transfer_;
+    bool leaving_waits_ = false;  ///< a packet found RHS busy
+    bool came_in_last_ = false;   ///< what RHS was given last was a packet that came in
     std::optional<std::pair<bool, ViId>> refill_;  ///< to be asked for in housekeeping
     // Idle firmware looks at the same things again and again, and finds nothing until something
     // changes. So it is parked, and before the change it makes up for the time since: it runs

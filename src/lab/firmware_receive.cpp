@@ -49,6 +49,7 @@ Task<> Adapter::take_packet(Packet packet) {
     entering_transfer_ = std::make_shared<Transfer>(schedule_);
     if (!staged()) co_await start_pieces(packet, receiving_.at(packet.from));
     co_await step(costs_.words_start_rhs, "let the packet into the FIFO", packet.message);
+    came_in_last_ = true;
     schedule_.spawn(arrive(packet, entering_transfer_));
 }
 

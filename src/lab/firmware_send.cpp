@@ -55,6 +55,7 @@ Task<> Adapter::begin_own() {
     sending_.emplace();
     sending_->descriptor = own_.front();
     own_.pop_front();
+    own_went_last_ = true;
     cut_up(*sending_);
     number(*sending_);
     co_await step(costs_.words_take_control, "make an answer", sending_->descriptor.message);
@@ -130,7 +131,9 @@ Task<bool> Adapter::send_packets(Sending& sending) {
             if (!std::exchange(out.looked, true) && !out.dma->done) ++counts_.first_looks_missed;
             if (!out.dma->done) co_return false;
         }
-        if (!rhs_.idle() || !network_.try_reserve(node_, out.packet)) co_return false;
+        leaving_waits_ = !rhs_.idle();
+        if (leaving_waits_ || !network_.try_reserve(node_, out.packet)) co_return false;
+        came_in_last_ = false;
         co_await step(costs_.words_start_rhs, "start the packet", message);
         sending.last = std::make_shared<Transfer>(schedule_);
         schedule_.spawn(leave(out.packet, sending.last));
