@@ -47,6 +47,12 @@ std::string found_in_path(const char* file) {
     }
 }
 
+std::string file_of(int fd) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    std::array<char, 4096> name{};
+    return readlink(link.c_str(), name.data(), name.size() - 1) < 0 ? link : name.data();
+}
+
 /// The words of execl() and its kind. `arguments` stands behind the null at its end.
 std::vector<char*> words_of(const char* first, va_list arguments) {
     std::vector<char*> words{const_cast<char*>(first)};
@@ -130,7 +136,7 @@ int execvpe(const char* file, char* const words[], char* const environment[]) no
 int execvp(const char* file, char* const words[]) noexcept { return execvpe(file, words, environ); }
 int fexecve(int fd, char* const words[], char* const environment[]) noexcept {
     before_program(true);
-    say_if_not_loaded(getpid(), ("/proc/self/fd/" + std::to_string(fd)).c_str());
+    say_if_not_loaded(getpid(), file_of(fd).c_str());
     return failed(real().fexecve(fd, words, environment));
 }
 int execl(const char* path, const char* first, ...) noexcept {

@@ -37,9 +37,11 @@ const char* other_rights_of(const std::string& file) {
     if (stat(file.c_str(), &found) < 0 || statvfs(file.c_str(), &mount) < 0) return nullptr;
     const bool may = (mount.f_flag & ST_NOSUID) == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
     const bool user = may && (found.st_mode & S_ISUID) != 0;
-    if ((user ? found.st_uid : geteuid()) != getuid()) return "set-user-ID";
+    if ((user ? found.st_uid : geteuid()) != getuid())
+        return user ? "set-user-ID" : "run with another user's rights";
     const bool group = may && (found.st_mode & S_ISGID) != 0 && (found.st_mode & S_IXGRP) != 0;
-    if ((group ? found.st_gid : getegid()) != getgid()) return "set-group-ID";
+    if ((group ? found.st_gid : getegid()) != getgid())
+        return group ? "set-group-ID" : "run with another group's rights";
     const bool more = may && getxattr(file.c_str(), "security.capability", nullptr, 0) > 0;
     return more && getuid() != 0 ? "given capabilities" : nullptr;
 }
