@@ -1,6 +1,8 @@
 // `via sockets`: an unmodified program, with libvia-sockets.so before its libraries.
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -77,8 +79,36 @@ std::string readable(const sockets::Address& address) {
     return fmt::format("[{}]:{}", text.data(), address.port);
 }
 
+/// A socket can be bound to what is an address of this host, and to nothing else. Of another
+/// network namespace than this command's it cannot be told.
+bool is_on_another_host(const sockets::Address& address, std::uint64_t network) {
+    const int probe = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) return false;
+    const int off = 0;
+    std::uint64_t own = 0;
+    socklen_t length = sizeof own;
+    sockaddr_in6 name{};
+    name.sin6_family = AF_INET6;
+    std::memcpy(&name.sin6_addr, address.host.data(), sizeof name.sin6_addr);
+    const bool other = getsockopt(probe, SOL_SOCKET, SO_NETNS_COOKIE, &own, &length) == 0 &&
+                       own == network &&
+                       setsockopt(probe, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
+                       bind(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name) < 0 &&
+                       errno == EADDRNOTAVAIL;
+    close(probe);
+    return other;
+}
+
+std::string why_kernel(const sockets::Stream& stream) {
+    const auto reason = static_cast<sockets::Reason>(stream.reason.load());
+    if (reason == sockets::Reason::peer_absent &&
+        is_on_another_host(stream.ends.remote, stream.ends.network))
+        return "the peer is on another host";
+    return sockets::text_of(reason);
+}
+
 void show_stream(const sockets::Stream& stream) {
-    std::string how = sockets::text_of(static_cast<sockets::Reason>(stream.reason.load()));
+    std::string how = why_kernel(stream);
     const std::uint64_t offset = stream.pipe.load();
     const sockets::HeldArena arena =
         offset == 0 ? nullptr : sockets::Arena::open(stream.pipe_arena.load());
