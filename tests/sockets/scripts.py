@@ -148,7 +148,7 @@ class Pair {
     static void ask(int port, int seed) throws Exception {
         Random draw = new Random(seed);
         try (Socket one = new Socket(InetAddress.getLoopbackAddress(), port)) {
-            for (int turn = 0; turn < 200; ++turn) {
+            for (int turn = 0; turn < 50; ++turn) {
                 byte[] sent = new byte[draw.nextInt(20000) + 1];
                 draw.nextBytes(sent);
                 one.getOutputStream().write(sent);
@@ -224,4 +224,36 @@ int main(int count, char **words) {
     svc_run();
     return 3;
 }
+'''
+
+REDIS_CLIENT = '''
+import selectors, socket, sys
+port, connections, keys = (int(word) for word in sys.argv[1:])
+ready = selectors.DefaultSelector()
+def ask(one):
+    key = one['at'] % keys
+    one['at'] += 1
+    one['wanted'] = b'$%d\\r\\n%d\\r\\n' % (len(str(key * key)), key * key)
+    one['got'] = b''
+    one['socket'].sendall(b'*2\\r\\n$3\\r\\nGET\\r\\n$%d\\r\\n%d\\r\\n' % (len(str(key)), key))
+for number in range(connections):
+    one = {'socket': socket.create_connection(('127.0.0.1', port)), 'at': number * 37, 'left': 200}
+    ready.register(one['socket'], selectors.EVENT_READ, one)
+    ask(one)
+while ready.get_map():
+    for key, _ in ready.select():
+        one = key.data
+        part = one['socket'].recv(4096)
+        assert part, 'ended early'
+        one['got'] += part
+        if len(one['got']) < len(one['wanted']):
+            continue
+        assert one['got'] == one['wanted'], one
+        one['left'] -= 1
+        if one['left'] > 0:
+            ask(one)
+        else:
+            ready.unregister(one['socket'])
+            one['socket'].close()
+print('checked')
 '''

@@ -34,6 +34,8 @@ def redis(place):
     wanted = [str(at) for at in range(0, 3000, 11)]
     got = place.client(*words, 'MGET', *wanted).split()
     assert [int(one) for one in got] == [int(one) ** 2 for one in wanted], got
+    out = place.client(sys.executable, '-c', scripts.REDIS_CLIENT, str(port), '50', '3000')
+    assert out == b'checked\n', out
     for more in (['-c', '1'], ['-c', '50'], ['-c', '10', '-P', '16', '-d', '3000']):
         out = place.client(benchmark, '-p', str(port), '-n', '3000', '-q', '-t', 'set,get', *more)
         assert b'GET: ' in out and b'rror' not in out, out
