@@ -47,6 +47,7 @@ Side::Side(const Options& wanted) : options(wanted), info(nullptr, fi_freeinfo) 
     asked->tx_attr->op_flags = options.op_flags;
     asked->tx_attr->size = options.queue_size;
     asked->rx_attr->size = options.queue_size;
+    asked->domain_attr->threading = options.threading;
     info = find(asked.get());
     fid_fabric* new_fabric = nullptr;
     EXPECT_EQ(fi_fabric(info->fabric_attr, &new_fabric, nullptr), 0);

@@ -57,6 +57,7 @@ struct Options {
     std::uint64_t queue_flags = FI_TRANSMIT | FI_RECV;
     std::size_t queue_size = 0;  ///< of an endpoint; 0: the provider's
     std::uint64_t op_flags = 0;
+    fi_threading threading = FI_THREAD_UNSPEC;
     std::function<void(fid_ep*)> bind_more = [](fid_ep*) {};
 };
 
