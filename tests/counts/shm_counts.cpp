@@ -1,6 +1,6 @@
-// What one message of 8 bytes costs two programs that share memory: the calls of vipl.h, a VI of
-// each of two NICs "shm", all in one thread. Run under callgrind by counts.py. What processors pay
-// for lines that go from one to the other is not in it.
+// What one message of 8 bytes, RDMA read or atomic operation costs two programs that share memory:
+// the calls of vipl.h, a VI of each of two NICs "shm", all in one thread. Run under callgrind by
+// counts.py. What processors pay for lines that go from one to the other is not in it.
 #include "measured.hpp"
 #include "vipl_world.hpp"
 
@@ -47,6 +47,36 @@ VIA_MEASURED bool measured_shm_16_messages_at_once(World& world, Many& many) {
 
 namespace {
 
+/// What the sender reads and changes in the receiver's memory.
+struct alignas(64) Target {
+    std::uint64_t word = 0;
+    VIP_MEM_HANDLE handle = 0;
+};
+Target target;
+
+/// The target's program looks once, as one that polls would. It has a receive posted: who waits for
+/// nothing has nothing to look for.
+bool is_answered(World& world, VIP_RETURN posted) {
+    VIP_DESCRIPTOR* done = nullptr;
+    VipRecvDone(world.receiver, &done);
+    return posted == VIP_SUCCESS && succeeds([&] { return VipSendDone(world.sender, &done); });
+}
+
+}  // namespace
+
+VIA_MEASURED bool measured_shm_rdma_read(World& world) {
+    return is_answered(world, VipPostSend(world.sender, &world.room.write, world.handle));
+}
+VIA_MEASURED bool measured_shm_fetch_add(World& world) {
+    return is_answered(world, ViaPostFetchAdd(world.sender, &world.room.write, world.handle, 1));
+}
+VIA_MEASURED bool measured_shm_compare_swap(World& world) {
+    return is_answered(world, ViaPostCompareSwap(world.sender, &world.room.write, world.handle,
+                                                 target.word, target.word + 1));
+}
+
+namespace {
+
 void pass_call_by_call(World& world, std::uint64_t number) {
     VIP_DESCRIPTOR* descriptor = nullptr;
     std::memcpy(world.room.out, &number, sizeof number);
@@ -82,7 +112,29 @@ void pass_many(World& world, std::uint64_t number) {
     require(std::memcmp(many.in, many.out, sizeof many.in) == 0, "the bytes arrive");
 }
 
+/// One behind the other: each brings what the one before it left.
+template <bool (*Measured)(World&)>
+void pass_answered(World& world, std::uint64_t) {
+    const std::uint64_t before = target.word;
+    require(Measured(world), "it is answered");
+    require(std::memcmp(world.room.out, &before, sizeof before) == 0, "it is what was there");
+}
+
 using Pass = void (*)(World&, std::uint64_t);
+
+void offer_target(World& world) {
+    VIP_MEM_ATTRIBUTES rights{nullptr, VIP_TRUE, VIP_TRUE};
+    OK(VipRegisterMem(world.receiver_nic, &target, sizeof target, &rights, &target.handle));
+    OK(ViaSetMemAtomics(world.receiver_nic, &target, target.handle, VIP_TRUE));
+    VIP_DESCRIPTOR& descriptor = world.room.write;
+    descriptor.CS.SegCount = 2;
+    descriptor.CS.Length = length;
+    descriptor.DS[0].Remote.Data.Address = &target.word;
+    descriptor.DS[0].Remote.Handle = target.handle;
+    descriptor.DS[1].Local.Data.Address = world.room.out;
+    descriptor.DS[1].Local.Handle = world.handle;
+    descriptor.DS[1].Local.Length = length;
+}
 
 }  // namespace
 
@@ -99,5 +151,11 @@ int main() {
         World& world = pass == pass_through_queue ? with_queue : plain;
         warm_and_count(world, pass, counted_phase);
     }
+    offer_target(plain);
+    plain.room.write.CS.Control = VIP_CONTROL_OP_RDMAREAD;
+    warm_and_count(plain, pass_answered<measured_shm_rdma_read>, counted_phase);
+    plain.room.write.CS.Control = 0;
+    warm_and_count(plain, pass_answered<measured_shm_fetch_add>, counted_phase);
+    warm_and_count(plain, pass_answered<measured_shm_compare_swap>, counted_phase);
     return 0;
 }
