@@ -20,7 +20,7 @@ Result<std::uint32_t> Engine::begin_attach(Vi& vi, memory::MemoryHandle handle,
     vi.attach->wanted.attachment.writable = writable;
     vi.attach->number = ++vi.attaches;
     vi.attach_due = true;
-    activate(vi);
+    paths_.activate(vi);
     return vi.attach->number;
 }
 
@@ -43,13 +43,13 @@ void Engine::attach_ended(Vi& vi, Status status) {
     vi.attach->status = status;
     vi.attach_due = false;
     vi.attaches_decided.store(vi.attach->number, std::memory_order_release);
-    progressed();
-    if (vi.path != no_path) activate(vi);  // RDMA was held back meanwhile
+    news_.progressed();
+    if (vi.path != no_path) paths_.activate(vi);  // RDMA was held back meanwhile
 }
 
 /// The VI whose question stands that an offer with `cookie` answers.
 Vi* Engine::asker(PathId path, std::uint64_t cookie) {
-    Vi* vi = connected_vi(path, static_cast<std::uint32_t>(cookie));
+    Vi* vi = vis_.connected(path, static_cast<std::uint32_t>(cookie));
     const bool asks = vi != nullptr && vi->attach && vi->attach->number == cookie >> 32 &&
                       vi->attach->status == Status::not_done;
     return asks ? vi : nullptr;
@@ -92,18 +92,18 @@ Status Engine::take_attach(Vi& vi, std::uint32_t number, Import& import) {
     import = std::move(vi.attach->wanted);
     vi.attach.reset();
     vi.attach_due = false;
-    if (vi.state_now() == ViState::connected) activate(vi);
+    if (vi.state_now() == ViState::connected) paths_.activate(vi);
     return status;
 }
 
 void Engine::release_import(const std::byte* base) {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index)
-        std::erase_if(vi_slot(index).imports,
+    for (std::uint32_t index = 0; index < vis_.made(); ++index)
+        std::erase_if(vis_[index].imports,
                       [base](const Import& import) { return import.attachment.base == base; });
 }
 
 void Engine::release_imports() {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) vi_slot(index).imports.clear();
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) vis_[index].imports.clear();
 }
 
 // Being asked -------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ FrameVerdict Engine::on_attach_request(Vi& vi, const wire::Header& header, std::
         return FrameVerdict::taken;
     }
     questions_.push_back(question);
-    rare_ = true;
+    news_.chore_came();
     return FrameVerdict::taken;
 }
 
@@ -143,8 +143,8 @@ void Engine::refuse_attach(const AttachQuestion& question, wire::AttachRefusal w
     if (!is_current(question)) return;
     const Vi& vi = *question.vi;
     counters_.add(Counter::rdma_refused);
-    notify_peer(vi.path, wire::FrameKind::attach_refuse, vi.remote_number, question.message,
-                static_cast<std::uint32_t>(why));
+    paths_.notify(vi.path, wire::FrameKind::attach_refuse, vi.remote_number, question.message,
+                  static_cast<std::uint32_t>(why));
 }
 
 // Using -------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ void Engine::copy_imported(Vi& vi, const queue::WorkEntry& entry) {
 }
 
 void Engine::carry_out(PathId id) {
-    Path& path = path_at(id);
+    Path& path = paths_[id];
     Vi& vi = *path.active.front();
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = work.current().cell();

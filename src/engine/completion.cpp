@@ -41,7 +41,7 @@ void Engine::complete(Vi& vi, ViQueue& queue, std::uint32_t status_bits) {
                                                                   : Counter::descriptors_failed);
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_oldest();
-    ++progress_;
+    news_.completed();
     if (queue.completions != nullptr) enter(vi, queue);
 }
 
@@ -51,27 +51,15 @@ void Engine::enter_behind(const queue::Completion& completion, std::uint32_t nth
     if (completions.push(completion, nth)) {
         counters_.add(Counter::completion_queue_overruns);
         overrun_.push_back(&completions);
-        // Counted, where nobody hears as fast as they come: a backlog must not grow without end.
-        const auto told_of =
-            std::find_if(overrun_events_.begin(), overrun_events_.end(),
-                         [&](const OverrunEvents& events) { return events.queue == &completions; });
-        if (told_of != overrun_events_.end())
-            ++told_of->count;
-        else
-            overrun_events_.push_back({&completions, 1});
-        rare_ = news_ = true;
+        news_.overran(completions);
+        news_.chore_came();
     }
     if (completions.waiting() <= limits_.completion_queue_entries_max) return;
     // Bounded by what is outstanding: forget completions whose descriptor was taken directly.
     completions.drop_taken([this](const queue::Completion& waiting) {
-        Vi& owner = vi_slot(static_cast<std::uint32_t>(waiting.vi & 0xFFFF));
+        Vi& owner = vis_[static_cast<std::uint32_t>(waiting.vi & 0xFFFF)];
         return (waiting.receive ? owner.receive : owner.send).work.taken_count();
     });
-}
-
-void Engine::signal(queue::CompletionQueue& queue) {
-    if (signals_.empty() || signals_.back() != &queue) signals_.push_back(&queue);
-    news_ = true;
 }
 
 void Engine::pump_overrun() {
@@ -79,19 +67,16 @@ void Engine::pump_overrun() {
         const std::size_t before = queue->waiting();
         queue->pump();
         if (queue->waiting() != before) {
-            progressed();
-            if (queue->watched()) signal(*queue);
+            news_.progressed();
+            if (queue->watched()) news_.signal(*queue);
         }
         return queue->waiting() == 0;
     });
 }
 
 void Engine::forget(const queue::CompletionQueue& queue) {
-    progressed();  // whoever waits for an entry finds that none will come
     std::erase(overrun_, &queue);
-    std::erase_if(overrun_events_,
-                  [&](const OverrunEvents& events) { return events.queue == &queue; });
-    std::erase(signals_, &queue);
+    news_.forget(queue);
 }
 
 void Engine::complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
@@ -156,7 +141,7 @@ void Engine::complete_faulty_receives(Vi& vi) {
 }
 
 void Engine::fail(Vi& vi, wire::FrameKind kind, std::uint32_t message, std::uint32_t code) {
-    notify_peer(vi.path, kind, vi.remote_number, message, code);
+    paths_.notify(vi.path, kind, vi.remote_number, message, code);
     leave(vi, ViState::error);
     flush(vi);
 }
@@ -167,8 +152,8 @@ void Engine::break_off(Vi& vi) { fail(vi, wire::FrameKind::disconnect, vi.expect
 /// As break_off(), while frames are being made. Those before may still be read until the devices
 /// were notified; then their bytes are the program's again.
 void Engine::break_off_sending(Vi& vi) {
-    const Path& path = path_at(vi.path);
-    notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
+    const Path& path = paths_[vi.path];
+    paths_.notify(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message);
     leave(vi, ViState::error);
     flush_behind(vi, path);
 }
@@ -190,7 +175,7 @@ void Engine::lose(Vi& vi) {
         vi.events |= Vi::lost_descriptors;
     leave(vi, ViState::error);
     flush(vi);
-    report(vi, ErrorCode::connection_lost);
+    news_.report(vi, ErrorCode::connection_lost);
     counters_.add(Counter::connections_lost);
 }
 

@@ -33,7 +33,7 @@ void Engine::grant(Vi& vi) {
     // Not for each receive: when the news are worth as much as what the peer has left.
     if (fresh == 0 || fresh < left) return;
     vi.credit_due = true;
-    activate(vi);
+    paths_.activate(vi);
 }
 
 void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
@@ -56,7 +56,7 @@ FrameVerdict Engine::on_credit(Vi& vi, const wire::Header& header) {
         header.message - vi.credits_used > credits_max)
         return break_rule(vi, header, "credits that make no sense");
     vi.credit_limit = header.message;
-    if (vi.send.work.has_current()) activate(vi);
+    if (vi.send.work.has_current()) paths_.activate(vi);
     return FrameVerdict::taken;
 }
 

@@ -1,7 +1,5 @@
 #include "engine/engine.hpp"
 
-#include <new>
-
 #include "base/assert.hpp"
 #include "engine/mutation.hpp"
 
@@ -12,60 +10,30 @@ Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& c
     : limits_(limits),
       memory_(memory),
       counters_(counters),
-      first_generation_(first_generation & ~1U),
-      vi_table_(
-          std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)),
+      news_(memory),
+      vis_(limits.vis_max, first_generation),
+      paths_(limits.connections_waiting_max, counters),
+      refusals_(counters),
+      requests_(limits_, paths_, news_, refusals_),
       short_ways_(!mutating()) {
-    VIA_ASSERT(limits.vis_max <= 1U << 16);
     VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
     emitted_.reserve(limits.turn_frames_max);
 }
 
-Engine::~Engine() {
-    while (listeners_.pop_front() != nullptr) {
-    }
-    while (eventful_.pop_front() != nullptr) {
-    }
-    while (sending_.pop_front() != nullptr) {
-    }
-    for (auto& path : paths_)
-        while (path->active.pop_front() != nullptr) {
-        }
-    for (std::uint32_t at = 0; at < vi_slots_made_; at += vis_per_chunk)
-        delete[] vi_table_[at / vis_per_chunk].load(std::memory_order_relaxed);
-}
-
 Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQueue* send_queue,
                               queue::CompletionQueue* receive_queue) {
-    if (free_vis_.empty()) {
-        if (vi_slots_made_ == limits_.vis_max) return std::unexpected(Status::error_resource);
-        // A VI that ends, or is pending, needs no memory.
-        free_vis_.reserve(vi_slots_made_ + vis_per_chunk);
-        deadlines_.reserve(vi_slots_made_ + vis_per_chunk);
-        searches_.reserve(vi_slots_made_ + vis_per_chunk);
-        expired_.reserve(vi_slots_made_ + vis_per_chunk);
-        Vi* chunk = new (std::nothrow) Vi[vis_per_chunk];
-        if (chunk == nullptr) return std::unexpected(Status::error_resource);
-        vi_table_[vi_slots_made_ / vis_per_chunk].store(chunk, std::memory_order_release);
-        for (std::uint32_t n = vis_per_chunk; n-- != 0;) {
-            chunk[n].index = vi_slots_made_ + n;
-            chunk[n].generation.store(first_generation_, std::memory_order_relaxed);
-            free_vis_.push_back(vi_slots_made_ + n);
-        }
-        vi_slots_made_ += vis_per_chunk;
-    }
-    Vi& vi = vi_slot(free_vis_.back());
+    Vi* const free = vis_.next_free();
+    if (free == nullptr) return std::unexpected(Status::error_resource);
+    attempts_.make_room(vis_.made());
+    Vi& vi = *free;
     if (!vi.send.work.prepare() || !vi.receive.work.prepare())
         return std::unexpected(Status::error_resource);
-    free_vis_.pop_back();
     vi.attributes = attributes;
     vi.send.completions = send_queue;
     vi.receive.completions = receive_queue;
     vi.connect_status = Status::success;
     vi.state.store(ViState::idle, std::memory_order_relaxed);
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
-    ++vi_count_;
+    vis_.open(vi);
     counters_.add(Counter::vis_open);
     return &vi;
 }
@@ -76,10 +44,8 @@ Status Engine::destroy_vi(Vi& vi) {
     const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
     const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
-    List<Vi, EventLink>::remove_if_linked(vi);
-    vi.events = 0;
+    vis_.close(vi);
+    News::forget(vi);
     vi.attach.reset();
     // What it asked for and was told is not the next one's in its place.
     vi.peer = vi.wants_credits = false;
@@ -89,10 +55,8 @@ Status Engine::destroy_vi(Vi& vi) {
     vi.send.work.reset();
     vi.receive.work.reset();
     vi.send_use = vi.receive_use = {};
-    free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest
-    --vi_count_;
     counters_.subtract(Counter::vis_open);
-    progressed();
+    news_.progressed();
     return Status::success;
 }
 
@@ -130,18 +94,17 @@ Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
 
 std::uint32_t Engine::vis_with_tag(memory::ProtectionTag tag) const {
     std::uint32_t count = 0;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        const Vi& vi = *vi_at(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 && vi.attributes.tag == tag)
-            ++count;
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        const Vi& vi = vis_[index];
+        if (ViTable::exists(vi) && vi.attributes.tag == tag) ++count;
     }
     return count;
 }
 
 bool Engine::is_bound(const queue::CompletionQueue& queue) const {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        const Vi& vi = *vi_at(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 &&
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        const Vi& vi = vis_[index];
+        if (ViTable::exists(vi) &&
             (vi.send.completions == &queue || vi.receive.completions == &queue))
             return true;
     }
@@ -151,15 +114,15 @@ bool Engine::is_bound(const queue::CompletionQueue& queue) const {
 bool Engine::uses_region(memory::MemoryHandle handle) {
     const bool suspended = !memory_.live(handle);
     bool fenced = false;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        Vi& vi = vi_slot(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        Vi& vi = vis_[index];
+        if (!ViTable::exists(vi)) continue;
         if (suspended) {  // a post that found it is there now
             vi.send.work.wait_for_posters(fenced);
             vi.receive.work.wait_for_posters(fenced);
         }
-        if (vi.send_use.uses(vi.send.work, handle, true, progress_, looked_at_) ||
-            vi.receive_use.uses(vi.receive.work, handle, false, progress_, looked_at_))
+        if (vi.send_use.uses(vi.send.work, handle, true, news_.progress(), looked_at_) ||
+            vi.receive_use.uses(vi.receive.work, handle, false, news_.progress(), looked_at_))
             return true;
     }
     return false;
@@ -172,41 +135,6 @@ bool Engine::reach_segments(queue::ByteWalk walk, std::uint64_t length) {
                                                   reinterpret_cast<std::uint64_t>(piece), bytes);
     });
     return reached;
-}
-
-bool Engine::next_event(ErrorEvent& event) {
-    event = {};
-    // Queues and VIs in turn: neither hides the other's.
-    queue_told_ = !overrun_events_.empty() && (eventful_.empty() || !queue_told_);
-    if (queue_told_) {
-        event.code = ErrorCode::vi_overrun;
-        OverrunEvents events = overrun_events_.front();
-        overrun_events_.pop_front();
-        event.completion_queue = events.queue;
-        if (--events.count != 0) overrun_events_.push_back(events);
-        return true;
-    }
-    Vi* vi = eventful_.front();
-    if (vi == nullptr) return false;
-    // A lost connection is told last: what led to it comes before (VIPL 4.18).
-    constexpr std::uint32_t loss = (1U << static_cast<unsigned>(ErrorCode::connection_lost));
-    std::uint32_t bits = vi->events & ~(loss | Vi::lost_descriptors);
-    if (bits == 0) bits = vi->events;
-    const auto code = static_cast<unsigned>(__builtin_ctz(bits));
-    event.code = static_cast<ErrorCode>(code);
-    if (event.code == ErrorCode::connection_lost)
-        event.with_descriptors = std::exchange(vi->events, 0U) >> 31 != 0;
-    vi->events &= ~(1U << code);
-    event.vi = vi;
-    event.vi_generation = vi->generation.load(std::memory_order_relaxed);
-    if (vi->events == 0) List<Vi, EventLink>::remove(*vi);
-    return true;
-}
-
-void Engine::report(Vi& vi, ErrorCode code) {
-    vi.events |= 1U << static_cast<unsigned>(code);
-    if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
-    progressed();
 }
 
 }  // namespace via::engine

@@ -15,80 +15,26 @@
 
 #include "base/address.hpp"
 #include "base/counters.hpp"
-#include "base/extent.hpp"
 #include "base/limits.hpp"
 #include "base/list.hpp"
 #include "base/numbered_queue.hpp"
 #include "base/status.hpp"
 #include "base/time.hpp"
+#include "engine/attempts.hpp"
+#include "engine/frames.hpp"
 #include "engine/listening.hpp"
-#include "engine/moments.hpp"
 #include "engine/mutation.hpp"
-#include "engine/page_miss.hpp"
-#include "engine/payloads.hpp"
-#include "engine/under_way.hpp"
+#include "engine/news.hpp"
+#include "engine/paths.hpp"
+#include "engine/refusals.hpp"
+#include "engine/requests.hpp"
 #include "engine/vi.hpp"
+#include "engine/vi_table.hpp"
 #include "memory/table.hpp"
 #include "memory/translation_cache.hpp"
 #include "wire/frame.hpp"
 
 namespace via::engine {
-
-/// What the next frame of a path needs of the device. No header: no frame, the engine carries the
-/// message out itself.
-struct FrameShape {
-    std::uint32_t header_length = 0;
-    std::uint32_t payload_length = 0;
-    /// A message that begins and may be fetched instead: its length; else 0.
-    std::uint32_t fetchable = 0;
-    // Not side by side: two bytes stored one by one and loaded together make the load wait for all
-    // stores before it, those of the last payload too.
-    bool must_arrive = true;  ///< false: of an unreliable VI, may be lost
-    std::uint32_t number = 0;
-    bool again = false;  ///< the lost frame `number`
-    /// So many frames follow each other that differ only in where their payloads lie in the
-    /// message, one behind the other.
-    std::uint32_t count = 1;
-};
-
-/// A piece of a peer's message to be copied from its memory to ours; both lists have the same
-/// bytes. The last of each is the proof that the others are still the message's.
-struct FetchPiece {
-    static constexpr std::uint32_t pieces_max = wire::pull_places_max + 2;
-    Extent remote[pieces_max];
-    Extent local[pieces_max];
-    std::uint32_t remote_count = 0;
-    std::uint32_t local_count = 0;
-    std::uint64_t bytes = 0;  ///< of the message
-    std::uint64_t proof = 0;
-    std::uint64_t tail = 0;  ///< last bytes of an RDMA write, placed when all the others are
-    std::uint32_t tail_length = 0;
-};
-
-/// Memory of the device that the next frame goes to.
-struct FrameRoom {
-    std::byte* header = nullptr;
-    std::byte* payload = nullptr;
-    bool stream = false;       ///< store the payload past the cache
-    std::uint32_t number = 0;  ///< of a frame that must arrive, on a path that retransmits
-    const std::byte** reference = nullptr;  ///< FrameSlot::reference
-    std::uint32_t count = 1;                ///< frames of FrameShape::count; more than 1: see there
-    std::uint32_t stride = 0;               ///< bytes from one header to the next
-};
-
-/// A received frame; the header is private memory, the payload may change under our hands.
-struct ReceivedFrame {
-    const std::byte* header = nullptr;
-    std::size_t header_length = 0;       ///< bytes there; payload may follow the header in them
-    const std::byte* payload = nullptr;  ///< separate payload, or nullptr
-    std::size_t payload_length = 0;
-    /// So many frames of a message that goes on, which differ only in their place in it, each
-    /// further on by payload_length. Then all have separate payloads.
-    std::uint32_t count = 1;
-    const std::byte* const* payloads = nullptr;  ///< of all of them, when there are several
-
-    const std::byte* payload_of(std::uint32_t n) const { return n == 0 ? payload : payloads[n]; }
-};
 
 /// A peer asks for one of our segments; its VI has the right to.
 struct AttachQuestion {
@@ -99,36 +45,10 @@ struct AttachQuestion {
     bool writable = false;
 };
 
-/// An asynchronous error for the program (VIPL 1.6).
-struct ErrorEvent {
-    ErrorCode code{};
-    Vi* vi = nullptr;
-    std::uint32_t vi_generation = 0;
-    bool with_descriptors = false;  ///< of a lost connection: something under way was lost with it
-    queue::CompletionQueue* completion_queue = nullptr;
-    std::uint64_t completion_queue_name = 0;  ///< filled in by the NIC, which knows names
-};
-
-/// Why a frame was refused, for the counters and for condemning a path.
-enum class FrameVerdict : std::uint8_t {
-    taken,
-    stale,        ///< of a connection that is over: ignored, honest peers send such
-    fetched,      ///< taken; the peer has fetched our message
-    not_fetched,  ///< taken; it could not, and gets it in frames
-    refused,      ///< broke a rule of its VI: that connection ends
-    hostile,      ///< no honest NIC sends this: the path ends
-};
-
-/// Shorter messages are not worth a system call of the receiver; of longer ones two processors copy
-/// faster than one (docs/diary/2026-11-22.md).
-constexpr std::uint32_t fetch_length_min = 65536;
-constexpr std::uint32_t fetch_length_end = 1U << 20;
-
 class Engine {
 public:
     Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
            std::uint32_t first_generation = 0);
-    ~Engine();
 
     /// From now on bytes are touched only when their pages are in this cache or come there.
     void set_translations(memory::TranslationCache& cache) {
@@ -145,12 +65,8 @@ public:
     /// An idle VI only; no post reads the attributes meanwhile.
     Status set_attributes(Vi& vi, const ViAttributes& attributes);
     /// The VI at `index`, existing or not; nullptr beyond the table. Any thread.
-    Vi* vi_at(std::uint32_t index) const {
-        if (index >= limits_.vis_max) return nullptr;
-        Vi* const chunk = vi_table_[index / vis_per_chunk].load(std::memory_order_acquire);
-        return chunk == nullptr ? nullptr : chunk + index % vis_per_chunk;
-    }
-    std::uint32_t vi_count() const { return vi_count_; }
+    Vi* vi_at(std::uint32_t index) const { return vis_.at(index); }
+    std::uint32_t vi_count() const { return vis_.count(); }
     std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
     bool is_bound(const queue::CompletionQueue& queue) const;
     /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
@@ -160,18 +76,8 @@ public:
     std::uint64_t looked_at() const { return looked_at_; }
 
     // Connecting (VIPL 4.19 to 4.21) --------------------------------------------------------------
-    void listen(Listener& listener);
-    void unlisten(Listener& listener);
-    /// Makes room for so many more requests that wait. False: there can be no more.
-    bool make_room(std::uint32_t requests);
-    /// Behind make_room(backlog.room).
-    void listen(Backlog& backlog);
-    /// Nobody listens there any more, and requests that wait are answered so.
-    void unlisten(Backlog& backlog);
-    /// Takes the oldest request. False: none.
-    bool take(Backlog& backlog, Offer& offer);
-    /// A watched backlog in which the number of requests changed, or nullptr.
-    Backlog* next_changed() { return changed_.pop_front(); }
+    /// Who listens, and requests that were not answered.
+    Requests& requests() { return requests_; }
     /// VI idle -> connect_pending until `deadline`; connect_on() or connect_failed() follows.
     Status begin_connect(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
                          std::span<const std::byte> data = {});
@@ -191,7 +97,7 @@ public:
     /// `data`: at most wire::private_length_max bytes, also below.
     Status accept(std::uint64_t connection, Vi& vi, std::span<const std::byte> data = {});
     Status reject(std::uint64_t connection, std::span<const std::byte> data = {});
-    bool is_connection(std::uint64_t connection) const;
+    bool is_connection(std::uint64_t connection) { return requests_.find(connection) != nullptr; }
 
     // Peer to peer (VIPL 4.22): of two VIs that ask for each other one asks, the other one waits to
     // be found. Who asks looks for the other again and again until the deadline.
@@ -206,21 +112,22 @@ public:
         vi.listening = true;
         vi.asks = false;
     }
-    /// A discriminator that needs no listening any more. False: none.
-    bool next_forgotten(Discriminator& discriminator);
-    /// Anything for next_search() or next_forgotten()?
-    bool has_searches(Time now) const { return now >= next_deadline_ || !forgotten_.empty(); }
+    /// Who waits for a connection, and looks for whom. Searches and what is forgotten:
+    Attempts& attempts() { return attempts_; }
+    /// Anything for attempts().next_search() or next_forgotten()?
+    bool has_searches(Time now) const {
+        return now >= attempts_.next() || attempts_.has_forgotten();
+    }
     /// Anything that few turns have: deadlines, searches, fetches, questions, completions that wait
     /// for room? One look instead of many; settle() afterwards.
     bool has_rare(Time now) {
-        now_ = now;
-        return rare_ || now >= next_deadline_;
+        attempts_.set_now(now);
+        return news_.has_chores() || now >= attempts_.next();
     }
     void settle() {
-        rare_ = has_fetches() || has_questions() || !forgotten_.empty() || !overrun_.empty();
+        news_.settle_chores(has_fetches() || has_questions() || attempts_.has_forgotten() ||
+                            !overrun_.empty());
     }
-    /// The next VI whose peer is to be looked for now, or nullptr.
-    Vi* next_search(Time now);
     /// The peer of a pending VI was not found: the attempt ends, or goes on if it is peer to peer
     /// or somebody is there who does not answer (timeout).
     void not_found(Vi& vi, Status status);
@@ -229,15 +136,13 @@ public:
     /// The NIC closes: every VI that is not idle is disconnected.
     void disconnect_all();
     /// Moment at which a connection attempt runs out; never() if none.
-    Time next_deadline() const { return next_deadline_; }
+    Time next_deadline() const { return attempts_.next(); }
     /// Comparisons of pending VIs so far: what attempts cost those that go on.
-    std::uint64_t deadline_comparisons() const {
-        return deadlines_.comparisons() + searches_.comparisons();
-    }
+    std::uint64_t deadline_comparisons() const { return attempts_.comparisons(); }
     /// `answers_may_wait`: to be received; then who sent his request has not waited in vain yet.
     void on_time(Time now, bool answers_may_wait = false) {
-        now_ = now;
-        if (now >= next_deadline_) expire(now, answers_may_wait);
+        attempts_.set_now(now);
+        if (now >= attempts_.next()) expire(now, answers_may_wait);
     }
 
     // Paths ---------------------------------------------------------------------------------------
@@ -263,11 +168,6 @@ public:
         counters_.add(Counter::receives, messages);
         counters_.add(Counter::bytes_received, bytes);
     }
-    /// First path with something to send, or no_path; next_sending() goes on from there.
-    PathId first_sending();
-    PathId next_sending(PathId path);
-    /// The first one is the last.
-    void rotate_sending() { sending_.rotate(); }
     /// What the next frame of `path` needs; false when nothing is to be sent now.
     bool next_frame(PathId path, FrameShape& shape);
     /// Fills that frame. next_frame() said true just before.
@@ -348,25 +248,11 @@ public:
 
     // Results -------------------------------------------------------------------------------------
     /// Counts completions and state changes; whoever waits looks again when it moved.
-    std::uint64_t progress() const { return progress_; }
-    bool has_event() const { return !eventful_.empty() || !overrun_events_.empty(); }
-    /// Anything for next_event(), next_signal(), next_changed() or take_page_miss(), or progress()
-    /// that was no completion of a descriptor? One look; settle_news() afterwards, which is true in
-    /// the latter case.
-    bool has_news() const { return news_; }
-    bool settle_news() {
-        news_ = has_event() || !signals_.empty() || !changed_.empty() || page_misses_.any();
-        return std::exchange(progressed_, false);
-    }
-    bool next_event(ErrorEvent& event);
+    std::uint64_t progress() const { return news_.progress(); }
+    /// Errors and what the program watches.
+    News& news() { return news_; }
     /// A fault that only the NIC saw, for the program's error handler.
-    void report(Vi& vi, ErrorCode code);
-    /// An access that was refused, for whatever reason; page_miss.hpp says what of it is told.
-    void note_refused(memory::MemoryHandle handle, std::uint64_t address, std::uint64_t length,
-                      memory::ProtectionTag tag, memory::Access access) noexcept {
-        if (page_misses_.note(handle, address, length, tag, access)) news_ = true;
-    }
-    std::optional<PageMiss> take_page_miss() { return page_misses_.take(); }
+    void report(Vi& vi, ErrorCode code) { news_.report(vi, code); }
     /// Flushes the queues of connections that ended while frames were made. Each turn, behind the
     /// devices' notify(), if there are news.
     void flush_late();
@@ -378,45 +264,16 @@ public:
     void watch(queue::CompletionQueue& queue) {
         if (std::find(overrun_.begin(), overrun_.end(), &queue) == overrun_.end())
             overrun_.push_back(&queue);
-        rare_ = true;
-    }
-    /// A watched queue that got entries, or nullptr.
-    queue::CompletionQueue* next_signal() {
-        if (signals_.empty()) [[likely]]
-            return nullptr;
-        queue::CompletionQueue* queue = signals_.back();
-        signals_.pop_back();
-        return queue;
+        news_.chore_came();
     }
     /// The queue is about to be destroyed.
     void forget(const queue::CompletionQueue& queue);
-    /// Any path with something to send?
-    bool sending() { return !sending_.empty(); }
     /// What a frame's refusal was about, for the log; of the last refused or hostile verdict.
-    const char* last_refusal() const { return refusal_; }
+    const char* last_refusal() const { return refusals_.last(); }
+    /// The ways to peers, and which of them have something to send.
+    Paths& paths() { return paths_; }
 
 private:
-    struct Notice {
-        wire::Header header;
-        bool answer = false;  ///< a frame of the peer brought it about, not our program
-        std::vector<std::byte> payload;
-        std::uint32_t payload_length() const { return static_cast<std::uint32_t>(payload.size()); }
-        void set(wire::ConnectMessage message, std::span<const std::byte> private_data);
-    };
-    struct Path : ListLink {
-        bool up = false;
-        HostAddress peer;
-        std::uint32_t payload_max = 0;
-        PathId id = no_path;
-        List<Vi, ActiveLink> active;    ///< VIs with frames to send, in turn
-        NumberedQueue<Notice> notices;  ///< frames of connecting and parting; sent before VIs'
-        std::uint32_t answers = 0;      ///< of these and of what is under way
-        Peers::iterator share;          ///< while it is up
-        bool retransmits = false;
-        UnderWay under_way;  ///< of a path that retransmits: frames that must arrive
-        /// Of these, to be emitted again, the oldest first. Sent before notices.
-        NumberedQueue<std::uint32_t> lost;
-    };
     enum class Piece : std::uint8_t {
         notice,
         ack,
@@ -428,79 +285,29 @@ private:
         again,
     };
 
-    static constexpr std::uint32_t vis_per_chunk = 64;
-    static constexpr std::uint32_t connection_index_bits = 16;
     static constexpr std::uint32_t looks_again = 4;  ///< after 1, 2, 4 and 8 ms
     /// Not where it took so long to hear that nobody is there: on a network, whose host says so now
     /// and then only.
     static constexpr Duration looks_longest = milliseconds(100);
-    static constexpr std::uint32_t notices_max = 65536;
-    static constexpr std::uint64_t notices_kept = 64;  ///< storage that stays with a path
-    /// Answers that a peer causes and does not take: of a path in any case, at most, and of all
-    /// beyond what each has in any case, of which the paths of an address have no more than they
-    /// leave free. Honest peers take them as fast as they ask.
-    static constexpr std::uint32_t answers_of_path_least = 64;
-    static constexpr std::uint32_t answers_of_path_max = 16384;
-    static constexpr std::uint32_t answers_max = 131072;
-    bool may_have_answers(const Path& path) const {
-        const std::uint32_t left = answers_ < answers_max ? answers_max - answers_ : 0;
-        return path.answers < answers_of_path_least ||
-               (path.answers < answers_of_path_max && path.share->second.answers < left);
-    }
-
-    /// Requests that the program has and does not answer: the paths of an address have no more than
-    /// they leave free of all that there may be. Who shares our memory is our own user.
-    bool may_have_requests(const Path& path) const {
-        const std::uint32_t max = limits_.connections_waiting_max;
-        return !path.retransmits ||
-               path.share->second.requests < (requests_ < max ? max - requests_ : 0);
-    }
-    void forget_if_nothing(Peers::iterator peer) {
-        if (peer->second.paths == 0 && peer->second.requests == 0) peers_.erase(peer);
-    }
-
     // connection.cpp
-    void notify_peer(PathId path, Notice&& notice);
-    void notify_peer(PathId path, wire::FrameKind kind, std::uint32_t vi, std::uint32_t message = 0,
-                     std::uint32_t code = 0);
     FrameVerdict on_accept(Path& path, const wire::Header& header, const std::byte* payload,
                            std::size_t length);
     FrameVerdict on_refuse(Path& path, const wire::Header& header, const std::byte* payload,
                            std::size_t length);
     FrameVerdict on_disconnect(Path& path, const wire::Header& header);
-    Connection* connection_of(std::uint64_t connection);
     wire::ConnectMessage describe(const Vi& vi) const;
     Notice request_of(const Vi& vi);
     Notice acceptance_of(const Vi& vi, std::uint32_t remote_number,
                          std::span<const std::byte> data);
     void start_pending(Vi& vi, const NetAddress& local, const NetAddress& remote, Time deadline,
                        std::span<const std::byte> data);
-    void refuse(PathId path, std::uint32_t number, wire::RefuseCode code,
-                std::span<const std::byte> data = {});
     void enter_connected(Vi& vi, PathId path, const wire::ConnectMessage& message);
     void leave(Vi& vi, ViState state);
-    void set_search(Vi& vi, Time due);
-    void find_deadline() { next_deadline_ = earlier(deadlines_.earliest(), searches_.earliest()); }
     void pending_ended(Vi& vi, Status status);
     void expire(Time now, bool answers_may_wait);
 
-    // listening.cpp
-    FrameVerdict on_request(Path& path, const wire::Header& header, const std::byte* payload,
-                            std::size_t length);
-    FrameVerdict on_withdraw(Path& path, const wire::Header& header);
-    void withdraw(Connection& request);
-    Connection& add_connection();
-    Connection* new_connection();
-    void free_connection(Connection& connection);
-    void tell(Connection& request, Offer& offer);
-    void uncount(Connection& request);
-    void enter_backlog(Connection& request, Backlog& backlog);
-    void leave_backlog(Connection& request);
-    void set_waiting(Backlog& backlog, std::uint32_t waiting);
-
     // peer.cpp
     FrameVerdict on_peer_request(Path& path, const std::byte* payload, std::size_t length);
-    Vi* awaiting(const NetAddress& asker, const Discriminator& wanted);
     void search_later(Vi& vi);
     bool looks_once_more(Vi& vi);
 
@@ -542,7 +349,7 @@ private:
             enter_behind(completion, nth, completions);
         if (mutated(Mutation::enter_completion_twice)) (void)completions.push(completion, nth);
         if (completions.watched()) [[unlikely]]
-            signal(completions);
+            news_.signal(completions);
     }
     static queue::Completion completion_of(const Vi& vi, const ViQueue& queue) {
         return {(std::uint64_t{vi.generation.load(std::memory_order_relaxed)} << 16) | vi.index,
@@ -551,13 +358,6 @@ private:
     [[gnu::noinline]] void enter_behind(const queue::Completion& completion, std::uint32_t nth,
                                         queue::CompletionQueue& completions);
     void pump_overrun();
-    /// By something that is no completion of a descriptor.
-    void progressed() {
-        ++progress_;
-        progressed_ = news_ = true;
-    }
-    /// For who watches the queue.
-    void signal(queue::CompletionQueue& queue);
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,
                           const std::uint32_t* immediate);
     void drain_sends(Vi& vi);
@@ -579,7 +379,6 @@ private:
     void lose(Vi& vi);
 
     // outbound.cpp
-    void activate(Vi& vi);
     static bool has_to_send(const Vi& vi);
     static bool is_alone(Vi& vi);
     bool next_of_vi(Vi& vi, const Path& path, FrameShape& shape);
@@ -594,11 +393,6 @@ private:
     void emit_next(Path& path, const FrameRoom& room);
     static void fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length);
     void emit_notice(Path& path, const FrameRoom& room);
-    void answer_taken(Path& path) {
-        --path.answers;
-        --path.share->second.answers;
-        --answers_;
-    }
     void emit_ack(Vi& vi, const FrameRoom& room);
     void emit_read_reply(Vi& vi, const FrameRoom& room);
     [[gnu::noinline]] void emit_refusal(Vi& vi, wire::Header& header, ErrorCode event,
@@ -623,7 +417,6 @@ private:
     static void skip(FrameRecord& record, bool over);
     bool is_refused(const FrameRecord& record);
     void refuse(FrameRecord& record);
-    bool is_connected(std::uint32_t number);
     bool can_repeat(const FrameRecord& record);
     static queue::ByteWalk walk_of(const FrameRecord& record);
     void emit_again(Path& path, const FrameRoom& room);
@@ -654,7 +447,6 @@ private:
     FrameVerdict take_singly(PathId path, const ReceivedFrame& frame);
 
     // inbound.cpp
-    Vi* connected_vi(PathId path, std::uint32_t number);
     FrameVerdict on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                             std::size_t length);
     FrameVerdict on_placed(Vi& vi, const wire::Header& header, std::size_t length);
@@ -676,7 +468,6 @@ private:
     void refuse_receive(Vi& vi, const wire::Header& header);
     void refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code, ErrorCode event);
     FrameVerdict break_rule(Vi& vi, const wire::Header& header, const char* why);
-    FrameVerdict hostile(const char* why);
 
     /// Before bytes are touched that the table allowed: are their pages in the NIC's table, or come
     /// they now? Nothing is touched when not.
@@ -693,47 +484,22 @@ private:
     }
     [[gnu::noinline]] bool reach_segments(queue::ByteWalk walk, std::uint64_t length);
 
-    Path& path_at(PathId path) { return *paths_[path]; }
     bool is_occupied(const Vi& vi);
     bool has_credit(Vi& vi);
-    Vi& vi_slot(std::uint32_t index) { return *vi_at(index); }
-    void wants_to_send(Path& path) {
-        if (!path.linked()) sending_.push_back(path);
-    }
 
     NicLimits limits_;
     memory::MemoryTable& memory_;
     memory::TranslationCache* translations_ = nullptr;  ///< nullptr: the table holds every page
     Counters& counters_;
-    std::uint32_t first_generation_;  ///< of VI handles, so that another NIC's do not fit
-    std::unique_ptr<Atomic<Vi*>[]> vi_table_;
-    std::uint32_t vi_slots_made_ = 0;
-    std::uint32_t vi_count_ = 0;
-    std::vector<std::uint32_t> free_vis_;
-    std::vector<std::unique_ptr<Path>> paths_;
-    List<Path> sending_;
-    List<Listener> listeners_;
-    List<Backlog, StandingLink> backlogs_;
-    List<Backlog, ChangedLink> changed_;
-    std::uint32_t backlog_room_ = 0;  ///< of all of them
-    Payloads payloads_;               ///< of answers, as many as may wait there
-    std::deque<Connection> connections_;
-    List<Connection> free_connections_;
-    List<Vi, EventLink> eventful_;
+    News news_;
+    ViTable vis_;
+    Paths paths_;
+    Refusals refusals_;
+    Requests requests_;
+    Attempts attempts_;
     std::vector<queue::CompletionQueue*> overrun_;  ///< queues in which completions wait
-    /// VI_OVERRUN of a queue, so often (VIPL 4.16).
-    struct OverrunEvents {
-        queue::CompletionQueue* queue;
-        std::uint64_t count;
-    };
-    std::deque<OverrunEvents> overrun_events_;      ///< each queue's once
-    bool queue_told_ = false;                       ///< the last event was one of those
-    std::vector<queue::CompletionQueue*> signals_;  ///< watched queues that got entries
     std::vector<Vi*> late_flushes_;
     std::vector<Vi*> emitted_;    ///< VIs whose sends may complete once published
-    Peers peers_;                 ///< that have anything
-    std::uint32_t requests_ = 0;  ///< of all of them
-    std::uint32_t answers_ = 0;   ///< of all paths
     Piece next_ = Piece::notice;  ///< what next_frame() found, for emit()
     std::uint32_t next_length_ = 0;
     bool next_allowed_ = false;          ///< the memory that the next answer to a read comes from
@@ -743,21 +509,8 @@ private:
     List<Vi, FetchLink> fetches_;
     std::uint64_t proof_ = 0;            ///< no message's was the same
     std::vector<std::uint32_t> parted_;  ///< VIs whose connections had grants and ended
-    // All that are pending; a search that is not due is so never.
-    Moments<&Vi::connect_deadline, &Vi::deadline_place> deadlines_;
-    Moments<&Vi::search_due, &Vi::search_place> searches_;
-    std::vector<Vi*> expired_;
     std::uint64_t looked_at_ = 0;
-    std::deque<Discriminator> forgotten_;  ///< peers' that need no listening any more
-    Time now_{};  ///< of the last on_time(): stale unless a deadline is pending
-    Time next_deadline_ = Time::never();
-    std::uint64_t progress_ = 0;
-    PageMisses page_misses_{memory_};
-    bool rare_ = false;  ///< has_rare() but for its deadlines
-    bool news_ = false;
-    bool progressed_ = false;  ///< by more than completions
-    bool short_ways_;          ///< the common message may go them (plain.hpp)
-    const char* refusal_ = "";
+    bool short_ways_;  ///< the common message may go them (plain.hpp)
 };
 
 }  // namespace via::engine

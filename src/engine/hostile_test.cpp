@@ -243,12 +243,12 @@ std::uint32_t ask_until_refused(Engine& engine, PathId path, std::vector<std::ui
     for (std::uint32_t count = 0;; ++count) {
         message.vi = count;
         Listener listener;
-        engine.listen(listener);
+        engine.requests().listen(listener);
         EXPECT_EQ(
             engine.on_frame(path, {header, sizeof header,
                                    reinterpret_cast<const std::byte*>(&message), sizeof message}),
             FrameVerdict::taken);
-        engine.unlisten(listener);
+        engine.requests().unlisten(listener);
         if (!listener.given.load()) return count;
         given.push_back(listener.connection);
     }

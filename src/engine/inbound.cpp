@@ -20,29 +20,13 @@ bool is_of_meeting(wire::FrameKind kind) {
 
 }  // namespace
 
-FrameVerdict Engine::hostile(const char* why) {
-    refusal_ = why;
-    counters_.add(Counter::frames_refused);
-    return FrameVerdict::hostile;
-}
-
 /// Ends the connection on which a frame broke a rule; both ends get ERROR.
 FrameVerdict Engine::break_rule(Vi& vi, const wire::Header& header, const char* why) {
-    refusal_ = why;
-    counters_.add(Counter::frames_refused);
-    notify_peer(vi.path, wire::FrameKind::nak, vi.remote_number, header.message,
-                static_cast<std::uint32_t>(wire::NakCode::protocol));
+    refusals_.note(why);
+    paths_.notify(vi.path, wire::FrameKind::nak, vi.remote_number, header.message,
+                  static_cast<std::uint32_t>(wire::NakCode::protocol));
     lose(vi);
     return FrameVerdict::refused;
-}
-
-Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
-    Vi* vi = vi_at(number & 0xFFFF);
-    return vi != nullptr && vi->path == path &&
-                   (vi->number() == number || mutated(Mutation::take_former_connection)) &&
-                   vi->state_now() == ViState::connected
-               ? vi
-               : nullptr;
 }
 
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
@@ -59,7 +43,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     if (frame.count != 1) return take_singly(id, frame);
     wire::Header header;
     const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
-    if (error != wire::ParseError::none) return hostile(wire::to_string(error));
+    if (error != wire::ParseError::none) return refusals_.hostile(wire::to_string(error));
     const std::size_t header_length = wire::header_length(header.flags);
     const std::byte* payload = frame.payload;
     std::size_t length = frame.payload_length;
@@ -67,15 +51,15 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         payload = frame.header + header_length;
         length = frame.header_length - header_length;
     } else if (frame.header_length != header_length) {
-        return hostile("a frame with payload in two places");
+        return refusals_.hostile("a frame with payload in two places");
     }
-    if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
+    if (!paths_.is_up(id)) return FrameVerdict::stale;
     if (header.kind == wire::FrameKind::skip) return on_skip(id, header);
-    Path& path = path_at(id);
-    if (path.notices.size() >= notices_max)
-        return hostile("it asks without end and reads no answer");
+    Path& path = paths_[id];
+    if (Paths::is_flooded(path))
+        return refusals_.hostile("it asks without end and reads no answer");
     if (is_of_meeting(header.kind)) return take_of_meeting(path, header, payload, length);
-    Vi* vi = connected_vi(id, header.vi);
+    Vi* vi = vis_.connected(id, header.vi);
     if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
         return FrameVerdict::stale;
     switch (header.kind) {
@@ -107,15 +91,11 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
 /// Of meeting and parting: what it has us answer is counted until the peer took it.
 FrameVerdict Engine::take_of_meeting(Path& path, const wire::Header& header,
                                      const std::byte* payload, std::size_t length) {
-    if (!may_have_answers(path)) return hostile("it asks without end and takes no answer");
+    if (!paths_.may_have_answers(path))
+        return refusals_.hostile("it asks without end and takes no answer");
     const std::size_t before = path.notices.size();
     const FrameVerdict verdict = act_on(path, header, payload, length);
-    if (path.notices.size() > before) {  // by one
-        path.notices.back().answer = true;
-        ++path.answers;
-        ++path.share->second.answers;
-        ++answers_;
-    }
+    if (path.notices.size() > before) paths_.answer_came(path);  // by one
     return verdict;
 }
 
@@ -123,7 +103,7 @@ FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::b
                             std::size_t length) {
     switch (header.kind) {
         case wire::FrameKind::request:
-            return on_request(path, header, payload, length);
+            return requests_.on_request(path, header, payload, length);
         case wire::FrameKind::accept:
             return on_accept(path, header, payload, length);
         case wire::FrameKind::refuse:
@@ -131,7 +111,7 @@ FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::b
         case wire::FrameKind::peer_request:
             return on_peer_request(path, payload, length);
         case wire::FrameKind::withdraw:
-            return on_withdraw(path, header);
+            return requests_.on_withdraw(path, header);
         default:
             return on_disconnect(path, header);
     }
@@ -139,7 +119,7 @@ FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::b
 
 /// In place of a lost frame whose bytes are gone, with the connection it was of.
 FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
-    if (Vi* vi = connected_vi(path, header.vi)) {
+    if (Vi* vi = vis_.connected(path, header.vi)) {
         vi->given_up = !mutated(Mutation::forget_given_up);
         vi->short_in = no_short_way;
     }
@@ -174,7 +154,7 @@ FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::siz
 FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
                                 std::size_t length) {
     if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
-    if (!vi.reliable() && path_at(vi.path).retransmits && !fits_in(vi, header) &&
+    if (!vi.reliable() && paths_[vi.path].retransmits && !fits_in(vi, header) &&
         !mutated(Mutation::take_broken_message))
         return FrameVerdict::stale;
     if (static_cast<FetchLink&>(vi).linked())
@@ -203,7 +183,7 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
         if (mutated(Mutation::acknowledge_before_placing) &&
             vi.attributes.reliability == Reliability::reception) {
             vi.ack_due = true;
-            activate(vi);
+            paths_.activate(vi);
         }
         if (send) {
             complete_faulty_receives(vi);  // posted, but its doorbell was not heard yet
@@ -216,15 +196,15 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     }
     if (!send && !vi.discarding && !check_target(vi, header, length)) {
         counters_.add(Counter::rdma_refused);
-        note_refused(vi.target_handle, vi.target_address, vi.placing_length, vi.attributes.tag,
-                     memory::Access::remote_write);
+        news_.note_refused(vi.target_handle, vi.target_address, vi.placing_length,
+                           vi.attributes.tag, memory::Access::remote_write);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
     if (pull) {
         vi.pull->scatter = vi.scatter;
         fetches_.push_back(vi);
-        rare_ = true;
+        news_.chore_came();
         return FrameVerdict::taken;
     }
     if (send && !vi.discarding && !reach(vi.scatter, length)) {
@@ -244,7 +224,7 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
 /// False: they are none, or not all is well with them, and on_message() or on_read_reply() says
 /// what.
 bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
-    Vi* const vi = connected_vi(id, wire::get<std::uint32_t>(frame.header + 4));
+    Vi* const vi = vis_.connected(id, wire::get<std::uint32_t>(frame.header + 4));
     if (mutating() || translations_ != nullptr || frame.payload == nullptr ||
         frame.payload_length == 0 || vi == nullptr || vi->given_up || !vi->reliable())
         return false;
@@ -318,7 +298,7 @@ FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
     std::byte header[wire::header_length_remote];
     if (!wire::is_inner(frame.header, frame.header_length) || frame.header_length > sizeof header ||
         frame.payload == nullptr)
-        return hostile("several frames at once that are no pieces of a message");
+        return refusals_.hostile("several frames at once that are no pieces of a message");
     FrameVerdict verdict = FrameVerdict::taken;
     std::memcpy(header, frame.header, frame.header_length);
     for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
@@ -355,8 +335,8 @@ std::uint32_t Engine::why_too_short(const Vi& vi, const queue::Cursor& receive,
     for (queue::SegmentWalk walk(receive); !walk.done() && left != 0;) {
         const queue::Segment& segment = walk.next();
         const std::uint32_t bytes = std::min(left, segment.length);
-        note_refused(segment.handle, segment.address, bytes, vi.attributes.tag,
-                     memory::Access::local_write);
+        news_.note_refused(segment.handle, segment.address, bytes, vi.attributes.tag,
+                           memory::Access::local_write);
         left -= bytes;
     }
     return left == 0 ? queue::status::protection_error : queue::status::length_error;
@@ -446,7 +426,7 @@ void Engine::finish_message(Vi& vi, const wire::Header& header) {
     if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
     if (vi.attributes.reliability == Reliability::reception) {
         vi.ack_due = true;
-        activate(vi);
+        paths_.activate(vi);
     }
 }
 
@@ -458,7 +438,7 @@ void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode co
     const bool told = vi.discarding && event == ErrorCode::receive_queue_empty;
     if (event == ErrorCode::receive_queue_empty && !told)
         counters_.add(Counter::receive_queue_empty);
-    if (!told) report(vi, event);
+    if (!told) news_.report(vi, event);
     vi.discarding = true;
     if (mutated(Mutation::lose_refusal)) return;
     if (vi.reliable() && vi.state_now() == ViState::connected)
@@ -483,15 +463,15 @@ FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::si
          !memory_.check(header.remote_handle, header.remote_address, header.message_length,
                         vi.attributes.tag, memory::Access::remote_read))) {
         counters_.add(Counter::rdma_refused);
-        note_refused(header.remote_handle, header.remote_address, header.message_length,
-                     vi.attributes.tag, memory::Access::remote_read);
+        news_.note_refused(header.remote_handle, header.remote_address, header.message_length,
+                           vi.attributes.tag, memory::Access::remote_read);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_read_protection);
         return FrameVerdict::taken;
     }
     ++vi.expected_message;
     vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
         header.remote_address, header.remote_handle, header.message_length, header.read_number, 0};
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
@@ -535,15 +515,15 @@ FrameVerdict Engine::on_atomic(Vi& vi, const wire::Header& header, const std::by
                                                                      0,
                                                                      Vi::Read::Answer::word,
                                                                      was};
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
 /// Behind others the refusal waits for its turn: what was granted is answered first. What the peer
 /// sent later does not count.
 FrameVerdict Engine::refuse_atomic(Vi& vi, const wire::Header& header) {
-    note_refused(header.remote_handle, header.remote_address, wire::atomic_length,
-                 vi.attributes.tag, memory::Access::remote_atomic);
+    news_.note_refused(header.remote_handle, header.remote_address, wire::atomic_length,
+                       vi.attributes.tag, memory::Access::remote_atomic);
     if (vi.reads_count == 0) {
         counters_.add(Counter::rdma_refused);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
@@ -554,7 +534,7 @@ FrameVerdict Engine::refuse_atomic(Vi& vi, const wire::Header& header) {
         Vi::Read::Answer::refusal};
     vi.given_up = true;
     vi.short_in = no_short_way;
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
@@ -600,7 +580,7 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     entry.status |= queue::status::done;
     placed_below(vi, entry.message + (is_atomic(entry) ? 1 : 0));
     drain_sends(vi);
-    activate(vi);  // a fence, or the limit on reads, may have held messages back
+    paths_.activate(vi);  // a fence, or the limit on reads, may have held messages back
     return FrameVerdict::taken;
 }
 

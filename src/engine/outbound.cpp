@@ -10,13 +10,6 @@
 
 namespace via::engine {
 
-void Engine::activate(Vi& vi) {
-    VIA_ASSERT(vi.path != no_path);
-    Path& path = path_at(vi.path);
-    if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
-    wants_to_send(path);
-}
-
 bool Engine::has_to_send(const Vi& vi) {
     return vi.cut != 0 || vi.ack_due || vi.credit_due || vi.attach_due || vi.reads_count != 0 ||
            vi.send.work.has_current();
@@ -25,7 +18,7 @@ bool Engine::has_to_send(const Vi& vi) {
 void Engine::on_doorbell(Vi& vi) {
     switch (vi.state_now()) {
         case ViState::connected:
-            if (vi.send.work.has_current()) activate(vi);
+            if (vi.send.work.has_current()) paths_.activate(vi);
             if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
                 complete_faulty_receives(vi);
             if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
@@ -41,19 +34,8 @@ void Engine::on_doorbell(Vi& vi) {
     }
 }
 
-PathId Engine::first_sending() {
-    Path* path = sending_.front();
-    return path == nullptr ? no_path : path->id;
-}
-
-PathId Engine::next_sending(PathId id) {
-    Path& path = path_at(id);
-    Path* next = path.linked() ? sending_.next(path) : nullptr;
-    return next == nullptr ? no_path : next->id;
-}
-
 bool Engine::next_frame(PathId id, FrameShape& shape) {
-    Path& path = path_at(id);
+    Path& path = paths_[id];
     shape = {};  // whatever it was the last time
     direct_ = nullptr;
     if (!path.lost.empty() && next_lost(path, shape)) return true;
@@ -71,7 +53,7 @@ bool Engine::next_frame(PathId id, FrameShape& shape) {
         if (path.active.front() == vi) path.active.pop_front();
         if (!path.notices.empty()) return next_frame(id, shape);
     }
-    List<Path>::remove_if_linked(path);
+    Paths::has_nothing_to_send(path);
     return false;
 }
 
@@ -259,7 +241,7 @@ void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
 }
 
 void Engine::emit(PathId id, const FrameRoom& room) {
-    Path& path = path_at(id);
+    Path& path = paths_[id];
     counters_.add(Counter::frames_sent);
     if (!path.retransmits) return emit_next(path, room);
     if (next_ == Piece::again) return emit_again(path, room);
@@ -297,18 +279,11 @@ void Engine::emit_next(Path& path, const FrameRoom& room) {
 }
 
 void Engine::emit_notice(Path& path, const FrameRoom& room) {
-    Notice& notice = path.notices.front();
+    const Notice& notice = path.notices.front();
     wire::emit(notice.header, room.header);
     if (!notice.payload.empty())
         std::memcpy(room.payload, notice.payload.data(), notice.payload.size());
-    if (path.retransmits) {
-        path.under_way.find(room.number)->copy = std::move(notice.payload);
-    } else {
-        payloads_.give_back(std::move(notice.payload));
-        if (notice.answer) answer_taken(path);
-    }
-    path.notices.pop_front();
-    path.notices.give_memory_back(notices_kept);
+    paths_.notice_emitted(path, room.number);
 }
 
 void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
@@ -388,7 +363,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         if (is_atomic(entry)) vi.write_by_frames = entry.message;
         ++vi.reads_in_flight;
     } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
-                                  (!path_at(vi.path).retransmits ||
+                                  (!paths_[vi.path].retransmits ||
                                    mutated(Mutation::complete_before_acknowledgement)))) {
         // Published on a lossless device is done (VIPL 4.25); told once it is published.
         entry.status = queue::status::done;
@@ -441,8 +416,8 @@ void Engine::emit_refusal(Vi& vi, wire::Header& header, ErrorCode event, const F
     wire::emit(header, room.header);
     if (next_length_ != 0) std::memset(room.payload, 0, next_length_);
     counters_.add(Counter::rdma_refused);
-    report(vi, event);
-    const Path& path = path_at(vi.path);
+    news_.report(vi, event);
+    const Path& path = paths_[vi.path];
     leave(vi, ViState::error);
     flush_behind(vi, path);
 }
@@ -525,9 +500,9 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
         oldest.status = (fault != 0 ? fault : queue::status::transport_error) | queue::status::done;
     }
     // Who refused an answer that was lost does not know whether we had it (recovery.cpp).
-    if (path_at(vi.path).retransmits)
-        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message,
-                    header.immediate_or_code);
+    if (paths_[vi.path].retransmits)
+        paths_.notify(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message,
+                      header.immediate_or_code);
     lose(vi);
     return FrameVerdict::taken;
 }

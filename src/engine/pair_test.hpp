@@ -81,7 +81,7 @@ struct Side {
     std::vector<ErrorCode> events() {
         std::vector<ErrorCode> codes;
         ErrorEvent event;
-        while (engine.next_event(event)) codes.push_back(event.code);
+        while (engine.news().next_event(event)) codes.push_back(event.code);
         return codes;
     }
 
@@ -279,7 +279,7 @@ private:
 inline void connect(Pair& pair, Program& client, Program& server) {
     Listener listener;
     listener.discriminator = word("ear");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     NetAddress remote;
     remote.discriminator = word("ear");
     ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time::never()), Status::success);

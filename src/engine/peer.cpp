@@ -10,10 +10,6 @@ namespace {
 constexpr Duration search_pause_min = milliseconds(1);
 constexpr Duration search_pause_max = milliseconds(16);
 
-bool is_waiting(const Vi& vi) {
-    return vi.state_now() == ViState::connect_pending && vi.peer && !vi.asks;
-}
-
 Duration next_pause(const Vi& vi) {
     return std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
 }
@@ -27,37 +23,12 @@ Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddr
     vi.asks = asks;
     vi.unreachable = false;
     start_pending(vi, local, remote, deadline, data);
-    if (asks) set_search(vi, {});  // at once
+    if (asks) attempts_.look_at(vi, {});  // at once
     return Status::success;
 }
 
-/// The VI that waits to be found by `asker`, who wants `wanted`; the one of the lowest index.
-Vi* Engine::awaiting(const NetAddress& asker, const Discriminator& wanted) {
-    Vi* found = nullptr;
-    for (Vi* vi : deadlines_.all())
-        if (is_waiting(*vi) && vi->remote_address == asker &&
-            vi->local_address.discriminator == wanted &&
-            (found == nullptr || vi->index < found->index))
-            found = vi;
-    return found;
-}
-
 bool Engine::is_awaited(const NetAddress& local, const NetAddress& remote) {
-    return awaiting(local, remote.discriminator) != nullptr;
-}
-
-bool Engine::next_forgotten(Discriminator& discriminator) {
-    if (forgotten_.empty()) return false;
-    discriminator = forgotten_.front();
-    forgotten_.pop_front();
-    return true;
-}
-
-Vi* Engine::next_search(Time now) {
-    if (now < searches_.earliest()) return nullptr;
-    Vi* const vi = searches_.first();
-    if (vi != nullptr) set_search(*vi, Time::never());
-    return vi;
+    return attempts_.awaiting(local, remote.discriminator) != nullptr;
 }
 
 void Engine::not_found(Vi& vi, Status status) {
@@ -78,8 +49,8 @@ void Engine::not_found(Vi& vi, Status status) {
 
 /// Not where its time would be up before: that nobody is there is known now.
 bool Engine::looks_once_more(Vi& vi) {
-    if (vi.looks_left == 0 || now_ >= vi.looks_until ||
-        now_ + next_pause(vi) >= vi.connect_deadline)
+    if (vi.looks_left == 0 || attempts_.now() >= vi.looks_until ||
+        attempts_.now() + next_pause(vi) >= vi.connect_deadline)
         return false;
     --vi.looks_left;
     search_later(vi);
@@ -89,18 +60,19 @@ bool Engine::looks_once_more(Vi& vi) {
 void Engine::search_later(Vi& vi) {
     vi.path = no_path;
     vi.search_pause = next_pause(vi);
-    set_search(vi, now_ + vi.search_pause);
+    attempts_.look_at(vi, attempts_.now() + vi.search_pause);
 }
 
 FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::size_t length) {
     wire::ConnectMessage message;
     if (!read_message(payload, length, message))
-        return hostile("a connection request that makes no sense");
+        return refusals_.hostile("a connection request that makes no sense");
     const NetAddress asker{path.peer,
                            discriminator_of(message.local_discriminator, message.local_length)};
-    Vi* vi = awaiting(asker, discriminator_of(message.remote_discriminator, message.remote_length));
+    Vi* vi = attempts_.awaiting(
+        asker, discriminator_of(message.remote_discriminator, message.remote_length));
     const auto end = [&](wire::RefuseCode code, Status status) {
-        refuse(path.id, message.vi, code);
+        paths_.refuse(path.id, message.vi, code);
         if (vi != nullptr) connect_failed(*vi, status);
         return FrameVerdict::taken;
     };
@@ -112,7 +84,7 @@ FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::
         return end(wire::RefuseCode::transfer_length, Status::invalid_mtu);
     if (theirs.qos != vi->attributes.qos) return end(wire::RefuseCode::qos, Status::invalid_qos);
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
-    notify_peer(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
+    paths_.notify(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
     pending_ended(*vi, Status::success);
     enter_connected(*vi, path.id, message);
     return FrameVerdict::taken;

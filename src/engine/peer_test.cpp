@@ -41,7 +41,7 @@ struct Peers : testing::Test {
     /// The asker's NIC found the other one; what follows is carried.
     void find(Time now = {}) {
         pair.a.engine.on_time(now);
-        Vi* vi = pair.a.engine.next_search(now);
+        Vi* vi = pair.a.engine.attempts().next_search(now);
         ASSERT_EQ(vi, &asker.vi());
         pair.a.engine.connect_on(*vi, the_path);
         pair.carry();
@@ -69,7 +69,7 @@ TEST_F(Peers, Vipl_4_22_meet_when_the_asker_came_first) {
     ask();
     find();
     EXPECT_EQ(asker.state(), ViState::connect_pending) << "nobody waits there yet";
-    EXPECT_EQ(pair.a.engine.next_search({}), nullptr) << "not at once again";
+    EXPECT_EQ(pair.a.engine.attempts().next_search({}), nullptr) << "not at once again";
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(1));
     await();
     find(Time{} + milliseconds(1));
@@ -83,7 +83,7 @@ TEST_F(Peers, Vipl_4_22_looks_less_and_less_often_until_its_deadline) {
     std::vector<std::int64_t> pauses;
     while (asker.state() == ViState::connect_pending) {
         pair.a.engine.on_time(now);
-        if (Vi* vi = pair.a.engine.next_search(now)) {
+        if (Vi* vi = pair.a.engine.attempts().next_search(now)) {
             pair.a.engine.not_found(*vi, Status::no_match);
             pauses.push_back((pair.a.engine.next_deadline() - now).ns / 1'000'000);
         }
@@ -99,7 +99,7 @@ TEST_F(Peers, Vipl_4_22_looks_less_and_less_often_until_its_deadline) {
 TEST_F(Peers, Vipl_4_22_host_that_never_came_is_not_reachable) {
     ask(Time{} + milliseconds(10));
     pair.a.engine.on_time({});
-    pair.a.engine.not_found(*pair.a.engine.next_search({}), Status::not_reachable);
+    pair.a.engine.not_found(*pair.a.engine.attempts().next_search({}), Status::not_reachable);
     EXPECT_EQ(asker.state(), ViState::connect_pending) << "it may still come";
     pair.a.engine.on_time(Time{} + milliseconds(10));
     EXPECT_EQ(asker.state(), ViState::idle);
@@ -121,12 +121,12 @@ TEST_F(Peers, Vipl_4_22_both_names_must_match) {
 TEST_F(Peers, Vipl_4_22_a_server_is_no_peer_and_a_peer_no_server) {
     Listener listener;
     listener.discriminator = word("right");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     ask();
     find();
     EXPECT_FALSE(listener.given.load());
     EXPECT_EQ(asker.state(), ViState::connect_pending);
-    pair.b.engine.unlisten(listener);
+    pair.b.engine.requests().unlisten(listener);
     await();
     Program client(pair.a, attributes(Reliability::delivery));
     ASSERT_EQ(
@@ -145,13 +145,13 @@ TEST_F(Peers, a_request_that_insists_is_made_again_until_a_listener_takes_it) {
     pair.a.engine.connect_on(asker.vi(), the_path);
     pair.carry();
     EXPECT_EQ(asker.state(), ViState::connect_pending);
-    EXPECT_EQ(pair.a.engine.next_search({}), nullptr) << "not at once again";
+    EXPECT_EQ(pair.a.engine.attempts().next_search({}), nullptr) << "not at once again";
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(1));
     find(Time{} + milliseconds(1));
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(3)) << "1 ms, then 2";
     Listener listener;
     listener.discriminator = word("right");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     find(Time{} + milliseconds(3));
     ASSERT_TRUE(listener.given.load());
     ASSERT_EQ(pair.b.engine.accept(listener.connection, waiter.vi()), Status::success);
@@ -172,7 +172,7 @@ TEST_F(Peers,
     };
     refused(Time::never());
     pair.a.engine.on_time(Time{} + milliseconds(1));
-    Vi* vi = pair.a.engine.next_search(Time{} + milliseconds(1));
+    Vi* vi = pair.a.engine.attempts().next_search(Time{} + milliseconds(1));
     ASSERT_EQ(vi, &asker.vi());
     pair.a.engine.not_found(*vi, Status::no_match);
     EXPECT_EQ(asker.state(), ViState::idle);
@@ -221,24 +221,24 @@ TEST_F(Peers, Vipl_4_22_listening_ends_with_the_attempt) {
     await();
     pair.b.engine.set_listening(waiter.vi());
     Discriminator gone;
-    EXPECT_FALSE(pair.b.engine.next_forgotten(gone));
+    EXPECT_FALSE(pair.b.engine.attempts().next_forgotten(gone));
     ask();
     find();
-    ASSERT_TRUE(pair.b.engine.next_forgotten(gone));
+    ASSERT_TRUE(pair.b.engine.attempts().next_forgotten(gone));
     EXPECT_TRUE(gone == word("right"));
-    EXPECT_FALSE(pair.b.engine.next_forgotten(gone));
+    EXPECT_FALSE(pair.b.engine.attempts().next_forgotten(gone));
     pair.b.engine.disconnect(waiter.vi());
     await();
     pair.b.engine.set_listening(waiter.vi());
     pair.b.engine.disconnect(waiter.vi());
-    EXPECT_TRUE(pair.b.engine.next_forgotten(gone));
+    EXPECT_TRUE(pair.b.engine.attempts().next_forgotten(gone));
 }
 
 TEST_F(Peers, Vipl_4_22_who_gave_up_is_not_connected) {
     await();
     ask(Time{} + milliseconds(5));
     pair.a.engine.on_time({});
-    pair.a.engine.connect_on(*pair.a.engine.next_search({}), the_path);
+    pair.a.engine.connect_on(*pair.a.engine.attempts().next_search({}), the_path);
     pair.a.engine.on_time(Time{} + milliseconds(5));
     EXPECT_EQ(asker.vi().connect_status, Status::timeout);
     pair.carry();
@@ -249,7 +249,7 @@ TEST_F(Peers, Vipl_4_22_who_gave_up_is_not_connected) {
 TEST_F(Peers, path_that_goes_down_is_looked_for_again) {
     ask();
     pair.a.engine.on_time({});
-    pair.a.engine.connect_on(*pair.a.engine.next_search({}), the_path);
+    pair.a.engine.connect_on(*pair.a.engine.attempts().next_search({}), the_path);
     pair.a.engine.on_path_down(the_path);
     EXPECT_EQ(asker.state(), ViState::connect_pending);
     pair.a.engine.on_path_up(the_path, 64);
@@ -273,7 +273,7 @@ struct PrivateDataOf : Peers {
 
     void request(const std::vector<std::byte>& data) {
         listener.discriminator = word("right");
-        pair.b.engine.listen(listener);
+        pair.b.engine.requests().listen(listener);
         ASSERT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"),
                                               Time::never(), data),
                   Status::success);

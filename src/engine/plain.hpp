@@ -18,7 +18,7 @@ namespace via::engine {
     entry.status = status_bits | queue::status::done;
     __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
     queue.work.complete_current();
-    ++progress_;
+    news_.completed();
     if (queue.completions != nullptr && !mutated(Mutation::complete_quickly_unheard))
         enter(vi, queue);
 }
@@ -26,7 +26,7 @@ namespace via::engine {
 /// Is something of the VI's begun or faulty, or has its path anything else to send, begun or due,
 /// which keeps it in sending_?
 [[gnu::always_inline]] inline bool Engine::is_occupied(const Vi& vi) {
-    return path_at(vi.path).linked() || vi.pulling || vi.begun || vi.cut != 0 ||
+    return paths_[vi.path].linked() || vi.pulling || vi.begun || vi.cut != 0 ||
            vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed;
 }
 
@@ -40,7 +40,7 @@ namespace via::engine {
 
 [[gnu::always_inline]] inline bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
     if (!vi.short_out || !has_credit(vi) || is_occupied(vi)) return false;
-    const Path& path = path_at(vi.path);
+    const Path& path = paths_[vi.path];
     queue::WorkQueue& work = vi.send.work;
     if (!work.has_current()) return false;
     queue::WorkEntry& entry = work.current().cell();
@@ -60,7 +60,7 @@ namespace via::engine {
 
 [[gnu::always_inline]] inline void Engine::emit_plain(Vi& vi, const FrameRoom& room) {
     queue::WorkEntry& entry = *plain_;
-    Path& path = path_at(vi.path);
+    Path& path = paths_[vi.path];
     if (path.retransmits && vi.reliable()) record_plain(vi, path, room.number);
     const std::uint32_t length = entry.length;
     const auto* from = reinterpret_cast<const std::byte*>(entry.segments[0].address);
@@ -86,7 +86,7 @@ namespace via::engine {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = *plain_;
     const bool done = !vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
-                                         !path_at(vi.path).retransmits);
+                                         !paths_[vi.path].retransmits);
     if (done && !work.has_started()) [[likely]] {
         counters_.add(Counter::sends);
         complete_current(vi, vi.send, entry, queue::status::operation_send);
@@ -108,7 +108,7 @@ template <bool two_pieces>
     return entry != nullptr && entry->status == 0 &&
            (two_pieces ? entry->segment_count == 2 : entry->segment_count <= 1) &&
            entry->control == queue::control::send_receive &&
-           entry->length <= path_at(vi.path).payload_max;
+           entry->length <= paths_[vi.path].payload_max;
 }
 
 [[gnu::always_inline]] inline void Engine::quick_sent(Vi& vi) {
@@ -135,7 +135,7 @@ template <bool two_pieces>
         return not_plain;
     }
     const auto number = wire::get<std::uint32_t>(header + 4);
-    Vi* const vi = vi_at(number & 0xFFFF);
+    Vi* const vi = vis_.at(number & 0xFFFF);
     if (vi == nullptr || vi->short_in != short_way_of(id, number) || vi->placing ||
         static_cast<FetchLink&>(*vi).linked() ||
         wire::get<std::uint32_t>(header + 8) != vi->expected_message ||
@@ -156,7 +156,7 @@ template <bool two_pieces>
     if (vi->attributes.reliability == Reliability::reception &&
         !mutated(Mutation::take_plain_unacknowledged)) [[unlikely]] {
         vi->ack_due = true;
-        activate(*vi);
+        paths_.activate(*vi);
     }
     return static_cast<std::uint32_t>(length);
 }

@@ -16,7 +16,7 @@ namespace via::engine {
 // Sending -----------------------------------------------------------------------------------------
 
 void Engine::let_fetch(PathId id, FrameShape& shape) {
-    Vi& vi = *path_at(id).active.front();
+    Vi& vi = *paths_[id].active.front();
     std::uint32_t places = 0;
     queue::ByteWalk walk = vi.gather;
     walk.take(shape.fetchable, [&](const std::byte*, std::size_t) { ++places; });
@@ -78,7 +78,7 @@ FrameVerdict Engine::on_pulled(Vi& vi, const wire::Header& header) {
         vi.send.work.start_next();
         drain_sends(vi);
     }
-    if (vi.state_now() == ViState::connected) activate(vi);
+    if (vi.state_now() == ViState::connected) paths_.activate(vi);
     return fetched ? FrameVerdict::fetched : FrameVerdict::not_fetched;
 }
 
@@ -216,7 +216,7 @@ void Engine::end_fetch(Vi& vi, bool fetched) {
         finish_message(vi, vi.pull->header);
         if (vi.state_now() != ViState::connected) return;  // and the peer knows
     }
-    notify_peer(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
+    paths_.notify(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
     complete_faults_behind(vi);
 }
 

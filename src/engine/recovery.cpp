@@ -110,7 +110,7 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
         if (is_refused(*record))
             refuse(*record);
         else if (!can_repeat(*record))
-            skip(*record, !is_connected(record->vi));
+            skip(*record, !vis_.is_connected(record->vi));
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
@@ -137,7 +137,7 @@ void Engine::skip(FrameRecord& record, bool over) {
 /// An answer whose region is gone. Its connection may have ended for a later read already: this
 /// one's fault is the same.
 bool Engine::is_refused(const FrameRecord& record) {
-    const Vi* vi = vi_at(record.vi & 0xFFFF);
+    const Vi* vi = vis_.at(record.vi & 0xFFFF);
     return record.source == FrameRecord::Source::region && !mutated(Mutation::skip_reply_check) &&
            record.payload_length != 0 && vi != nullptr && vi->number() == record.vi &&
            !memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
@@ -147,7 +147,7 @@ bool Engine::is_refused(const FrameRecord& record) {
 /// In its place, so that nothing comes of it when the answer had arrived after all. The reader who
 /// did not get it says that the connection is over.
 void Engine::refuse(FrameRecord& record) {
-    if (is_connected(record.vi)) vi_slot(record.vi & 0xFFFF).answer_refused = true;
+    if (vis_.is_connected(record.vi)) vis_[record.vi & 0xFFFF].answer_refused = true;
     counters_.add(Counter::rdma_refused);
     const std::uint32_t message = record.header.message;
     skip(record, true);
@@ -156,18 +156,13 @@ void Engine::refuse(FrameRecord& record) {
     record.header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
 }
 
-bool Engine::is_connected(std::uint32_t number) {
-    const Vi* vi = vi_at(number & 0xFFFF);
-    return vi != nullptr && vi->number() == number && vi->state_now() == ViState::connected;
-}
-
 /// Are the frame's bytes still to be had?
 bool Engine::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy ||
         record.source == FrameRecord::Source::word)
         return true;
-    if (!is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
-    Vi* vi = vi_at(record.vi & 0xFFFF);
+    if (!vis_.is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
+    Vi* vi = vis_.at(record.vi & 0xFFFF);
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
@@ -219,8 +214,8 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
 }
 
 void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
-    if (id >= paths_.size() || !path_at(id).up) return;
-    Path& path = path_at(id);
+    if (!paths_.is_up(id)) return;
+    Path& path = paths_[id];
     FrameRecord* record = path.under_way.find(number);
     if (record == nullptr || record->delivered) return;
     if (lost) {
@@ -234,22 +229,23 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
             path.lost[at] = path.lost[at - 1];
         }
         path.lost[at] = number;
-        wants_to_send(path);
+        paths_.wants_to_send(path);
         return;
     }
     record->delivered = true;
     for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop()) {
         FrameRecord& oldest = path.under_way.front();
-        if (oldest.source == FrameRecord::Source::copy) payloads_.give_back(std::move(oldest.copy));
+        if (oldest.source == FrameRecord::Source::copy)
+            paths_.payloads().give_back(std::move(oldest.copy));
         if (oldest.completes) on_delivered(oldest);
-        if (oldest.answer) answer_taken(path);
+        if (oldest.answer) paths_.answer_taken(path);
     }
 }
 
 /// The peer's NIC has all of the message, and everything before it.
 void Engine::on_delivered(const FrameRecord& record) {
-    if (!is_connected(record.vi)) return;
-    Vi* vi = vi_at(record.vi & 0xFFFF);
+    if (!vis_.is_connected(record.vi)) return;
+    Vi* vi = vis_.at(record.vi & 0xFFFF);
     if (vi->attributes.reliability != Reliability::delivery) return;
     mark_acknowledged(*vi, record.header.message + 1);
     drain_sends(*vi);

@@ -107,7 +107,7 @@ TEST(Recovery, Vipl_4_25_what_was_emitted_is_flushed_when_no_device_reads_it_any
     EXPECT_EQ(net.client.state(), ViState::error);
     EXPECT_EQ(status_of(good), 0U);
     EXPECT_EQ(status_of(faulty), 0U);
-    EXPECT_TRUE(net.pair.a.engine.has_news());
+    EXPECT_TRUE(net.pair.a.engine.news().any());
     net.pair.a.engine.flush_late();
     EXPECT_EQ(status_of(good), send_flushed);
     EXPECT_EQ(status_of(faulty), send_done | queue::status::protection_error);
@@ -411,7 +411,7 @@ TEST(Recovery, frames_of_a_path_that_went_down_are_forgotten) {
     net.reap(frames.at(0), true);
     net.reap(frames.at(0), false);
     FrameShape shape;
-    EXPECT_EQ(net.pair.a.engine.first_sending(), no_path);
+    EXPECT_EQ(net.pair.a.engine.paths().first_sending(), no_path);
     net.pair.a.engine.on_path_up(the_path, 64, {}, true);
     EXPECT_FALSE(net.pair.a.engine.next_frame(the_path, shape));
 }

@@ -8,7 +8,7 @@ namespace {
 struct Request {
     explicit Request(Pair& both, Program& client, Time deadline = Time::never()) : pair(both) {
         listener.discriminator = word("ear");
-        pair.b.engine.listen(listener);
+        pair.b.engine.requests().listen(listener);
         NetAddress local;
         local.discriminator = word("mouth");
         NetAddress remote;
@@ -17,7 +17,7 @@ struct Request {
                   Status::success);
         pair.a.engine.connect_on(client.vi(), the_path);
     }
-    ~Request() { pair.b.engine.unlisten(listener); }
+    ~Request() { pair.b.engine.requests().unlisten(listener); }
 
     Pair& pair;
     Listener listener;
@@ -101,7 +101,7 @@ TEST_F(State, Vipl_3_rejected_request_returns_to_idle_with_its_receives) {
 
 TEST_F(State, Vipl_4_20_nobody_listens_is_no_match) {
     Request request(pair, client);
-    pair.b.engine.unlisten(request.listener);
+    pair.b.engine.requests().unlisten(request.listener);
     pair.carry();
     EXPECT_EQ(client.state(), ViState::idle);
     EXPECT_EQ(client.vi().connect_status, Status::no_match);
@@ -169,7 +169,7 @@ TEST_F(State, Vipl_4_20_who_stands_still_is_asked_again_until_timeout) {
     ASSERT_EQ(client.state(), ViState::connect_pending);
     const Time again = engine.next_deadline();
     EXPECT_LE(again, Time{} + seconds(5) + milliseconds(16));
-    EXPECT_EQ(engine.next_search(again), &client.vi());
+    EXPECT_EQ(engine.attempts().next_search(again), &client.vi());
     engine.on_time(Time{} + seconds(7));
     EXPECT_EQ(client.state(), ViState::idle);
     EXPECT_EQ(client.vi().connect_status, Status::timeout);
@@ -201,7 +201,8 @@ TEST_F(State, Vipl_4_20_a_host_that_says_nothing_is_waited_for_without_end_by_wh
             continue;
         }
         EXPECT_EQ(client.state(), ViState::connect_pending);
-        EXPECT_EQ(pair.a.engine.next_search(Time{} + seconds(6)), &client.vi()) << "asks again";
+        EXPECT_EQ(pair.a.engine.attempts().next_search(Time{} + seconds(6)), &client.vi())
+            << "asks again";
     }
     pair.a.engine.insist(client.vi());
     pair.a.engine.not_found(client.vi(), Status::not_done);

@@ -54,9 +54,9 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
 
 void Nic::look_for_peers(Time now) {
     Discriminator discriminator;
-    while (engine_.next_forgotten(discriminator))
+    while (engine_.attempts().next_forgotten(discriminator))
         for (auto& device : devices_) device->unlisten(discriminator);
-    while (engine::Vi* vi = engine_.next_search(now)) {
+    while (engine::Vi* vi = engine_.attempts().next_search(now)) {
         // Of those with equal addresses one waits, who finds the name free, and the others ask.
         // Looked at each time: that one meets another, or gives up, and then nobody waits.
         if (vi->peer && vi->local_address == vi->remote_address &&
@@ -86,14 +86,14 @@ Status Nic::listen(const Discriminator& discriminator) {
 Status Nic::listen(engine::Listener& listener) {
     return with_turn([&] {
         const Status status = listen(listener.discriminator);
-        if (status == Status::success) engine_.listen(listener);
+        if (status == Status::success) engine_.requests().listen(listener);
         return status;
     });
 }
 
 bool Nic::unlisten(engine::Listener& listener) {
     return with_turn([&] {
-        engine_.unlisten(listener);
+        engine_.requests().unlisten(listener);
         for (auto& device : devices_) device->unlisten(listener.discriminator);
         return listener.given.load();
     });

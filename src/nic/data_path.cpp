@@ -62,9 +62,9 @@ template <bool receive>
     const bool writes = receive || operation == queue::control::rdma_read;
     const bool remote = !receive && operation != queue::control::send_receive;
     for (std::uint32_t n = remote ? 1 : 0; n < control.segment_count; ++n)
-        engine_.note_refused(segments[n].handle, segments[n].address, segments[n].length,
-                             vi.attributes.tag,
-                             writes ? memory::Access::local_write : memory::Access::local);
+        engine_.news().note_refused(segments[n].handle, segments[n].address, segments[n].length,
+                                    vi.attributes.tag,
+                                    writes ? memory::Access::local_write : memory::Access::local);
 }
 
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
@@ -159,9 +159,9 @@ template <bool receive>
             (receive ? vi.receive : vi.send).work.post_lock());
         const Status status = post_locked<receive>(vi, address, handle, true);
         if (status == Status::invalid_parameter)
-            engine_.note_refused(handle, reinterpret_cast<std::uint64_t>(address),
-                                 sizeof(queue::Descriptor), vi.attributes.tag,
-                                 memory::Access::local_write);
+            engine_.news().note_refused(handle, reinterpret_cast<std::uint64_t>(address),
+                                        sizeof(queue::Descriptor), vi.attributes.tag,
+                                        memory::Access::local_write);
         return status;
     });
 }
@@ -313,8 +313,8 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
     const std::uint32_t fault = engine::check_atomic(context, control, segments);
     if (fault != 0 && !settled) return Status::invalid_parameter;
     if (fault == queue::status::protection_error)
-        engine_.note_refused(segments[1].handle, segments[1].address, segments[1].length, tag,
-                             memory::Access::local_write);
+        engine_.news().note_refused(segments[1].handle, segments[1].address, segments[1].length,
+                                    tag, memory::Access::local_write);
     const bool two = control.segment_count == 2;
     control.segment_count = 3;
     control.control = static_cast<std::uint16_t>((control.control & queue::control::queue_fence) |

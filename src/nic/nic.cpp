@@ -332,14 +332,14 @@ bool Nic::looks_first(Time now) {
 }
 
 [[gnu::noinline]] void Nic::send_on_all(Turn& turn) {
-    for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
-        const engine::PathId next = engine_.next_sending(id);
+    for (engine::PathId id = engine_.paths().first_sending(); id != engine::no_path;) {
+        const engine::PathId next = engine_.paths().next_sending(id);
         send_on(id, turn);
         id = next;
     }
     VIA_ASSERT(turn.sent <= limits_.turn_frames_max);
     // Those behind the one that took all begin the next turn.
-    if (turn.sent >= limits_.turn_frames_max) engine_.rotate_sending();
+    if (turn.sent >= limits_.turn_frames_max) engine_.paths().rotate_sending();
 }
 
 [[gnu::always_inline]] inline void Nic::run_turn(Time now, Turn& turn) {
@@ -357,7 +357,7 @@ bool Nic::looks_first(Time now) {
     }
     if (engine_.has_rare(now)) [[unlikely]]
         turn_rarely(now, turn);
-    if (engine_.sending()) [[unlikely]]
+    if (engine_.paths().sending()) [[unlikely]]
         send_on_all(turn);
     deadline_ = engine_.next_deadline();  // frames and devices may bring one, too
     work_left_ = turn.more;
@@ -373,7 +373,7 @@ const Turn& Nic::turn(Time now) {
 
 [[gnu::noinline]] void Nic::report_events() {
     engine::ErrorEvent event;
-    while (attendant_.wants_reports() && engine_.next_event(event)) {
+    while (attendant_.wants_reports() && engine_.news().next_event(event)) {
         if (event.completion_queue != nullptr)
             event.completion_queue_name = completion_queue_name(*event.completion_queue);
         attendant_.report(event);
@@ -388,14 +388,15 @@ void Nic::finish_eventful_turn(bool polling) {
             if (const std::uint32_t calls = device->notify())
                 counters_.add(Counter::peers_woken, calls);
     }
-    if (engine_.has_news()) [[unlikely]] {
+    if (engine_.news().any()) [[unlikely]] {
         engine_.flush_late();  // no device reads what was emitted any more
-        if (engine_.has_event()) report_events();
-        if (const auto miss = engine_.take_page_miss()) attendant_.missed_by_a_page(*miss);
-        while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
-        while (engine::Backlog* backlog = engine_.next_changed())
+        if (engine_.news().has_event()) report_events();
+        if (const auto miss = engine_.news().take_page_miss()) attendant_.missed_by_a_page(*miss);
+        while (queue::CompletionQueue* queue = engine_.news().next_signal())
+            attendant_.entry_came(*queue);
+        while (engine::Backlog* backlog = engine_.news().next_changed())
             attendant_.requests_changed(*backlog);
-        if (engine_.settle_news()) heard |= somebody_listens;
+        if (engine_.news().settle()) heard |= somebody_listens;
     }
     const bool left =
         (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());

@@ -363,7 +363,8 @@ private:
     void run_turn(Time now, Turn& turn);
     /// end_turn() but for the doorbells.
     [[gnu::always_inline]] void finish_turn(bool polling) {
-        if (engine_.has_news() || published_ || work_left_ || silent_ || may_be_late()) [[unlikely]]
+        if (engine_.news().any() || published_ || work_left_ || silent_ || may_be_late())
+            [[unlikely]]
             return finish_eventful_turn(polling);
         let_turn_go(polling ? agent_sleeps : 0);
     }

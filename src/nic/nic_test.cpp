@@ -1093,7 +1093,7 @@ TEST_F(NicTest, whoever_begins_to_listen_meanwhile_is_reached_on_the_first_devic
     listener.discriminator = word("ear");
     second->before = [&] {
         for (auto& device : nic.devices()) device->listen(listener.discriminator);
-        nic.engine().listen(listener);
+        nic.engine().requests().listen(listener);
     };
     nic.add_device(std::move(second));
     ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time::never()), Status::success);
