@@ -295,7 +295,8 @@ TEST(HostileLossy, answers_count_until_the_peer_has_them) {
     while (const auto frame = side.emit()) numbers.push_back(frame->number);
     ASSERT_EQ(numbers.size(), most);
     EXPECT_EQ(ask_without_end(side, the_path), 0U) << "they left, and may be lost";
-    for (const std::uint32_t number : numbers) side.engine.on_reaped(the_path, number, false);
+    for (const std::uint32_t number : numbers)
+        side.engine.outbound().on_reaped(the_path, number, false);
     EXPECT_EQ(ask_without_end(side, the_path), most);
 }
 

@@ -15,9 +15,9 @@ struct Listening : testing::Test {
     void ask(Program& client) {
         NetAddress remote;
         remote.discriminator = word("ear");
-        EXPECT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time::never()),
+        EXPECT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), {}, remote, Time::never()),
                   Status::success);
-        pair.a.engine.connect_on(client.vi(), the_path);
+        pair.a.engine.connecting().connect_on(client.vi(), the_path);
         pair.carry();
     }
     /// So many wait, and who watches heard of a change or did not.

@@ -1,7 +1,9 @@
 // Two VIs that ask for each other (VIPL 4.22). Which of them asks is decided above, by an order of
 // their addresses that both know; the other one waits to be found. So no two requests cross.
+#include <algorithm>
+
 #include "engine/connect_message.hpp"
-#include "engine/engine.hpp"
+#include "engine/connecting.hpp"
 
 namespace via::engine {
 
@@ -16,8 +18,8 @@ Duration next_pause(const Vi& vi) {
 
 }  // namespace
 
-Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
-                                  Time deadline, bool asks, std::span<const std::byte> data) {
+Status Connecting::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                                      Time deadline, bool asks, std::span<const std::byte> data) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     vi.peer = true;
     vi.asks = asks;
@@ -27,11 +29,7 @@ Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddr
     return Status::success;
 }
 
-bool Engine::is_awaited(const NetAddress& local, const NetAddress& remote) {
-    return attempts_.awaiting(local, remote.discriminator) != nullptr;
-}
-
-void Engine::not_found(Vi& vi, Status status) {
+void Connecting::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
     // Nobody there answers: whoever waits without end waits for that, too. Not who has no other way
     // to hear of it than the end of an endless request (ViaConnectRequest).
@@ -48,7 +46,7 @@ void Engine::not_found(Vi& vi, Status status) {
 }
 
 /// Not where its time would be up before: that nobody is there is known now.
-bool Engine::looks_once_more(Vi& vi) {
+bool Connecting::looks_once_more(Vi& vi) {
     if (vi.looks_left == 0 || attempts_.now() >= vi.looks_until ||
         attempts_.now() + next_pause(vi) >= vi.connect_deadline)
         return false;
@@ -57,13 +55,14 @@ bool Engine::looks_once_more(Vi& vi) {
     return true;
 }
 
-void Engine::search_later(Vi& vi) {
+void Connecting::search_later(Vi& vi) {
     vi.path = no_path;
     vi.search_pause = next_pause(vi);
     attempts_.look_at(vi, attempts_.now() + vi.search_pause);
 }
 
-FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::size_t length) {
+FrameVerdict Connecting::on_peer_request(const Path& path, const std::byte* payload,
+                                         std::size_t length) {
     wire::ConnectMessage message;
     if (!read_message(payload, length, message))
         return refusals_.hostile("a connection request that makes no sense");
@@ -86,7 +85,7 @@ FrameVerdict Engine::on_peer_request(Path& path, const std::byte* payload, std::
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
     paths_.notify(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
     pending_ended(*vi, Status::success);
-    enter_connected(*vi, path.id, message);
+    connections_.enter(*vi, path.id, message);
     return FrameVerdict::taken;
 }
 

@@ -10,19 +10,6 @@
 
 namespace via::engine {
 
-/// complete() for the current entry, of one cell and without a fault, when nothing before it is
-/// outstanding.
-[[gnu::always_inline]] inline void Engine::complete_current(Vi& vi, ViQueue& queue,
-                                                            queue::WorkEntry& entry,
-                                                            std::uint32_t status_bits) {
-    entry.status = status_bits | queue::status::done;
-    __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
-    queue.work.complete_current();
-    news_.completed();
-    if (queue.completions != nullptr && !mutated(Mutation::complete_quickly_unheard))
-        enter(vi, queue);
-}
-
 /// Is something of the VI's begun or faulty, or has its path anything else to send, begun or due,
 /// which keeps it in sending_?
 [[gnu::always_inline]] inline bool Engine::is_occupied(const Vi& vi) {
@@ -34,7 +21,7 @@ namespace via::engine {
 [[gnu::always_inline]] inline bool Engine::has_credit(Vi& vi) {
     if (!vi.credits_agreed.load(std::memory_order_relaxed)) [[likely]]
         return true;
-    grant(vi);
+    credits_.grant(vi);
     return vi.credits_used != vi.credit_limit;
 }
 
@@ -89,12 +76,12 @@ namespace via::engine {
                                          !paths_[vi.path].retransmits);
     if (done && !work.has_started()) [[likely]] {
         counters_.add(Counter::sends);
-        complete_current(vi, vi.send, entry, queue::status::operation_send);
+        completions_.complete_current(vi, vi.send, entry, queue::status::operation_send);
         return;
     }
     if (done) entry.status = queue::status::done;
     work.start_next();
-    drain_sends(vi);
+    completions_.drain_sends(vi);
 }
 
 template <bool two_pieces>
@@ -120,7 +107,7 @@ template <bool two_pieces>
     vi.reply_next = true;
     if (!mutated(Mutation::send_quickly_without_credit)) ++vi.credits_used;
     entry.message = vi.next_message++;
-    complete_current(vi, vi.send, entry, queue::status::operation_send);
+    completions_.complete_current(vi, vi.send, entry, queue::status::operation_send);
 }
 
 [[gnu::always_inline]] inline std::uint32_t Engine::take_plain(PathId id, const std::byte* header,
@@ -150,9 +137,9 @@ template <bool two_pieces>
     entry->descriptor->control.length = static_cast<std::uint32_t>(length);
     ++vi->credits_taken;
     ++vi->expected_message;
-    complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
+    completions_.complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
     if (vi->credits_agreed.load(std::memory_order_relaxed)) [[unlikely]]
-        grant(*vi);
+        credits_.grant(*vi);
     if (vi->attributes.reliability == Reliability::reception &&
         !mutated(Mutation::take_plain_unacknowledged)) [[unlikely]] {
         vi->ack_due = true;

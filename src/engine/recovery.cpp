@@ -4,8 +4,9 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "engine/engine.hpp"
+#include "engine/inbound.hpp"
 #include "engine/mutation.hpp"
+#include "engine/outbound.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -22,7 +23,7 @@ bool is_atomic_request(const FrameRecord& record) {
 // Sending -----------------------------------------------------------------------------------------
 
 /// Emits what next_frame() found, and remembers it.
-void Engine::emit_recorded(Path& path, const FrameRoom& room) {
+void Outbound::emit_recorded(Path& path, const FrameRoom& room) {
     FrameRecord& record = path.under_way.add(room.number);
     note_source(path, record);
     emit_next(path, room);
@@ -40,7 +41,7 @@ void Engine::emit_recorded(Path& path, const FrameRoom& room) {
 
 /// The frames behind the first of a run: the same again, further on in their message, or in the
 /// memory that the peer reads.
-void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
+void Outbound::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
     const FrameRecord first = *path.under_way.find(room.number);
     const bool reply = first.source == FrameRecord::Source::region;
     wire::Header header = first.header;
@@ -72,7 +73,7 @@ void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
 }
 
 /// Before the frame is emitted: its state moves on with that.
-void Engine::note_source(Path& path, FrameRecord& record) {
+void Outbound::note_source(Path& path, FrameRecord& record) {
     if (next_ == Piece::notice) {
         const Notice& notice = path.notices.front();
         record.payload_length = notice.payload_length();
@@ -99,7 +100,7 @@ void Engine::note_source(Path& path, FrameRecord& record) {
 }
 
 /// The next lost frame of the path, or what takes its place. False: none.
-bool Engine::next_lost(Path& path, FrameShape& shape) {
+bool Outbound::next_lost(Path& path, FrameShape& shape) {
     while (!path.lost.empty()) {
         const std::uint32_t number = path.lost.front();
         FrameRecord* record = path.under_way.find(number);
@@ -124,7 +125,7 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
 
 /// The number must be filled, whatever became of the frame. Of a connection that is over the peer's
 /// VI is told: what may follow of it has a gap, and is no fault.
-void Engine::skip(FrameRecord& record, bool over) {
+void Outbound::skip(FrameRecord& record, bool over) {
     const std::uint32_t vi = over ? record.header.vi : 0;
     record.header = {};
     record.header.kind = wire::FrameKind::skip;
@@ -136,7 +137,7 @@ void Engine::skip(FrameRecord& record, bool over) {
 
 /// An answer whose region is gone. Its connection may have ended for a later read already: this
 /// one's fault is the same.
-bool Engine::is_refused(const FrameRecord& record) {
+bool Outbound::is_refused(const FrameRecord& record) {
     const Vi* vi = vis_.at(record.vi & 0xFFFF);
     return record.source == FrameRecord::Source::region && !mutated(Mutation::skip_reply_check) &&
            record.payload_length != 0 && vi != nullptr && vi->number() == record.vi &&
@@ -146,7 +147,7 @@ bool Engine::is_refused(const FrameRecord& record) {
 
 /// In its place, so that nothing comes of it when the answer had arrived after all. The reader who
 /// did not get it says that the connection is over.
-void Engine::refuse(FrameRecord& record) {
+void Outbound::refuse(FrameRecord& record) {
     if (vis_.is_connected(record.vi)) vis_[record.vi & 0xFFFF].answer_refused = true;
     counters_.add(Counter::rdma_refused);
     const std::uint32_t message = record.header.message;
@@ -157,7 +158,7 @@ void Engine::refuse(FrameRecord& record) {
 }
 
 /// Are the frame's bytes still to be had?
-bool Engine::can_repeat(const FrameRecord& record) {
+bool Outbound::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy ||
         record.source == FrameRecord::Source::word)
         return true;
@@ -166,23 +167,25 @@ bool Engine::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
-        if (is_atomic_request(record) || reach(walk_of(record), record.payload_length)) return true;
+        if (is_atomic_request(record) ||
+            translations_.reach(walk_of(record), record.payload_length))
+            return true;
     } else if (record.payload_length == 0 ||
-               reach(record.handle, record.address, record.payload_length)) {
+               translations_.reach(record.handle, record.address, record.payload_length)) {
         return true;
     }
-    break_off_sending(*vi);
+    connections_.break_off_sending(*vi);
     return false;
 }
 
 /// The frame's bytes within its descriptor.
-queue::ByteWalk Engine::walk_of(const FrameRecord& record) {
+queue::ByteWalk Outbound::walk_of(const FrameRecord& record) {
     queue::ByteWalk walk(record.entry, record.header.kind == wire::FrameKind::send ? 0 : 1);
     walk.take(record.header.offset, [](const std::byte*, std::size_t) {});
     return walk;
 }
 
-void Engine::emit_again(Path& path, const FrameRoom& room) {
+void Outbound::emit_again(Path& path, const FrameRoom& room) {
     FrameRecord& record = *path.under_way.find(path.lost.front());
     path.lost.pop_front();
     record.queued = false;
@@ -213,7 +216,7 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
     }
 }
 
-void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
+void Outbound::on_reaped(PathId id, std::uint32_t number, bool lost) {
     if (!paths_.is_up(id)) return;
     Path& path = paths_[id];
     FrameRecord* record = path.under_way.find(number);
@@ -243,19 +246,19 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
 }
 
 /// The peer's NIC has all of the message, and everything before it.
-void Engine::on_delivered(const FrameRecord& record) {
+void Outbound::on_delivered(const FrameRecord& record) {
     if (!vis_.is_connected(record.vi)) return;
     Vi* vi = vis_.at(record.vi & 0xFFFF);
     if (vi->attributes.reliability != Reliability::delivery) return;
     mark_acknowledged(*vi, record.header.message + 1);
-    drain_sends(*vi);
+    completions_.drain_sends(*vi);
 }
 
 // Receiving ---------------------------------------------------------------------------------------
 
 /// A frame of an unreliable VI, which may lack what came before it: is it the next piece of a
 /// message that is whole so far? What is not is dropped (VIPL 4.25).
-bool Engine::fits_in(Vi& vi, const wire::Header& header) {
+bool Inbound::fits_in(Vi& vi, const wire::Header& header) {
     const auto ahead = static_cast<std::int32_t>(header.message - vi.expected_message);
     if (ahead < 0) return false;  // overtaken by a later one
     const bool first = header.has(wire::flag::first);
@@ -269,7 +272,7 @@ bool Engine::fits_in(Vi& vi, const wire::Header& header) {
 }
 
 /// Half of a message came. Its receive is for the next one.
-void Engine::give_up_placing(Vi& vi) {
+void Inbound::give_up_placing(Vi& vi) {
     if (vi.placing_kind == wire::FrameKind::send && !vi.discarding)
         vi.receive.work.current() = vi.receive.work.oldest();
     vi.placing = vi.discarding = false;

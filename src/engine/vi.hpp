@@ -136,6 +136,9 @@ inline bool consumes_receive(const queue::WorkEntry& entry) {
 }
 
 constexpr std::uint64_t no_short_way = ~std::uint64_t{0};
+constexpr std::uint64_t short_way_of(PathId path, std::uint32_t number) {
+    return std::uint64_t{path} << 32 | number;
+}
 
 struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};

@@ -9,19 +9,19 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
                     Time deadline, std::span<const std::byte> data, Asking asking,
                     std::uint32_t* number) {
     return with_turn([&] {
-        const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
+        const Status status = engine_.connecting().begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
         if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
-        if (asking == Asking::insisting) engine_.insist(vi);
-        if (asking == Asking::briefly) engine_.look_again(vi, attendant_.now());
+        if (asking == Asking::insisting) engine_.connecting().insist(vi);
+        if (asking == Asking::briefly) engine_.connecting().look_again(vi, attendant_.now());
         if (devices_.empty()) {
-            engine_.connect_failed(vi, Status::not_reachable);
+            engine_.connecting().connect_failed(vi, Status::not_reachable);
             return Status::success;
         }
         try {
             devices_.front()->resolve(remote, vi.number());
         } catch (const std::bad_alloc&) {
-            engine_.connect_failed(vi, Status::error_resource);
+            engine_.connecting().connect_failed(vi, Status::error_resource);
         }
         return Status::success;
     });
@@ -41,28 +41,28 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
             if (status != Status::success) return status;
         }
         try {
-            engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+            engine_.connecting().begin_peer_connect(vi, own, remote, deadline, asks, data);
         } catch (const std::bad_alloc&) {
             for (auto& device : devices_)
                 if (!asks) device->unlisten(own.discriminator);
             return Status::error_resource;
         }
-        if (!asks) engine_.set_listening(vi);
+        if (!asks) engine_.connecting().set_listening(vi);
         return Status::success;
     });
 }
 
 void Nic::look_for_peers(Time now) {
     Discriminator discriminator;
-    while (engine_.attempts().next_forgotten(discriminator))
+    while (engine_.connecting().attempts().next_forgotten(discriminator))
         for (auto& device : devices_) device->unlisten(discriminator);
-    while (engine::Vi* vi = engine_.attempts().next_search(now)) {
+    while (engine::Vi* vi = engine_.connecting().attempts().next_search(now)) {
         // Of those with equal addresses one waits, who finds the name free, and the others ask.
         // Looked at each time: that one meets another, or gives up, and then nobody waits.
         if (vi->peer && vi->local_address == vi->remote_address &&
-            !engine_.is_awaited(vi->local_address, vi->remote_address) &&
+            !engine_.connecting().is_awaited(vi->local_address, vi->remote_address) &&
             listen(vi->local_address.discriminator) == Status::success)
-            engine_.set_listening(*vi);
+            engine_.connecting().set_listening(*vi);
         else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
             devices_.front()->resolve(vi->remote_address, vi->number());
     }
@@ -150,7 +150,7 @@ Status Nic::destroy_completion_queue(std::uint64_t name) {
         if (engine_.is_bound(*queue)) return Status::error_resource;
         // First what needs memory.
         free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
-        engine_.forget(*queue);
+        engine_.completions().forget(*queue);
         CompletionQueueSlot& slot = completion_queues_[name & 0xFFFF];
         slot.generation.store(slot.generation.load() + 1, std::memory_order_release);
         attendant_.queue_goes(*queue);  // before somebody else's takes its place

@@ -53,7 +53,7 @@ void Nic::add_device(std::unique_ptr<device::Device> device) {
     retransmitting_.push_back(device->capabilities().retransmits);
     device->expect_offers(
         [this, index = devices_.size()](device::PathId path, std::uint64_t cookie) {
-            return engine_.expects_attachment(path_id(index, path), cookie);
+            return engine_.segments().expects_attachment(path_id(index, path), cookie);
         });
     devices_.push_back(std::move(device));
 }
@@ -83,7 +83,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
         return;
     }
     if (event.kind == device::PathEventKind::attached) {
-        engine_.on_attached(id, event.cookie, std::move(event.attachment));
+        engine_.segments().on_attached(id, event.cookie, std::move(event.attachment));
         return;
     }
     if (event.kind == device::PathEventKind::changed) {
@@ -103,16 +103,16 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
     engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
     if (vi == nullptr || vi->number() != event.cookie) return;  // it gave up meanwhile
     if (event.kind == device::PathEventKind::resolved && index == 0) {
-        engine_.connect_on(*vi, id);
+        engine_.connecting().connect_on(*vi, id);
     } else if (event.kind == device::PathEventKind::resolved) {
         found_.push_back({event.cookie, id});
         devices_.front()->resolve(vi->remote_address, event.cookie);
     } else if (found != engine::no_path) {
-        engine_.connect_on(*vi, found);
+        engine_.connecting().connect_on(*vi, found);
     } else if (event.status != Status::timeout && index + 1 < devices_.size()) {
         devices_[index + 1]->resolve(vi->remote_address, event.cookie);
     } else {
-        engine_.not_found(*vi, what_it_means(*vi, event.status, device));
+        engine_.connecting().not_found(*vi, what_it_means(*vi, event.status, device));
     }
 }
 
@@ -142,7 +142,8 @@ void Nic::reap_from(std::size_t index) {
     do {
         count = devices_[index]->reap(reaped_);
         for (std::size_t n = 0; n < count; ++n)
-            engine_.on_reaped(path_id(index, reaped_[n].path), reaped_[n].number, reaped_[n].lost);
+            engine_.outbound().on_reaped(path_id(index, reaped_[n].path), reaped_[n].number,
+                                         reaped_[n].lost);
     } while (count == reaped_.size());
 }
 
@@ -237,7 +238,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         if (unpublished != 0) device.transmit(path.local);
         unpublished = 0;
     };
-    while (engine_.next_frame(id, shape)) {
+    while (engine_.outbound().next_frame(id, shape)) {
         // A long message goes on in the next turn rather than in half a burst.
         if (turn.sent >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
             (sent && shape.count > limits_.turn_frames_max - turn.sent)) {
@@ -245,13 +246,13 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             break;
         }
         if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
-            engine_.let_fetch(id, shape);
-        if (engine_.goes_direct()) {  // it must not overtake them (VIPL 4.15)
+            engine_.outbound().let_fetch(id, shape);
+        if (engine_.outbound().goes_direct()) {  // it must not overtake them (VIPL 4.15)
             publish();
             if (published_) device.transmit(path.local);  // small ones
         }
         if (shape.header_length == 0) {
-            engine_.carry_out(id);
+            engine_.outbound().carry_out(id);
             ++turn.sent;
             continue;
         }
@@ -268,8 +269,8 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             break;
         }
         VIA_ASSERT(slot.count != 0 && slot.count <= slot.wanted);
-        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference,
-                          slot.count, slot.stride});
+        engine_.outbound().emit(id, {slot.header, slot.payload, slot.stream, slot.number,
+                                     slot.reference, slot.count, slot.stride});
         turn.sent += slot.count;
         bytes += slot.count * shape.payload_length;
         ++unpublished;
@@ -283,24 +284,24 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     publish();
     if (!sent) return;
     published_ = true;
-    engine_.on_transmitted();
+    engine_.outbound().on_transmitted();
 }
 
 /// Messages that peers left in their memory for us.
 [[gnu::noinline]] void Nic::fetch(Turn& turn) {
     std::uint64_t left = limits_.turn_bytes_max;
-    while (engine::Vi* vi = left == 0 ? nullptr : engine_.next_fetch()) {
+    while (engine::Vi* vi = left == 0 ? nullptr : engine_.inbound().next_fetch()) {
         const Path& path = paths_[vi->path];
         engine::FetchPiece piece;
-        if (!engine_.next_piece(*vi, left, piece)) continue;
+        if (!engine_.inbound().next_piece(*vi, left, piece)) continue;
         const Status status =
             path.device->transfer(path.local, std::span(piece.remote).first(piece.remote_count),
                                   std::span(piece.local).first(piece.local_count));
-        engine_.piece_ended(*vi, piece, status);
+        engine_.inbound().piece_ended(*vi, piece, status);
         left -= piece.bytes;
         ++turn.received;
     }
-    if (engine_.has_fetches()) turn.more = true;
+    if (engine_.inbound().has_fetches()) turn.more = true;
 }
 
 /// Path events, the same for any device.
@@ -321,13 +322,13 @@ bool Nic::looks_first(Time now) {
 
 /// What few turns have to do.
 [[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
-    if (engine_.has_fetches()) fetch(turn);
-    if (engine_.has_questions()) answer_questions();
+    if (engine_.inbound().has_fetches()) fetch(turn);
+    if (engine_.segments().has_questions()) answer_questions();
     const bool first_looks = looks_first(now);
     if (first_looks) turn.more = true;
     engine_.on_time(now, first_looks);
     if (engine_.has_searches(now)) look_for_peers(now);
-    engine_.pump();
+    engine_.completions().pump();
     engine_.settle();
 }
 
@@ -389,7 +390,7 @@ void Nic::finish_eventful_turn(bool polling) {
                 counters_.add(Counter::peers_woken, calls);
     }
     if (engine_.news().any()) [[unlikely]] {
-        engine_.flush_late();  // no device reads what was emitted any more
+        engine_.connections().flush_late();  // no device reads what was emitted any more
         if (engine_.news().has_event()) report_events();
         if (const auto miss = engine_.news().take_page_miss()) attendant_.missed_by_a_page(*miss);
         while (queue::CompletionQueue* queue = engine_.news().next_signal())
@@ -485,7 +486,7 @@ bool Nic::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
         if (path.device != nullptr) path.device = &absent_;
-    engine_.release_imports();
+    engine_.segments().release_imports();
     devices_.clear();
     lock_.release();
     return true;

@@ -1169,7 +1169,9 @@ TEST_F(UnansweredTest,
                   Status::success);
         turn_at(Time{} + seconds(5));
         EXPECT_EQ(asker.state.load() == ViState::connect_pending, lossless);
-        if (lossless) two.with_turn([&] { two.engine().connect_failed(asker, Status::timeout); });
+        if (lossless)
+            two.with_turn(
+                [&] { two.engine().connecting().connect_failed(asker, Status::timeout); });
     }
     EXPECT_EQ(asker.connect_status, Status::not_reachable);
 }

@@ -56,9 +56,9 @@ void Nic::revoke(memory::MemoryHandle handle, bool registered) {
 
 void Nic::answer_questions() {
     engine::AttachQuestion question;
-    while (engine_.next_question(question)) offer(question);
+    while (engine_.segments().next_question(question)) offer(question);
     std::uint32_t vi = 0;
-    while (engine_.next_parted(vi)) end_grants(vi);
+    while (engine_.segments().next_parted(vi)) end_grants(vi);
 }
 
 void Nic::end_grants(std::uint32_t vi) {
@@ -74,12 +74,12 @@ void Nic::offer(const engine::AttachQuestion& question) {
     const auto segment = std::find_if(segments_.begin(), segments_.end(), [&](const Segment& at) {
         return at.handle == question.handle;
     });
-    if (!engine_.is_current(question)) return;
+    if (!engine_.segments().is_current(question)) return;
     if (segment == segments_.end())
-        return engine_.refuse_attach(question, wire::AttachRefusal::no_right);
+        return engine_.segments().refuse_attach(question, wire::AttachRefusal::no_right);
     // It got the right to be written after it was sealed against that: by frames only.
     if (question.writable && !segment->memory.writable)
-        return engine_.refuse_attach(question, wire::AttachRefusal::not_supported);
+        return engine_.segments().refuse_attach(question, wire::AttachRefusal::not_supported);
     const engine::PathId id = question.vi->path;
     device::Device& device = *paths_[id].device;
     // The peer's VI comes back with the answer. Who asks again gets the same grant.
@@ -93,9 +93,9 @@ void Nic::offer(const engine::AttachQuestion& question) {
     const Status status =
         device.offer(paths_[id].local, segment->memory, question.writable, cookie, grant);
     if (status == Status::error_not_supported)
-        return engine_.refuse_attach(question, wire::AttachRefusal::not_supported);
+        return engine_.segments().refuse_attach(question, wire::AttachRefusal::not_supported);
     if (status != Status::success)
-        return engine_.refuse_attach(question, wire::AttachRefusal::no_resource);
+        return engine_.segments().refuse_attach(question, wire::AttachRefusal::no_resource);
     if (known == segment->grants.end())
         segment->grants.push_back({question.number, id, grant, question.writable});
     question.vi->has_grants = true;
@@ -105,18 +105,19 @@ void Nic::offer(const engine::AttachQuestion& question) {
 
 Result<std::uint32_t> Nic::begin_import(engine::Vi& vi, memory::MemoryHandle handle,
                                         std::uint64_t address, bool writable) {
-    return with_turn([&] { return engine_.begin_attach(vi, handle, address, writable); });
+    return with_turn(
+        [&] { return engine_.segments().begin_attach(vi, handle, address, writable); });
 }
 
 Status Nic::finish_import(engine::Vi& vi, std::uint32_t number, Attachment& memory) {
     return with_turn([&] {
         engine::Import import;
-        const Status status = engine_.take_attach(vi, number, import);
+        const Status status = engine_.segments().take_attach(vi, number, import);
         if (status != Status::success) return status;
         try {
             imports_.push_back(import.attachment);
         } catch (const std::bad_alloc&) {
-            engine_.release_import(import.attachment.base);
+            engine_.segments().release_import(import.attachment.base);
             return Status::error_resource;
         }
         memory = std::move(import.attachment);
@@ -129,7 +130,7 @@ Status Nic::release_import(const std::byte* base) {
         const auto import = std::find_if(imports_.begin(), imports_.end(),
                                          [base](const Attachment& at) { return at.base == base; });
         if (import == imports_.end()) return Status::invalid_parameter;
-        engine_.release_import(base);
+        engine_.segments().release_import(base);
         imports_.erase(import);
         return Status::success;
     });
