@@ -30,6 +30,15 @@ template <bool receive>
     return at_once ? Status::not_done : Status::success;
 }
 
+/// What each descriptor has lies in `region`, and a VI with that tag may write there.
+[[gnu::always_inline]] inline bool is_descriptor_in(const memory::Region& region,
+                                                    const void* address,
+                                                    memory::ProtectionTag tag) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    return address != nullptr && at % queue::descriptor_alignment == 0 &&
+           region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write);
+}
+
 }  // namespace
 
 /// With the queue's post_lock() held: posts the common descriptor, of one segment in `region`,
@@ -127,14 +136,10 @@ template <bool receive>
 template <bool receive>
 [[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
                                                       memory::MemoryHandle handle, bool settled) {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::Region region = memory_.look(handle);
-    const memory::ProtectionTag tag = vi.attributes.tag;
-    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
-        [[unlikely]]
+    if (!is_descriptor_in(region, address, vi.attributes.tag)) [[unlikely]]
         return Status::invalid_parameter;
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
         const std::array segments{queue::read(descriptor->segments[0])};
@@ -150,14 +155,15 @@ template <bool receive>
     return post_any<receive>(vi, address, handle, region, control, settled);
 }
 
-/// As post_locked(), by the holder of the turn, which nobody changes or ends regions without.
-template <bool receive>
+/// Calls `locked`, which posts, by the holder of the turn, whom nobody changes or ends regions
+/// without.
+template <bool receive, class Locked>
 [[gnu::noinline]] Status Nic::post_settled(engine::Vi& vi, void* address,
-                                           memory::MemoryHandle handle) {
+                                           memory::MemoryHandle handle, Locked locked) {
     return holding_turn([&] {
         const queue::WorkQueue::Lock::Guard guard(
             (receive ? vi.receive : vi.send).work.post_lock());
-        const Status status = post_locked<receive>(vi, address, handle, true);
+        const Status status = locked();
         if (status == Status::invalid_parameter)
             engine_.news().note_refused(handle, reinterpret_cast<std::uint64_t>(address),
                                         sizeof(queue::Descriptor), vi.attributes.tag,
@@ -175,8 +181,11 @@ template <bool receive>
             (receive ? vi.receive : vi.send).work.post_lock());
         status = post_locked<receive>(vi, address, handle, false);
     }
-    return status == Status::invalid_parameter ? post_settled<receive>(vi, address, handle)
-                                               : status;
+    if (status == Status::invalid_parameter) [[unlikely]]
+        return post_settled<receive>(vi, address, handle, [this, &vi, address, handle] {
+            return post_locked<receive>(vi, address, handle, true);
+        });
+    return status;
 }
 
 /// The common message of some words, where the device takes it in one call. False: send_plain().
@@ -281,8 +290,8 @@ void Nic::answer_post(engine::Vi& vi) {
     poll_surely();
 }
 
-Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
-    const Status status = post<false>(vi, descriptor, handle);
+/// What a post to the send queue leaves to do.
+[[gnu::always_inline]] inline Status Nic::end_post(engine::Vi& vi, Status status) {
     if (status == Status::success) [[likely]] {
         begin_sends(vi);
         return status;
@@ -292,16 +301,17 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
     return Status::success;
 }
 
+Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    return end_post(vi, post<false>(vi, descriptor, handle));
+}
+
 /// As post_locked(), of an atomic operation.
 Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                                const memory::WordChange& change, bool settled) {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::Region region = memory_.look(handle);
     const memory::ProtectionTag tag = vi.attributes.tag;
-    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
-        return Status::invalid_parameter;
+    if (!is_descriptor_in(region, address, tag)) return Status::invalid_parameter;
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
     queue::ControlSegment control = queue::read(descriptor->control);
     queue::Segment segments[3] = {queue::read(descriptor->segments[0]),
                                   queue::read(descriptor->segments[1])};
@@ -328,19 +338,16 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
 
 Status Nic::post_atomic(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle,
                         const memory::WordChange& change) {
-    const auto try_to = [&](bool settled) {
+    Status status;
+    {
         const queue::WorkQueue::Lock::Guard guard(vi.send.work.post_lock());
-        return post_atomic_locked(vi, descriptor, handle, change, settled);
-    };
-    Status status = try_to(false);
-    if (status == Status::invalid_parameter) status = holding_turn([&] { return try_to(true); });
-    if (status == Status::success) {
-        begin_sends(vi);
-    } else if (status == Status::not_done) {
-        complete_post(vi);
-        status = Status::success;
+        status = post_atomic_locked(vi, descriptor, handle, change, false);
     }
-    return status;
+    if (status == Status::invalid_parameter)
+        status = post_settled<false>(vi, descriptor, handle, [&] {
+            return post_atomic_locked(vi, descriptor, handle, change, true);
+        });
+    return end_post(vi, status);
 }
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
@@ -389,7 +396,9 @@ Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
             if (posted == end) continue;
         }
         if (status == Status::invalid_parameter)
-            status = post_settled<receive>(vi, descriptors[posted], handles[posted]);
+            status = post_settled<receive>(vi, descriptors[posted], handles[posted], [&] {
+                return post_locked<receive>(vi, descriptors[posted], handles[posted], true);
+            });
         if (status == Status::not_done)
             result = status;
         else if (status != Status::success)

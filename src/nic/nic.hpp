@@ -401,8 +401,8 @@ private:
                     const memory::Region& region, queue::ControlSegment control, bool settled);
     template <bool receive>
     Status post_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle, bool settled);
-    template <bool receive>
-    Status post_settled(engine::Vi& vi, void* address, memory::MemoryHandle handle);
+    template <bool receive, class Locked>
+    Status post_settled(engine::Vi& vi, void* address, memory::MemoryHandle handle, Locked locked);
     template <bool receive>
     Status post(engine::Vi& vi, void* address, memory::MemoryHandle handle);
     Status post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle,
@@ -412,6 +412,7 @@ private:
                     const memory::MemoryHandle* handles, std::uint32_t& posted);
     void answer_post(engine::Vi& vi);
     void begin_sends(engine::Vi& vi);
+    Status end_post(engine::Vi& vi, Status status);
     void leave_to_holder(engine::Vi& vi);
     void complete_post(engine::Vi& vi);
     bool send_quickly(engine::Vi& vi);
