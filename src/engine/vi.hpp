@@ -260,7 +260,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Atomic<std::uint64_t> pull_proof{0};  ///< read by the peer: the bytes are still the message's
     std::unique_ptr<Pull> pull;           ///< storage stays once it was needed
 
-    // Peers' segments (attach.cpp): the one being asked for, and those we may use
+    // Peers' segments (segments.cpp): the one being asked for, and those we may use
     std::unique_ptr<Attach> attach;
     std::uint32_t attaches = 0;                 ///< questions so far; tells them apart
     Atomic<std::uint32_t> attaches_decided{0};  ///< the last one that has its answer; any thread

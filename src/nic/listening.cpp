@@ -15,7 +15,7 @@ Result<std::uint64_t> Nic::create_listener(const Discriminator& discriminator,
             free_listeners_.push_back(static_cast<std::uint32_t>(listeners_.size() - 1));
         }
         if (!engine_.requests().make_room(backlog)) return std::unexpected(Status::error_resource);
-        const Status status = listen(discriminator);
+        const Status status = listen_on_devices(discriminator);
         if (status != Status::success) return std::unexpected(status);
         const std::uint32_t index = free_listeners_.front();
         free_listeners_.pop_front();

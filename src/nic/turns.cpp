@@ -1,6 +1,7 @@
-#include "nic/nic.hpp"
+#include "nic/turns.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "base/assert.hpp"
 #include "engine/plain.hpp"
@@ -13,25 +14,31 @@ namespace {
 /// How long a request whose time is up may wait for a look at what came while nobody looked.
 constexpr Duration last_look_max = milliseconds(100);
 
+/// A listener beyond a network that says nothing stands still, or a firewall lets its host's port
+/// through alone. Who asks without end and has no call that waits (ViaConnectRequest: libfabric's
+/// provider) is told so and may ask again.
+Status what_it_means(const engine::Vi& vi, Status status, const device::Device& device) {
+    const bool asks_for_ever = vi.insists && vi.connect_deadline.is_never();
+    return status == Status::timeout && asks_for_ever && !device.capabilities().lossless
+               ? Status::not_reachable
+               : status;
+}
+
 }  // namespace
 
-Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
-         std::uint32_t first_generation)
+Turns::Turns(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
+             std::uint32_t first_generation)
     : name_(std::move(name)),
       limits_(limits),
       counters_(counters),
       attendant_(attendant),
       memory_(limits.regions_max, limits.protection_tags_max),
       engine_(limits, memory_, counters, first_generation),
-      completion_queues_(std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)),
-      first_generation_(first_generation & ~1U) {
-    for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
-        completion_queues_[n].generation.store(first_generation_, std::memory_order_relaxed);
+      completion_queues_(limits.completion_queues_max, first_generation & ~1U) {
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
-    VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
 }
 
-Nic::~Nic() = default;
+Turns::~Turns() = default;
 
 /// The engine sends each thing once, but for what it is told was lost, and takes the messages of a
 /// reliable VI as they were sent.
@@ -47,7 +54,7 @@ const char* misfit(const device::Capabilities& can) {
     return nullptr;
 }
 
-void Nic::add_device(std::unique_ptr<device::Device> device) {
+void Turns::add_device(std::unique_ptr<device::Device> device) {
     VIA_ASSERT(misfit(device->capabilities()) == nullptr);
     silent_ = silent_ || device->capabilities().silent;
     retransmitting_.push_back(device->capabilities().retransmits);
@@ -58,7 +65,7 @@ void Nic::add_device(std::unique_ptr<device::Device> device) {
     devices_.push_back(std::move(device));
 }
 
-void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
+void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
     VIA_ASSERT(devices_.empty() && translations_ == nullptr);
     translations_ = std::make_unique<memory::TranslationCache>(shape, memory_, counters_, loader);
     engine_.set_translations(*translations_);
@@ -66,7 +73,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
 
 // The turn ----------------------------------------------------------------------------------------
 
-[[gnu::noinline]] void Nic::take(std::size_t index, device::PathEvent& event) {
+[[gnu::noinline]] void Turns::take(std::size_t index, device::PathEvent& event) {
     device::Device& device = *devices_[index];
     const engine::PathId id = path_id(index, event.path);
     VIA_ASSERT(event.kind == device::PathEventKind::unresolved || is_path(event.path));
@@ -77,9 +84,8 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
             if (paths_[id].condemned) --condemned_paths_;
             paths_[id] = {};
         }
-        std::erase_if(found_, [id](const Found& found) { return found.path == id; });
-        for (Segment& segment : segments_)
-            std::erase_if(segment.grants, [id](const Grant& grant) { return grant.path == id; });
+        found_.forget(id);
+        segments_.path_went(id);
         return;
     }
     if (event.kind == device::PathEventKind::attached) {
@@ -99,13 +105,13 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
             device.peer_address(event.path), device.capabilities().retransmits);
     }
     if (event.kind == device::PathEventKind::up) return;
-    const engine::PathId found = index == 0 ? take_found(event.cookie) : engine::no_path;
+    const engine::PathId found = index == 0 ? found_.take(event.cookie) : engine::no_path;
     engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
     if (vi == nullptr || vi->number() != event.cookie) return;  // it gave up meanwhile
     if (event.kind == device::PathEventKind::resolved && index == 0) {
         engine_.connecting().connect_on(*vi, id);
     } else if (event.kind == device::PathEventKind::resolved) {
-        found_.push_back({event.cookie, id});
+        found_.add(event.cookie, id);
         devices_.front()->resolve(vi->remote_address, event.cookie);
     } else if (found != engine::no_path) {
         engine_.connecting().connect_on(*vi, found);
@@ -116,28 +122,44 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
     }
 }
 
-/// A listener beyond a network that says nothing stands still, or a firewall lets its host's port
-/// through alone. Who asks without end and has no call that waits (ViaConnectRequest: libfabric's
-/// provider) is told so and may ask again.
-Status Nic::what_it_means(const engine::Vi& vi, Status status, const device::Device& device) {
-    const bool asks_for_ever = vi.insists && vi.connect_deadline.is_never();
-    return status == Status::timeout && asks_for_ever && !device.capabilities().lossless
-               ? Status::not_reachable
-               : status;
+void Turns::look_for_peers(Time now) {
+    Discriminator discriminator;
+    while (engine_.connecting().attempts().next_forgotten(discriminator))
+        for (auto& device : devices_) device->unlisten(discriminator);
+    while (engine::Vi* vi = engine_.connecting().attempts().next_search(now)) {
+        // Of those with equal addresses one waits, who finds the name free, and the others ask.
+        // Looked at each time: that one meets another, or gives up, and then nobody waits.
+        if (vi->peer && vi->local_address == vi->remote_address &&
+            !engine_.connecting().is_awaited(vi->local_address, vi->remote_address) &&
+            listen_on_devices(vi->local_address.discriminator) == Status::success)
+            engine_.connecting().set_listening(*vi);
+        else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
+            devices_.front()->resolve(vi->remote_address, vi->number());
+    }
 }
 
-/// What a later device found for that VI, while the first one was asked once more.
-engine::PathId Nic::take_found(std::uint64_t cookie) {
-    const auto at = std::find_if(found_.begin(), found_.end(),
-                                 [=](const Found& found) { return found.cookie == cookie; });
-    if (at == found_.end()) return engine::no_path;
-    const engine::PathId path = at->path;
-    found_.erase(at);
-    return path;
+Status Turns::listen_on_devices(const Discriminator& discriminator) {
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+        Status status = Status::success;
+        try {
+            status = devices_[index]->listen(discriminator);
+        } catch (const std::bad_alloc&) {
+            status = Status::error_resource;
+        }
+        if (status == Status::success) continue;
+        while (index-- != 0) devices_[index]->unlisten(discriminator);
+        return status;
+    }
+    return Status::success;
+}
+
+HostAddress Turns::peer_address(engine::PathId path) const {
+    if (path >= paths_.size() || paths_[path].device == nullptr) return {};
+    return paths_[path].device->peer_address(paths_[path].local);
 }
 
 /// What came of the frames that a lossy medium carried.
-void Nic::reap_from(std::size_t index) {
+void Turns::reap_from(std::size_t index) {
     std::size_t count = 0;
     do {
         count = devices_[index]->reap(reaped_);
@@ -148,8 +170,8 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// What the engine says of a frame that it did not just take.
-[[gnu::noinline]] void Nic::judge(device::Device& device, const device::Frame& frame,
-                                  engine::PathId id, engine::FrameVerdict verdict) {
+[[gnu::noinline]] void Turns::judge(device::Device& device, const device::Frame& frame,
+                                    engine::PathId id, engine::FrameVerdict verdict) {
     if (verdict == engine::FrameVerdict::refused) attendant_.refused(engine_.last_refusal());
     if (verdict == engine::FrameVerdict::fetched || verdict == engine::FrameVerdict::not_fetched)
         device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
@@ -161,9 +183,9 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// The frames that the device has just lent. Returns how many they are; adds to `turn_bytes`.
-[[gnu::noinline, gnu::hot]] std::uint32_t Nic::take_frames(device::Device& device,
-                                                           std::size_t index, std::size_t count,
-                                                           std::uint32_t& turn_bytes) {
+[[gnu::noinline, gnu::hot]] std::uint32_t Turns::take_frames(device::Device& device,
+                                                             std::size_t index, std::size_t count,
+                                                             std::uint32_t& turn_bytes) {
     std::uint64_t bytes = 0;  // of common messages
     std::uint32_t messages = 0;
     std::uint32_t others = 0;  // bytes of other frames
@@ -190,8 +212,8 @@ void Nic::reap_from(std::size_t index) {
     return taken;
 }
 
-[[gnu::noinline]] std::uint32_t Nic::take_frame(device::Device& device, std::size_t index,
-                                                const device::Frame& frame) {
+[[gnu::noinline]] std::uint32_t Turns::take_frame(device::Device& device, std::size_t index,
+                                                  const device::Frame& frame) {
     VIA_ASSERT(frame.length <= device::Frame::inline_max);
     const engine::PathId id = path_id(index, frame.path);
     if (id >= paths_.size() || paths_[id].condemned) return 0;
@@ -203,14 +225,14 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// Of the frames that a device has just lent: somebody may answer them.
-[[gnu::always_inline]] inline bool Nic::are_messages(std::size_t count) const {
+[[gnu::always_inline]] inline bool Turns::are_messages(std::size_t count) const {
     return count != 0 && std::all_of(frames_.begin(), frames_.begin() + count, [](const auto& of) {
                return wire::is_of_message(of.bytes, of.length);
            });
 }
 
-[[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
-                                                     Turn& turn) {
+[[gnu::always_inline]] inline void Turns::receive_from(device::Device& device, std::size_t index,
+                                                       Turn& turn) {
     std::uint32_t bytes = 0;
     do {  // once at least: another device may have more than a turn's share, always
         const std::size_t count = device.receive(frames_);
@@ -225,7 +247,7 @@ void Nic::reap_from(std::size_t index) {
     turn.more = true;
 }
 
-void Nic::send_on(engine::PathId id, Turn& turn) {
+void Turns::send_on(engine::PathId id, Turn& turn) {
     Path& path = paths_[id];
     device::Device& device = *path.device;
     const std::uint32_t large_min = device.capabilities().large_length_min;
@@ -288,7 +310,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
 }
 
 /// Messages that peers left in their memory for us.
-[[gnu::noinline]] void Nic::fetch(Turn& turn) {
+[[gnu::noinline]] void Turns::fetch(Turn& turn) {
     std::uint64_t left = limits_.turn_bytes_max;
     while (engine::Vi* vi = left == 0 ? nullptr : engine_.inbound().next_fetch()) {
         const Path& path = paths_[vi->path];
@@ -305,13 +327,13 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
 }
 
 /// Path events, the same for any device.
-[[gnu::noinline]] void Nic::take_events(device::Device& device, std::size_t index) {
+[[gnu::noinline]] void Turns::take_events(device::Device& device, std::size_t index) {
     while (device.next_event(event_)) take(index, event_);
 }
 
 /// Who comes late to a request whose time is up takes first what came meanwhile: the answer may be
 /// there. But not for ever.
-bool Nic::looks_first(Time now) {
+bool Turns::looks_first(Time now) {
     const Time due = engine_.next_deadline();
     if (now < due) return false;
     if (std::exchange(late_for_, due) != due) late_since_ = now;
@@ -321,9 +343,9 @@ bool Nic::looks_first(Time now) {
 }
 
 /// What few turns have to do.
-[[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
+[[gnu::noinline]] void Turns::turn_rarely(Time now, Turn& turn) {
     if (engine_.inbound().has_fetches()) fetch(turn);
-    if (engine_.segments().has_questions()) answer_questions();
+    if (engine_.segments().has_questions()) segments_.answer_questions();
     const bool first_looks = looks_first(now);
     if (first_looks) turn.more = true;
     engine_.on_time(now, first_looks);
@@ -332,7 +354,7 @@ bool Nic::looks_first(Time now) {
     engine_.settle();
 }
 
-[[gnu::noinline]] void Nic::send_on_all(Turn& turn) {
+[[gnu::noinline]] void Turns::send_on_all(Turn& turn) {
     for (engine::PathId id = engine_.paths().first_sending(); id != engine::no_path;) {
         const engine::PathId next = engine_.paths().next_sending(id);
         send_on(id, turn);
@@ -343,7 +365,7 @@ bool Nic::looks_first(Time now) {
     if (turn.sent >= limits_.turn_frames_max) engine_.paths().rotate_sending();
 }
 
-[[gnu::always_inline]] inline void Nic::run_turn(Time now, Turn& turn) {
+[[gnu::always_inline]] inline void Turns::run_turn(Time now, Turn& turn) {
     if (doorbells_.any()) [[unlikely]]
         doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
     for (std::size_t index = 0; index < devices_.size(); ++index) {
@@ -365,23 +387,23 @@ bool Nic::looks_first(Time now) {
     turn.progress = engine_.progress() != progress_seen_;
 }
 
-const Turn& Nic::turn(Time now) {
+const Turn& Turns::turn(Time now) {
     VIA_ASSERT(lock_.is_taken());
     turn_ = {};
     run_turn(now, turn_);
     return turn_;
 }
 
-[[gnu::noinline]] void Nic::report_events() {
+[[gnu::noinline]] void Turns::report_events() {
     engine::ErrorEvent event;
     while (attendant_.wants_reports() && engine_.news().next_event(event)) {
         if (event.completion_queue != nullptr)
-            event.completion_queue_name = completion_queue_name(*event.completion_queue);
+            event.completion_queue_name = completion_queues_.name_of(*event.completion_queue);
         attendant_.report(event);
     }
 }
 
-void Nic::finish_eventful_turn(bool polling) {
+void Turns::finish_eventful_turn(bool polling) {
     std::uint32_t heard = polling ? agent_sleeps : 0;
     if (published_) {
         published_ = false;
@@ -406,7 +428,7 @@ void Nic::finish_eventful_turn(bool polling) {
 }
 
 /// Doorbells that rang while we had the turn, unless another one has it now.
-void Nic::answer_late(bool polling) {
+void Turns::answer_late(bool polling) {
     while (doorbells_.any() && lock_.try_take()) {
         turn(now_if_needed());
         finish_turn(polling);
@@ -415,14 +437,14 @@ void Nic::answer_late(bool polling) {
 
 /// A deadline came up, of a packet that was sent for instance, before the one that somebody sleeps
 /// for. True once.
-bool Nic::sleeper_is_late() {
+bool Turns::sleeper_is_late() {
     const Time due = next_deadline();
     if (due >= sleep_until_) return false;
     sleep_until_ = due;
     return true;
 }
 
-[[gnu::hot]] Nic::Polled Nic::try_poll() {
+[[gnu::hot]] Turns::Polled Turns::try_poll() {
     if (!lock_.try_take()) return moved_nothing(Polled::not_at_all);
     counters_.add(Counter::polls);
     Turn turn;
@@ -431,34 +453,34 @@ bool Nic::sleeper_is_late() {
     return turn.progress ? Polled::with_progress : moved_nothing(Polled::in_vain);
 }
 
-bool Nic::poll() { return try_poll() == Polled::with_progress; }
+bool Turns::poll() { return try_poll() == Polled::with_progress; }
 
-void Nic::poll_surely() {
+void Turns::poll_surely() {
     lock_.take();
     counters_.add(Counter::polls);
     turn(now_if_needed());
     end_turn();
 }
 
-Time Nic::next_deadline() const {
+Time Turns::next_deadline() const {
     Time deadline = engine_.next_deadline();
     for (const auto& device : devices_) deadline = earlier(deadline, device->next_deadline());
     return deadline;
 }
 
-bool Nic::has_work() {
+bool Turns::has_work() {
     if (doorbells_.any() || work_left_) return true;
     return std::any_of(devices_.begin(), devices_.end(),
                        [](auto& device) { return device->has_work(); });
 }
 
-void Nic::arm(device::Sleep sleep) {
+void Turns::arm(device::Sleep sleep) {
     VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) device->arm(sleep);
     sleep_until_ = {};
 }
 
-void Nic::service(Time now) {
+void Turns::service(Time now) {
     VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) {
         device->service(now);
@@ -466,7 +488,7 @@ void Nic::service(Time now) {
     }
 }
 
-void Nic::close() {
+void Turns::close() {
     lock_.take();
     engine_.disconnect_all();
     turn(now_if_needed());
@@ -477,12 +499,11 @@ void Nic::close() {
     paths_.clear();
     condemned_paths_ = 0;
     devices_.clear();
-    imports_.clear();
     segments_.clear();
     lock_.release();
 }
 
-bool Nic::leave() {
+bool Turns::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
         if (path.device != nullptr) path.device = &absent_;
