@@ -406,6 +406,11 @@ TEST_F(PageTest, Vipl_4_9_a_descriptor_in_the_page_of_its_region_is_told) {
     EXPECT_EQ(nic.post_send(client, outside, edge), Status::invalid_parameter);
     EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
 }
+TEST_F(PageTest, Vipl_4_9_so_is_that_of_an_atomic_operation) {
+    auto* outside = reinterpret_cast<queue::Descriptor*>(page + 2048);
+    EXPECT_EQ(nic.post_atomic(client, outside, edge, {true, 1}), Status::invalid_parameter);
+    EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
+}
 
 TEST_F(NicTest, counts_what_devices_sent_as_frames_of_their_own) {
     struct FrameMaker final : LoopbackDevice {
