@@ -317,13 +317,13 @@ TEST(Atomic, a_lost_question_is_asked_again_with_the_same_words) {
     queue::Descriptor& added = net.ask(swap(0, 9));
     const auto frames = emit_all(net.pair.a);
     ASSERT_EQ(frames.size(), 1U);
-    net.pair.a.engine.on_reaped(the_path, frames[0].number, true);
+    net.pair.a.engine.outbound().on_reaped(the_path, frames[0].number, true);
     const auto again = emit_all(net.pair.a);
     ASSERT_EQ(again.size(), 1U);
     EXPECT_EQ(again[0].header, frames[0].header);
     EXPECT_EQ(again[0].payload, frames[0].payload);
     EXPECT_EQ(net.pair.b.take(again[0]), FrameVerdict::taken);
-    net.pair.a.engine.on_reaped(the_path, again[0].number, false);
+    net.pair.a.engine.outbound().on_reaped(the_path, again[0].number, false);
     EXPECT_EQ(status_of(added), 0U) << "that the question arrived is no answer";
     net.pair.carry();
     EXPECT_EQ(status_of(added), swap_done);
@@ -340,7 +340,7 @@ TEST(Atomic, a_lost_answer_is_kept_and_never_computed_again) {
     ASSERT_EQ(lost.size(), 1U);
     net.server.put_word(the_word, 1000);  // its program goes on,
     net.server.forget_region();           // and the region goes
-    net.pair.b.engine.on_reaped(the_path, lost[0].number, true);
+    net.pair.b.engine.outbound().on_reaped(the_path, lost[0].number, true);
     const auto again = emit_all(net.pair.b);
     ASSERT_EQ(again.size(), 1U);
     EXPECT_EQ(again[0].header, lost[0].header);
@@ -355,7 +355,7 @@ TEST(Atomic, a_lost_question_of_a_connection_that_is_over_is_skipped) {
     Net net(Reliability::delivery, true);
     net.ask(add(2));
     const auto frames = emit_all(net.pair.a);
-    net.pair.a.engine.on_reaped(the_path, frames.at(0).number, true);
+    net.pair.a.engine.outbound().on_reaped(the_path, frames.at(0).number, true);
     net.pair.a.engine.disconnect(net.client.vi());
     const auto again = emit_all(net.pair.a);
     ASSERT_EQ(again.size(), 2U);

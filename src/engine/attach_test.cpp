@@ -17,8 +17,8 @@ struct Attaching : testing::Test {
     void SetUp() override { connect(pair, guest, owner); }
 
     std::uint32_t ask(bool writable = true) {
-        const auto number =
-            pair.a.engine.begin_attach(guest.vi(), owner.handle(), owner.address(0), writable);
+        const auto number = pair.a.engine.segments().begin_attach(guest.vi(), owner.handle(),
+                                                                  owner.address(0), writable);
         EXPECT_TRUE(number);
         return number.value_or(0);
     }
@@ -31,17 +31,17 @@ struct Attaching : testing::Test {
     /// The owner's NIC offers what it was asked for.
     void offer(bool writable = true) {
         AttachQuestion question;
-        ASSERT_TRUE(pair.b.engine.next_question(question));
+        ASSERT_TRUE(pair.b.engine.segments().next_question(question));
         EXPECT_EQ(&owner.vi(), question.vi);
         EXPECT_EQ(owner.handle(), question.handle);
         EXPECT_EQ(writable, question.writable);
-        EXPECT_TRUE(Engine::is_current(question));
-        pair.a.engine.on_attached(the_path, cookie(question.message), segment(writable));
-        EXPECT_FALSE(pair.b.engine.next_question(question));
+        EXPECT_TRUE(Segments::is_current(question));
+        pair.a.engine.segments().on_attached(the_path, cookie(question.message), segment(writable));
+        EXPECT_FALSE(pair.b.engine.segments().next_question(question));
     }
     Status outcome(std::uint32_t number) {
         Import import;
-        return pair.a.engine.take_attach(guest.vi(), number, import);
+        return pair.a.engine.segments().take_attach(guest.vi(), number, import);
     }
     void attach(bool writable = true) {
         const std::uint32_t number = ask(writable);
@@ -192,14 +192,14 @@ TEST_F(Attaching, WhatGoesWithoutFramesIsForgottenWhenItWasCarriedOut) {
     write(0, 50, 0);
     Engine& engine = pair.a.engine;
     FrameShape shape;
-    ASSERT_TRUE(engine.next_frame(the_path, shape));
-    EXPECT_TRUE(engine.goes_direct());
-    engine.carry_out(the_path);
-    EXPECT_FALSE(engine.goes_direct());
+    ASSERT_TRUE(engine.outbound().next_frame(the_path, shape));
+    EXPECT_TRUE(engine.outbound().goes_direct());
+    engine.outbound().carry_out(the_path);
+    EXPECT_FALSE(engine.outbound().goes_direct());
 
     write(0, 50, 0);  // found, but not carried out: something else comes first
-    ASSERT_TRUE(engine.next_frame(the_path, shape));
-    EXPECT_TRUE(engine.goes_direct());
+    ASSERT_TRUE(engine.outbound().next_frame(the_path, shape));
+    EXPECT_TRUE(engine.outbound().goes_direct());
     wire::Header stranger;
     stranger.kind = wire::FrameKind::accept;
     wire::ConnectMessage message{};
@@ -207,9 +207,9 @@ TEST_F(Attaching, WhatGoesWithoutFramesIsForgottenWhenItWasCarriedOut) {
     std::vector<std::byte> payload(sizeof message);
     std::memcpy(payload.data(), &message, sizeof message);
     pair.a.take(stranger, payload);
-    ASSERT_TRUE(engine.next_frame(the_path, shape));
+    ASSERT_TRUE(engine.outbound().next_frame(the_path, shape));
     EXPECT_EQ(shape.header_length, wire::header_length_base);
-    EXPECT_FALSE(engine.goes_direct());
+    EXPECT_FALSE(engine.outbound().goes_direct());
 }
 
 TEST_F(Attaching, ImmediateDataFollowsTheBytes) {
@@ -243,11 +243,12 @@ TEST_F(Attaching, ReceptionLevelIsAcknowledgedAcrossBoth) {
     Program near{pair.a, attributes(Reliability::reception)};
     Program far{pair.b, attributes(Reliability::reception)};
     connect(pair, near, far);
-    const auto number = pair.a.engine.begin_attach(near.vi(), far.handle(), far.address(0), true);
+    const auto number =
+        pair.a.engine.segments().begin_attach(near.vi(), far.handle(), far.address(0), true);
     pair.carry();
     AttachQuestion question;
-    ASSERT_TRUE(pair.b.engine.next_question(question));
-    pair.a.engine.on_attached(
+    ASSERT_TRUE(pair.b.engine.segments().next_question(question));
+    pair.a.engine.segments().on_attached(
         the_path, (std::uint64_t{*number} << 32) | near.vi().number(),
         {far.at(0), Program::memory_length, true, &grant, grant_value, nullptr});
     far.receive(0, 10);
@@ -310,8 +311,8 @@ TEST_F(Attaching, RefusalsSayWhy) {
         const std::uint32_t number = ask();
         pair.carry();
         AttachQuestion question;
-        ASSERT_TRUE(pair.b.engine.next_question(question));
-        pair.b.engine.refuse_attach(question, one.why);
+        ASSERT_TRUE(pair.b.engine.segments().next_question(question));
+        pair.b.engine.segments().refuse_attach(question, one.why);
         pair.carry();
         EXPECT_EQ(one.outcome, outcome(number));
     }
@@ -320,22 +321,23 @@ TEST_F(Attaching, RefusalsSayWhy) {
 
 TEST_F(Attaching, OneQuestionAtATimeAndItsAnswerOnly) {
     const std::uint32_t number = ask();
-    EXPECT_EQ(
-        Status::error_resource,
-        pair.a.engine.begin_attach(guest.vi(), owner.handle(), owner.address(0), true).error());
+    EXPECT_EQ(Status::error_resource,
+              pair.a.engine.segments()
+                  .begin_attach(guest.vi(), owner.handle(), owner.address(0), true)
+                  .error());
     pair.carry();
-    EXPECT_TRUE(pair.a.engine.expects_attachment(the_path, cookie(number)));
-    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number + 1)));
-    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number) + 1));
-    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path + 1, cookie(number)));
+    EXPECT_TRUE(pair.a.engine.segments().expects_attachment(the_path, cookie(number)));
+    EXPECT_FALSE(pair.a.engine.segments().expects_attachment(the_path, cookie(number + 1)));
+    EXPECT_FALSE(pair.a.engine.segments().expects_attachment(the_path, cookie(number) + 1));
+    EXPECT_FALSE(pair.a.engine.segments().expects_attachment(the_path + 1, cookie(number)));
     // Not what was asked: another question's, another VI's, another path's.
-    pair.a.engine.on_attached(the_path, cookie(number + 1), segment());
-    pair.a.engine.on_attached(the_path, cookie(number) + 1, segment());
-    pair.a.engine.on_attached(the_path + 1, cookie(number), segment());
+    pair.a.engine.segments().on_attached(the_path, cookie(number + 1), segment());
+    pair.a.engine.segments().on_attached(the_path, cookie(number) + 1, segment());
+    pair.a.engine.segments().on_attached(the_path + 1, cookie(number), segment());
     EXPECT_NE(number, guest.vi().attaches_decided.load());
     EXPECT_EQ(Status::timeout, outcome(number)) << "given up";
     EXPECT_EQ(Status::invalid_state, outcome(number)) << "and over";
-    EXPECT_FALSE(pair.a.engine.expects_attachment(the_path, cookie(number)));
+    EXPECT_FALSE(pair.a.engine.segments().expects_attachment(the_path, cookie(number)));
     offer();  // too late
     guest.fill(0, 10, 1);
     write(0, 10, 0);
@@ -346,14 +348,14 @@ TEST_F(Attaching, OneQuestionAtATimeAndItsAnswerOnly) {
 TEST_F(Attaching, AnotherKindThanAskedForIsNoAnswer) {
     const std::uint32_t number = ask(true);
     pair.carry();
-    pair.a.engine.on_attached(the_path, cookie(number), segment(false));
+    pair.a.engine.segments().on_attached(the_path, cookie(number), segment(false));
     EXPECT_EQ(Status::reject, outcome(number));
 }
 
 TEST_F(Attaching, NoResourceHere) {
     const std::uint32_t number = ask(true);
     pair.carry();
-    pair.a.engine.on_attached(the_path, cookie(number), {});
+    pair.a.engine.segments().on_attached(the_path, cookie(number), {});
     EXPECT_EQ(Status::error_resource, outcome(number));
 }
 
@@ -365,20 +367,21 @@ TEST_F(Attaching, TheEndOfTheConnectionEndsAll) {
     pair.a.engine.disconnect(guest.vi());
     EXPECT_EQ(number, guest.vi().attaches_decided.load());
     EXPECT_EQ(Status::invalid_state, outcome(number));
-    EXPECT_EQ(
-        Status::invalid_state,
-        pair.a.engine.begin_attach(guest.vi(), owner.handle(), owner.address(0), true).error());
+    EXPECT_EQ(Status::invalid_state,
+              pair.a.engine.segments()
+                  .begin_attach(guest.vi(), owner.handle(), owner.address(0), true)
+                  .error());
     EXPECT_TRUE(guest.vi().imports.empty());
     pair.carry();
     std::uint32_t parted = 0;
-    ASSERT_TRUE(pair.b.engine.next_parted(parted));
+    ASSERT_TRUE(pair.b.engine.segments().next_parted(parted));
     EXPECT_EQ(owner_number, parted);
-    EXPECT_FALSE(pair.b.engine.next_parted(parted));
+    EXPECT_FALSE(pair.b.engine.segments().next_parted(parted));
 }
 
 TEST_F(Attaching, ReleasedItGoesByFrames) {
     attach();
-    pair.a.engine.release_import(owner.at(0));
+    pair.a.engine.segments().release_import(owner.at(0));
     write(0, 10, 0);
     EXPECT_TRUE(pair.a.emit());
 }
@@ -445,7 +448,7 @@ TEST_F(LyingGuest, NewsWithinAnotherMessage) {
 }
 TEST_F(LyingGuest, AnswerToNoQuestionIsIgnored) {
     EXPECT_EQ(FrameVerdict::stale, pair.b.take(header(wire::FrameKind::attach_refuse, 0)));
-    pair.b.engine.on_attached(the_path, owner.vi().number(), segment());
+    pair.b.engine.segments().on_attached(the_path, owner.vi().number(), segment());
     EXPECT_TRUE(owner.vi().imports.empty());
 }
 TEST_F(LyingGuest, ForeignMemoryIsRefusedAndTheConnectionStays) {
@@ -458,7 +461,7 @@ TEST_F(LyingGuest, ForeignMemoryIsRefusedAndTheConnectionStays) {
     lie.remote_address += 8;
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(lie));
     AttachQuestion question;
-    EXPECT_FALSE(pair.b.engine.next_question(question));
+    EXPECT_FALSE(pair.b.engine.segments().next_question(question));
     EXPECT_EQ(ViState::connected, owner.state());
     EXPECT_EQ(4U, pair.b.counters.get(Counter::rdma_refused));
 }

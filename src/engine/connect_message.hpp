@@ -13,6 +13,8 @@
 namespace via::engine {
 
 Discriminator discriminator_of(const std::uint8_t* bytes, std::uint16_t length);
+/// What a request or an acceptance of the VI says of it.
+wire::ConnectMessage describe(const Vi& vi);
 RemoteAttributes attributes_of(const wire::ConnectMessage& message);
 /// False: no honest NIC sends that. The private data is what follows the message in the payload.
 bool read_message(const std::byte* payload, std::size_t length, wire::ConnectMessage& message);

@@ -1,9 +1,8 @@
 #include "engine/engine.hpp"
 
-#include <new>
-
 #include "base/assert.hpp"
 #include "engine/mutation.hpp"
+#include "engine/plain.hpp"
 
 namespace via::engine {
 
@@ -12,60 +11,33 @@ Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& c
     : limits_(limits),
       memory_(memory),
       counters_(counters),
-      first_generation_(first_generation & ~1U),
-      vi_table_(
-          std::make_unique<Atomic<Vi*>[]>((limits.vis_max + vis_per_chunk - 1) / vis_per_chunk)),
-      short_ways_(!mutating()) {
-    VIA_ASSERT(limits.vis_max <= 1U << 16);
-    VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
-    emitted_.reserve(limits.turn_frames_max);
-}
-
-Engine::~Engine() {
-    while (listeners_.pop_front() != nullptr) {
-    }
-    while (eventful_.pop_front() != nullptr) {
-    }
-    while (sending_.pop_front() != nullptr) {
-    }
-    for (auto& path : paths_)
-        while (path->active.pop_front() != nullptr) {
-        }
-    for (std::uint32_t at = 0; at < vi_slots_made_; at += vis_per_chunk)
-        delete[] vi_table_[at / vis_per_chunk].load(std::memory_order_relaxed);
-}
+      vis_(limits.vis_max, first_generation),
+      completions_(limits_, memory, counters, vis_),
+      paths_(limits.connections_waiting_max, counters),
+      refusals_(counters),
+      requests_(limits_, paths_, completions_.news(), refusals_),
+      credits_(paths_),
+      segments_(memory, counters, vis_, paths_, completions_.news()),
+      connections_(counters, paths_, completions_, segments_, credits_, refusals_),
+      outbound_(limits_, memory, counters, translations_, vis_, paths_, completions_, segments_,
+                credits_, connections_),
+      inbound_(memory, counters, translations_, vis_, paths_, completions_, credits_, connections_),
+      connecting_(vis_, paths_, completions_, connections_, requests_, refusals_) {}
 
 Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQueue* send_queue,
                               queue::CompletionQueue* receive_queue) {
-    if (free_vis_.empty()) {
-        if (vi_slots_made_ == limits_.vis_max) return std::unexpected(Status::error_resource);
-        // A VI that ends, or is pending, needs no memory.
-        free_vis_.reserve(vi_slots_made_ + vis_per_chunk);
-        deadlines_.reserve(vi_slots_made_ + vis_per_chunk);
-        searches_.reserve(vi_slots_made_ + vis_per_chunk);
-        expired_.reserve(vi_slots_made_ + vis_per_chunk);
-        Vi* chunk = new (std::nothrow) Vi[vis_per_chunk];
-        if (chunk == nullptr) return std::unexpected(Status::error_resource);
-        vi_table_[vi_slots_made_ / vis_per_chunk].store(chunk, std::memory_order_release);
-        for (std::uint32_t n = vis_per_chunk; n-- != 0;) {
-            chunk[n].index = vi_slots_made_ + n;
-            chunk[n].generation.store(first_generation_, std::memory_order_relaxed);
-            free_vis_.push_back(vi_slots_made_ + n);
-        }
-        vi_slots_made_ += vis_per_chunk;
-    }
-    Vi& vi = vi_slot(free_vis_.back());
+    Vi* const free = vis_.next_free();
+    if (free == nullptr) return std::unexpected(Status::error_resource);
+    connecting_.attempts().make_room(vis_.made());
+    Vi& vi = *free;
     if (!vi.send.work.prepare() || !vi.receive.work.prepare())
         return std::unexpected(Status::error_resource);
-    free_vis_.pop_back();
     vi.attributes = attributes;
     vi.send.completions = send_queue;
     vi.receive.completions = receive_queue;
     vi.connect_status = Status::success;
     vi.state.store(ViState::idle, std::memory_order_relaxed);
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
-    ++vi_count_;
+    vis_.open(vi);
     counters_.add(Counter::vis_open);
     return &vi;
 }
@@ -76,10 +48,8 @@ Status Engine::destroy_vi(Vi& vi) {
     const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
     const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
-    vi.generation.store(vi.generation.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_release);
-    List<Vi, EventLink>::remove_if_linked(vi);
-    vi.events = 0;
+    vis_.close(vi);
+    News::forget(vi);
     vi.attach.reset();
     // What it asked for and was told is not the next one's in its place.
     vi.peer = vi.wants_credits = false;
@@ -89,10 +59,8 @@ Status Engine::destroy_vi(Vi& vi) {
     vi.send.work.reset();
     vi.receive.work.reset();
     vi.send_use = vi.receive_use = {};
-    free_vis_.insert(free_vis_.begin(), vi.index);  // last reused: stale handles stay stale longest
-    --vi_count_;
     counters_.subtract(Counter::vis_open);
-    progressed();
+    news().progressed();
     return Status::success;
 }
 
@@ -130,18 +98,17 @@ Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
 
 std::uint32_t Engine::vis_with_tag(memory::ProtectionTag tag) const {
     std::uint32_t count = 0;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        const Vi& vi = *vi_at(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 && vi.attributes.tag == tag)
-            ++count;
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        const Vi& vi = vis_[index];
+        if (ViTable::exists(vi) && vi.attributes.tag == tag) ++count;
     }
     return count;
 }
 
 bool Engine::is_bound(const queue::CompletionQueue& queue) const {
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        const Vi& vi = *vi_at(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) != 0 &&
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        const Vi& vi = vis_[index];
+        if (ViTable::exists(vi) &&
             (vi.send.completions == &queue || vi.receive.completions == &queue))
             return true;
     }
@@ -151,62 +118,191 @@ bool Engine::is_bound(const queue::CompletionQueue& queue) const {
 bool Engine::uses_region(memory::MemoryHandle handle) {
     const bool suspended = !memory_.live(handle);
     bool fenced = false;
-    for (std::uint32_t index = 0; index < vi_slots_made_; ++index) {
-        Vi& vi = vi_slot(index);
-        if ((vi.generation.load(std::memory_order_relaxed) & 1) == 0) continue;
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        Vi& vi = vis_[index];
+        if (!ViTable::exists(vi)) continue;
         if (suspended) {  // a post that found it is there now
             vi.send.work.wait_for_posters(fenced);
             vi.receive.work.wait_for_posters(fenced);
         }
-        if (vi.send_use.uses(vi.send.work, handle, true, progress_, looked_at_) ||
-            vi.receive_use.uses(vi.receive.work, handle, false, progress_, looked_at_))
+        if (vi.send_use.uses(vi.send.work, handle, true, news().progress(), looked_at_) ||
+            vi.receive_use.uses(vi.receive.work, handle, false, news().progress(), looked_at_))
             return true;
     }
     return false;
 }
 
-bool Engine::reach_segments(queue::ByteWalk walk, std::uint64_t length) {
-    bool reached = true;
-    walk.take(length, [&](const std::byte* piece, std::size_t bytes) {
-        reached = reached && translations_->reach(walk.handle(),
-                                                  reinterpret_cast<std::uint64_t>(piece), bytes);
-    });
-    return reached;
+// Paths -------------------------------------------------------------------------------------------
+
+void Engine::on_path_up(PathId id, std::uint32_t payload_max, const HostAddress& peer,
+                        bool retransmits) {
+    paths_.begin(id, payload_max, peer, retransmits);
 }
 
-bool Engine::next_event(ErrorEvent& event) {
-    event = {};
-    // Queues and VIs in turn: neither hides the other's.
-    queue_told_ = !overrun_events_.empty() && (eventful_.empty() || !queue_told_);
-    if (queue_told_) {
-        event.code = ErrorCode::vi_overrun;
-        OverrunEvents events = overrun_events_.front();
-        overrun_events_.pop_front();
-        event.completion_queue = events.queue;
-        if (--events.count != 0) overrun_events_.push_back(events);
-        return true;
+void Engine::on_path_changed(PathId id, std::uint32_t payload_max) {
+    VIA_ASSERT(paths_.is_up(id) && payload_max != 0);
+    paths_[id].payload_max = payload_max;
+}
+
+void Engine::on_path_down(PathId id) {
+    if (!paths_.is_up(id)) return;
+    Path& path = paths_[id];
+    path.up = false;
+    for (std::uint32_t index = 0; index < vis_.made(); ++index) {
+        Vi& vi = vis_[index];
+        if (vi.path != id) continue;
+        if (vi.state_now() == ViState::connected) connections_.lose(vi);
+        if (vi.state_now() == ViState::connect_pending)
+            connecting_.not_found(vi, Status::not_reachable);
     }
-    Vi* vi = eventful_.front();
-    if (vi == nullptr) return false;
-    // A lost connection is told last: what led to it comes before (VIPL 4.18).
-    constexpr std::uint32_t loss = (1U << static_cast<unsigned>(ErrorCode::connection_lost));
-    std::uint32_t bits = vi->events & ~(loss | Vi::lost_descriptors);
-    if (bits == 0) bits = vi->events;
-    const auto code = static_cast<unsigned>(__builtin_ctz(bits));
-    event.code = static_cast<ErrorCode>(code);
-    if (event.code == ErrorCode::connection_lost)
-        event.with_descriptors = std::exchange(vi->events, 0U) >> 31 != 0;
-    vi->events &= ~(1U << code);
-    event.vi = vi;
-    event.vi_generation = vi->generation.load(std::memory_order_relaxed);
-    if (vi->events == 0) List<Vi, EventLink>::remove(*vi);
-    return true;
+    requests_.withdraw_all(id);
+    paths_.end(path);
+    news().progressed();
 }
 
-void Engine::report(Vi& vi, ErrorCode code) {
-    vi.events |= 1U << static_cast<unsigned>(code);
-    if (!static_cast<EventLink&>(vi).linked()) eventful_.push_back(vi);
-    progressed();
+void Engine::disconnect_all() {
+    for (std::uint32_t index = 0; index < vis_.made(); ++index)
+        if (vis_[index].state_now() != ViState::idle) connecting_.disconnect(vis_[index]);
+    requests_.unlisten_all();
+}
+
+// What comes --------------------------------------------------------------------------------------
+
+namespace {
+
+bool is_of_meeting(wire::FrameKind kind) {
+    return kind <= wire::FrameKind::disconnect || kind == wire::FrameKind::peer_request;
+}
+
+}  // namespace
+
+void Engine::on_doorbell(Vi& vi) {
+    switch (vi.state_now()) {
+        case ViState::connected:
+            if (vi.send.work.has_current()) paths_.activate(vi);
+            if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
+                connections_.complete_faulty_receives(vi);
+            if (vi.credits_agreed.load(std::memory_order_relaxed)) credits_.grant(vi);
+            return;
+        case ViState::idle:
+        case ViState::connect_pending:
+            completions_.flush_queue(vi, vi.send);
+            connections_.complete_faulty_receives(vi);
+            return;
+        case ViState::error:
+            completions_.flush(vi);
+            return;
+    }
+}
+
+FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
+    if (wire::is_whole_send(frame.header, frame.header_length)) {
+        const std::uint32_t length =
+            take_plain(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
+        if (length != not_plain) {
+            count_received(1, length);
+            return FrameVerdict::taken;
+        }
+    }
+    if (wire::is_inner(frame.header, frame.header_length) && inbound_.take_inner(id, frame))
+        return FrameVerdict::taken;
+    if (frame.count != 1) return take_singly(id, frame);
+    wire::Header header;
+    const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
+    if (error != wire::ParseError::none) return refusals_.hostile(wire::to_string(error));
+    const std::size_t header_length = wire::header_length(header.flags);
+    const std::byte* payload = frame.payload;
+    std::size_t length = frame.payload_length;
+    if (payload == nullptr) {
+        payload = frame.header + header_length;
+        length = frame.header_length - header_length;
+    } else if (frame.header_length != header_length) {
+        return refusals_.hostile("a frame with payload in two places");
+    }
+    if (!paths_.is_up(id)) return FrameVerdict::stale;
+    if (header.kind == wire::FrameKind::skip) return inbound_.on_skip(id, header);
+    Path& path = paths_[id];
+    if (Paths::is_flooded(path))
+        return refusals_.hostile("it asks without end and reads no answer");
+    if (is_of_meeting(header.kind)) return take_of_meeting(path, header, payload, length);
+    Vi* vi = vis_.connected(id, header.vi);
+    if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
+        return FrameVerdict::stale;
+    switch (header.kind) {
+        case wire::FrameKind::send:
+        case wire::FrameKind::rdma_write:
+            return inbound_.on_message(*vi, header, payload, length);
+        case wire::FrameKind::read_request:
+            return inbound_.on_read_request(*vi, header, length);
+        case wire::FrameKind::read_reply:
+            return inbound_.on_read_reply(*vi, header, payload, length);
+        case wire::FrameKind::ack:
+            return outbound_.on_ack(*vi, header);
+        case wire::FrameKind::credit:
+            if (credits_.take(*vi, header)) return FrameVerdict::taken;
+            return connections_.break_rule(*vi, header, "credits that make no sense");
+        case wire::FrameKind::attach_request:
+            if (segments_.on_request(*vi, header, length)) return FrameVerdict::taken;
+            return connections_.break_rule(*vi, header,
+                                           "a question for a segment that makes no sense");
+        case wire::FrameKind::attach_refuse:
+            return segments_.on_refuse(*vi, header);
+        case wire::FrameKind::pulled:
+            return outbound_.on_pulled(*vi, header);
+        case wire::FrameKind::compare_swap:
+        case wire::FrameKind::fetch_add:
+            return inbound_.on_atomic(*vi, header, payload, length);
+        default:
+            return outbound_.on_nak(*vi, header);
+    }
+}
+
+/// Of meeting and parting: what it has us answer is counted until the peer took it.
+FrameVerdict Engine::take_of_meeting(Path& path, const wire::Header& header,
+                                     const std::byte* payload, std::size_t length) {
+    if (!paths_.may_have_answers(path))
+        return refusals_.hostile("it asks without end and takes no answer");
+    const std::size_t before = path.notices.size();
+    const FrameVerdict verdict = act_on(path, header, payload, length);
+    if (path.notices.size() > before) paths_.answer_came(path);  // by one
+    return verdict;
+}
+
+FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::byte* payload,
+                            std::size_t length) {
+    switch (header.kind) {
+        case wire::FrameKind::request:
+            return requests_.on_request(path, header, payload, length);
+        case wire::FrameKind::accept:
+            return connecting_.on_accept(path, header, payload, length);
+        case wire::FrameKind::refuse:
+            return connecting_.on_refuse(path, header, payload, length);
+        case wire::FrameKind::peer_request:
+            return connecting_.on_peer_request(path, header, payload, length);
+        case wire::FrameKind::withdraw:
+            return requests_.on_withdraw(path, header);
+        default:
+            return outbound_.on_disconnect(path, header);
+    }
+}
+
+/// Several frames one by one, as if they had come so.
+FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
+    std::byte header[wire::header_length_remote];
+    if (!wire::is_inner(frame.header, frame.header_length) || frame.header_length > sizeof header ||
+        frame.payload == nullptr)
+        return refusals_.hostile("several frames at once that are no pieces of a message");
+    FrameVerdict verdict = FrameVerdict::taken;
+    std::memcpy(header, frame.header, frame.header_length);
+    for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
+        const auto further = static_cast<std::uint32_t>(
+            mutated(Mutation::take_singly_in_one_place) ? 0 : n * frame.payload_length);
+        wire::put_offset(header, wire::offset_of(frame.header) + further);
+        const FrameVerdict one =
+            on_frame(id, {header, frame.header_length, frame.payload_of(n), frame.payload_length});
+        verdict = std::max(verdict, one);
+    }
+    return verdict;
 }
 
 }  // namespace via::engine

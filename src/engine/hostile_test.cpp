@@ -243,12 +243,12 @@ std::uint32_t ask_until_refused(Engine& engine, PathId path, std::vector<std::ui
     for (std::uint32_t count = 0;; ++count) {
         message.vi = count;
         Listener listener;
-        engine.listen(listener);
+        engine.requests().listen(listener);
         EXPECT_EQ(
             engine.on_frame(path, {header, sizeof header,
                                    reinterpret_cast<const std::byte*>(&message), sizeof message}),
             FrameVerdict::taken);
-        engine.unlisten(listener);
+        engine.requests().unlisten(listener);
         if (!listener.given.load()) return count;
         given.push_back(listener.connection);
     }
@@ -295,7 +295,8 @@ TEST(HostileLossy, answers_count_until_the_peer_has_them) {
     while (const auto frame = side.emit()) numbers.push_back(frame->number);
     ASSERT_EQ(numbers.size(), most);
     EXPECT_EQ(ask_without_end(side, the_path), 0U) << "they left, and may be lost";
-    for (const std::uint32_t number : numbers) side.engine.on_reaped(the_path, number, false);
+    for (const std::uint32_t number : numbers)
+        side.engine.outbound().on_reaped(the_path, number, false);
     EXPECT_EQ(ask_without_end(side, the_path), most);
 }
 

@@ -1,145 +1,18 @@
-// From frames to memory and completions. The checks stand in the specification's order: version
-// and kind (wire), VI, sequence, protection, length.
+#include "engine/inbound.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/assert.hpp"
 #include "base/prefetch.hpp"
-#include "engine/engine.hpp"
 #include "engine/mutation.hpp"
-#include "engine/plain.hpp"
+#include "engine/outbound.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
 
-namespace {
-
-bool is_of_meeting(wire::FrameKind kind) {
-    return kind <= wire::FrameKind::disconnect || kind == wire::FrameKind::peer_request;
-}
-
-}  // namespace
-
-FrameVerdict Engine::hostile(const char* why) {
-    refusal_ = why;
-    counters_.add(Counter::frames_refused);
-    return FrameVerdict::hostile;
-}
-
-/// Ends the connection on which a frame broke a rule; both ends get ERROR.
-FrameVerdict Engine::break_rule(Vi& vi, const wire::Header& header, const char* why) {
-    refusal_ = why;
-    counters_.add(Counter::frames_refused);
-    notify_peer(vi.path, wire::FrameKind::nak, vi.remote_number, header.message,
-                static_cast<std::uint32_t>(wire::NakCode::protocol));
-    lose(vi);
-    return FrameVerdict::refused;
-}
-
-Vi* Engine::connected_vi(PathId path, std::uint32_t number) {
-    Vi* vi = vi_at(number & 0xFFFF);
-    return vi != nullptr && vi->path == path &&
-                   (vi->number() == number || mutated(Mutation::take_former_connection)) &&
-                   vi->state_now() == ViState::connected
-               ? vi
-               : nullptr;
-}
-
-FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
-    if (wire::is_whole_send(frame.header, frame.header_length)) {
-        const std::uint32_t length =
-            take_plain(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
-        if (length != not_plain) {
-            count_received(1, length);
-            return FrameVerdict::taken;
-        }
-    }
-    if (wire::is_inner(frame.header, frame.header_length) && take_inner(id, frame))
-        return FrameVerdict::taken;
-    if (frame.count != 1) return take_singly(id, frame);
-    wire::Header header;
-    const wire::ParseError error = wire::parse(frame.header, frame.header_length, header);
-    if (error != wire::ParseError::none) return hostile(wire::to_string(error));
-    const std::size_t header_length = wire::header_length(header.flags);
-    const std::byte* payload = frame.payload;
-    std::size_t length = frame.payload_length;
-    if (payload == nullptr) {
-        payload = frame.header + header_length;
-        length = frame.header_length - header_length;
-    } else if (frame.header_length != header_length) {
-        return hostile("a frame with payload in two places");
-    }
-    if (id >= paths_.size() || !path_at(id).up) return FrameVerdict::stale;
-    if (header.kind == wire::FrameKind::skip) return on_skip(id, header);
-    Path& path = path_at(id);
-    if (path.notices.size() >= notices_max)
-        return hostile("it asks without end and reads no answer");
-    if (is_of_meeting(header.kind)) return take_of_meeting(path, header, payload, length);
-    Vi* vi = connected_vi(id, header.vi);
-    if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
-        return FrameVerdict::stale;
-    switch (header.kind) {
-        case wire::FrameKind::send:
-        case wire::FrameKind::rdma_write:
-            return on_message(*vi, header, payload, length);
-        case wire::FrameKind::read_request:
-            return on_read_request(*vi, header, length);
-        case wire::FrameKind::read_reply:
-            return on_read_reply(*vi, header, payload, length);
-        case wire::FrameKind::ack:
-            return on_ack(*vi, header);
-        case wire::FrameKind::credit:
-            return on_credit(*vi, header);
-        case wire::FrameKind::attach_request:
-            return on_attach_request(*vi, header, length);
-        case wire::FrameKind::attach_refuse:
-            return on_attach_refuse(*vi, header);
-        case wire::FrameKind::pulled:
-            return on_pulled(*vi, header);
-        case wire::FrameKind::compare_swap:
-        case wire::FrameKind::fetch_add:
-            return on_atomic(*vi, header, payload, length);
-        default:
-            return on_nak(*vi, header);
-    }
-}
-
-/// Of meeting and parting: what it has us answer is counted until the peer took it.
-FrameVerdict Engine::take_of_meeting(Path& path, const wire::Header& header,
-                                     const std::byte* payload, std::size_t length) {
-    if (!may_have_answers(path)) return hostile("it asks without end and takes no answer");
-    const std::size_t before = path.notices.size();
-    const FrameVerdict verdict = act_on(path, header, payload, length);
-    if (path.notices.size() > before) {  // by one
-        path.notices.back().answer = true;
-        ++path.answers;
-        ++path.share->second.answers;
-        ++answers_;
-    }
-    return verdict;
-}
-
-FrameVerdict Engine::act_on(Path& path, const wire::Header& header, const std::byte* payload,
-                            std::size_t length) {
-    switch (header.kind) {
-        case wire::FrameKind::request:
-            return on_request(path, header, payload, length);
-        case wire::FrameKind::accept:
-            return on_accept(path, header, payload, length);
-        case wire::FrameKind::refuse:
-            return on_refuse(path, header, payload, length);
-        case wire::FrameKind::peer_request:
-            return on_peer_request(path, header, payload, length);
-        case wire::FrameKind::withdraw:
-            return on_withdraw(path, header);
-        default:
-            return on_disconnect(path, header);
-    }
-}
-
-/// In place of a lost frame whose bytes are gone, with the connection it was of.
-FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
-    if (Vi* vi = connected_vi(path, header.vi)) {
+FrameVerdict Inbound::on_skip(PathId path, const wire::Header& header) {
+    if (Vi* vi = vis_.connected(path, header.vi)) {
         vi->given_up = !mutated(Mutation::forget_given_up);
         vi->short_in = no_short_way;
     }
@@ -149,42 +22,42 @@ FrameVerdict Engine::on_skip(PathId path, const wire::Header& header) {
 // Messages ----------------------------------------------------------------------------------------
 
 /// Does the frame continue what came before, and do its numbers agree with each other?
-FrameVerdict Engine::check_sequence(Vi& vi, const wire::Header& header, std::size_t length) {
+FrameVerdict Inbound::check_sequence(Vi& vi, const wire::Header& header, std::size_t length) {
     const bool first = header.has(wire::flag::first);
     const bool last = header.has(wire::flag::last);
     const bool extent = header.has(wire::flag::extent);
     const std::uint64_t total = extent ? header.message_length : length;
     const std::uint64_t offset = extent ? header.offset : 0;
     if (header.message != vi.expected_message)
-        return break_rule(vi, header, "a message out of sequence");
+        return connections_.break_rule(vi, header, "a message out of sequence");
     if (first == vi.placing || (!first && header.kind != vi.placing_kind))
-        return break_rule(vi, header, "a message that begins within another");
+        return connections_.break_rule(vi, header, "a message that begins within another");
     if (offset != (first ? 0 : vi.placed) || (!first && total != vi.placing_length))
-        return break_rule(vi, header, "a piece of a message out of sequence");
+        return connections_.break_rule(vi, header, "a piece of a message out of sequence");
     if (length > total - offset || (offset + length == total) != last ||
         (length == 0 && !last && !header.has(wire::flag::pull)))
-        return break_rule(vi, header, "a message whose lengths disagree");
+        return connections_.break_rule(vi, header, "a message whose lengths disagree");
     if (total > vi.attributes.transfer_length_max)
-        return break_rule(vi, header, "a message longer than agreed");
+        return connections_.break_rule(vi, header, "a message longer than agreed");
     if ((header.kind == wire::FrameKind::rdma_write) != header.has(wire::flag::remote))
-        return break_rule(vi, header, "a message without its address");
+        return connections_.break_rule(vi, header, "a message without its address");
     return FrameVerdict::taken;
 }
 
-FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
-                                std::size_t length) {
+FrameVerdict Inbound::on_message(Vi& vi, const wire::Header& header, const std::byte* payload,
+                                 std::size_t length) {
     if (header.has(wire::flag::placed)) return on_placed(vi, header, length);
-    if (!vi.reliable() && path_at(vi.path).retransmits && !fits_in(vi, header) &&
+    if (!vi.reliable() && paths_[vi.path].retransmits && !fits_in(vi, header) &&
         !mutated(Mutation::take_broken_message))
         return FrameVerdict::stale;
     if (static_cast<FetchLink&>(vi).linked())
-        return break_rule(vi, header, "more while a message of it is fetched");
+        return connections_.break_rule(vi, header, "more while a message of it is fetched");
     const bool pull = header.has(wire::flag::pull);
     if (pull) {
         if (!vi.pull) vi.pull = std::make_unique<Pull>();
         if (!vi.reliable() || !header.has(wire::flag::first) ||
             !read_pull(header, payload, length, *vi.pull))
-            return break_rule(vi, header, "a message to be fetched from nowhere");
+            return connections_.break_rule(vi, header, "a message to be fetched from nowhere");
         length = 0;
     }
     if (const FrameVerdict verdict = check_sequence(vi, header, length);
@@ -203,10 +76,11 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
         if (mutated(Mutation::acknowledge_before_placing) &&
             vi.attributes.reliability == Reliability::reception) {
             vi.ack_due = true;
-            activate(vi);
+            paths_.activate(vi);
         }
         if (send) {
-            complete_faulty_receives(vi);  // posted, but its doorbell was not heard yet
+            connections_.complete_faulty_receives(
+                vi);  // posted, but its doorbell was not heard yet
             if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
         }
         if (send && !match_receive(vi)) {
@@ -216,18 +90,18 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     }
     if (!send && !vi.discarding && !check_target(vi, header, length)) {
         counters_.add(Counter::rdma_refused);
-        note_refused(vi.target_handle, vi.target_address, vi.placing_length, vi.attributes.tag,
-                     memory::Access::remote_write);
+        completions_.news().note_refused(vi.target_handle, vi.target_address, vi.placing_length,
+                                         vi.attributes.tag, memory::Access::remote_write);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
     if (pull) {
         vi.pull->scatter = vi.scatter;
         fetches_.push_back(vi);
-        rare_ = true;
+        completions_.news().chore_came();
         return FrameVerdict::taken;
     }
-    if (send && !vi.discarding && !reach(vi.scatter, length)) {
+    if (send && !vi.discarding && !translations_.reach(vi.scatter, length)) {
         refuse_receive(vi, header);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
@@ -235,17 +109,14 @@ FrameVerdict Engine::on_message(Vi& vi, const wire::Header& header, const std::b
     vi.placed += static_cast<std::uint32_t>(length);
     if (header.has(wire::flag::last)) {
         finish_message(vi, header);
-        complete_faults_behind(vi);
+        connections_.complete_faults_behind(vi);
     }
     return FrameVerdict::taken;
 }
 
-/// The next frames of a message that is being placed, or of an answer, neither first nor last.
-/// False: they are none, or not all is well with them, and on_message() or on_read_reply() says
-/// what.
-bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
-    Vi* const vi = connected_vi(id, wire::get<std::uint32_t>(frame.header + 4));
-    if (mutating() || translations_ != nullptr || frame.payload == nullptr ||
+bool Inbound::take_inner(PathId id, const ReceivedFrame& frame) {
+    Vi* const vi = vis_.connected(id, wire::get<std::uint32_t>(frame.header + 4));
+    if (mutating() || !translations_.hold_all() || frame.payload == nullptr ||
         frame.payload_length == 0 || vi == nullptr || vi->given_up || !vi->reliable())
         return false;
     const auto kind = static_cast<wire::FrameKind>(frame.header[0]);
@@ -272,12 +143,12 @@ bool Engine::take_inner(PathId id, const ReceivedFrame& frame) {
 
 /// One is placed while the lines of the next one come: inside a message another one always follows.
 /// To memory that was not touched lately that takes two thirds of the time.
-void Engine::place_inner(std::byte* to, const std::byte* from, std::size_t length) {
+void Inbound::place_inner(std::byte* to, const std::byte* from, std::size_t length) {
     bring_to_write(to + length, length);
     memory::place(to, from, length);
 }
 
-void Engine::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
+void Inbound::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
     for (std::uint32_t n = 0; n < frame.count; ++n) {
         const std::byte* from = frame.payload_of(mutated(Mutation::place_run_in_one_place) ? 0 : n);
         scatter.take(frame.payload_length, [&](std::byte* to, std::size_t bytes) {
@@ -287,7 +158,7 @@ void Engine::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
     }
 }
 
-bool Engine::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
+bool Inbound::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
     const std::uint64_t to = vi.target_address + vi.placed;
     if (!memory_.check(vi.target_handle, to, frame.count * frame.payload_length, vi.attributes.tag,
                        memory::Access::remote_write))
@@ -298,7 +169,7 @@ bool Engine::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
     return true;
 }
 
-bool Engine::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
+bool Inbound::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
     queue::Cursor at;
     if (vi.read_placed == 0 || !find_read(vi, at)) return false;
     const queue::WorkEntry& entry = at.cell();
@@ -313,50 +184,31 @@ bool Engine::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
     return true;
 }
 
-/// Several frames one by one, as if they had come so.
-FrameVerdict Engine::take_singly(PathId id, const ReceivedFrame& frame) {
-    std::byte header[wire::header_length_remote];
-    if (!wire::is_inner(frame.header, frame.header_length) || frame.header_length > sizeof header ||
-        frame.payload == nullptr)
-        return hostile("several frames at once that are no pieces of a message");
-    FrameVerdict verdict = FrameVerdict::taken;
-    std::memcpy(header, frame.header, frame.header_length);
-    for (std::uint32_t n = 0; n < frame.count && verdict != FrameVerdict::hostile; ++n) {
-        const auto further = static_cast<std::uint32_t>(
-            mutated(Mutation::take_singly_in_one_place) ? 0 : n * frame.payload_length);
-        wire::put_offset(header, wire::offset_of(frame.header) + further);
-        const FrameVerdict one =
-            on_frame(id, {header, frame.header_length, frame.payload_of(n), frame.payload_length});
-        verdict = std::max(verdict, one);
-    }
-    return verdict;
-}
-
 /// The peer wrote to a segment that it attached to, and tells the program by immediate data.
-FrameVerdict Engine::on_placed(Vi& vi, const wire::Header& header, std::size_t length) {
+FrameVerdict Inbound::on_placed(Vi& vi, const wire::Header& header, std::size_t length) {
     constexpr std::uint8_t whole = wire::flag::first | wire::flag::last | wire::flag::immediate |
                                    wire::flag::extent | wire::flag::remote | wire::flag::placed;
     if (header.kind != wire::FrameKind::rdma_write || header.flags != whole || length != 0 ||
         header.offset != 0 || vi.placing || header.message != vi.expected_message ||
         header.message_length > vi.attributes.transfer_length_max || !vi.attributes.rdma_write)
-        return break_rule(vi, header, "news of a message that make no sense");
+        return connections_.break_rule(vi, header, "news of a message that make no sense");
     vi.discarding = false;
     vi.placed = header.message_length;
     finish_message(vi, header);
-    complete_faults_behind(vi);
+    connections_.complete_faults_behind(vi);
     return FrameVerdict::taken;
 }
 
 /// Of a receive that cannot take a message of that length: it ends before, or its registered
 /// memory does.
-std::uint32_t Engine::why_too_short(const Vi& vi, const queue::Cursor& receive,
-                                    std::uint32_t length) {
+std::uint32_t Inbound::why_too_short(const Vi& vi, const queue::Cursor& receive,
+                                     std::uint32_t length) {
     std::uint32_t left = length;
     for (queue::SegmentWalk walk(receive); !walk.done() && left != 0;) {
         const queue::Segment& segment = walk.next();
         const std::uint32_t bytes = std::min(left, segment.length);
-        note_refused(segment.handle, segment.address, bytes, vi.attributes.tag,
-                     memory::Access::local_write);
+        completions_.news().note_refused(segment.handle, segment.address, bytes, vi.attributes.tag,
+                                         memory::Access::local_write);
         left -= bytes;
     }
     return left == 0 ? queue::status::protection_error : queue::status::length_error;
@@ -364,7 +216,7 @@ std::uint32_t Engine::why_too_short(const Vi& vi, const queue::Cursor& receive,
 
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its
 /// own error; then, as when there is none, the message is refused.
-bool Engine::match_receive(Vi& vi) {
+bool Inbound::match_receive(Vi& vi) {
     queue::WorkQueue& work = vi.receive.work;
     if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
@@ -375,22 +227,22 @@ bool Engine::match_receive(Vi& vi) {
     work.start_next();
     if (fits) return true;
     vi.discarding = true;
-    complete_receive(
+    completions_.complete_receive(
         vi, why_too_short(vi, work.oldest(), vi.placing_length) | queue::status::operation_receive,
         0, nullptr);
     return false;
 }
 
 /// The NIC cannot reach the receive's buffers: it fails, and the message with it.
-void Engine::refuse_receive(Vi& vi, const wire::Header& header) {
+void Inbound::refuse_receive(Vi& vi, const wire::Header& header) {
     vi.discarding = true;
-    complete_receive(vi, queue::status::protection_error | queue::status::operation_receive, 0,
-                     nullptr);
+    completions_.complete_receive(
+        vi, queue::status::protection_error | queue::status::operation_receive, 0, nullptr);
     refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
 }
 
 /// May the peer write here? Every frame asks: a region may go between two frames.
-bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
+bool Inbound::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
     const memory::ProtectionTag tag =
         mutated(Mutation::skip_tag_check) ? memory::no_tag : vi.attributes.tag;
     if (header.has(wire::flag::first)) {
@@ -403,11 +255,11 @@ bool Engine::check_target(Vi& vi, const wire::Header& header, std::size_t length
     const std::uint64_t address = vi.target_address + vi.placed;
     return length == 0 ||
            (memory_.check(vi.target_handle, address, length, tag, memory::Access::remote_write) &&
-            reach(vi.target_handle, address, length));
+            translations_.reach(vi.target_handle, address, length));
 }
 
-void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
-                           std::size_t length) {
+void Inbound::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
+                            std::size_t length) {
     counters_.add(Counter::bytes_received, length);
     if (header.kind == wire::FrameKind::rdma_write) {
         memory::place(reinterpret_cast<std::byte*>(vi.target_address) + vi.placed, payload, length);
@@ -420,106 +272,108 @@ void Engine::place_payload(Vi& vi, const wire::Header& header, const std::byte* 
     });
 }
 
-/// The caller then looks at the next receive: complete_faults_behind().
-void Engine::finish_message(Vi& vi, const wire::Header& header) {
+/// The caller then looks at the next receive: connections_.complete_faults_behind().
+void Inbound::finish_message(Vi& vi, const wire::Header& header) {
     const bool immediate = header.has(wire::flag::immediate);
     const bool send = header.kind == wire::FrameKind::send;
     vi.placing = false;
     if (send || immediate) ++vi.credits_taken;
     if (!vi.discarding && send) {
-        complete_receive(vi, queue::status::operation_receive, vi.placed,
-                         immediate ? &header.immediate_or_code : nullptr);
+        completions_.complete_receive(vi, queue::status::operation_receive, vi.placed,
+                                      immediate ? &header.immediate_or_code : nullptr);
     } else if (!vi.discarding && immediate) {
         // An RDMA write with immediate data consumes a receive, whose buffers stay as they are.
-        complete_faulty_receives(vi);
+        connections_.complete_faulty_receives(vi);
         if (vi.state_now() != ViState::connected) return;
         if (!vi.receive.work.has_current()) {
             refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
             if (vi.state_now() != ViState::connected) return;
         } else {
             vi.receive.work.start_next();
-            complete_receive(vi, queue::status::operation_remote_rdma_write, vi.placed,
-                             &header.immediate_or_code);
+            completions_.complete_receive(vi, queue::status::operation_remote_rdma_write, vi.placed,
+                                          &header.immediate_or_code);
         }
     }
     ++vi.expected_message;
-    if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
+    if (vi.credits_agreed.load(std::memory_order_relaxed)) credits_.grant(vi);
     if (vi.attributes.reliability == Reliability::reception) {
         vi.ack_due = true;
-        activate(vi);
+        paths_.activate(vi);
     }
 }
 
 /// The message cannot be taken (VIPL 4.25): an unreliable VI drops it and stays connected, a
 /// reliable one breaks and tells the sender.
-void Engine::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code,
-                            ErrorCode event) {
+void Inbound::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code,
+                             ErrorCode event) {
     // A receive that was there and failed told the program already.
     const bool told = vi.discarding && event == ErrorCode::receive_queue_empty;
     if (event == ErrorCode::receive_queue_empty && !told)
         counters_.add(Counter::receive_queue_empty);
-    if (!told) report(vi, event);
+    if (!told) completions_.news().report(vi, event);
     vi.discarding = true;
     if (mutated(Mutation::lose_refusal)) return;
     if (vi.reliable() && vi.state_now() == ViState::connected)
-        fail(vi, wire::FrameKind::nak, header.message, static_cast<std::uint32_t>(code));
-    complete_faults_behind(vi);
+        connections_.fail(vi, wire::FrameKind::nak, header.message,
+                          static_cast<std::uint32_t>(code));
+    connections_.complete_faults_behind(vi);
 }
 
 // RDMA reads --------------------------------------------------------------------------------------
 
-FrameVerdict Engine::on_read_request(Vi& vi, const wire::Header& header, std::size_t length) {
+FrameVerdict Inbound::on_read_request(Vi& vi, const wire::Header& header, std::size_t length) {
     if (header.message != vi.expected_message || vi.placing)
-        return break_rule(vi, header, "a read request out of sequence");
+        return connections_.break_rule(vi, header, "a read request out of sequence");
     if (!header.has(wire::flag::remote) || length != 0 || header.offset != 0 ||
         header.read_number != header.message || !vi.reliable() ||
         header.message_length > vi.attributes.transfer_length_max)
-        return break_rule(vi, header, "a read request that makes no sense");
+        return connections_.break_rule(vi, header, "a read request that makes no sense");
     if (vi.reads_count == Vi::reads_max)
-        return break_rule(vi, header, "more reads at once than agreed");
+        return connections_.break_rule(vi, header, "more reads at once than agreed");
     // Behind others it is looked at when its turn comes: what was granted is answered first.
     if (!vi.attributes.rdma_read ||
         (header.message_length != 0 && vi.reads_count == 0 &&
          !memory_.check(header.remote_handle, header.remote_address, header.message_length,
                         vi.attributes.tag, memory::Access::remote_read))) {
         counters_.add(Counter::rdma_refused);
-        note_refused(header.remote_handle, header.remote_address, header.message_length,
-                     vi.attributes.tag, memory::Access::remote_read);
+        completions_.news().note_refused(header.remote_handle, header.remote_address,
+                                         header.message_length, vi.attributes.tag,
+                                         memory::Access::remote_read);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_read_protection);
         return FrameVerdict::taken;
     }
     ++vi.expected_message;
     vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
         header.remote_address, header.remote_handle, header.message_length, header.read_number, 0};
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
 // Atomic operations -------------------------------------------------------------------------------
 
 /// It reads and writes: the VI allows both, and the region this.
-bool Engine::may_change(Vi& vi, const wire::Header& header) {
+bool Inbound::may_change(Vi& vi, const wire::Header& header) {
     return vi.attributes.rdma_read && vi.attributes.rdma_write &&
            header.remote_address % wire::atomic_length == 0 &&
            memory_.check(header.remote_handle, header.remote_address, wire::atomic_length,
                          vi.attributes.tag, memory::Access::remote_atomic) &&
-           reach(header.remote_handle, header.remote_address, wire::atomic_length);
+           translations_.reach(header.remote_handle, header.remote_address, wire::atomic_length);
 }
 
 /// Carried out when it comes, as a write is: behind what the VI sent before, and before all that it
 /// sends later. What was found goes back in turn with the answers to reads.
-FrameVerdict Engine::on_atomic(Vi& vi, const wire::Header& header, const std::byte* payload,
-                               std::size_t length) {
+FrameVerdict Inbound::on_atomic(Vi& vi, const wire::Header& header, const std::byte* payload,
+                                std::size_t length) {
     constexpr std::uint8_t whole =
         wire::flag::first | wire::flag::last | wire::flag::extent | wire::flag::remote;
     if (header.message != vi.expected_message || vi.placing)
-        return break_rule(vi, header, "an atomic operation out of sequence");
+        return connections_.break_rule(vi, header, "an atomic operation out of sequence");
     if (header.flags != whole || length != wire::operands_length(header.kind) ||
         header.offset != 0 || header.read_number != header.message ||
         header.message_length != wire::atomic_length || !vi.reliable())
-        return break_rule(vi, header, "an atomic operation that makes no sense");
+        return connections_.break_rule(vi, header, "an atomic operation that makes no sense");
     if (vi.reads_count == Vi::reads_max)
-        return break_rule(vi, header, "more atomic operations at once than agreed");
+        return connections_.break_rule(vi, header, "more atomic operations at once than agreed");
     if (!may_change(vi, header)) return refuse_atomic(vi, header);
     std::uint64_t words[2] = {};  // read once: the peer may change them
     std::memcpy(words, payload, length);
@@ -535,15 +389,16 @@ FrameVerdict Engine::on_atomic(Vi& vi, const wire::Header& header, const std::by
                                                                      0,
                                                                      Vi::Read::Answer::word,
                                                                      was};
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
 /// Behind others the refusal waits for its turn: what was granted is answered first. What the peer
 /// sent later does not count.
-FrameVerdict Engine::refuse_atomic(Vi& vi, const wire::Header& header) {
-    note_refused(header.remote_handle, header.remote_address, wire::atomic_length,
-                 vi.attributes.tag, memory::Access::remote_atomic);
+FrameVerdict Inbound::refuse_atomic(Vi& vi, const wire::Header& header) {
+    completions_.news().note_refused(header.remote_handle, header.remote_address,
+                                     wire::atomic_length, vi.attributes.tag,
+                                     memory::Access::remote_atomic);
     if (vi.reads_count == 0) {
         counters_.add(Counter::rdma_refused);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
@@ -554,13 +409,13 @@ FrameVerdict Engine::refuse_atomic(Vi& vi, const wire::Header& header) {
         Vi::Read::Answer::refusal};
     vi.given_up = true;
     vi.short_in = no_short_way;
-    activate(vi);
+    paths_.activate(vi);
     return FrameVerdict::taken;
 }
 
 /// The oldest of our reads and atomic operations that waits for its answer, or for the rest of it.
 /// False: none does.
-bool Engine::find_read(Vi& vi, queue::Cursor& at) {
+bool Inbound::find_read(Vi& vi, queue::Cursor& at) {
     queue::WorkQueue& work = vi.send.work;
     for (at = work.oldest(); at.position() != work.current().position(); at.pass()) {
         const queue::WorkEntry& entry = at.cell();
@@ -569,10 +424,10 @@ bool Engine::find_read(Vi& vi, queue::Cursor& at) {
     return false;
 }
 
-FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
-                                   std::size_t length) {
+FrameVerdict Inbound::on_read_reply(Vi& vi, const wire::Header& header, const std::byte* payload,
+                                    std::size_t length) {
     queue::Cursor at;
-    if (!find_read(vi, at)) return break_rule(vi, header, "an answer to no read");
+    if (!find_read(vi, at)) return connections_.break_rule(vi, header, "an answer to no read");
     queue::WorkEntry& entry = at.cell();
     const bool first = header.has(wire::flag::first);
     const bool last = header.has(wire::flag::last);
@@ -580,11 +435,11 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
         header.message_length != entry.length || header.offset != vi.read_placed ||
         first != (vi.read_placed == 0) || length > entry.length - vi.read_placed ||
         (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
-        return break_rule(vi, header, "an answer that does not fit its read");
+        return connections_.break_rule(vi, header, "an answer that does not fit its read");
     if (first) vi.read_scatter.begin(at, 1);
-    if (!reach(vi.read_scatter, length)) {
+    if (!translations_.reach(vi.read_scatter, length)) {
         entry.status = queue::status::protection_error | queue::status::done;
-        break_off(vi);
+        connections_.break_off(vi);
         return FrameVerdict::taken;
     }
     vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {
@@ -598,9 +453,9 @@ FrameVerdict Engine::on_read_reply(Vi& vi, const wire::Header& header, const std
     vi.read_placed = 0;
     --vi.reads_in_flight;
     entry.status |= queue::status::done;
-    placed_below(vi, entry.message + (is_atomic(entry) ? 1 : 0));
-    drain_sends(vi);
-    activate(vi);  // a fence, or the limit on reads, may have held messages back
+    Outbound::placed_below(vi, entry.message + (is_atomic(entry) ? 1 : 0));
+    completions_.drain_sends(vi);
+    paths_.activate(vi);  // a fence, or the limit on reads, may have held messages back
     return FrameVerdict::taken;
 }
 

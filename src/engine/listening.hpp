@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "base/address.hpp"
 #include "base/atomic.hpp"
 #include "base/list.hpp"
+#include "engine/paths.hpp"
 #include "engine/vi.hpp"
 #include "wire/frame.hpp"
 
@@ -30,14 +30,6 @@ struct Listener : ListLink, Offer {
 };
 
 struct Backlog;
-
-/// Who has several paths, or the processes of one host: what it has of what all peers share.
-struct Peer {
-    std::uint32_t paths = 0;
-    std::uint32_t answers = 0;   ///< it causes, and takes none so far
-    std::uint32_t requests = 0;  ///< of it that the program has, and does not answer
-};
-using Peers = std::map<PeerKey, Peer>;
 
 /// A request that was not answered yet.
 struct Connection : ListLink {

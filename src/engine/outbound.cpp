@@ -1,59 +1,40 @@
-// From posted descriptors to frames. Outbound owns everything that is sent: acknowledgements and
-// read replies too, which Inbound only asks for.
+#include "engine/outbound.hpp"
+
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
-#include "engine/engine.hpp"
 #include "engine/mutation.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
 
-void Engine::activate(Vi& vi) {
-    VIA_ASSERT(vi.path != no_path);
-    Path& path = path_at(vi.path);
-    if (!static_cast<ActiveLink&>(vi).linked()) path.active.push_back(vi);
-    wants_to_send(path);
+Outbound::Outbound(const NicLimits& limits, const memory::MemoryTable& memory, Counters& counters,
+                   const Translations& translations, const ViTable& vis, Paths& paths,
+                   Completions& completions, Segments& segments, Credits& credits,
+                   Connections& connections)
+    : limits_(limits),
+      memory_(memory),
+      counters_(counters),
+      translations_(translations),
+      vis_(vis),
+      paths_(paths),
+      completions_(completions),
+      segments_(segments),
+      credits_(credits),
+      connections_(connections) {
+    VIA_ASSERT(limits.reads_in_flight_max <= Vi::reads_max);
+    emitted_.reserve(limits.turn_frames_max);
 }
 
-bool Engine::has_to_send(const Vi& vi) {
+bool Outbound::has_to_send(const Vi& vi) {
     return vi.cut != 0 || vi.ack_due || vi.credit_due || vi.attach_due || vi.reads_count != 0 ||
            vi.send.work.has_current();
 }
 
-void Engine::on_doorbell(Vi& vi) {
-    switch (vi.state_now()) {
-        case ViState::connected:
-            if (vi.send.work.has_current()) activate(vi);
-            if (vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed)
-                complete_faulty_receives(vi);
-            if (vi.credits_agreed.load(std::memory_order_relaxed)) grant(vi);
-            return;
-        case ViState::idle:
-        case ViState::connect_pending:
-            flush_queue(vi, vi.send);
-            complete_faulty_receives(vi);
-            return;
-        case ViState::error:
-            flush(vi);
-            return;
-    }
-}
-
-PathId Engine::first_sending() {
-    Path* path = sending_.front();
-    return path == nullptr ? no_path : path->id;
-}
-
-PathId Engine::next_sending(PathId id) {
-    Path& path = path_at(id);
-    Path* next = path.linked() ? sending_.next(path) : nullptr;
-    return next == nullptr ? no_path : next->id;
-}
-
-bool Engine::next_frame(PathId id, FrameShape& shape) {
-    Path& path = path_at(id);
+bool Outbound::next_frame(PathId id, FrameShape& shape) {
+    Path& path = paths_[id];
     shape = {};  // whatever it was the last time
     direct_ = nullptr;
     if (!path.lost.empty() && next_lost(path, shape)) return true;
@@ -71,11 +52,11 @@ bool Engine::next_frame(PathId id, FrameShape& shape) {
         if (path.active.front() == vi) path.active.pop_front();
         if (!path.notices.empty()) return next_frame(id, shape);
     }
-    List<Path>::remove_if_linked(path);
+    Paths::has_nothing_to_send(path);
     return false;
 }
 
-bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
+bool Outbound::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
     if (vi.ack_due) {
         next_ = Piece::ack;
         shape = {wire::header_length_base, 0};
@@ -94,7 +75,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
     bool message = false;
     for (;;) {
         message = next_of_message(vi, path, shape);
-        if (!message || translations_ == nullptr || reach_next(vi, shape)) break;
+        if (!message || translations_.hold_all() || reach_next(vi, shape)) break;
         fail_current_send(vi, queue::status::protection_error);
         if (vi.state_now() != ViState::connected) return false;
     }
@@ -106,7 +87,7 @@ bool Engine::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
 }
 
 /// `alone`: the VI has no message to send in turn with its answers.
-void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& shape) {
+void Outbound::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& shape) {
     const Vi::Read& read = vi.reads[vi.reads_first];
     const std::uint32_t left = read.length - read.done;
     next_ = Piece::read_reply;
@@ -124,23 +105,23 @@ void Engine::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& sha
     next_allowed_ = read.length == 0 || mutated(Mutation::skip_reply_check) ||
                     (memory_.check(read.handle, read.address, read.length, vi.attributes.tag,
                                    memory::Access::remote_read) &&
-                     reach(read.handle, read.address + read.done, next_length_));
-    if (next_allowed_ && alone && next_length_ < left && translations_ == nullptr &&
+                     translations_.reach(read.handle, read.address + read.done, next_length_));
+    if (next_allowed_ && alone && next_length_ < left && translations_.hold_all() &&
         may_run(vi, path))
         shape.count = (left - 1) / next_length_;
 }
 
 /// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
-bool Engine::reach_next(Vi& vi, FrameShape& shape) {
+bool Outbound::reach_next(Vi& vi, FrameShape& shape) {
     shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
     shape.count = 1;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     if (is_atomic(entry)) return true;  // its words are ours
-    return reach(vi.gather, direct_ != nullptr ? entry.length : next_length_);
+    return translations_.reach(vi.gather, direct_ != nullptr ? entry.length : next_length_);
 }
 
 /// Nothing is posted behind the current message.
-bool Engine::is_alone(Vi& vi) {
+bool Outbound::is_alone(Vi& vi) {
     queue::Cursor behind = vi.send.work.current();
     behind.pass();
     return behind.position() == vi.send.work.posted();
@@ -148,7 +129,7 @@ bool Engine::is_alone(Vi& vi) {
 
 /// Of the next frame of an RDMA write. The program at the other end may look between two frames: so
 /// a frame ends where an aligned word ends (VIPL 4.24).
-std::uint32_t Engine::length_of_write(Vi& vi, const Path& path) {
+std::uint32_t Outbound::length_of_write(Vi& vi, const Path& path) {
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     const std::uint32_t left = entry.length - vi.cut;
     if (left <= path.payload_max) return left;
@@ -156,7 +137,7 @@ std::uint32_t Engine::length_of_write(Vi& vi, const Path& path) {
     return path.payload_max - static_cast<std::uint32_t>(end % sizeof(std::uint64_t));
 }
 
-bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
+bool Outbound::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
     if (vi.pulling && !mutated(Mutation::overtake_what_is_fetched)) return false;
     const bool starts = vi.cut == 0 && !vi.begun;
@@ -196,14 +177,14 @@ bool Engine::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
 }
 
 /// Several frames of a message at once: while nobody else wants to send.
-bool Engine::may_run(const Vi& vi, const Path& path) {
+bool Outbound::may_run(const Vi& vi, const Path& path) {
     return path.retransmits && vi.reliable() &&
            static_cast<const ActiveLink&>(vi).next == static_cast<const ActiveLink&>(vi).previous;
 }
 
 /// Frames of the current message from the next one on that are as long as it, lie in one segment
 /// and are not the message's last.
-std::uint32_t Engine::frames_of_message(Vi& vi, const Path& path) const {
+std::uint32_t Outbound::frames_of_message(Vi& vi, const Path& path) const {
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     const std::uint32_t left = entry.length - vi.cut;
     if (next_length_ == 0 || left <= next_length_ || vi.reads_count != 0 || !may_run(vi, path))
@@ -219,7 +200,7 @@ std::uint32_t Engine::frames_of_message(Vi& vi, const Path& path) const {
 }
 
 /// Is there a descriptor that can be started now? Faulty ones are completed on the way.
-bool Engine::message_may_start(Vi& vi) {
+bool Outbound::message_may_start(Vi& vi) {
     queue::WorkQueue& work = vi.send.work;
     while (work.has_current()) {
         const queue::WorkEntry& entry = work.current().cell();
@@ -244,9 +225,9 @@ bool Engine::message_may_start(Vi& vi) {
             return false;
         if (operation != queue::control::send_receive) {
             // What goes by frames must not be overtaken by what goes without.
-            if (waits_for_segment(vi)) return false;
-            if (!vi.imports.empty() && !waits_for_writes(vi) && !is_atomic(entry))
-                direct_ = imported(vi, entry);
+            if (Segments::are_awaited(vi)) return false;
+            if (!vi.imports.empty() && !Segments::wait_for_writes(vi) && !is_atomic(entry))
+                direct_ = Segments::imported(vi, entry);
         }
         vi.gather.begin(work.current(), operation == queue::control::send_receive ? 0 : 1);
         return true;
@@ -254,16 +235,16 @@ bool Engine::message_may_start(Vi& vi) {
     return false;
 }
 
-void Engine::fail_current_send(Vi& vi, std::uint32_t fault) {
+void Outbound::fail_current_send(Vi& vi, std::uint32_t fault) {
     const bool begun = vi.cut != 0 || vi.begun;  // no peer can go on after half a message
     vi.send.work.current().cell().status = fault | queue::status::done;
     vi.send.work.start_next();
-    drain_sends(vi);
-    if (vi.reliable() || begun) break_off_sending(vi);
+    completions_.drain_sends(vi);
+    if (vi.reliable() || begun) connections_.break_off_sending(vi);
 }
 
-void Engine::emit(PathId id, const FrameRoom& room) {
-    Path& path = path_at(id);
+void Outbound::emit(PathId id, const FrameRoom& room) {
+    Path& path = paths_[id];
     counters_.add(Counter::frames_sent);
     if (!path.retransmits) return emit_next(path, room);
     if (next_ == Piece::again) return emit_again(path, room);
@@ -273,7 +254,7 @@ void Engine::emit(PathId id, const FrameRoom& room) {
     if (vi != nullptr) emit_run(path, *vi, room);
 }
 
-void Engine::emit_next(Path& path, const FrameRoom& room) {
+void Outbound::emit_next(Path& path, const FrameRoom& room) {
     if (next_ == Piece::notice) return emit_notice(path, room);
     Vi& vi = *path.active.front();
     switch (next_) {
@@ -281,10 +262,10 @@ void Engine::emit_next(Path& path, const FrameRoom& room) {
             emit_ack(vi, room);
             break;
         case Piece::credit:
-            emit_credit(vi, room);
+            credits_.emit(vi, room);
             break;
         case Piece::attach:
-            emit_attach(vi, room);
+            segments_.emit(vi, room);
             break;
         case Piece::pull:
             emit_pull(vi, room);
@@ -300,22 +281,15 @@ void Engine::emit_next(Path& path, const FrameRoom& room) {
     if (has_to_send(vi) && vi.state_now() == ViState::connected) path.active.push_back(vi);
 }
 
-void Engine::emit_notice(Path& path, const FrameRoom& room) {
-    Notice& notice = path.notices.front();
+void Outbound::emit_notice(Path& path, const FrameRoom& room) {
+    const Notice& notice = path.notices.front();
     wire::emit(notice.header, room.header);
     if (!notice.payload.empty())
         std::memcpy(room.payload, notice.payload.data(), notice.payload.size());
-    if (path.retransmits) {
-        path.under_way.find(room.number)->copy = std::move(notice.payload);
-    } else {
-        payloads_.give_back(std::move(notice.payload));
-        if (notice.answer) answer_taken(path);
-    }
-    path.notices.pop_front();
-    path.notices.give_memory_back(notices_kept);
+    paths_.notice_emitted(path, room.number);
 }
 
-void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
+void Outbound::emit_ack(Vi& vi, const FrameRoom& room) {
     wire::Header header;
     header.kind = wire::FrameKind::ack;
     header.vi = vi.remote_number;
@@ -326,7 +300,7 @@ void Engine::emit_ack(Vi& vi, const FrameRoom& room) {
 }
 
 /// Bytes that lie together need not be copied where the device reads them itself.
-void Engine::fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length) {
+void Outbound::fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t payload_length) {
     std::byte* to = room.payload;
     walk.take(payload_length, [&](const std::byte* from, std::size_t length) {
         if (room.reference != nullptr && length == payload_length) {
@@ -338,7 +312,7 @@ void Engine::fill(const FrameRoom& room, queue::ByteWalk& walk, std::uint32_t pa
     });
 }
 
-void Engine::emit_message(Vi& vi, const FrameRoom& room) {
+void Outbound::emit_message(Vi& vi, const FrameRoom& room) {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = work.current().cell();
     const std::uint16_t operation = operation_of(entry);
@@ -392,7 +366,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
         if (is_atomic(entry)) vi.write_by_frames = entry.message;
         ++vi.reads_in_flight;
     } else if (!vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
-                                  (!path_at(vi.path).retransmits ||
+                                  (!paths_[vi.path].retransmits ||
                                    mutated(Mutation::complete_before_acknowledgement)))) {
         // Published on a lossless device is done (VIPL 4.25); told once it is published.
         entry.status = queue::status::done;
@@ -400,7 +374,7 @@ void Engine::emit_message(Vi& vi, const FrameRoom& room) {
     }
 }
 
-void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
+void Outbound::emit_read_reply(Vi& vi, const FrameRoom& room) {
     Vi::Read& read = vi.reads[vi.reads_first];
     wire::Header header;
     header.vi = vi.remote_number;
@@ -439,35 +413,64 @@ void Engine::emit_read_reply(Vi& vi, const FrameRoom& room) {
 }
 
 /// The room is lent already: the refusal travels in this frame's place.
-void Engine::emit_refusal(Vi& vi, wire::Header& header, ErrorCode event, const FrameRoom& room) {
+void Outbound::emit_refusal(Vi& vi, wire::Header& header, ErrorCode event, const FrameRoom& room) {
     header.kind = wire::FrameKind::nak;
     header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
     wire::emit(header, room.header);
     if (next_length_ != 0) std::memset(room.payload, 0, next_length_);
     counters_.add(Counter::rdma_refused);
-    report(vi, event);
-    const Path& path = path_at(vi.path);
-    leave(vi, ViState::error);
-    flush_behind(vi, path);
+    completions_.news().report(vi, event);
+    connections_.leave_sending(vi);
 }
 
 /// The oldest of what the peer asked for has all of its answer.
-void Engine::answered(Vi& vi) {
+void Outbound::answered(Vi& vi) {
     vi.reply_next = false;
     VIA_ASSERT(vi.reads_count != 0 && vi.reads_count <= Vi::reads_max);
     vi.reads_first = (vi.reads_first + 1) % Vi::reads_max;
     --vi.reads_count;
 }
 
-void Engine::on_transmitted() {
-    for (Vi* vi : emitted_) drain_sends(*vi);
+/// Moves the bytes of the current message to or from the segment.
+void Outbound::copy_imported(Vi& vi, const queue::WorkEntry& entry) {
+    VIA_ASSERT(direct_ != nullptr);
+    std::byte* remote = std::exchange(direct_, nullptr);
+    const bool write = operation_of(entry) == queue::control::rdma_write;
+    const std::uint32_t less = mutated(Mutation::direct_too_little) && entry.length != 0 ? 1 : 0;
+    vi.gather.take(entry.length - less, [&](std::byte* local, std::size_t length) {
+        if (write)
+            memory::place(remote, local, length);
+        else
+            memory::place(local, remote, length);
+        remote += length;
+    });
+    counters_.add(Counter::direct_transfers);
+    counters_.add(write ? Counter::bytes_sent : Counter::bytes_received, entry.length);
+}
+
+void Outbound::carry_out(PathId id) {
+    Path& path = paths_[id];
+    Vi& vi = *path.active.front();
+    queue::WorkQueue& work = vi.send.work;
+    queue::WorkEntry& entry = work.current().cell();
+    copy_imported(vi, entry);
+    entry.message = vi.next_message;  // it takes none: only its place in the order
+    entry.status = queue::status::done;
+    work.start_next();
+    completions_.drain_sends(vi);
+    if (static_cast<ActiveLink&>(vi).linked()) path.active.pop_front();
+    if (has_to_send(vi) && vi.state_now() == ViState::connected) path.active.push_back(vi);
+}
+
+void Outbound::on_transmitted() {
+    for (Vi* vi : emitted_) completions_.drain_sends(*vi);
     emitted_.clear();
 }
 
 // What the peer answers ---------------------------------------------------------------------------
 
 /// Messages below that number were placed: those that waited for it are done.
-void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
+void Outbound::mark_acknowledged(Vi& vi, std::uint32_t below) {
     queue::WorkQueue& work = vi.send.work;
     for (queue::Cursor at = work.oldest(); at.position() != work.current().position();) {
         queue::WorkEntry& entry = at.cell();
@@ -477,31 +480,30 @@ void Engine::mark_acknowledged(Vi& vi, std::uint32_t below) {
     }
 }
 
-/// The peer has placed what it was sent before that message.
-void Engine::placed_below(Vi& vi, std::uint32_t message) {
+void Outbound::placed_below(Vi& vi, std::uint32_t message) {
     if (static_cast<std::int32_t>(message - vi.placed_message) > 0) vi.placed_message = message;
     if (vi.write_by_frames && static_cast<std::int32_t>(message - *vi.write_by_frames) > 0)
         vi.write_by_frames.reset();
 }
 
-FrameVerdict Engine::on_ack(Vi& vi, const wire::Header& header) {
+FrameVerdict Outbound::on_ack(Vi& vi, const wire::Header& header) {
     const std::uint32_t below = header.message + 1;
     if (vi.attributes.reliability != Reliability::reception ||
         below - vi.placed_message > vi.next_message - vi.placed_message)
-        return break_rule(vi, header, "an acknowledgement of what was not sent");
+        return connections_.break_rule(vi, header, "an acknowledgement of what was not sent");
     mark_acknowledged(vi, below);
     placed_below(vi, below);
-    drain_sends(vi);
+    completions_.drain_sends(vi);
     return FrameVerdict::taken;
 }
 
-FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
+FrameVerdict Outbound::on_nak(Vi& vi, const wire::Header& header) {
     const auto ahead = static_cast<std::int32_t>(header.message - vi.next_message);
     if (!vi.reliable() || ahead > 0 || (ahead == 0 && vi.cut == 0 && !vi.begun))
-        return break_rule(vi, header, "a refusal of what was not sent");
+        return connections_.break_rule(vi, header, "a refusal of what was not sent");
     queue::WorkQueue& work = vi.send.work;
     mark_acknowledged(vi, header.message);
-    drain_sends(vi);
+    completions_.drain_sends(vi);
     const std::uint32_t bits =
         header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::no_receive)
             ? queue::status::remote_descriptor_error
@@ -529,10 +531,26 @@ FrameVerdict Engine::on_nak(Vi& vi, const wire::Header& header) {
         oldest.status = (fault != 0 ? fault : queue::status::transport_error) | queue::status::done;
     }
     // Who refused an answer that was lost does not know whether we had it (recovery.cpp).
-    if (path_at(vi.path).retransmits)
-        notify_peer(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message,
-                    header.immediate_or_code);
-    lose(vi);
+    if (paths_[vi.path].retransmits)
+        paths_.notify(vi.path, wire::FrameKind::disconnect, vi.remote_number, vi.expected_message,
+                      header.immediate_or_code);
+    connections_.lose(vi);
+    return FrameVerdict::taken;
+}
+
+FrameVerdict Outbound::on_disconnect(const Path& path, const wire::Header& header) {
+    Vi* vi = vis_.connected(path.id, header.vi);
+    if (vi == nullptr) return FrameVerdict::stale;
+    // Who did not get the refused answer says so; else it had arrived, and nothing was refused.
+    if (vi->answer_refused &&
+        header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::protection))
+        completions_.news().report(*vi, ErrorCode::rdma_read_protection);
+    // What the peer had is done, though its acknowledgement was lost or overtaken (VIPL 4.18).
+    if (vi->reliable() && static_cast<std::int32_t>(header.message - vi->next_message) <= 0) {
+        mark_acknowledged(*vi, header.message);
+        completions_.drain_sends(*vi);
+    }
+    connections_.lose(*vi);
     return FrameVerdict::taken;
 }
 

@@ -52,19 +52,20 @@ struct Side {
 
     /// The next frame this side wants to send, if any; published at once.
     std::optional<Carried> emit() {
-        engine.flush_late();  // as behind the turn before
+        engine.connections().flush_late();  // as behind the turn before
         FrameShape shape;
         for (;;) {
-            if (!engine.next_frame(the_path, shape)) return std::nullopt;
+            if (!engine.outbound().next_frame(the_path, shape)) return std::nullopt;
             if (shape.header_length != 0) break;
-            engine.carry_out(the_path);
+            engine.outbound().carry_out(the_path);
         }
         Carried frame{std::vector<std::byte>(shape.header_length),
                       std::vector<std::byte>(shape.payload_length), false, 0};
         frame.numbered = retransmits && shape.must_arrive;
         frame.number = shape.again ? shape.number : frame.numbered ? frames++ : 0;
-        engine.emit(the_path, {frame.header.data(), frame.payload.data(), false, frame.number});
-        engine.on_transmitted();
+        engine.outbound().emit(the_path,
+                               {frame.header.data(), frame.payload.data(), false, frame.number});
+        engine.outbound().on_transmitted();
         return frame;
     }
     FrameVerdict take(const Carried& frame) {
@@ -81,7 +82,7 @@ struct Side {
     std::vector<ErrorCode> events() {
         std::vector<ErrorCode> codes;
         ErrorEvent event;
-        while (engine.next_event(event)) codes.push_back(event.code);
+        while (engine.news().next_event(event)) codes.push_back(event.code);
         return codes;
     }
 
@@ -108,7 +109,8 @@ struct Pair {
                 if (!frame) continue;
                 moved = true;
                 const FrameVerdict verdict = (from == &a ? b : a).take(*frame);
-                if (frame->numbered) from->engine.on_reaped(the_path, frame->number, false);
+                if (frame->numbered)
+                    from->engine.outbound().on_reaped(the_path, frame->number, false);
                 EXPECT_TRUE(
                     (verdict != FrameVerdict::refused && verdict != FrameVerdict::hostile) || lied)
                     << from->engine.last_refusal();
@@ -281,11 +283,12 @@ template <class Carry>
 void connect_by(Pair& pair, Program& client, Program& server, Carry carry) {
     Listener listener;
     listener.discriminator = word("ear");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     NetAddress remote;
     remote.discriminator = word("ear");
-    ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time::never()), Status::success);
-    pair.a.engine.connect_on(client.vi(), the_path);
+    ASSERT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), {}, remote, Time::never()),
+              Status::success);
+    pair.a.engine.connecting().connect_on(client.vi(), the_path);
     carry();
     ASSERT_TRUE(listener.given.load());
     ASSERT_EQ(pair.b.engine.accept(listener.connection, server.vi()), Status::success);

@@ -1,7 +1,9 @@
 // Two VIs that ask for each other (VIPL 4.22). Which of them asks is decided above, by an order of
 // their addresses that both know; the other one waits to be found. So no two requests cross.
+#include <algorithm>
+
 #include "engine/connect_message.hpp"
-#include "engine/engine.hpp"
+#include "engine/connecting.hpp"
 
 namespace via::engine {
 
@@ -10,57 +12,24 @@ namespace {
 constexpr Duration search_pause_min = milliseconds(1);
 constexpr Duration search_pause_max = milliseconds(16);
 
-bool is_waiting(const Vi& vi) {
-    return vi.state_now() == ViState::connect_pending && vi.peer && !vi.asks;
-}
-
 Duration next_pause(const Vi& vi) {
     return std::clamp(vi.search_pause + vi.search_pause, search_pause_min, search_pause_max);
 }
 
 }  // namespace
 
-Status Engine::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
-                                  Time deadline, bool asks, std::span<const std::byte> data) {
+Status Connecting::begin_peer_connect(Vi& vi, const NetAddress& local, const NetAddress& remote,
+                                      Time deadline, bool asks, std::span<const std::byte> data) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
     vi.peer = true;
     vi.asks = asks;
     vi.unreachable = false;
     start_pending(vi, local, remote, deadline, data);
-    if (asks) set_search(vi, {});  // at once
+    if (asks) attempts_.look_at(vi, {});  // at once
     return Status::success;
 }
 
-/// The VI that waits to be found by `asker`, who wants `wanted`; the one of the lowest index.
-Vi* Engine::awaiting(const NetAddress& asker, const Discriminator& wanted) {
-    Vi* found = nullptr;
-    for (Vi* vi : deadlines_.all())
-        if (is_waiting(*vi) && vi->remote_address == asker &&
-            vi->local_address.discriminator == wanted &&
-            (found == nullptr || vi->index < found->index))
-            found = vi;
-    return found;
-}
-
-bool Engine::is_awaited(const NetAddress& local, const NetAddress& remote) {
-    return awaiting(local, remote.discriminator) != nullptr;
-}
-
-bool Engine::next_forgotten(Discriminator& discriminator) {
-    if (forgotten_.empty()) return false;
-    discriminator = forgotten_.front();
-    forgotten_.pop_front();
-    return true;
-}
-
-Vi* Engine::next_search(Time now) {
-    if (now < searches_.earliest()) return nullptr;
-    Vi* const vi = searches_.first();
-    if (vi != nullptr) set_search(*vi, Time::never());
-    return vi;
-}
-
-void Engine::not_found(Vi& vi, Status status) {
+void Connecting::not_found(Vi& vi, Status status) {
     if (vi.state_now() != ViState::connect_pending) return;
     // Nobody there answers: whoever waits without end waits for that, too. Not who has no other way
     // to hear of it than the end of an endless request (ViaConnectRequest).
@@ -77,31 +46,32 @@ void Engine::not_found(Vi& vi, Status status) {
 }
 
 /// Not where its time would be up before: that nobody is there is known now.
-bool Engine::looks_once_more(Vi& vi) {
-    if (vi.looks_left == 0 || now_ >= vi.looks_until ||
-        now_ + next_pause(vi) >= vi.connect_deadline)
+bool Connecting::looks_once_more(Vi& vi) {
+    if (vi.looks_left == 0 || attempts_.now() >= vi.looks_until ||
+        attempts_.now() + next_pause(vi) >= vi.connect_deadline)
         return false;
     --vi.looks_left;
     search_later(vi);
     return true;
 }
 
-void Engine::search_later(Vi& vi) {
+void Connecting::search_later(Vi& vi) {
     vi.path = no_path;
     vi.search_pause = next_pause(vi);
-    set_search(vi, now_ + vi.search_pause);
+    attempts_.look_at(vi, attempts_.now() + vi.search_pause);
 }
 
-FrameVerdict Engine::on_peer_request(Path& path, const wire::Header& header,
-                                     const std::byte* payload, std::size_t length) {
+FrameVerdict Connecting::on_peer_request(const Path& path, const wire::Header& header,
+                                         const std::byte* payload, std::size_t length) {
     wire::ConnectMessage message;
     if (!read_message(payload, length, message))
-        return hostile("a connection request that makes no sense");
+        return refusals_.hostile("a connection request that makes no sense");
     const NetAddress asker{path.peer,
                            discriminator_of(message.local_discriminator, message.local_length)};
-    Vi* vi = awaiting(asker, discriminator_of(message.remote_discriminator, message.remote_length));
+    Vi* vi = attempts_.awaiting(
+        asker, discriminator_of(message.remote_discriminator, message.remote_length));
     const auto end = [&](wire::RefuseCode code, Status status) {
-        refuse(path.id, message.vi, code);
+        paths_.refuse(path.id, message.vi, code);
         if (vi != nullptr) connect_failed(*vi, status);
         return FrameVerdict::taken;
     };
@@ -113,9 +83,9 @@ FrameVerdict Engine::on_peer_request(Path& path, const wire::Header& header,
         return end(wire::RefuseCode::transfer_length, Status::invalid_mtu);
     if (theirs.qos != vi->attributes.qos) return end(wire::RefuseCode::qos, Status::invalid_qos);
     keep_data(payload + sizeof message, message.private_length, vi->remote_data);
-    notify_peer(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
+    paths_.notify(path.id, acceptance_of(*vi, message.vi, own_data_of(*vi)));
     pending_ended(*vi, Status::success);
-    enter_connected(*vi, path.id, message, header.immediate_or_code);
+    connections_.enter(*vi, path.id, message, header.immediate_or_code);
     return FrameVerdict::taken;
 }
 

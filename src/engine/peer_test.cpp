@@ -29,21 +29,21 @@ struct Peers : testing::Test {
     Program waiter{pair.b, attributes(Reliability::delivery)};
 
     void ask(Time deadline = Time::never(), const std::vector<std::byte>& data = {}) {
-        EXPECT_EQ(pair.a.engine.begin_peer_connect(asker.vi(), named("left"), named("right"),
-                                                   deadline, true, data),
+        EXPECT_EQ(pair.a.engine.connecting().begin_peer_connect(
+                      asker.vi(), named("left"), named("right"), deadline, true, data),
                   Status::success);
     }
     void await(Time deadline = Time::never(), const std::vector<std::byte>& data = {}) {
-        EXPECT_EQ(pair.b.engine.begin_peer_connect(waiter.vi(), named("right"), named("left"),
-                                                   deadline, false, data),
+        EXPECT_EQ(pair.b.engine.connecting().begin_peer_connect(
+                      waiter.vi(), named("right"), named("left"), deadline, false, data),
                   Status::success);
     }
     /// The asker's NIC found the other one; what follows is carried.
     void find(Time now = {}) {
         pair.a.engine.on_time(now);
-        Vi* vi = pair.a.engine.next_search(now);
+        Vi* vi = pair.a.engine.connecting().attempts().next_search(now);
         ASSERT_EQ(vi, &asker.vi());
-        pair.a.engine.connect_on(*vi, the_path);
+        pair.a.engine.connecting().connect_on(*vi, the_path);
         pair.carry();
     }
 };
@@ -69,7 +69,8 @@ TEST_F(Peers, Vipl_4_22_meet_when_the_asker_came_first) {
     ask();
     find();
     EXPECT_EQ(asker.state(), ViState::connect_pending) << "nobody waits there yet";
-    EXPECT_EQ(pair.a.engine.next_search({}), nullptr) << "not at once again";
+    EXPECT_EQ(pair.a.engine.connecting().attempts().next_search({}), nullptr)
+        << "not at once again";
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(1));
     await();
     find(Time{} + milliseconds(1));
@@ -83,8 +84,8 @@ TEST_F(Peers, Vipl_4_22_looks_less_and_less_often_until_its_deadline) {
     std::vector<std::int64_t> pauses;
     while (asker.state() == ViState::connect_pending) {
         pair.a.engine.on_time(now);
-        if (Vi* vi = pair.a.engine.next_search(now)) {
-            pair.a.engine.not_found(*vi, Status::no_match);
+        if (Vi* vi = pair.a.engine.connecting().attempts().next_search(now)) {
+            pair.a.engine.connecting().not_found(*vi, Status::no_match);
             pauses.push_back((pair.a.engine.next_deadline() - now).ns / 1'000'000);
         }
         if (asker.state() == ViState::connect_pending) now = pair.a.engine.next_deadline();
@@ -99,7 +100,8 @@ TEST_F(Peers, Vipl_4_22_looks_less_and_less_often_until_its_deadline) {
 TEST_F(Peers, Vipl_4_22_host_that_never_came_is_not_reachable) {
     ask(Time{} + milliseconds(10));
     pair.a.engine.on_time({});
-    pair.a.engine.not_found(*pair.a.engine.next_search({}), Status::not_reachable);
+    pair.a.engine.connecting().not_found(*pair.a.engine.connecting().attempts().next_search({}),
+                                         Status::not_reachable);
     EXPECT_EQ(asker.state(), ViState::connect_pending) << "it may still come";
     pair.a.engine.on_time(Time{} + milliseconds(10));
     EXPECT_EQ(asker.state(), ViState::idle);
@@ -107,51 +109,53 @@ TEST_F(Peers, Vipl_4_22_host_that_never_came_is_not_reachable) {
 }
 
 TEST_F(Peers, Vipl_4_22_both_names_must_match) {
-    EXPECT_EQ(pair.b.engine.begin_peer_connect(waiter.vi(), named("right"), named("another"),
-                                               Time::never(), false),
+    EXPECT_EQ(pair.b.engine.connecting().begin_peer_connect(waiter.vi(), named("right"),
+                                                            named("another"), Time::never(), false),
               Status::success);
     ask();
     find();
     EXPECT_EQ(asker.state(), ViState::connect_pending);
     EXPECT_EQ(waiter.state(), ViState::connect_pending);
-    EXPECT_FALSE(pair.b.engine.is_awaited(named("left"), named("right")));
-    EXPECT_TRUE(pair.b.engine.is_awaited(named("another"), named("right")));
+    EXPECT_FALSE(pair.b.engine.connecting().is_awaited(named("left"), named("right")));
+    EXPECT_TRUE(pair.b.engine.connecting().is_awaited(named("another"), named("right")));
 }
 
 TEST_F(Peers, Vipl_4_22_a_server_is_no_peer_and_a_peer_no_server) {
     Listener listener;
     listener.discriminator = word("right");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     ask();
     find();
     EXPECT_FALSE(listener.given.load());
     EXPECT_EQ(asker.state(), ViState::connect_pending);
-    pair.b.engine.unlisten(listener);
+    pair.b.engine.requests().unlisten(listener);
     await();
     Program client(pair.a, attributes(Reliability::delivery));
-    ASSERT_EQ(
-        pair.a.engine.begin_connect(client.vi(), named("left"), named("right"), Time::never()),
-        Status::success);
-    pair.a.engine.connect_on(client.vi(), the_path);
+    ASSERT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), named("left"), named("right"),
+                                                       Time::never()),
+              Status::success);
+    pair.a.engine.connecting().connect_on(client.vi(), the_path);
     pair.carry();
     EXPECT_EQ(client.vi().connect_status, Status::no_match);
 }
 
 /// A request that insists finds the name, but nobody takes requests there for a while.
 TEST_F(Peers, a_request_that_insists_is_made_again_until_a_listener_takes_it) {
-    EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), Time::never()),
+    EXPECT_EQ(pair.a.engine.connecting().begin_connect(asker.vi(), named("left"), named("right"),
+                                                       Time::never()),
               Status::success);
-    pair.a.engine.insist(asker.vi());
-    pair.a.engine.connect_on(asker.vi(), the_path);
+    pair.a.engine.connecting().insist(asker.vi());
+    pair.a.engine.connecting().connect_on(asker.vi(), the_path);
     pair.carry();
     EXPECT_EQ(asker.state(), ViState::connect_pending);
-    EXPECT_EQ(pair.a.engine.next_search({}), nullptr) << "not at once again";
+    EXPECT_EQ(pair.a.engine.connecting().attempts().next_search({}), nullptr)
+        << "not at once again";
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(1));
     find(Time{} + milliseconds(1));
     EXPECT_EQ(pair.a.engine.next_deadline(), Time{} + milliseconds(3)) << "1 ms, then 2";
     Listener listener;
     listener.discriminator = word("right");
-    pair.b.engine.listen(listener);
+    pair.b.engine.requests().listen(listener);
     find(Time{} + milliseconds(3));
     ASSERT_TRUE(listener.given.load());
     ASSERT_EQ(pair.b.engine.accept(listener.connection, waiter.vi()), Status::success);
@@ -163,18 +167,19 @@ TEST_F(Peers, a_request_that_insists_is_made_again_until_a_listener_takes_it) {
 TEST_F(Peers,
        a_request_that_insists_ends_when_nobody_has_the_name_when_its_time_is_up_or_when_told) {
     const auto refused = [&](Time deadline) {
-        EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), deadline),
+        EXPECT_EQ(pair.a.engine.connecting().begin_connect(asker.vi(), named("left"),
+                                                           named("right"), deadline),
                   Status::success);
-        pair.a.engine.insist(asker.vi());
-        pair.a.engine.connect_on(asker.vi(), the_path);
+        pair.a.engine.connecting().insist(asker.vi());
+        pair.a.engine.connecting().connect_on(asker.vi(), the_path);
         pair.carry();
         EXPECT_EQ(asker.state(), ViState::connect_pending);
     };
     refused(Time::never());
     pair.a.engine.on_time(Time{} + milliseconds(1));
-    Vi* vi = pair.a.engine.next_search(Time{} + milliseconds(1));
+    Vi* vi = pair.a.engine.connecting().attempts().next_search(Time{} + milliseconds(1));
     ASSERT_EQ(vi, &asker.vi());
-    pair.a.engine.not_found(*vi, Status::no_match);
+    pair.a.engine.connecting().not_found(*vi, Status::no_match);
     EXPECT_EQ(asker.state(), ViState::idle);
     EXPECT_EQ(asker.vi().connect_status, Status::no_match);
     refused(Time{} + milliseconds(2));
@@ -185,9 +190,10 @@ TEST_F(Peers,
     EXPECT_EQ(asker.vi().connect_status, Status::invalid_state);
     EXPECT_EQ(pair.a.engine.next_deadline(), Time::never());
     // The next request of the same VI does not insist by itself.
-    EXPECT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"), Time::never()),
+    EXPECT_EQ(pair.a.engine.connecting().begin_connect(asker.vi(), named("left"), named("right"),
+                                                       Time::never()),
               Status::success);
-    pair.a.engine.connect_on(asker.vi(), the_path);
+    pair.a.engine.connecting().connect_on(asker.vi(), the_path);
     pair.carry();
     EXPECT_EQ(asker.vi().connect_status, Status::no_match);
 }
@@ -205,8 +211,8 @@ TEST_F(Peers, Vipl_4_21_attributes_that_differ_are_told_to_both) {
          {Case{attributes(Reliability::reception), Status::invalid_reliability_level},
           Case{other_length, Status::invalid_mtu}, Case{other_qos, Status::invalid_qos}}) {
         Program other(pair.b, one.theirs);
-        ASSERT_EQ(pair.b.engine.begin_peer_connect(other.vi(), named("right"), named("left"),
-                                                   Time::never(), false),
+        ASSERT_EQ(pair.b.engine.connecting().begin_peer_connect(
+                      other.vi(), named("right"), named("left"), Time::never(), false),
                   Status::success);
         ask();
         find();
@@ -219,26 +225,27 @@ TEST_F(Peers, Vipl_4_21_attributes_that_differ_are_told_to_both) {
 
 TEST_F(Peers, Vipl_4_22_listening_ends_with_the_attempt) {
     await();
-    pair.b.engine.set_listening(waiter.vi());
+    pair.b.engine.connecting().set_listening(waiter.vi());
     Discriminator gone;
-    EXPECT_FALSE(pair.b.engine.next_forgotten(gone));
+    EXPECT_FALSE(pair.b.engine.connecting().attempts().next_forgotten(gone));
     ask();
     find();
-    ASSERT_TRUE(pair.b.engine.next_forgotten(gone));
+    ASSERT_TRUE(pair.b.engine.connecting().attempts().next_forgotten(gone));
     EXPECT_TRUE(gone == word("right"));
-    EXPECT_FALSE(pair.b.engine.next_forgotten(gone));
+    EXPECT_FALSE(pair.b.engine.connecting().attempts().next_forgotten(gone));
     pair.b.engine.disconnect(waiter.vi());
     await();
-    pair.b.engine.set_listening(waiter.vi());
+    pair.b.engine.connecting().set_listening(waiter.vi());
     pair.b.engine.disconnect(waiter.vi());
-    EXPECT_TRUE(pair.b.engine.next_forgotten(gone));
+    EXPECT_TRUE(pair.b.engine.connecting().attempts().next_forgotten(gone));
 }
 
 TEST_F(Peers, Vipl_4_22_who_gave_up_is_not_connected) {
     await();
     ask(Time{} + milliseconds(5));
     pair.a.engine.on_time({});
-    pair.a.engine.connect_on(*pair.a.engine.next_search({}), the_path);
+    pair.a.engine.connecting().connect_on(*pair.a.engine.connecting().attempts().next_search({}),
+                                          the_path);
     pair.a.engine.on_time(Time{} + milliseconds(5));
     EXPECT_EQ(asker.vi().connect_status, Status::timeout);
     pair.carry();
@@ -249,7 +256,8 @@ TEST_F(Peers, Vipl_4_22_who_gave_up_is_not_connected) {
 TEST_F(Peers, path_that_goes_down_is_looked_for_again) {
     ask();
     pair.a.engine.on_time({});
-    pair.a.engine.connect_on(*pair.a.engine.next_search({}), the_path);
+    pair.a.engine.connecting().connect_on(*pair.a.engine.connecting().attempts().next_search({}),
+                                          the_path);
     pair.a.engine.on_path_down(the_path);
     EXPECT_EQ(asker.state(), ViState::connect_pending);
     pair.a.engine.on_path_up(the_path, 64);
@@ -273,11 +281,11 @@ struct PrivateDataOf : Peers {
 
     void request(const std::vector<std::byte>& data) {
         listener.discriminator = word("right");
-        pair.b.engine.listen(listener);
-        ASSERT_EQ(pair.a.engine.begin_connect(asker.vi(), named("left"), named("right"),
-                                              Time::never(), data),
+        pair.b.engine.requests().listen(listener);
+        ASSERT_EQ(pair.a.engine.connecting().begin_connect(asker.vi(), named("left"),
+                                                           named("right"), Time::never(), data),
                   Status::success);
-        pair.a.engine.connect_on(asker.vi(), the_path);
+        pair.a.engine.connecting().connect_on(asker.vi(), the_path);
         pair.carry();
         ASSERT_TRUE(listener.given.load());
     }

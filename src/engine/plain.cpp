@@ -5,10 +5,10 @@ namespace via::engine {
 
 /// An RDMA write to a segment of the peer that we have: no frame is needed.
 bool Engine::next_goes_direct(Vi& vi) {
-    if (plain_->segment_count != 2 || vi.imports.empty() || waits_for_writes(vi) ||
-        waits_for_segment(vi))
+    if (plain_->segment_count != 2 || vi.imports.empty() || Segments::wait_for_writes(vi) ||
+        Segments::are_awaited(vi))
         return false;
-    direct_ = imported(vi, *plain_);
+    direct_ = Segments::imported(vi, *plain_);
     return direct_ != nullptr;
 }
 
@@ -39,12 +39,12 @@ void Engine::carry_out_plain(Vi& vi) {
     entry.message = vi.next_message;  // as in carry_out()
     if (!work.has_started()) [[likely]] {
         counters_.add(Counter::rdma_writes);
-        complete_current(vi, vi.send, entry, queue::status::operation_rdma_write);
+        completions_.complete_current(vi, vi.send, entry, queue::status::operation_rdma_write);
         return;
     }
     entry.status = queue::status::done;
     work.start_next();
-    drain_sends(vi);
+    completions_.drain_sends(vi);
 }
 
 }  // namespace via::engine

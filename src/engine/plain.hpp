@@ -10,23 +10,10 @@
 
 namespace via::engine {
 
-/// complete() for the current entry, of one cell and without a fault, when nothing before it is
-/// outstanding.
-[[gnu::always_inline]] inline void Engine::complete_current(Vi& vi, ViQueue& queue,
-                                                            queue::WorkEntry& entry,
-                                                            std::uint32_t status_bits) {
-    entry.status = status_bits | queue::status::done;
-    __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
-    queue.work.complete_current();
-    ++progress_;
-    if (queue.completions != nullptr && !mutated(Mutation::complete_quickly_unheard))
-        enter(vi, queue);
-}
-
 /// Is something of the VI's begun or faulty, or has its path anything else to send, begun or due,
 /// which keeps it in sending_?
 [[gnu::always_inline]] inline bool Engine::is_occupied(const Vi& vi) {
-    return path_at(vi.path).linked() || vi.pulling || vi.begun || vi.cut != 0 ||
+    return paths_[vi.path].linked() || vi.pulling || vi.begun || vi.cut != 0 ||
            vi.receive_faults.load(std::memory_order_relaxed) != vi.receive_faults_completed;
 }
 
@@ -34,13 +21,13 @@ namespace via::engine {
 [[gnu::always_inline]] inline bool Engine::has_credit(Vi& vi) {
     if (!vi.credits_agreed.load(std::memory_order_relaxed)) [[likely]]
         return true;
-    grant(vi);
+    credits_.grant(vi);
     return vi.credits_used != vi.credit_limit;
 }
 
 [[gnu::always_inline]] inline bool Engine::next_is_plain(Vi& vi, FrameShape& shape) {
     if (!vi.short_out || !has_credit(vi) || is_occupied(vi)) return false;
-    const Path& path = path_at(vi.path);
+    const Path& path = paths_[vi.path];
     queue::WorkQueue& work = vi.send.work;
     if (!work.has_current()) return false;
     queue::WorkEntry& entry = work.current().cell();
@@ -60,7 +47,7 @@ namespace via::engine {
 
 [[gnu::always_inline]] inline void Engine::emit_plain(Vi& vi, const FrameRoom& room) {
     queue::WorkEntry& entry = *plain_;
-    Path& path = path_at(vi.path);
+    Path& path = paths_[vi.path];
     if (path.retransmits && vi.reliable()) record_plain(vi, path, room.number);
     const std::uint32_t length = entry.length;
     const auto* from = reinterpret_cast<const std::byte*>(entry.segments[0].address);
@@ -86,15 +73,15 @@ namespace via::engine {
     queue::WorkQueue& work = vi.send.work;
     queue::WorkEntry& entry = *plain_;
     const bool done = !vi.reliable() || (vi.attributes.reliability == Reliability::delivery &&
-                                         !path_at(vi.path).retransmits);
+                                         !paths_[vi.path].retransmits);
     if (done && !work.has_started()) [[likely]] {
         counters_.add(Counter::sends);
-        complete_current(vi, vi.send, entry, queue::status::operation_send);
+        completions_.complete_current(vi, vi.send, entry, queue::status::operation_send);
         return;
     }
     if (done) entry.status = queue::status::done;
     work.start_next();
-    drain_sends(vi);
+    completions_.drain_sends(vi);
 }
 
 template <bool two_pieces>
@@ -108,7 +95,7 @@ template <bool two_pieces>
     return entry != nullptr && entry->status == 0 &&
            (two_pieces ? entry->segment_count == 2 : entry->segment_count <= 1) &&
            entry->control == queue::control::send_receive &&
-           entry->length <= path_at(vi.path).payload_max;
+           entry->length <= paths_[vi.path].payload_max;
 }
 
 [[gnu::always_inline]] inline void Engine::quick_sent(Vi& vi) {
@@ -120,7 +107,7 @@ template <bool two_pieces>
     vi.reply_next = true;
     if (!mutated(Mutation::send_quickly_without_credit)) ++vi.credits_used;
     entry.message = vi.next_message++;
-    complete_current(vi, vi.send, entry, queue::status::operation_send);
+    completions_.complete_current(vi, vi.send, entry, queue::status::operation_send);
 }
 
 [[gnu::always_inline]] inline std::uint32_t Engine::take_plain(PathId id, const std::byte* header,
@@ -135,7 +122,7 @@ template <bool two_pieces>
         return not_plain;
     }
     const auto number = wire::get<std::uint32_t>(header + 4);
-    Vi* const vi = vi_at(number & 0xFFFF);
+    Vi* const vi = vis_.at(number & 0xFFFF);
     if (vi == nullptr || vi->short_in != short_way_of(id, number) || vi->placing ||
         static_cast<FetchLink&>(*vi).linked() ||
         wire::get<std::uint32_t>(header + 8) != vi->expected_message ||
@@ -150,13 +137,13 @@ template <bool two_pieces>
     entry->descriptor->control.length = static_cast<std::uint32_t>(length);
     ++vi->credits_taken;
     ++vi->expected_message;
-    complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
+    completions_.complete_current(*vi, vi->receive, *entry, queue::status::operation_receive);
     if (vi->credits_agreed.load(std::memory_order_relaxed)) [[unlikely]]
-        grant(*vi);
+        credits_.grant(*vi);
     if (vi->attributes.reliability == Reliability::reception &&
         !mutated(Mutation::take_plain_unacknowledged)) [[unlikely]] {
         vi->ack_due = true;
-        activate(*vi);
+        paths_.activate(*vi);
     }
     return static_cast<std::uint32_t>(length);
 }

@@ -77,7 +77,7 @@ TEST_P(Plain, its_frames_are_those_of_the_general_way) {
             const int n = scene == &general;
             EXPECT_EQ(scene->pair.b.take(*frames[n]), FrameVerdict::taken);
             if (frames[n]->numbered)
-                scene->pair.a.engine.on_reaped(the_path, frames[n]->number, false);
+                scene->pair.a.engine.outbound().on_reaped(the_path, frames[n]->number, false);
             scene->pair.carry();
             EXPECT_EQ(status_of(*sends[n]), send_done);
             EXPECT_EQ(status_of(*receives[n]), receive_done);
@@ -107,7 +107,8 @@ TEST_P(Plain, SeveralGoOneBehindTheOtherWhereFramesShareNoPackets) {
         const auto frame = scene.emit_plain();
         ASSERT_TRUE(frame) << n;
         EXPECT_EQ(scene.pair.b.take(*frame), FrameVerdict::taken);
-        if (frame->numbered) scene.pair.a.engine.on_reaped(the_path, frame->number, false);
+        if (frame->numbered)
+            scene.pair.a.engine.outbound().on_reaped(the_path, frame->number, false);
         scene.pair.carry();
         EXPECT_EQ(status_of(*sends[n]), send_done);
         EXPECT_EQ(receives[n]->control.length, n);
@@ -132,7 +133,8 @@ TEST_P(Plain, OnesWithoutASegmentGoTheShortWay) {
         if (!reliable) {
             EXPECT_EQ(scene.pair.b.take(*frame), FrameVerdict::taken);
         }
-        if (frame->numbered) scene.pair.a.engine.on_reaped(the_path, frame->number, false);
+        if (frame->numbered)
+            scene.pair.a.engine.outbound().on_reaped(the_path, frame->number, false);
         scene.pair.carry();
         EXPECT_EQ(status_of(send), send_done);
         EXPECT_EQ(status_of(receive), receive_done);
@@ -210,7 +212,7 @@ TEST_P(PlainAndLost, a_frame_that_was_lost_is_emitted_again) {
     queue::Descriptor& send = scene.post(8);
     const auto lost = scene.emit_plain();
     ASSERT_TRUE(lost);
-    scene.pair.a.engine.on_reaped(the_path, lost->number, true);
+    scene.pair.a.engine.outbound().on_reaped(the_path, lost->number, true);
     EXPECT_EQ(status_of(send), 0U);
     scene.pair.carry();
     EXPECT_EQ(status_of(send), send_done);

@@ -8,15 +8,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/engine.hpp"
+#include "engine/inbound.hpp"
+#include "engine/outbound.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
 
 // Sending -----------------------------------------------------------------------------------------
 
-void Engine::let_fetch(PathId id, FrameShape& shape) {
-    Vi& vi = *path_at(id).active.front();
+void Outbound::let_fetch(PathId id, FrameShape& shape) {
+    Vi& vi = *paths_[id].active.front();
     std::uint32_t places = 0;
     queue::ByteWalk walk = vi.gather;
     walk.take(shape.fetchable, [&](const std::byte*, std::size_t) { ++places; });
@@ -28,7 +29,7 @@ void Engine::let_fetch(PathId id, FrameShape& shape) {
         static_cast<std::uint32_t>(sizeof(wire::PullHead) + places * sizeof(wire::PullPlace));
 }
 
-void Engine::emit_pull(Vi& vi, const FrameRoom& room) {
+void Outbound::emit_pull(Vi& vi, const FrameRoom& room) {
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     const bool write = operation_of(entry) == queue::control::rdma_write;
     wire::Header header;
@@ -62,9 +63,9 @@ void Engine::emit_pull(Vi& vi, const FrameRoom& room) {
 }
 
 /// The peer has the message, or wants it in frames.
-FrameVerdict Engine::on_pulled(Vi& vi, const wire::Header& header) {
+FrameVerdict Outbound::on_pulled(Vi& vi, const wire::Header& header) {
     if (!vi.pulling || header.message != vi.next_message)
-        return break_rule(vi, header, "word of a message that it was not to fetch");
+        return connections_.break_rule(vi, header, "word of a message that it was not to fetch");
     const bool fetched = header.immediate_or_code == 0;
     vi.pulling = false;
     vi.pull_proof.store(0, std::memory_order_release);
@@ -76,17 +77,17 @@ FrameVerdict Engine::on_pulled(Vi& vi, const wire::Header& header) {
         entry.message = vi.next_message++;
         entry.status = queue::status::done;  // placed: done on every level
         vi.send.work.start_next();
-        drain_sends(vi);
+        completions_.drain_sends(vi);
     }
-    if (vi.state_now() == ViState::connected) activate(vi);
+    if (vi.state_now() == ViState::connected) paths_.activate(vi);
     return fetched ? FrameVerdict::fetched : FrameVerdict::not_fetched;
 }
 
 // Fetching ----------------------------------------------------------------------------------------
 
 /// Reads the list once from memory that may change.
-bool Engine::read_pull(const wire::Header& header, const std::byte* payload, std::size_t length,
-                       Pull& pull) {
+bool Inbound::read_pull(const wire::Header& header, const std::byte* payload, std::size_t length,
+                        Pull& pull) {
     if (length < sizeof pull.head + sizeof pull.places[0] ||
         length > sizeof pull.head + sizeof pull.places ||
         (length - sizeof pull.head) % sizeof pull.places[0] != 0)
@@ -105,7 +106,7 @@ bool Engine::read_pull(const wire::Header& header, const std::byte* payload, std
     return left == 0 && pull.head.proof != 0;
 }
 
-Vi* Engine::next_fetch() {
+Vi* Inbound::next_fetch() {
     Vi* vi = fetches_.front();
     if (vi == nullptr) return nullptr;
     fetches_.pop_front();
@@ -113,7 +114,7 @@ Vi* Engine::next_fetch() {
     return vi;
 }
 
-bool Engine::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
+bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
     Pull& pull = *vi.pull;
     const bool write = pull.header.kind == wire::FrameKind::rdma_write;
     std::uint64_t left = std::min<std::uint64_t>(bytes_max, vi.placing_length - vi.placed);
@@ -152,7 +153,7 @@ bool Engine::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
             piece.local[piece.local_count++] = {reinterpret_cast<std::uint64_t>(&piece.tail),
                                                 piece.tail_length};
     } else {
-        if (!reach(pull.scatter, piece.bytes)) {
+        if (!translations_.reach(pull.scatter, piece.bytes)) {
             refuse_receive(vi, pull.header);
             return false;
         }
@@ -175,7 +176,7 @@ bool Engine::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
 }
 
 /// The last bytes of the piece find no room in the list of local places: the next one has them.
-void Engine::give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece) {
+void Inbound::give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece) {
     piece.bytes -= bytes;
     while (bytes != 0) {
         Extent& last = piece.remote[piece.remote_count - 1];
@@ -188,7 +189,7 @@ void Engine::give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece) {
     }
 }
 
-void Engine::piece_ended(Vi& vi, const FetchPiece& piece, Status status) {
+void Inbound::piece_ended(Vi& vi, const FetchPiece& piece, Status status) {
     const bool proven =
         piece.proof == vi.pull->head.proof || mutated(Mutation::fetch_without_proof);
     if (status != Status::success && mutated(Mutation::fetch_half)) return end_fetch(vi, true);
@@ -206,7 +207,7 @@ void Engine::piece_ended(Vi& vi, const FetchPiece& piece, Status status) {
 
 /// What could not be fetched comes in frames, from its beginning, as if its first one had been
 /// empty.
-void Engine::end_fetch(Vi& vi, bool fetched) {
+void Inbound::end_fetch(Vi& vi, bool fetched) {
     List<Vi, FetchLink>::remove(vi);
     const std::uint32_t message = vi.pull->header.message;
     if (!fetched) {
@@ -216,8 +217,8 @@ void Engine::end_fetch(Vi& vi, bool fetched) {
         finish_message(vi, vi.pull->header);
         if (vi.state_now() != ViState::connected) return;  // and the peer knows
     }
-    notify_peer(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
-    complete_faults_behind(vi);
+    paths_.notify(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
+    connections_.complete_faults_behind(vi);
 }
 
 }  // namespace via::engine

@@ -53,12 +53,13 @@ struct Pulling : testing::Test {
     /// The sender's next frame, which must be an offer to fetch; its device says yes.
     std::optional<Carried> offer() {
         FrameShape shape;
-        if (!pair.a.engine.next_frame(the_path, shape) || shape.fetchable == 0) return std::nullopt;
-        pair.a.engine.let_fetch(the_path, shape);
+        if (!pair.a.engine.outbound().next_frame(the_path, shape) || shape.fetchable == 0)
+            return std::nullopt;
+        pair.a.engine.outbound().let_fetch(the_path, shape);
         Carried frame{std::vector<std::byte>(shape.header_length),
                       std::vector<std::byte>(shape.payload_length)};
-        pair.a.engine.emit(the_path, {frame.header.data(), frame.payload.data(), false});
-        pair.a.engine.on_transmitted();
+        pair.a.engine.outbound().emit(the_path, {frame.header.data(), frame.payload.data(), false});
+        pair.a.engine.outbound().on_transmitted();
         return frame;
     }
     /// What the receiver's device does: a copy, piece after piece.
@@ -81,10 +82,10 @@ struct Pulling : testing::Test {
     /// Fetches all there is, `bytes` at a time. How many pieces that took.
     int fetch(std::uint64_t bytes = ~0ULL) {
         int pieces = 0;
-        while (Vi* vi = pair.b.engine.next_fetch()) {
+        while (Vi* vi = pair.b.engine.inbound().next_fetch()) {
             FetchPiece piece;
-            if (!pair.b.engine.next_piece(*vi, bytes, piece)) continue;
-            pair.b.engine.piece_ended(*vi, piece, copy(piece));
+            if (!pair.b.engine.inbound().next_piece(*vi, bytes, piece)) continue;
+            pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
             if (++pieces == 100'000) break;
         }
         return pieces;
@@ -157,19 +158,19 @@ TEST_F(Pulling, RdmaWritePlacesItsLastWordLast) {
     const auto frame = offer();
     ASSERT_TRUE(frame);
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.next_fetch();
+    Vi* vi = pair.b.engine.inbound().next_fetch();
     ASSERT_NE(nullptr, vi);
     FetchPiece piece;
     const std::byte before = to.bytes[8 + large - 1];
-    ASSERT_TRUE(pair.b.engine.next_piece(*vi, ~0ULL, piece));
+    ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, ~0ULL, piece));
     EXPECT_EQ(Status::success, copy(piece));
     EXPECT_TRUE(same(large - 8, 0, 8));
     EXPECT_EQ(before, to.bytes[8 + large - 1]) << "not by the device";
-    pair.b.engine.piece_ended(*vi, piece, Status::success);
+    pair.b.engine.inbound().piece_ended(*vi, piece, Status::success);
     EXPECT_TRUE(same(large, 0, 8));
     pair.carry();
     EXPECT_EQ(write_done, status_of(write));
-    EXPECT_EQ(nullptr, pair.b.engine.next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
 }
 
 TEST_F(Pulling, WhatCannotBeFetchedComesInFrames) {
@@ -177,12 +178,12 @@ TEST_F(Pulling, WhatCannotBeFetchedComesInFrames) {
     const queue::Descriptor& send = post_send(0, {from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.next_fetch();
+    Vi* vi = pair.b.engine.inbound().next_fetch();
     FetchPiece piece;
-    ASSERT_TRUE(pair.b.engine.next_piece(*vi, 5000, piece));
-    pair.b.engine.piece_ended(*vi, piece, copy(piece));
-    ASSERT_TRUE(pair.b.engine.next_piece(*vi, 5000, piece));
-    pair.b.engine.piece_ended(*vi, piece, Status::error_not_supported);
+    ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
+    pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
+    ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
+    pair.b.engine.inbound().piece_ended(*vi, piece, Status::error_not_supported);
     const auto word_of_it = pair.b.emit();
     ASSERT_TRUE(word_of_it);
     EXPECT_EQ(FrameVerdict::not_fetched, pair.a.take(*word_of_it));
@@ -217,7 +218,7 @@ TEST_F(Pulling, TheEndOfTheReceiverEndsTheFetch) {
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
     pair.b.engine.disconnect(receiver.vi());
-    EXPECT_EQ(nullptr, pair.b.engine.next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
     pair.carry();
     EXPECT_EQ(ViState::error, sender.state());
 }
@@ -227,14 +228,14 @@ TEST_F(Pulling, TargetThatGoesBetweenPiecesIsRefused) {
         queue::control::rdma_write, {{to.address(0), to.handle, 0}, from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.next_fetch();
+    Vi* vi = pair.b.engine.inbound().next_fetch();
     FetchPiece piece;
-    ASSERT_TRUE(pair.b.engine.next_piece(*vi, 5000, piece));
-    pair.b.engine.piece_ended(*vi, piece, copy(piece));
+    ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
+    pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
     pair.b.memory.suspend(to.handle);
     pair.b.memory.remove(to.handle);
-    EXPECT_FALSE(pair.b.engine.next_piece(*vi, 5000, piece));
-    EXPECT_EQ(nullptr, pair.b.engine.next_fetch());
+    EXPECT_FALSE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
     EXPECT_EQ((std::vector{ErrorCode::rdma_write_protection}), pair.b.events());
     pair.carry();
     EXPECT_EQ(write_done | queue::status::rdma_protection_error, status_of(write));
@@ -244,7 +245,7 @@ TEST_F(Pulling, NoReceiveBreaksAsWithFrames) {
     const queue::Descriptor& send = post_send(0, {from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    EXPECT_EQ(nullptr, pair.b.engine.next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
     pair.carry();
     EXPECT_EQ(send_done | queue::status::remote_descriptor_error, status_of(send));
 }
@@ -302,7 +303,7 @@ struct PullLies : Pulling {
         post_receive({to.segment(0, large)});
         EXPECT_EQ(FrameVerdict::refused, pair.b.take(lie, std::move(payload)));
         EXPECT_EQ(ViState::error, receiver.state());
-        EXPECT_EQ(nullptr, pair.b.engine.next_fetch());
+        EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
     }
 };
 

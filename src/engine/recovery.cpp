@@ -4,8 +4,9 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "engine/engine.hpp"
+#include "engine/inbound.hpp"
 #include "engine/mutation.hpp"
+#include "engine/outbound.hpp"
 #include "memory/copy.hpp"
 
 namespace via::engine {
@@ -22,7 +23,7 @@ bool is_atomic_request(const FrameRecord& record) {
 // Sending -----------------------------------------------------------------------------------------
 
 /// Emits what next_frame() found, and remembers it.
-void Engine::emit_recorded(Path& path, const FrameRoom& room) {
+void Outbound::emit_recorded(Path& path, const FrameRoom& room) {
     FrameRecord& record = path.under_way.add(room.number);
     note_source(path, record);
     emit_next(path, room);
@@ -40,7 +41,7 @@ void Engine::emit_recorded(Path& path, const FrameRoom& room) {
 
 /// The frames behind the first of a run: the same again, further on in their message, or in the
 /// memory that the peer reads.
-void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
+void Outbound::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
     const FrameRecord first = *path.under_way.find(room.number);
     const bool reply = first.source == FrameRecord::Source::region;
     wire::Header header = first.header;
@@ -72,7 +73,7 @@ void Engine::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
 }
 
 /// Before the frame is emitted: its state moves on with that.
-void Engine::note_source(Path& path, FrameRecord& record) {
+void Outbound::note_source(Path& path, FrameRecord& record) {
     if (next_ == Piece::notice) {
         const Notice& notice = path.notices.front();
         record.payload_length = notice.payload_length();
@@ -99,7 +100,7 @@ void Engine::note_source(Path& path, FrameRecord& record) {
 }
 
 /// The next lost frame of the path, or what takes its place. False: none.
-bool Engine::next_lost(Path& path, FrameShape& shape) {
+bool Outbound::next_lost(Path& path, FrameShape& shape) {
     while (!path.lost.empty()) {
         const std::uint32_t number = path.lost.front();
         FrameRecord* record = path.under_way.find(number);
@@ -110,7 +111,7 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
         if (is_refused(*record))
             refuse(*record);
         else if (!can_repeat(*record))
-            skip(*record, !is_connected(record->vi));
+            skip(*record, !vis_.is_connected(record->vi));
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
@@ -124,7 +125,7 @@ bool Engine::next_lost(Path& path, FrameShape& shape) {
 
 /// The number must be filled, whatever became of the frame. Of a connection that is over the peer's
 /// VI is told: what may follow of it has a gap, and is no fault.
-void Engine::skip(FrameRecord& record, bool over) {
+void Outbound::skip(FrameRecord& record, bool over) {
     const std::uint32_t vi = over ? record.header.vi : 0;
     record.header = {};
     record.header.kind = wire::FrameKind::skip;
@@ -136,8 +137,8 @@ void Engine::skip(FrameRecord& record, bool over) {
 
 /// An answer whose region is gone. Its connection may have ended for a later read already: this
 /// one's fault is the same.
-bool Engine::is_refused(const FrameRecord& record) {
-    const Vi* vi = vi_at(record.vi & 0xFFFF);
+bool Outbound::is_refused(const FrameRecord& record) {
+    const Vi* vi = vis_.at(record.vi & 0xFFFF);
     return record.source == FrameRecord::Source::region && !mutated(Mutation::skip_reply_check) &&
            record.payload_length != 0 && vi != nullptr && vi->number() == record.vi &&
            !memory_.check(record.handle, record.address, record.payload_length, vi->attributes.tag,
@@ -146,8 +147,8 @@ bool Engine::is_refused(const FrameRecord& record) {
 
 /// In its place, so that nothing comes of it when the answer had arrived after all. The reader who
 /// did not get it says that the connection is over.
-void Engine::refuse(FrameRecord& record) {
-    if (is_connected(record.vi)) vi_slot(record.vi & 0xFFFF).answer_refused = true;
+void Outbound::refuse(FrameRecord& record) {
+    if (vis_.is_connected(record.vi)) vis_[record.vi & 0xFFFF].answer_refused = true;
     counters_.add(Counter::rdma_refused);
     const std::uint32_t message = record.header.message;
     skip(record, true);
@@ -156,38 +157,35 @@ void Engine::refuse(FrameRecord& record) {
     record.header.immediate_or_code = static_cast<std::uint32_t>(wire::NakCode::protection);
 }
 
-bool Engine::is_connected(std::uint32_t number) {
-    const Vi* vi = vi_at(number & 0xFFFF);
-    return vi != nullptr && vi->number() == number && vi->state_now() == ViState::connected;
-}
-
 /// Are the frame's bytes still to be had?
-bool Engine::can_repeat(const FrameRecord& record) {
+bool Outbound::can_repeat(const FrameRecord& record) {
     if (record.source == FrameRecord::Source::none || record.source == FrameRecord::Source::copy ||
         record.source == FrameRecord::Source::word)
         return true;
-    if (!is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
-    Vi* vi = vi_at(record.vi & 0xFFFF);
+    if (!vis_.is_connected(record.vi)) return mutated(Mutation::repeat_what_is_gone);
+    Vi* vi = vis_.at(record.vi & 0xFFFF);
     if (record.source == FrameRecord::Source::entry) {
         const std::uint32_t oldest = vi->send.work.oldest().position();
         if (static_cast<std::int32_t>(record.entry.position() - oldest) < 0) return false;
-        if (is_atomic_request(record) || reach(walk_of(record), record.payload_length)) return true;
+        if (is_atomic_request(record) ||
+            translations_.reach(walk_of(record), record.payload_length))
+            return true;
     } else if (record.payload_length == 0 ||
-               reach(record.handle, record.address, record.payload_length)) {
+               translations_.reach(record.handle, record.address, record.payload_length)) {
         return true;
     }
-    break_off_sending(*vi);
+    connections_.break_off_sending(*vi);
     return false;
 }
 
 /// The frame's bytes within its descriptor.
-queue::ByteWalk Engine::walk_of(const FrameRecord& record) {
+queue::ByteWalk Outbound::walk_of(const FrameRecord& record) {
     queue::ByteWalk walk(record.entry, record.header.kind == wire::FrameKind::send ? 0 : 1);
     walk.take(record.header.offset, [](const std::byte*, std::size_t) {});
     return walk;
 }
 
-void Engine::emit_again(Path& path, const FrameRoom& room) {
+void Outbound::emit_again(Path& path, const FrameRoom& room) {
     FrameRecord& record = *path.under_way.find(path.lost.front());
     path.lost.pop_front();
     record.queued = false;
@@ -218,9 +216,9 @@ void Engine::emit_again(Path& path, const FrameRoom& room) {
     }
 }
 
-void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
-    if (id >= paths_.size() || !path_at(id).up) return;
-    Path& path = path_at(id);
+void Outbound::on_reaped(PathId id, std::uint32_t number, bool lost) {
+    if (!paths_.is_up(id)) return;
+    Path& path = paths_[id];
     FrameRecord* record = path.under_way.find(number);
     if (record == nullptr || record->delivered) return;
     if (lost) {
@@ -234,32 +232,33 @@ void Engine::on_reaped(PathId id, std::uint32_t number, bool lost) {
             path.lost[at] = path.lost[at - 1];
         }
         path.lost[at] = number;
-        wants_to_send(path);
+        paths_.wants_to_send(path);
         return;
     }
     record->delivered = true;
     for (; !path.under_way.empty() && path.under_way.front().delivered; path.under_way.pop()) {
         FrameRecord& oldest = path.under_way.front();
-        if (oldest.source == FrameRecord::Source::copy) payloads_.give_back(std::move(oldest.copy));
+        if (oldest.source == FrameRecord::Source::copy)
+            paths_.payloads().give_back(std::move(oldest.copy));
         if (oldest.completes) on_delivered(oldest);
-        if (oldest.answer) answer_taken(path);
+        if (oldest.answer) paths_.answer_taken(path);
     }
 }
 
 /// The peer's NIC has all of the message, and everything before it.
-void Engine::on_delivered(const FrameRecord& record) {
-    if (!is_connected(record.vi)) return;
-    Vi* vi = vi_at(record.vi & 0xFFFF);
+void Outbound::on_delivered(const FrameRecord& record) {
+    if (!vis_.is_connected(record.vi)) return;
+    Vi* vi = vis_.at(record.vi & 0xFFFF);
     if (vi->attributes.reliability != Reliability::delivery) return;
     mark_acknowledged(*vi, record.header.message + 1);
-    drain_sends(*vi);
+    completions_.drain_sends(*vi);
 }
 
 // Receiving ---------------------------------------------------------------------------------------
 
 /// A frame of an unreliable VI, which may lack what came before it: is it the next piece of a
 /// message that is whole so far? What is not is dropped (VIPL 4.25).
-bool Engine::fits_in(Vi& vi, const wire::Header& header) {
+bool Inbound::fits_in(Vi& vi, const wire::Header& header) {
     const auto ahead = static_cast<std::int32_t>(header.message - vi.expected_message);
     if (ahead < 0) return false;  // overtaken by a later one
     const bool first = header.has(wire::flag::first);
@@ -273,7 +272,7 @@ bool Engine::fits_in(Vi& vi, const wire::Header& header) {
 }
 
 /// Half of a message came. Its receive is for the next one.
-void Engine::give_up_placing(Vi& vi) {
+void Inbound::give_up_placing(Vi& vi) {
     if (vi.placing_kind == wire::FrameKind::send && !vi.discarding)
         vi.receive.work.current() = vi.receive.work.oldest();
     vi.placing = vi.discarding = false;

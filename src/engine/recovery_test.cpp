@@ -26,7 +26,7 @@ struct Lossy {
         return frames;
     }
     void reap(const Carried& frame, bool lost) {
-        pair.a.engine.on_reaped(the_path, frame.number, lost);
+        pair.a.engine.outbound().on_reaped(the_path, frame.number, lost);
     }
     void arrive(const Carried& frame) {
         const FrameVerdict verdict = pair.b.take(frame);
@@ -107,8 +107,8 @@ TEST(Recovery, Vipl_4_25_what_was_emitted_is_flushed_when_no_device_reads_it_any
     EXPECT_EQ(net.client.state(), ViState::error);
     EXPECT_EQ(status_of(good), 0U);
     EXPECT_EQ(status_of(faulty), 0U);
-    EXPECT_TRUE(net.pair.a.engine.has_news());
-    net.pair.a.engine.flush_late();
+    EXPECT_TRUE(net.pair.a.engine.news().any());
+    net.pair.a.engine.connections().flush_late();
     EXPECT_EQ(status_of(good), send_flushed);
     EXPECT_EQ(status_of(faulty), send_done | queue::status::protection_error);
 }
@@ -265,12 +265,13 @@ TEST(Recovery, requests_with_their_data_are_repeated) {
     NetAddress remote;
     remote.discriminator = word("ear");
     const std::byte data[] = {std::byte{7}, std::byte{8}};
-    ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time::never(), data),
-              Status::success);
-    pair.a.engine.connect_on(client.vi(), the_path);
+    ASSERT_EQ(
+        pair.a.engine.connecting().begin_connect(client.vi(), {}, remote, Time::never(), data),
+        Status::success);
+    pair.a.engine.connecting().connect_on(client.vi(), the_path);
     const auto request = pair.a.emit();
     ASSERT_TRUE(request);
-    pair.a.engine.on_reaped(the_path, request->number, true);
+    pair.a.engine.outbound().on_reaped(the_path, request->number, true);
     const auto again = pair.a.emit();
     ASSERT_TRUE(again);
     EXPECT_TRUE(same(*again, *request));
@@ -296,7 +297,7 @@ struct Reading {
 TEST(Recovery, answers_to_reads_are_repeated_from_the_region) {
     Reading reading;
     Side& target = reading.net.pair.b;
-    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    target.engine.outbound().on_reaped(the_path, reading.replies[1].number, true);
     const auto again = target.emit();
     ASSERT_TRUE(again);
     EXPECT_TRUE(same(*again, reading.replies[1]));
@@ -310,7 +311,7 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_whose_region_is_gone_becomes_a_refusal) {
     Reading reading;
     Side& target = reading.net.pair.b;
     reading.net.server.forget_region();
-    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    target.engine.outbound().on_reaped(the_path, reading.replies[1].number, true);
     const auto refusal = target.emit();
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->parsed().kind, wire::FrameKind::nak);
@@ -332,7 +333,7 @@ TEST(Recovery, Vipl_4_8_nothing_comes_of_the_refusal_when_the_answer_had_arrived
     for (const Carried& reply : reading.replies) reading.net.pair.a.take(reply);
     ASSERT_EQ(status_of(reading.read), read_done);
     reading.net.server.forget_region();
-    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    target.engine.outbound().on_reaped(the_path, reading.replies[1].number, true);
     ASSERT_TRUE(target.emit());  // which the reader's device drops: it has that number
     EXPECT_EQ(reading.net.client.state(), ViState::connected);
     EXPECT_EQ(reading.net.server.state(), ViState::connected);
@@ -355,7 +356,7 @@ TEST(Recovery, Vipl_4_8_a_lost_answer_before_a_refused_one_is_refused_as_well) {
     const auto later = target.emit();
     ASSERT_TRUE(later);
     ASSERT_EQ(later->parsed().kind, wire::FrameKind::nak);
-    target.engine.on_reaped(the_path, reading.replies[1].number, true);
+    target.engine.outbound().on_reaped(the_path, reading.replies[1].number, true);
     const auto again = target.emit();
     ASSERT_TRUE(again);
     ASSERT_EQ(again->parsed().kind, wire::FrameKind::nak);
@@ -393,7 +394,7 @@ TEST(Recovery, a_refusal_in_place_of_an_answer_is_repeated_as_one) {
     const auto refusal = net.pair.b.emit();
     ASSERT_TRUE(refusal);
     ASSERT_EQ(refusal->parsed().kind, wire::FrameKind::nak);
-    net.pair.b.engine.on_reaped(the_path, refusal->number, true);
+    net.pair.b.engine.outbound().on_reaped(the_path, refusal->number, true);
     const auto again = net.pair.b.emit();
     ASSERT_TRUE(again);
     EXPECT_EQ(again->header, refusal->header);
@@ -411,9 +412,9 @@ TEST(Recovery, frames_of_a_path_that_went_down_are_forgotten) {
     net.reap(frames.at(0), true);
     net.reap(frames.at(0), false);
     FrameShape shape;
-    EXPECT_EQ(net.pair.a.engine.first_sending(), no_path);
+    EXPECT_EQ(net.pair.a.engine.paths().first_sending(), no_path);
     net.pair.a.engine.on_path_up(the_path, 64, {}, true);
-    EXPECT_FALSE(net.pair.a.engine.next_frame(the_path, shape));
+    EXPECT_FALSE(net.pair.a.engine.outbound().next_frame(the_path, shape));
 }
 
 // Gaps --------------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ std::vector<Carried> emit_at_once(Side& side, const FrameShape& shape, std::uint
     constexpr std::uint32_t stride = 128;
     std::vector<std::byte> room(std::size_t{count} * stride);
     const std::byte* payload = nullptr;
-    side.engine.emit(the_path, {room.data(), nullptr, false, side.frames, &payload, count, stride});
-    side.engine.on_transmitted();
+    side.engine.outbound().emit(
+        the_path, {room.data(), nullptr, false, side.frames, &payload, count, stride});
+    side.engine.outbound().on_transmitted();
     std::vector<Carried> frames;
     for (std::uint32_t n = 0; n < count; ++n, payload += shape.payload_length) {
         const std::byte* header = room.data() + std::size_t{n} * stride;
@@ -45,7 +46,7 @@ protected:
         receive = &scene.server.receive(0, length);
         send = &scene.client.send(0, length);
         FrameShape shape;
-        EXPECT_TRUE(scene.pair.a.engine.next_frame(the_path, shape));
+        EXPECT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, shape));
         return shape;
     }
     std::vector<Carried> emit(const FrameShape& shape, std::uint32_t count) {
@@ -68,7 +69,7 @@ TEST_F(Run, its_frames_are_those_of_the_general_way) {
     for (const std::uint32_t count : {3U, 2U}) {
         FrameShape next = shape;
         if (count == 2) {
-            ASSERT_TRUE(scene.pair.a.engine.next_frame(the_path, next));
+            ASSERT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, next));
             ASSERT_EQ(next.count, 2U);
         }
         for (const Carried& frame : emit(next, count)) {
@@ -78,7 +79,7 @@ TEST_F(Run, its_frames_are_those_of_the_general_way) {
             EXPECT_EQ(frame.payload, expected->payload);
             EXPECT_EQ(frame.number, expected->number);
             EXPECT_EQ(scene.pair.b.take(frame), FrameVerdict::taken);
-            scene.pair.a.engine.on_reaped(the_path, frame.number, false);
+            scene.pair.a.engine.outbound().on_reaped(the_path, frame.number, false);
         }
     }
     scene.pair.carry();
@@ -91,16 +92,16 @@ TEST_F(Run, a_lost_frame_of_it_is_emitted_again) {
     const FrameShape shape = begin(4 * frame_max);
     ASSERT_EQ(shape.count, 3U) << "the last one is another";
     const std::vector<Carried> frames = emit(shape, 3);
-    scene.pair.a.engine.on_reaped(the_path, frames[1].number, true);
+    scene.pair.a.engine.outbound().on_reaped(the_path, frames[1].number, true);
     FrameShape again;
-    ASSERT_TRUE(scene.pair.a.engine.next_frame(the_path, again));
+    ASSERT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, again));
     EXPECT_TRUE(again.again);
     EXPECT_EQ(again.count, 1U);
     EXPECT_EQ(again.number, frames[1].number);
     Carried frame{std::vector<std::byte>(again.header_length),
                   std::vector<std::byte>(again.payload_length), true, again.number};
-    scene.pair.a.engine.emit(the_path,
-                             {frame.header.data(), frame.payload.data(), false, frame.number});
+    scene.pair.a.engine.outbound().emit(
+        the_path, {frame.header.data(), frame.payload.data(), false, frame.number});
     EXPECT_EQ(frame.header, frames[1].header);
     EXPECT_EQ(frame.payload, frames[1].payload);
 }
@@ -112,10 +113,10 @@ TEST_F(Run, is_none_across_segments_nor_beside_another_vi) {
     scene.client.post_send(
         scene.client.make(0, {scene.client.segment(0, 100), scene.client.segment(200, 300)}, 400));
     FrameShape shape;
-    ASSERT_TRUE(scene.pair.a.engine.next_frame(the_path, shape));
+    ASSERT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, shape));
     EXPECT_EQ(shape.count, 1U) << "36 bytes behind the first frame the segment ends";
     other.send(0, 10 * frame_max);
-    ASSERT_TRUE(scene.pair.a.engine.next_frame(the_path, shape));
+    ASSERT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, shape));
     EXPECT_EQ(shape.count, 1U);
 }
 
@@ -176,14 +177,14 @@ protected:
             GetParam(), 0, length, scene.server.address(target), scene.server.handle());
         const auto request = scene.pair.a.emit();
         EXPECT_EQ(scene.pair.b.take(*request), FrameVerdict::taken);
-        scene.pair.a.engine.on_reaped(the_path, request->number, false);
+        scene.pair.a.engine.outbound().on_reaped(the_path, request->number, false);
         return read;
     }
     /// The next frames that the message's side emits, as many as it would at once.
     static std::vector<Carried> emit(Scene& scene, std::uint32_t most = ~0U) {
         Side& side = from(scene);
         FrameShape shape;
-        if (!side.engine.next_frame(the_path, shape)) return {};
+        if (!side.engine.outbound().next_frame(the_path, shape)) return {};
         return emit_at_once(side, shape, std::min(shape.count, most));
     }
     /// Takes frames as a device hands them up that knows them for a run.
@@ -240,7 +241,7 @@ TEST_P(EveryRun, its_frames_are_those_of_the_general_way_and_are_taken_at_once) 
         }
         EXPECT_EQ(take(scene, rest), FrameVerdict::taken) << to(scene).engine.last_refusal();
         for (const Carried& frame : frames)
-            from(scene).engine.on_reaped(the_path, frame.number, false);
+            from(scene).engine.outbound().on_reaped(the_path, frame.number, false);
     }
     EXPECT_GE(most, 5U);
     EXPECT_FALSE(from(general).emit());
@@ -267,14 +268,14 @@ TEST_P(EveryRun, a_lost_frame_of_it_is_emitted_again) {
     std::vector<Carried> frames;
     while (frames.size() < 4)
         for (Carried& frame : emit(scene)) frames.push_back(std::move(frame));
-    from(scene).engine.on_reaped(the_path, frames[2].number, true);
+    from(scene).engine.outbound().on_reaped(the_path, frames[2].number, true);
     Carried again{std::vector<std::byte>(frames[2].header.size()),
                   std::vector<std::byte>(frames[2].payload.size()), true, frames[2].number};
     FrameShape shape;
-    ASSERT_TRUE(from(scene).engine.next_frame(the_path, shape));
+    ASSERT_TRUE(from(scene).engine.outbound().next_frame(the_path, shape));
     ASSERT_TRUE(shape.again);
-    from(scene).engine.emit(the_path,
-                            {again.header.data(), again.payload.data(), false, again.number});
+    from(scene).engine.outbound().emit(
+        the_path, {again.header.data(), again.payload.data(), false, again.number});
     EXPECT_EQ(again.header, frames[2].header);
     EXPECT_EQ(again.payload, frames[2].payload);
 }
@@ -293,7 +294,7 @@ TEST_F(Run, Vipl_4_8_of_a_write_to_a_region_that_went_is_refused) {
     scene.client.rdma(queue::control::rdma_write, 0, length, scene.server.address(0),
                       scene.server.handle());
     FrameShape shape;
-    ASSERT_TRUE(scene.pair.a.engine.next_frame(the_path, shape));
+    ASSERT_TRUE(scene.pair.a.engine.outbound().next_frame(the_path, shape));
     const std::vector<Carried> frames = emit(shape, shape.count);
     EXPECT_EQ(scene.pair.b.take(frames[0]), FrameVerdict::taken);
     scene.server.forget_region();
@@ -313,10 +314,10 @@ TEST_F(Run, Vipl_4_8_of_an_answer_whose_region_went_is_none) {
     const auto request = scene.pair.a.emit();
     ASSERT_EQ(scene.pair.b.take(*request), FrameVerdict::taken);
     FrameShape shape;
-    ASSERT_TRUE(scene.pair.b.engine.next_frame(the_path, shape));
+    ASSERT_TRUE(scene.pair.b.engine.outbound().next_frame(the_path, shape));
     EXPECT_EQ(shape.count, 5U);
     scene.server.forget_region();
-    ASSERT_TRUE(scene.pair.b.engine.next_frame(the_path, shape));
+    ASSERT_TRUE(scene.pair.b.engine.outbound().next_frame(the_path, shape));
     EXPECT_EQ(shape.count, 1U);
     const auto refusal = scene.pair.b.emit();
     ASSERT_TRUE(refusal);

@@ -8,16 +8,16 @@ namespace {
 struct Request {
     explicit Request(Pair& both, Program& client, Time deadline = Time::never()) : pair(both) {
         listener.discriminator = word("ear");
-        pair.b.engine.listen(listener);
+        pair.b.engine.requests().listen(listener);
         NetAddress local;
         local.discriminator = word("mouth");
         NetAddress remote;
         remote.discriminator = word("ear");
-        EXPECT_EQ(pair.a.engine.begin_connect(client.vi(), local, remote, deadline),
+        EXPECT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), local, remote, deadline),
                   Status::success);
-        pair.a.engine.connect_on(client.vi(), the_path);
+        pair.a.engine.connecting().connect_on(client.vi(), the_path);
     }
-    ~Request() { pair.b.engine.unlisten(listener); }
+    ~Request() { pair.b.engine.requests().unlisten(listener); }
 
     Pair& pair;
     Listener listener;
@@ -79,7 +79,7 @@ TEST_F(State, Vipl_3_accepted_request_connects_and_tells_attributes) {
     EXPECT_FALSE(client.vi().remote.rdma_read);
     EXPECT_TRUE(client.vi().remote.rdma_write);
     EXPECT_EQ(client.vi().remote.transfer_length_max, 4096U);
-    EXPECT_FALSE(pair.b.engine.is_connection(request.listener.connection));
+    EXPECT_EQ(pair.b.engine.requests().find(request.listener.connection), nullptr);
 }
 
 TEST_F(State, Vipl_3_rejected_request_returns_to_idle_with_its_receives) {
@@ -101,7 +101,7 @@ TEST_F(State, Vipl_3_rejected_request_returns_to_idle_with_its_receives) {
 
 TEST_F(State, Vipl_4_20_nobody_listens_is_no_match) {
     Request request(pair, client);
-    pair.b.engine.unlisten(request.listener);
+    pair.b.engine.requests().unlisten(request.listener);
     pair.carry();
     EXPECT_EQ(client.state(), ViState::idle);
     EXPECT_EQ(client.vi().connect_status, Status::no_match);
@@ -122,7 +122,7 @@ TEST_F(State, Vipl_4_20_nobody_answers_is_timeout) {
         EXPECT_EQ(pair.b.engine.accept(request.listener.connection, server.vi()), Status::timeout);
     EXPECT_EQ(server.state(), ViState::idle);
     EXPECT_EQ(pair.b.engine.reject(request.listener.connection), Status::success);
-    EXPECT_FALSE(pair.b.engine.is_connection(request.listener.connection));
+    EXPECT_EQ(pair.b.engine.requests().find(request.listener.connection), nullptr);
     EXPECT_FALSE(pair.b.emit());  // nobody to tell
 }
 
@@ -163,21 +163,23 @@ TEST_F(State, Vipl_4_20_earliest_of_several_deadlines_counts) {
 /// time is up.
 TEST_F(State, Vipl_4_20_who_stands_still_is_asked_again_until_timeout) {
     Engine& engine = pair.a.engine;
-    ASSERT_EQ(engine.begin_connect(client.vi(), {}, {}, Time{} + seconds(7)), Status::success);
+    ASSERT_EQ(engine.connecting().begin_connect(client.vi(), {}, {}, Time{} + seconds(7)),
+              Status::success);
     engine.on_time(Time{} + seconds(5));
-    engine.not_found(client.vi(), Status::timeout);
+    engine.connecting().not_found(client.vi(), Status::timeout);
     ASSERT_EQ(client.state(), ViState::connect_pending);
     const Time again = engine.next_deadline();
     EXPECT_LE(again, Time{} + seconds(5) + milliseconds(16));
-    EXPECT_EQ(engine.next_search(again), &client.vi());
+    EXPECT_EQ(engine.connecting().attempts().next_search(again), &client.vi());
     engine.on_time(Time{} + seconds(7));
     EXPECT_EQ(client.state(), ViState::idle);
     EXPECT_EQ(client.vi().connect_status, Status::timeout);
     // Who then is gone is no match, as ever.
     for (const Status status : {Status::no_match, Status::not_reachable}) {
-        ASSERT_EQ(engine.begin_connect(client.vi(), {}, {}, Time::never()), Status::success);
-        engine.not_found(client.vi(), Status::timeout);
-        engine.not_found(client.vi(), status);
+        ASSERT_EQ(engine.connecting().begin_connect(client.vi(), {}, {}, Time::never()),
+                  Status::success);
+        engine.connecting().not_found(client.vi(), Status::timeout);
+        engine.connecting().not_found(client.vi(), status);
         EXPECT_EQ(client.state(), ViState::idle);
         EXPECT_EQ(client.vi().connect_status, status);
     }
@@ -185,26 +187,30 @@ TEST_F(State, Vipl_4_20_who_stands_still_is_asked_again_until_timeout) {
 
 TEST_F(State, Vipl_4_20_unreachable_peer) {
     NetAddress remote;
-    ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, remote, Time{5}), Status::success);
-    pair.a.engine.connect_failed(client.vi(), Status::not_reachable);
+    ASSERT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), {}, remote, Time{5}),
+              Status::success);
+    pair.a.engine.connecting().connect_failed(client.vi(), Status::not_reachable);
     EXPECT_EQ(client.state(), ViState::idle);
     EXPECT_EQ(client.vi().connect_status, Status::not_reachable);
 }
 
 TEST_F(State, Vipl_4_20_a_host_that_says_nothing_is_waited_for_without_end_by_who_says_so) {
     for (const Time deadline : {Time{} + seconds(60), Time::never()}) {
-        ASSERT_EQ(pair.a.engine.begin_connect(client.vi(), {}, {}, deadline), Status::success);
+        ASSERT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), {}, {}, deadline),
+                  Status::success);
         pair.a.engine.on_time(Time{} + seconds(5));
-        pair.a.engine.not_found(client.vi(), Status::not_done);
+        pair.a.engine.connecting().not_found(client.vi(), Status::not_done);
         if (!deadline.is_never()) {
             EXPECT_EQ(client.vi().connect_status, Status::not_reachable);
             continue;
         }
         EXPECT_EQ(client.state(), ViState::connect_pending);
-        EXPECT_EQ(pair.a.engine.next_search(Time{} + seconds(6)), &client.vi()) << "asks again";
+        EXPECT_EQ(pair.a.engine.connecting().attempts().next_search(Time{} + seconds(6)),
+                  &client.vi())
+            << "asks again";
     }
-    pair.a.engine.insist(client.vi());
-    pair.a.engine.not_found(client.vi(), Status::not_done);
+    pair.a.engine.connecting().insist(client.vi());
+    pair.a.engine.connecting().not_found(client.vi(), Status::not_done);
     EXPECT_EQ(client.vi().connect_status, Status::not_reachable) << "ViaConnectRequest";
 }
 
@@ -251,13 +257,13 @@ TEST_F(State, Vipl_4_21_accept_needs_an_idle_vi) {
     pair.carry();
     EXPECT_EQ(pair.b.engine.accept(request.listener.connection, server.vi()),
               Status::invalid_state);
-    EXPECT_TRUE(pair.b.engine.is_connection(request.listener.connection));
+    EXPECT_NE(pair.b.engine.requests().find(request.listener.connection), nullptr);
     EXPECT_EQ(server.state(), ViState::connected);
 }
 
 TEST_F(State, Vipl_3_request_needs_an_idle_vi) {
     connect(pair, client, server);
-    EXPECT_EQ(pair.a.engine.begin_connect(client.vi(), {}, {}, Time::never()),
+    EXPECT_EQ(pair.a.engine.connecting().begin_connect(client.vi(), {}, {}, Time::never()),
               Status::invalid_state);
 }
 
@@ -406,18 +412,20 @@ TEST(Deadlines, of_many_attempts_each_ends_in_a_few_steps) {
     for (std::uint32_t n = 0; n < count; ++n) {
         vis.push_back(
             side.engine.create_vi(attributes(Reliability::delivery), nullptr, nullptr).value());
-        ASSERT_EQ(side.engine.begin_connect(*vis[n], {}, {}, Time{1000 + n}), Status::success);
+        ASSERT_EQ(side.engine.connecting().begin_connect(*vis[n], {}, {}, Time{1000 + n}),
+                  Status::success);
     }
     EXPECT_EQ(side.engine.next_deadline(), Time{1000});
     for (std::uint32_t n = 0; n < count / 2; ++n)
-        side.engine.connect_failed(*vis[n], Status::not_reachable);
+        side.engine.connecting().connect_failed(*vis[n], Status::not_reachable);
     EXPECT_EQ(side.engine.next_deadline(), Time{1000 + count / 2});
     side.engine.on_time(Time{1000 + count / 2 + 9});
     EXPECT_EQ(vis[count / 2 + 9]->connect_status, Status::timeout);
     EXPECT_EQ(vis[count / 2 + 10]->state_now(), ViState::connect_pending);
     side.engine.on_time(Time{1000 + count});
     EXPECT_TRUE(side.engine.next_deadline().is_never());
-    EXPECT_LT(side.engine.deadline_comparisons(), 50U * count);  // once through all were 1000 each
+    EXPECT_LT(side.engine.connecting().attempts().comparisons(),
+              50U * count);  // once through all were 1000 each
 }
 
 }  // namespace

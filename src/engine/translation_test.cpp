@@ -112,15 +112,17 @@ struct SmallTables : testing::TestWithParam<Reliability> {
     }
     /// RDMA between the client and the server's own memory, without frames from now on.
     void attach() {
-        const auto number =
-            pair.a.engine.begin_attach(client.vi(), server.handle(), server.address(0), true);
+        const auto number = pair.a.engine.segments().begin_attach(client.vi(), server.handle(),
+                                                                  server.address(0), true);
         pair.carry();
         AttachQuestion question;
-        ASSERT_TRUE(number && pair.b.engine.next_question(question));
-        pair.a.engine.on_attached(the_path, (std::uint64_t{*number} << 32) | client.vi().number(),
-                                  {server.at(0), Program::memory_length, true, &grant, 7, nullptr});
+        ASSERT_TRUE(number && pair.b.engine.segments().next_question(question));
+        pair.a.engine.segments().on_attached(
+            the_path, (std::uint64_t{*number} << 32) | client.vi().number(),
+            {server.at(0), Program::memory_length, true, &grant, 7, nullptr});
         Import import;
-        ASSERT_EQ(pair.a.engine.take_attach(client.vi(), *number, import), Status::success);
+        ASSERT_EQ(pair.a.engine.segments().take_attach(client.vi(), *number, import),
+                  Status::success);
     }
     queue::Descriptor& direct(std::uint16_t control, std::size_t offset, std::uint32_t length) {
         return client.post_send(client.make(

@@ -136,6 +136,9 @@ inline bool consumes_receive(const queue::WorkEntry& entry) {
 }
 
 constexpr std::uint64_t no_short_way = ~std::uint64_t{0};
+constexpr std::uint64_t short_way_of(PathId path, std::uint32_t number) {
+    return std::uint64_t{path} << 32 | number;
+}
 
 struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};
@@ -258,7 +261,7 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Atomic<std::uint64_t> pull_proof{0};  ///< read by the peer: the bytes are still the message's
     std::unique_ptr<Pull> pull;           ///< storage stays once it was needed
 
-    // Peers' segments (attach.cpp): the one being asked for, and those we may use
+    // Peers' segments (segments.cpp): the one being asked for, and those we may use
     std::unique_ptr<Attach> attach;
     std::uint32_t attaches = 0;                 ///< questions so far; tells them apart
     Atomic<std::uint32_t> attaches_decided{0};  ///< the last one that has its answer; any thread

@@ -1,27 +1,38 @@
-// The NIC's calls that wait for the turn: connecting, completion queues, deregistration.
+// The NIC's calls that wait for the turn: connecting, completion queues, regions, segments.
 #include <new>
+#include <utility>
 
+#include "base/assert.hpp"
 #include "nic/nic.hpp"
 
 namespace via::nic {
+
+Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
+         std::uint32_t first_generation)
+    : Turns(std::move(name), limits, counters, attendant, first_generation),
+      first_generation_(first_generation & ~1U) {
+    VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
+}
+
+Nic::~Nic() = default;
 
 Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& remote,
                     Time deadline, std::span<const std::byte> data, Asking asking,
                     std::uint32_t* number) {
     return with_turn([&] {
-        const Status status = engine_.begin_connect(vi, local, remote, deadline, data);
+        const Status status = engine_.connecting().begin_connect(vi, local, remote, deadline, data);
         if (status != Status::success) return status;
         if (number != nullptr) *number = vi.requests.load(std::memory_order_relaxed);
-        if (asking == Asking::insisting) engine_.insist(vi);
-        if (asking == Asking::briefly) engine_.look_again(vi, attendant_.now());
+        if (asking == Asking::insisting) engine_.connecting().insist(vi);
+        if (asking == Asking::briefly) engine_.connecting().look_again(vi, attendant_.now());
         if (devices_.empty()) {
-            engine_.connect_failed(vi, Status::not_reachable);
+            engine_.connecting().connect_failed(vi, Status::not_reachable);
             return Status::success;
         }
         try {
             devices_.front()->resolve(remote, vi.number());
         } catch (const std::bad_alloc&) {
-            engine_.connect_failed(vi, Status::error_resource);
+            engine_.connecting().connect_failed(vi, Status::error_resource);
         }
         return Status::success;
     });
@@ -37,71 +48,35 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
         const NetAddress own{devices_.front()->address(), local.discriminator};
         const bool asks = !is_before(own, remote);
         if (!asks) {
-            const Status status = listen(own.discriminator);
+            const Status status = listen_on_devices(own.discriminator);
             if (status != Status::success) return status;
         }
         try {
-            engine_.begin_peer_connect(vi, own, remote, deadline, asks, data);
+            engine_.connecting().begin_peer_connect(vi, own, remote, deadline, asks, data);
         } catch (const std::bad_alloc&) {
             for (auto& device : devices_)
                 if (!asks) device->unlisten(own.discriminator);
             return Status::error_resource;
         }
-        if (!asks) engine_.set_listening(vi);
+        if (!asks) engine_.connecting().set_listening(vi);
         return Status::success;
     });
 }
 
-void Nic::look_for_peers(Time now) {
-    Discriminator discriminator;
-    while (engine_.next_forgotten(discriminator))
-        for (auto& device : devices_) device->unlisten(discriminator);
-    while (engine::Vi* vi = engine_.next_search(now)) {
-        // Of those with equal addresses one waits, who finds the name free, and the others ask.
-        // Looked at each time: that one meets another, or gives up, and then nobody waits.
-        if (vi->peer && vi->local_address == vi->remote_address &&
-            !engine_.is_awaited(vi->local_address, vi->remote_address) &&
-            listen(vi->local_address.discriminator) == Status::success)
-            engine_.set_listening(*vi);
-        else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
-            devices_.front()->resolve(vi->remote_address, vi->number());
-    }
-}
-
-Status Nic::listen(const Discriminator& discriminator) {
-    for (std::size_t index = 0; index < devices_.size(); ++index) {
-        Status status = Status::success;
-        try {
-            status = devices_[index]->listen(discriminator);
-        } catch (const std::bad_alloc&) {
-            status = Status::error_resource;
-        }
-        if (status == Status::success) continue;
-        while (index-- != 0) devices_[index]->unlisten(discriminator);
-        return status;
-    }
-    return Status::success;
-}
-
 Status Nic::listen(engine::Listener& listener) {
     return with_turn([&] {
-        const Status status = listen(listener.discriminator);
-        if (status == Status::success) engine_.listen(listener);
+        const Status status = listen_on_devices(listener.discriminator);
+        if (status == Status::success) engine_.requests().listen(listener);
         return status;
     });
 }
 
 bool Nic::unlisten(engine::Listener& listener) {
     return with_turn([&] {
-        engine_.unlisten(listener);
+        engine_.requests().unlisten(listener);
         for (auto& device : devices_) device->unlisten(listener.discriminator);
         return listener.given.load();
     });
-}
-
-HostAddress Nic::peer_address(engine::PathId path) const {
-    if (path >= paths_.size() || paths_[path].device == nullptr) return {};
-    return paths_[path].device->peer_address(paths_[path].local);
 }
 
 // Completion queues -------------------------------------------------------------------------------
@@ -109,38 +84,7 @@ HostAddress Nic::peer_address(engine::PathId path) const {
 Result<std::uint64_t> Nic::create_completion_queue(std::uint32_t entries) {
     if (entries == 0 || entries > limits_.completion_queue_entries_max)
         return std::unexpected(Status::invalid_parameter);
-    return with_turn([&]() -> Result<std::uint64_t> {
-        if (free_completion_queues_.empty()) {
-            if (completion_queues_made_ == limits_.completion_queues_max)
-                return std::unexpected(Status::error_resource);
-            free_completion_queues_.push_back(completion_queues_made_);
-            ++completion_queues_made_;
-        }
-        const std::uint32_t index = free_completion_queues_.front();
-        CompletionQueueSlot& slot = completion_queues_[index];
-        if (!slot.queue) slot.queue.reset(new (std::nothrow) queue::CompletionQueue);
-        if (!slot.queue || !slot.queue->prepare(entries))
-            return std::unexpected(Status::error_resource);
-        free_completion_queues_.pop_front();
-        const std::uint32_t generation = slot.generation.load(std::memory_order_relaxed) + 1;
-        slot.generation.store(generation, std::memory_order_release);
-        return (std::uint64_t{generation} << 16) | index;
-    });
-}
-
-queue::CompletionQueue* Nic::completion_queue(std::uint64_t name) const {
-    const std::uint64_t index = name & 0xFFFF;
-    if (index >= limits_.completion_queues_max) return nullptr;
-    const CompletionQueueSlot& slot = completion_queues_[index];
-    const std::uint32_t generation = slot.generation.load(std::memory_order_acquire);
-    return (generation & 1) != 0 && generation == name >> 16 ? slot.queue.get() : nullptr;
-}
-
-std::uint64_t Nic::completion_queue_name(const queue::CompletionQueue& queue) const {
-    for (std::uint32_t index = 0; index < completion_queues_made_; ++index)
-        if (completion_queues_[index].queue.get() == &queue)
-            return (std::uint64_t{completion_queues_[index].generation.load()} << 16) | index;
-    return 0;
+    return with_turn([&] { return completion_queues_.open(entries); });
 }
 
 Status Nic::destroy_completion_queue(std::uint64_t name) {
@@ -148,11 +92,8 @@ Status Nic::destroy_completion_queue(std::uint64_t name) {
         queue::CompletionQueue* queue = completion_queue(name);
         if (queue == nullptr) return Status::invalid_parameter;
         if (engine_.is_bound(*queue)) return Status::error_resource;
-        // First what needs memory.
-        free_completion_queues_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));
-        engine_.forget(*queue);
-        CompletionQueueSlot& slot = completion_queues_[name & 0xFFFF];
-        slot.generation.store(slot.generation.load() + 1, std::memory_order_release);
+        completion_queues_.close(name);
+        engine_.completions().forget(*queue);
         attendant_.queue_goes(*queue);  // before somebody else's takes its place
         queue->reset();
         return Status::success;
@@ -192,7 +133,7 @@ Status Nic::change_region(memory::MemoryHandle handle, std::uint64_t address,
         memory_.suspend(handle);
         Status status = Status::error_resource;
         if (!engine_.uses_region(handle)) {
-            revoke(handle, true);  // peers attached by the old rights
+            segments_.revoke(handle, true);  // peers attached by the old rights
             status = memory_.change(handle, attributes);
         }
         memory_.resume(handle);
@@ -219,11 +160,71 @@ Status Nic::end_region(memory::MemoryHandle handle, std::uint64_t address) {
         memory_.resume(handle);
         return Status::error_resource;
     }
-    revoke(handle, false);
+    segments_.revoke(handle, false);
     if (translations_ != nullptr) translations_->forget(handle);
     memory_.remove(handle);
     counters_.subtract(Counter::regions_open);
     return Status::success;
+}
+
+// Shared segments ---------------------------------------------------------------------------------
+
+Result<memory::MemoryHandle> Nic::add_segment(const SharedMemory& memory,
+                                              const memory::MemoryAttributes& attributes) {
+    return with_turn([&] {
+        SharedSegments::Segment& segment = segments_.add(memory);  // first what needs memory
+        const auto handle =
+            memory_.add(reinterpret_cast<std::uint64_t>(memory.base), memory.length, attributes);
+        if (!handle) {
+            segments_.remove(segment);
+            return handle;
+        }
+        counters_.add(Counter::regions_open);
+        segment.handle = *handle;
+        return handle;
+    });
+}
+
+Result<Nic::RemovedSegment> Nic::remove_segment(const std::byte* base) {
+    return with_turn([&]() -> Result<RemovedSegment> {
+        SharedSegments::Segment* const segment = segments_.find(base);
+        if (segment == nullptr) return std::unexpected(Status::invalid_parameter);
+        const memory::MemoryHandle handle = segment->handle;
+        if (handle != 0) {
+            const Status status = end_region(handle, reinterpret_cast<std::uint64_t>(base));
+            if (status != Status::success) return std::unexpected(status);
+        }
+        RemovedSegment removed{handle, std::move(segment->memory.owner)};
+        segments_.remove(*segment);
+        return removed;
+    });
+}
+
+Result<std::uint32_t> Nic::begin_import(engine::Vi& vi, memory::MemoryHandle handle,
+                                        std::uint64_t address, bool writable) {
+    return with_turn(
+        [&] { return engine_.segments().begin_attach(vi, handle, address, writable); });
+}
+
+Status Nic::finish_import(engine::Vi& vi, std::uint32_t number, Attachment& memory) {
+    return with_turn([&] {
+        engine::Import import;
+        const Status status = engine_.segments().take_attach(vi, number, import);
+        if (status != Status::success) return status;
+        try {
+            segments_.keep(import.attachment);
+        } catch (const std::bad_alloc&) {
+            engine_.segments().release_import(import.attachment.base);
+            return Status::error_resource;
+        }
+        memory = std::move(import.attachment);
+        return status;
+    });
+}
+
+Status Nic::release_import(const std::byte* base) {
+    return with_turn(
+        [&] { return segments_.release(base) ? Status::success : Status::invalid_parameter; });
 }
 
 }  // namespace via::nic

@@ -30,6 +30,15 @@ template <bool receive>
     return at_once ? Status::not_done : Status::success;
 }
 
+/// What each descriptor has lies in `region`, and a VI with that tag may write there.
+[[gnu::always_inline]] inline bool is_descriptor_in(const memory::Region& region,
+                                                    const void* address,
+                                                    memory::ProtectionTag tag) {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    return address != nullptr && at % queue::descriptor_alignment == 0 &&
+           region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write);
+}
+
 }  // namespace
 
 /// With the queue's post_lock() held: posts the common descriptor, of one segment in `region`,
@@ -62,9 +71,9 @@ template <bool receive>
     const bool writes = receive || operation == queue::control::rdma_read;
     const bool remote = !receive && operation != queue::control::send_receive;
     for (std::uint32_t n = remote ? 1 : 0; n < control.segment_count; ++n)
-        engine_.note_refused(segments[n].handle, segments[n].address, segments[n].length,
-                             vi.attributes.tag,
-                             writes ? memory::Access::local_write : memory::Access::local);
+        engine_.news().note_refused(segments[n].handle, segments[n].address, segments[n].length,
+                                    vi.attributes.tag,
+                                    writes ? memory::Access::local_write : memory::Access::local);
 }
 
 /// With the queue's post_lock() held. success: posted. not_done: posted, and the NIC has to
@@ -127,14 +136,10 @@ template <bool receive>
 template <bool receive>
 [[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
                                                       memory::MemoryHandle handle, bool settled) {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::Region region = memory_.look(handle);
-    const memory::ProtectionTag tag = vi.attributes.tag;
-    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
-        [[unlikely]]
+    if (!is_descriptor_in(region, address, vi.attributes.tag)) [[unlikely]]
         return Status::invalid_parameter;
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
         const std::array segments{queue::read(descriptor->segments[0])};
@@ -150,18 +155,19 @@ template <bool receive>
     return post_any<receive>(vi, address, handle, region, control, settled);
 }
 
-/// As post_locked(), by the holder of the turn, which nobody changes or ends regions without.
-template <bool receive>
+/// Calls `locked`, which posts, by the holder of the turn, whom nobody changes or ends regions
+/// without.
+template <bool receive, class Locked>
 [[gnu::noinline]] Status Nic::post_settled(engine::Vi& vi, void* address,
-                                           memory::MemoryHandle handle) {
+                                           memory::MemoryHandle handle, Locked locked) {
     return holding_turn([&] {
         const queue::WorkQueue::Lock::Guard guard(
             (receive ? vi.receive : vi.send).work.post_lock());
-        const Status status = post_locked<receive>(vi, address, handle, true);
+        const Status status = locked();
         if (status == Status::invalid_parameter)
-            engine_.note_refused(handle, reinterpret_cast<std::uint64_t>(address),
-                                 sizeof(queue::Descriptor), vi.attributes.tag,
-                                 memory::Access::local_write);
+            engine_.news().note_refused(handle, reinterpret_cast<std::uint64_t>(address),
+                                        sizeof(queue::Descriptor), vi.attributes.tag,
+                                        memory::Access::local_write);
         return status;
     });
 }
@@ -175,8 +181,11 @@ template <bool receive>
             (receive ? vi.receive : vi.send).work.post_lock());
         status = post_locked<receive>(vi, address, handle, false);
     }
-    return status == Status::invalid_parameter ? post_settled<receive>(vi, address, handle)
-                                               : status;
+    if (status == Status::invalid_parameter) [[unlikely]]
+        return post_settled<receive>(vi, address, handle, [this, &vi, address, handle] {
+            return post_locked<receive>(vi, address, handle, true);
+        });
+    return status;
 }
 
 /// The common message of some words, where the device takes it in one call. False: send_plain().
@@ -281,8 +290,8 @@ void Nic::answer_post(engine::Vi& vi) {
     poll_surely();
 }
 
-Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
-    const Status status = post<false>(vi, descriptor, handle);
+/// What a post to the send queue leaves to do.
+[[gnu::always_inline]] inline Status Nic::end_post(engine::Vi& vi, Status status) {
     if (status == Status::success) [[likely]] {
         begin_sends(vi);
         return status;
@@ -292,16 +301,17 @@ Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle han
     return Status::success;
 }
 
+Status Nic::post_send(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
+    return end_post(vi, post<false>(vi, descriptor, handle));
+}
+
 /// As post_locked(), of an atomic operation.
 Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                                const memory::WordChange& change, bool settled) {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    auto* descriptor = static_cast<queue::Descriptor*>(address);
     const memory::Region region = memory_.look(handle);
     const memory::ProtectionTag tag = vi.attributes.tag;
-    if (address == nullptr || at % queue::descriptor_alignment != 0 ||
-        !region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write))
-        return Status::invalid_parameter;
+    if (!is_descriptor_in(region, address, tag)) return Status::invalid_parameter;
+    auto* descriptor = static_cast<queue::Descriptor*>(address);
     queue::ControlSegment control = queue::read(descriptor->control);
     queue::Segment segments[3] = {queue::read(descriptor->segments[0]),
                                   queue::read(descriptor->segments[1])};
@@ -316,8 +326,8 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
     const std::uint32_t fault = engine::check_atomic(context, control, segments);
     if (fault != 0 && !settled) return Status::invalid_parameter;
     if (fault == queue::status::protection_error)
-        engine_.note_refused(segments[1].handle, segments[1].address, segments[1].length, tag,
-                             memory::Access::local_write);
+        engine_.news().note_refused(segments[1].handle, segments[1].address, segments[1].length,
+                                    tag, memory::Access::local_write);
     const bool two = control.segment_count == 2;
     control.segment_count = 3;
     control.control = static_cast<std::uint16_t>((control.control & queue::control::queue_fence) |
@@ -331,19 +341,16 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
 
 Status Nic::post_atomic(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle,
                         const memory::WordChange& change) {
-    const auto try_to = [&](bool settled) {
+    Status status;
+    {
         const queue::WorkQueue::Lock::Guard guard(vi.send.work.post_lock());
-        return post_atomic_locked(vi, descriptor, handle, change, settled);
-    };
-    Status status = try_to(false);
-    if (status == Status::invalid_parameter) status = holding_turn([&] { return try_to(true); });
-    if (status == Status::success) {
-        begin_sends(vi);
-    } else if (status == Status::not_done) {
-        complete_post(vi);
-        status = Status::success;
+        status = post_atomic_locked(vi, descriptor, handle, change, false);
     }
-    return status;
+    if (status == Status::invalid_parameter)
+        status = post_settled<false>(vi, descriptor, handle, [&] {
+            return post_atomic_locked(vi, descriptor, handle, change, true);
+        });
+    return end_post(vi, status);
 }
 
 Status Nic::post_receive(engine::Vi& vi, void* descriptor, memory::MemoryHandle handle) {
@@ -392,7 +399,9 @@ Status Nic::post_all(engine::Vi& vi, std::span<void* const> descriptors,
             if (posted == end) continue;
         }
         if (status == Status::invalid_parameter)
-            status = post_settled<receive>(vi, descriptors[posted], handles[posted]);
+            status = post_settled<receive>(vi, descriptors[posted], handles[posted], [&] {
+                return post_locked<receive>(vi, descriptors[posted], handles[posted], true);
+            });
         if (status == Status::not_done)
             result = status;
         else if (status != Status::success)

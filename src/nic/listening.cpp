@@ -14,8 +14,8 @@ Result<std::uint64_t> Nic::create_listener(const Discriminator& discriminator,
             listeners_.emplace_back().generation.store(first_generation_);
             free_listeners_.push_back(static_cast<std::uint32_t>(listeners_.size() - 1));
         }
-        if (!engine_.make_room(backlog)) return std::unexpected(Status::error_resource);
-        const Status status = listen(discriminator);
+        if (!engine_.requests().make_room(backlog)) return std::unexpected(Status::error_resource);
+        const Status status = listen_on_devices(discriminator);
         if (status != Status::success) return std::unexpected(status);
         const std::uint32_t index = free_listeners_.front();
         free_listeners_.pop_front();
@@ -24,7 +24,7 @@ Result<std::uint64_t> Nic::create_listener(const Discriminator& discriminator,
         made.room = backlog;
         const std::uint32_t generation = made.generation.load(std::memory_order_relaxed) + 1;
         made.generation.store(generation, std::memory_order_release);
-        engine_.listen(made);
+        engine_.requests().listen(made);
         return (std::uint64_t{generation} << 16) | index;
     });
 }
@@ -40,7 +40,7 @@ Status Nic::take_request(std::uint64_t name, engine::Offer& offer, engine::Backl
     return with_turn([&] {
         waits = listener(name);
         if (waits == nullptr) return Status::invalid_state;
-        return engine_.take(*waits, offer) ? Status::success : Status::not_done;
+        return engine_.requests().take(*waits, offer) ? Status::success : Status::not_done;
     });
 }
 
@@ -52,7 +52,7 @@ Status Nic::destroy_listener(std::uint64_t name) {
         for (auto& device : devices_) device->unlisten(gone->discriminator);
         gone->generation.store(gone->generation.load() + 1, std::memory_order_release);
         attendant_.listener_goes(*gone);  // before somebody else's takes its place
-        engine_.unlisten(*gone);
+        engine_.requests().unlisten(*gone);
         return Status::success;
     });
 }

@@ -406,6 +406,11 @@ TEST_F(PageTest, Vipl_4_9_a_descriptor_in_the_page_of_its_region_is_told) {
     EXPECT_EQ(nic.post_send(client, outside, edge), Status::invalid_parameter);
     EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
 }
+TEST_F(PageTest, Vipl_4_9_so_is_that_of_an_atomic_operation) {
+    auto* outside = reinterpret_cast<queue::Descriptor*>(page + 2048);
+    EXPECT_EQ(nic.post_atomic(client, outside, edge, {true, 1}), Status::invalid_parameter);
+    EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
+}
 
 TEST_F(NicTest, counts_what_devices_sent_as_frames_of_their_own) {
     struct FrameMaker final : LoopbackDevice {
@@ -1112,7 +1117,7 @@ TEST_F(NicTest, whoever_begins_to_listen_meanwhile_is_reached_on_the_first_devic
     listener.discriminator = word("ear");
     second->before = [&] {
         for (auto& device : nic.devices()) device->listen(listener.discriminator);
-        nic.engine().listen(listener);
+        nic.engine().requests().listen(listener);
     };
     nic.add_device(std::move(second));
     ASSERT_EQ(nic.connect(client, {}, {host(1), word("ear")}, Time::never()), Status::success);
@@ -1188,7 +1193,9 @@ TEST_F(UnansweredTest,
                   Status::success);
         turn_at(Time{} + seconds(5));
         EXPECT_EQ(asker.state.load() == ViState::connect_pending, lossless);
-        if (lossless) two.with_turn([&] { two.engine().connect_failed(asker, Status::timeout); });
+        if (lossless)
+            two.with_turn(
+                [&] { two.engine().connecting().connect_failed(asker, Status::timeout); });
     }
     EXPECT_EQ(asker.connect_status, Status::not_reachable);
 }

@@ -202,7 +202,7 @@ TEST(Turn, one_is_inside_where_its_owner_was_late_and_another_came_to_own_it) {
 }
 
 // A connection breaks while the program posts: what is posted is flushed, by the breaker or by the
-// poster itself (Nic::post, Engine::leave).
+// poster itself (Nic::post, Connections::leave).
 struct Breaking {
     nic::TurnLock turn;
     queue::WorkQueue work;

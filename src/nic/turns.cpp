@@ -1,6 +1,7 @@
-#include "nic/nic.hpp"
+#include "nic/turns.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "base/assert.hpp"
 #include "engine/plain.hpp"
@@ -13,25 +14,31 @@ namespace {
 /// How long a request whose time is up may wait for a look at what came while nobody looked.
 constexpr Duration last_look_max = milliseconds(100);
 
+/// A listener beyond a network that says nothing stands still, or a firewall lets its host's port
+/// through alone. Who asks without end and has no call that waits (ViaConnectRequest: libfabric's
+/// provider) is told so and may ask again.
+Status what_it_means(const engine::Vi& vi, Status status, const device::Device& device) {
+    const bool asks_for_ever = vi.insists && vi.connect_deadline.is_never();
+    return status == Status::timeout && asks_for_ever && !device.capabilities().lossless
+               ? Status::not_reachable
+               : status;
+}
+
 }  // namespace
 
-Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
-         std::uint32_t first_generation)
+Turns::Turns(std::string name, const NicLimits& limits, Counters& counters, Attendant& attendant,
+             std::uint32_t first_generation)
     : name_(std::move(name)),
       limits_(limits),
       counters_(counters),
       attendant_(attendant),
       memory_(limits.regions_max, limits.protection_tags_max),
       engine_(limits, memory_, counters, first_generation),
-      completion_queues_(std::make_unique<CompletionQueueSlot[]>(limits.completion_queues_max)),
-      first_generation_(first_generation & ~1U) {
-    for (std::uint32_t n = 0; n < limits.completion_queues_max; ++n)
-        completion_queues_[n].generation.store(first_generation_, std::memory_order_relaxed);
+      completion_queues_(limits.completion_queues_max, first_generation & ~1U) {
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
-    VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
 }
 
-Nic::~Nic() = default;
+Turns::~Turns() = default;
 
 /// The engine sends each thing once, but for what it is told was lost, and takes the messages of a
 /// reliable VI as they were sent.
@@ -47,18 +54,18 @@ const char* misfit(const device::Capabilities& can) {
     return nullptr;
 }
 
-void Nic::add_device(std::unique_ptr<device::Device> device) {
+void Turns::add_device(std::unique_ptr<device::Device> device) {
     VIA_ASSERT(misfit(device->capabilities()) == nullptr);
     silent_ = silent_ || device->capabilities().silent;
     retransmitting_.push_back(device->capabilities().retransmits);
     device->expect_offers(
         [this, index = devices_.size()](device::PathId path, std::uint64_t cookie) {
-            return engine_.expects_attachment(path_id(index, path), cookie);
+            return engine_.segments().expects_attachment(path_id(index, path), cookie);
         });
     devices_.push_back(std::move(device));
 }
 
-void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
+void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
     VIA_ASSERT(devices_.empty() && translations_ == nullptr);
     translations_ = std::make_unique<memory::TranslationCache>(shape, memory_, counters_, loader);
     engine_.set_translations(*translations_);
@@ -66,7 +73,7 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
 
 // The turn ----------------------------------------------------------------------------------------
 
-[[gnu::noinline]] void Nic::take(std::size_t index, device::PathEvent& event) {
+[[gnu::noinline]] void Turns::take(std::size_t index, device::PathEvent& event) {
     device::Device& device = *devices_[index];
     const engine::PathId id = path_id(index, event.path);
     VIA_ASSERT(event.kind == device::PathEventKind::unresolved || is_path(event.path));
@@ -77,13 +84,12 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
             if (paths_[id].condemned) --condemned_paths_;
             paths_[id] = {};
         }
-        std::erase_if(found_, [id](const Found& found) { return found.path == id; });
-        for (Segment& segment : segments_)
-            std::erase_if(segment.grants, [id](const Grant& grant) { return grant.path == id; });
+        found_.forget(id);
+        segments_.path_went(id);
         return;
     }
     if (event.kind == device::PathEventKind::attached) {
-        engine_.on_attached(id, event.cookie, std::move(event.attachment));
+        engine_.segments().on_attached(id, event.cookie, std::move(event.attachment));
         return;
     }
     if (event.kind == device::PathEventKind::changed) {
@@ -99,56 +105,73 @@ void Nic::cache_translations(const memory::CacheShape& shape, memory::LineLoader
             device.peer_address(event.path), device.capabilities().retransmits);
     }
     if (event.kind == device::PathEventKind::up) return;
-    const engine::PathId found = index == 0 ? take_found(event.cookie) : engine::no_path;
+    const engine::PathId found = index == 0 ? found_.take(event.cookie) : engine::no_path;
     engine::Vi* vi = engine_.vi_at(static_cast<std::uint32_t>(event.cookie & 0xFFFF));
     if (vi == nullptr || vi->number() != event.cookie) return;  // it gave up meanwhile
     if (event.kind == device::PathEventKind::resolved && index == 0) {
-        engine_.connect_on(*vi, id);
+        engine_.connecting().connect_on(*vi, id);
     } else if (event.kind == device::PathEventKind::resolved) {
-        found_.push_back({event.cookie, id});
+        found_.add(event.cookie, id);
         devices_.front()->resolve(vi->remote_address, event.cookie);
     } else if (found != engine::no_path) {
-        engine_.connect_on(*vi, found);
+        engine_.connecting().connect_on(*vi, found);
     } else if (event.status != Status::timeout && index + 1 < devices_.size()) {
         devices_[index + 1]->resolve(vi->remote_address, event.cookie);
     } else {
-        engine_.not_found(*vi, what_it_means(*vi, event.status, device));
+        engine_.connecting().not_found(*vi, what_it_means(*vi, event.status, device));
     }
 }
 
-/// A listener beyond a network that says nothing stands still, or a firewall lets its host's port
-/// through alone. Who asks without end and has no call that waits (ViaConnectRequest: libfabric's
-/// provider) is told so and may ask again.
-Status Nic::what_it_means(const engine::Vi& vi, Status status, const device::Device& device) {
-    const bool asks_for_ever = vi.insists && vi.connect_deadline.is_never();
-    return status == Status::timeout && asks_for_ever && !device.capabilities().lossless
-               ? Status::not_reachable
-               : status;
+void Turns::look_for_peers(Time now) {
+    Discriminator discriminator;
+    while (engine_.connecting().attempts().next_forgotten(discriminator))
+        for (auto& device : devices_) device->unlisten(discriminator);
+    while (engine::Vi* vi = engine_.connecting().attempts().next_search(now)) {
+        // Of those with equal addresses one waits, who finds the name free, and the others ask.
+        // Looked at each time: that one meets another, or gives up, and then nobody waits.
+        if (vi->peer && vi->local_address == vi->remote_address &&
+            !engine_.connecting().is_awaited(vi->local_address, vi->remote_address) &&
+            listen_on_devices(vi->local_address.discriminator) == Status::success)
+            engine_.connecting().set_listening(*vi);
+        else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
+            devices_.front()->resolve(vi->remote_address, vi->number());
+    }
 }
 
-/// What a later device found for that VI, while the first one was asked once more.
-engine::PathId Nic::take_found(std::uint64_t cookie) {
-    const auto at = std::find_if(found_.begin(), found_.end(),
-                                 [=](const Found& found) { return found.cookie == cookie; });
-    if (at == found_.end()) return engine::no_path;
-    const engine::PathId path = at->path;
-    found_.erase(at);
-    return path;
+Status Turns::listen_on_devices(const Discriminator& discriminator) {
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+        Status status = Status::success;
+        try {
+            status = devices_[index]->listen(discriminator);
+        } catch (const std::bad_alloc&) {
+            status = Status::error_resource;
+        }
+        if (status == Status::success) continue;
+        while (index-- != 0) devices_[index]->unlisten(discriminator);
+        return status;
+    }
+    return Status::success;
+}
+
+HostAddress Turns::peer_address(engine::PathId path) const {
+    if (path >= paths_.size() || paths_[path].device == nullptr) return {};
+    return paths_[path].device->peer_address(paths_[path].local);
 }
 
 /// What came of the frames that a lossy medium carried.
-void Nic::reap_from(std::size_t index) {
+void Turns::reap_from(std::size_t index) {
     std::size_t count = 0;
     do {
         count = devices_[index]->reap(reaped_);
         for (std::size_t n = 0; n < count; ++n)
-            engine_.on_reaped(path_id(index, reaped_[n].path), reaped_[n].number, reaped_[n].lost);
+            engine_.outbound().on_reaped(path_id(index, reaped_[n].path), reaped_[n].number,
+                                         reaped_[n].lost);
     } while (count == reaped_.size());
 }
 
 /// What the engine says of a frame that it did not just take.
-[[gnu::noinline]] void Nic::judge(device::Device& device, const device::Frame& frame,
-                                  engine::PathId id, engine::FrameVerdict verdict) {
+[[gnu::noinline]] void Turns::judge(device::Device& device, const device::Frame& frame,
+                                    engine::PathId id, engine::FrameVerdict verdict) {
     if (verdict == engine::FrameVerdict::refused) attendant_.refused(engine_.last_refusal());
     if (verdict == engine::FrameVerdict::fetched || verdict == engine::FrameVerdict::not_fetched)
         device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
@@ -160,9 +183,9 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// The frames that the device has just lent. Returns how many they are; adds to `turn_bytes`.
-[[gnu::noinline, gnu::hot]] std::uint32_t Nic::take_frames(device::Device& device,
-                                                           std::size_t index, std::size_t count,
-                                                           std::uint32_t& turn_bytes) {
+[[gnu::noinline, gnu::hot]] std::uint32_t Turns::take_frames(device::Device& device,
+                                                             std::size_t index, std::size_t count,
+                                                             std::uint32_t& turn_bytes) {
     std::uint64_t bytes = 0;  // of common messages
     std::uint32_t messages = 0;
     std::uint32_t others = 0;  // bytes of other frames
@@ -189,8 +212,8 @@ void Nic::reap_from(std::size_t index) {
     return taken;
 }
 
-[[gnu::noinline]] std::uint32_t Nic::take_frame(device::Device& device, std::size_t index,
-                                                const device::Frame& frame) {
+[[gnu::noinline]] std::uint32_t Turns::take_frame(device::Device& device, std::size_t index,
+                                                  const device::Frame& frame) {
     VIA_ASSERT(frame.length <= device::Frame::inline_max);
     const engine::PathId id = path_id(index, frame.path);
     if (id >= paths_.size() || paths_[id].condemned) return 0;
@@ -202,14 +225,14 @@ void Nic::reap_from(std::size_t index) {
 }
 
 /// Of the frames that a device has just lent: somebody may answer them.
-[[gnu::always_inline]] inline bool Nic::are_messages(std::size_t count) const {
+[[gnu::always_inline]] inline bool Turns::are_messages(std::size_t count) const {
     return count != 0 && std::all_of(frames_.begin(), frames_.begin() + count, [](const auto& of) {
                return wire::is_of_message(of.bytes, of.length);
            });
 }
 
-[[gnu::always_inline]] inline void Nic::receive_from(device::Device& device, std::size_t index,
-                                                     Turn& turn) {
+[[gnu::always_inline]] inline void Turns::receive_from(device::Device& device, std::size_t index,
+                                                       Turn& turn) {
     std::uint32_t bytes = 0;
     do {  // once at least: another device may have more than a turn's share, always
         const std::size_t count = device.receive(frames_);
@@ -224,7 +247,7 @@ void Nic::reap_from(std::size_t index) {
     turn.more = true;
 }
 
-void Nic::send_on(engine::PathId id, Turn& turn) {
+void Turns::send_on(engine::PathId id, Turn& turn) {
     Path& path = paths_[id];
     device::Device& device = *path.device;
     const std::uint32_t large_min = device.capabilities().large_length_min;
@@ -237,7 +260,7 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
         if (unpublished != 0) device.transmit(path.local);
         unpublished = 0;
     };
-    while (engine_.next_frame(id, shape)) {
+    while (engine_.outbound().next_frame(id, shape)) {
         // A long message goes on in the next turn rather than in half a burst.
         if (turn.sent >= limits_.turn_frames_max || bytes >= limits_.turn_bytes_max ||
             (sent && shape.count > limits_.turn_frames_max - turn.sent)) {
@@ -245,13 +268,13 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             break;
         }
         if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
-            engine_.let_fetch(id, shape);
-        if (engine_.goes_direct()) {  // it must not overtake them (VIPL 4.15)
+            engine_.outbound().let_fetch(id, shape);
+        if (engine_.outbound().goes_direct()) {  // it must not overtake them (VIPL 4.15)
             publish();
             if (published_) device.transmit(path.local);  // small ones
         }
         if (shape.header_length == 0) {
-            engine_.carry_out(id);
+            engine_.outbound().carry_out(id);
             ++turn.sent;
             continue;
         }
@@ -268,8 +291,8 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
             break;
         }
         VIA_ASSERT(slot.count != 0 && slot.count <= slot.wanted);
-        engine_.emit(id, {slot.header, slot.payload, slot.stream, slot.number, slot.reference,
-                          slot.count, slot.stride});
+        engine_.outbound().emit(id, {slot.header, slot.payload, slot.stream, slot.number,
+                                     slot.reference, slot.count, slot.stride});
         turn.sent += slot.count;
         bytes += slot.count * shape.payload_length;
         ++unpublished;
@@ -283,34 +306,34 @@ void Nic::send_on(engine::PathId id, Turn& turn) {
     publish();
     if (!sent) return;
     published_ = true;
-    engine_.on_transmitted();
+    engine_.outbound().on_transmitted();
 }
 
 /// Messages that peers left in their memory for us.
-[[gnu::noinline]] void Nic::fetch(Turn& turn) {
+[[gnu::noinline]] void Turns::fetch(Turn& turn) {
     std::uint64_t left = limits_.turn_bytes_max;
-    while (engine::Vi* vi = left == 0 ? nullptr : engine_.next_fetch()) {
+    while (engine::Vi* vi = left == 0 ? nullptr : engine_.inbound().next_fetch()) {
         const Path& path = paths_[vi->path];
         engine::FetchPiece piece;
-        if (!engine_.next_piece(*vi, left, piece)) continue;
+        if (!engine_.inbound().next_piece(*vi, left, piece)) continue;
         const Status status =
             path.device->transfer(path.local, std::span(piece.remote).first(piece.remote_count),
                                   std::span(piece.local).first(piece.local_count));
-        engine_.piece_ended(*vi, piece, status);
+        engine_.inbound().piece_ended(*vi, piece, status);
         left -= piece.bytes;
         ++turn.received;
     }
-    if (engine_.has_fetches()) turn.more = true;
+    if (engine_.inbound().has_fetches()) turn.more = true;
 }
 
 /// Path events, the same for any device.
-[[gnu::noinline]] void Nic::take_events(device::Device& device, std::size_t index) {
+[[gnu::noinline]] void Turns::take_events(device::Device& device, std::size_t index) {
     while (device.next_event(event_)) take(index, event_);
 }
 
 /// Who comes late to a request whose time is up takes first what came meanwhile: the answer may be
 /// there. But not for ever.
-bool Nic::looks_first(Time now) {
+bool Turns::looks_first(Time now) {
     const Time due = engine_.next_deadline();
     if (now < due) return false;
     if (std::exchange(late_for_, due) != due) late_since_ = now;
@@ -320,29 +343,29 @@ bool Nic::looks_first(Time now) {
 }
 
 /// What few turns have to do.
-[[gnu::noinline]] void Nic::turn_rarely(Time now, Turn& turn) {
-    if (engine_.has_fetches()) fetch(turn);
-    if (engine_.has_questions()) answer_questions();
+[[gnu::noinline]] void Turns::turn_rarely(Time now, Turn& turn) {
+    if (engine_.inbound().has_fetches()) fetch(turn);
+    if (engine_.segments().has_questions()) segments_.answer_questions();
     const bool first_looks = looks_first(now);
     if (first_looks) turn.more = true;
     engine_.on_time(now, first_looks);
     if (engine_.has_searches(now)) look_for_peers(now);
-    engine_.pump();
+    engine_.completions().pump();
     engine_.settle();
 }
 
-[[gnu::noinline]] void Nic::send_on_all(Turn& turn) {
-    for (engine::PathId id = engine_.first_sending(); id != engine::no_path;) {
-        const engine::PathId next = engine_.next_sending(id);
+[[gnu::noinline]] void Turns::send_on_all(Turn& turn) {
+    for (engine::PathId id = engine_.paths().first_sending(); id != engine::no_path;) {
+        const engine::PathId next = engine_.paths().next_sending(id);
         send_on(id, turn);
         id = next;
     }
     VIA_ASSERT(turn.sent <= limits_.turn_frames_max);
     // Those behind the one that took all begin the next turn.
-    if (turn.sent >= limits_.turn_frames_max) engine_.rotate_sending();
+    if (turn.sent >= limits_.turn_frames_max) engine_.paths().rotate_sending();
 }
 
-[[gnu::always_inline]] inline void Nic::run_turn(Time now, Turn& turn) {
+[[gnu::always_inline]] inline void Turns::run_turn(Time now, Turn& turn) {
     if (doorbells_.any()) [[unlikely]]
         doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
     for (std::size_t index = 0; index < devices_.size(); ++index) {
@@ -357,30 +380,30 @@ bool Nic::looks_first(Time now) {
     }
     if (engine_.has_rare(now)) [[unlikely]]
         turn_rarely(now, turn);
-    if (engine_.sending()) [[unlikely]]
+    if (engine_.paths().sending()) [[unlikely]]
         send_on_all(turn);
     deadline_ = engine_.next_deadline();  // frames and devices may bring one, too
     work_left_ = turn.more;
     turn.progress = engine_.progress() != progress_seen_;
 }
 
-const Turn& Nic::turn(Time now) {
+const Turn& Turns::turn(Time now) {
     VIA_ASSERT(lock_.is_taken());
     turn_ = {};
     run_turn(now, turn_);
     return turn_;
 }
 
-[[gnu::noinline]] void Nic::report_events() {
+[[gnu::noinline]] void Turns::report_events() {
     engine::ErrorEvent event;
-    while (attendant_.wants_reports() && engine_.next_event(event)) {
+    while (attendant_.wants_reports() && engine_.news().next_event(event)) {
         if (event.completion_queue != nullptr)
-            event.completion_queue_name = completion_queue_name(*event.completion_queue);
+            event.completion_queue_name = completion_queues_.name_of(*event.completion_queue);
         attendant_.report(event);
     }
 }
 
-void Nic::finish_eventful_turn(bool polling) {
+void Turns::finish_eventful_turn(bool polling) {
     std::uint32_t heard = polling ? agent_sleeps : 0;
     if (published_) {
         published_ = false;
@@ -388,14 +411,15 @@ void Nic::finish_eventful_turn(bool polling) {
             if (const std::uint32_t calls = device->notify())
                 counters_.add(Counter::peers_woken, calls);
     }
-    if (engine_.has_news()) [[unlikely]] {
-        engine_.flush_late();  // no device reads what was emitted any more
-        if (engine_.has_event()) report_events();
-        if (const auto miss = engine_.take_page_miss()) attendant_.missed_by_a_page(*miss);
-        while (queue::CompletionQueue* queue = engine_.next_signal()) attendant_.entry_came(*queue);
-        while (engine::Backlog* backlog = engine_.next_changed())
+    if (engine_.news().any()) [[unlikely]] {
+        engine_.connections().flush_late();  // no device reads what was emitted any more
+        if (engine_.news().has_event()) report_events();
+        if (const auto miss = engine_.news().take_page_miss()) attendant_.missed_by_a_page(*miss);
+        while (queue::CompletionQueue* queue = engine_.news().next_signal())
+            attendant_.entry_came(*queue);
+        while (engine::Backlog* backlog = engine_.news().next_changed())
             attendant_.requests_changed(*backlog);
-        if (engine_.settle_news()) heard |= somebody_listens;
+        if (engine_.news().settle()) heard |= somebody_listens;
     }
     const bool left =
         (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());
@@ -404,7 +428,7 @@ void Nic::finish_eventful_turn(bool polling) {
 }
 
 /// Doorbells that rang while we had the turn, unless another one has it now.
-void Nic::answer_late(bool polling) {
+void Turns::answer_late(bool polling) {
     while (doorbells_.any() && lock_.try_take()) {
         turn(now_if_needed());
         finish_turn(polling);
@@ -413,14 +437,14 @@ void Nic::answer_late(bool polling) {
 
 /// A deadline came up, of a packet that was sent for instance, before the one that somebody sleeps
 /// for. True once.
-bool Nic::sleeper_is_late() {
+bool Turns::sleeper_is_late() {
     const Time due = next_deadline();
     if (due >= sleep_until_) return false;
     sleep_until_ = due;
     return true;
 }
 
-[[gnu::hot]] Nic::Polled Nic::try_poll() {
+[[gnu::hot]] Turns::Polled Turns::try_poll() {
     if (!lock_.try_take()) return moved_nothing(Polled::not_at_all);
     counters_.add(Counter::polls);
     Turn turn;
@@ -429,34 +453,34 @@ bool Nic::sleeper_is_late() {
     return turn.progress ? Polled::with_progress : moved_nothing(Polled::in_vain);
 }
 
-bool Nic::poll() { return try_poll() == Polled::with_progress; }
+bool Turns::poll() { return try_poll() == Polled::with_progress; }
 
-void Nic::poll_surely() {
+void Turns::poll_surely() {
     lock_.take();
     counters_.add(Counter::polls);
     turn(now_if_needed());
     end_turn();
 }
 
-Time Nic::next_deadline() const {
+Time Turns::next_deadline() const {
     Time deadline = engine_.next_deadline();
     for (const auto& device : devices_) deadline = earlier(deadline, device->next_deadline());
     return deadline;
 }
 
-bool Nic::has_work() {
+bool Turns::has_work() {
     if (doorbells_.any() || work_left_) return true;
     return std::any_of(devices_.begin(), devices_.end(),
                        [](auto& device) { return device->has_work(); });
 }
 
-void Nic::arm(device::Sleep sleep) {
+void Turns::arm(device::Sleep sleep) {
     VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) device->arm(sleep);
     sleep_until_ = {};
 }
 
-void Nic::service(Time now) {
+void Turns::service(Time now) {
     VIA_ASSERT(lock_.is_callers());
     for (auto& device : devices_) {
         device->service(now);
@@ -464,7 +488,7 @@ void Nic::service(Time now) {
     }
 }
 
-void Nic::close() {
+void Turns::close() {
     lock_.take();
     engine_.disconnect_all();
     turn(now_if_needed());
@@ -475,16 +499,15 @@ void Nic::close() {
     paths_.clear();
     condemned_paths_ = 0;
     devices_.clear();
-    imports_.clear();
     segments_.clear();
     lock_.release();
 }
 
-bool Nic::leave() {
+bool Turns::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
         if (path.device != nullptr) path.device = &absent_;
-    engine_.release_imports();
+    engine_.segments().release_imports();
     devices_.clear();
     lock_.release();
     return true;

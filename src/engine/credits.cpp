@@ -1,8 +1,6 @@
-// Credits: on a reliable connection whose both VIs ask for it, a message that consumes a receive
-// waits at its sender until the peer has told of one. Counts run from the connection's beginning,
-// modulo 2^32.
+#include "engine/credits.hpp"
+
 #include "base/assert.hpp"
-#include "engine/engine.hpp"
 
 namespace via::engine {
 
@@ -13,7 +11,7 @@ constexpr std::uint32_t credits_max = 1U << 31;
 
 }  // namespace
 
-void Engine::begin_credits(Vi& vi, const wire::ConnectMessage& message) {
+void Credits::begin(Vi& vi, const wire::ConnectMessage& message) {
     vi.credits_granted = vi.credits_taken = vi.credit_limit = vi.credits_used = 0;
     if (!vi.wants_credits || !vi.reliable() ||
         (message.features & wire::connect_feature::credits) == 0)
@@ -26,17 +24,17 @@ void Engine::begin_credits(Vi& vi, const wire::ConnectMessage& message) {
     grant(vi);
 }
 
-void Engine::grant(Vi& vi) {
+void Credits::grant(Vi& vi) {
     const std::uint32_t posted = vi.receive.work.posted_count() - vi.receives_before;
     const std::uint32_t fresh = posted - vi.credits_granted;
     const std::uint32_t left = vi.credits_granted - vi.credits_taken;
     // Not for each receive: when the news are worth as much as what the peer has left.
     if (fresh == 0 || fresh < left) return;
     vi.credit_due = true;
-    activate(vi);
+    paths_.activate(vi);
 }
 
-void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
+void Credits::emit(Vi& vi, const FrameRoom& room) {
     const std::uint32_t posted = vi.receive.work.posted_count() - vi.receives_before;
     VIA_ASSERT(static_cast<std::int32_t>(posted - vi.credits_granted) >= 0);
     vi.credits_granted = posted;
@@ -48,16 +46,16 @@ void Engine::emit_credit(Vi& vi, const FrameRoom& room) {
     wire::emit(header, room.header);
 }
 
-FrameVerdict Engine::on_credit(Vi& vi, const wire::Header& header) {
+bool Credits::take(Vi& vi, const wire::Header& header) {
     VIA_ASSERT(!vi.credits_agreed.load(std::memory_order_relaxed) ||
                vi.credit_limit - vi.credits_used <= credits_max);
     if (!vi.credits_agreed.load(std::memory_order_relaxed) ||
         header.message - vi.credit_limit > credits_max ||
         header.message - vi.credits_used > credits_max)
-        return break_rule(vi, header, "credits that make no sense");
+        return false;
     vi.credit_limit = header.message;
-    if (vi.send.work.has_current()) activate(vi);
-    return FrameVerdict::taken;
+    if (vi.send.work.has_current()) paths_.activate(vi);
+    return true;
 }
 
 }  // namespace via::engine
