@@ -90,6 +90,11 @@ private:
     template <class Callback>
     void look_closely(std::uint64_t begin_of_all, std::uint64_t end, Callback changed) {
         for (std::uint64_t at = begin_of_all; at < end;) {
+            // Of a page mostly a few bytes are other ones.
+            if (at % unit == 0 && at + unit <= end && !differs(at, unit)) {
+                at += unit;
+                continue;
+            }
             if (memory_.get()[at] == before_[at]) {
                 ++at;
                 continue;

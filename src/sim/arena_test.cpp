@@ -51,6 +51,21 @@ TEST(Arena, sees_at_once_where_somebody_may_write) {
     EXPECT_EQ(look(arena), (Runs{{700'105, 1}}));
 }
 
+TEST(Arena, sees_all_that_is_open_wherever_it_lies) {
+    constexpr std::uint64_t page = 4096;
+    Arena arena(200 * page);
+    Runs written;
+    for (std::uint64_t in : {0U, 63U, 64U, 130U, 199U}) {
+        const std::uint64_t at = in * page + 100;
+        arena.open(at, 1);
+        arena.open(at + 1000, 1);
+        arena.close(at, 1);  // the page's other unit stays open
+        *arena.at(at + 1000) = std::byte{1};
+        written.emplace_back(at + 1000, 1);
+    }
+    EXPECT_EQ(look(arena), written);
+}
+
 TEST(Arena, sees_everything_within_some_looks) {
     for (const std::uint64_t length : {4096ULL, 5 * 4096ULL, 100 * 4096ULL}) {
         Arena arena(length);

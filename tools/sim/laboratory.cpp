@@ -22,13 +22,15 @@ std::expected<lab::carrier::Plan, std::string> draw_plan(std::uint64_t seed) {
     return lab::carrier::Plan{std::move(machine), design, load};
 }
 
-device::sim::CarrierMaker maker_of(const lab::carrier::Plan& plan) {
-    return
-        [plan](device::sim::VirtualClock& clock, device::sim::Fabric& fabric, std::uint64_t seed) {
-            auto carrier = lab::carrier::ClusterCarrier::make(plan, clock, fabric, seed);
-            VIA_ASSERT(carrier.has_value());  // it was drawn so that it can be
-            return std::move(*carrier);
-        };
+device::sim::CarrierMaker maker_of(const lab::carrier::Plan& plan,
+                                   const lab::carrier::ClusterCarrier*& made) {
+    return [plan, &made](device::sim::VirtualClock& clock, device::sim::Fabric& fabric,
+                         std::uint64_t seed) {
+        auto carrier = lab::carrier::ClusterCarrier::make(plan, clock, fabric, seed);
+        VIA_ASSERT(carrier.has_value());  // it was drawn so that it can be
+        made = carrier->get();
+        return std::move(*carrier);
+    };
 }
 
 std::string to_text(const lab::carrier::Plan& plan) {

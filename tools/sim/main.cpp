@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <expected>
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,9 @@ struct Total {
     std::uint64_t worlds = 0;
     std::vector<std::uint64_t> bad;
     via::sim::Tally tally;
+    // Of the laboratory; of the processor the time that its worlds took
+    std::uint64_t lab_events = 0;
+    std::clock_t lab_ticks = 0;
 
     void add(const Report& report) {
         ++worlds;
@@ -77,14 +82,33 @@ bool close_well(File file) {
 }
 
 using via::device::sim::CarrierMaker;
+using via::lab::carrier::Plan;
 
-Report run_world(const Options& options, const Parameters& parameters, const CarrierMaker& carrier,
-                 std::FILE* trace) {
-    World world(parameters, options.frames, carrier);
+Report run_world(const Options& options, const Parameters& parameters,
+                 const std::optional<Plan>& plan, std::FILE* trace, Total& total) {
+    const via::lab::carrier::ClusterCarrier* laboratory = nullptr;
+    World world(parameters, options.frames,
+                plan ? via::sim_tool::maker_of(*plan, laboratory) : CarrierMaker());
     if (trace != nullptr)
         world.trace().set_sink(
             [trace](std::string_view line) { std::fwrite(line.data(), 1, line.size(), trace); });
-    return world.run();
+    const std::clock_t begin = std::clock();
+    Report report = world.run();
+    if (laboratory == nullptr) return report;
+    total.lab_ticks += std::clock() - begin;
+    total.lab_events += laboratory->events();
+    return report;
+}
+
+/// How fast the laboratory is, with engines and checkers.
+std::string rate_of(const Total& total) {
+    if (total.lab_events == 0) return {};
+    const auto ticks = static_cast<double>(std::max<std::clock_t>(total.lab_ticks, 1));
+    const double seconds = ticks / CLOCKS_PER_SEC;
+    const double events = static_cast<double>(total.lab_events);
+    return fmt::format(
+        "laboratory: {} events in {:.3f} s of a processor, {:.3f} million a second\n",
+        total.lab_events, seconds, events / 1e6 / seconds);
 }
 
 /// What to type to see it again.
@@ -108,17 +132,17 @@ bool run_seed(const Options& options, std::uint64_t seed, std::FILE* trace, Tota
         via::sim::draw_parameters(seed, via::sim::world_kind_of(options.medium).value());
     if (options.nics != 0) parameters.nics = options.nics;
     if (options.steps != 0) parameters.steps = options.steps;
-    CarrierMaker carrier;
+    std::optional<Plan> drawn;
     std::string text = to_text(parameters);
     if (options.medium == "lab") {
         const auto plan = via::sim_tool::draw_plan(seed);
         if (!plan) return fail_seed(seed, plan.error(), total);
-        carrier = via::sim_tool::maker_of(*plan);
+        drawn = *plan;
         text += " " + via::sim_tool::to_text(*plan);
     }
-    Report report = run_world(options, parameters, carrier, trace);
+    Report report = run_world(options, parameters, drawn, trace, total);
     if (options.twice && report.good()) {
-        const Report again = run_world(options, parameters, carrier, nullptr);
+        const Report again = run_world(options, parameters, drawn, nullptr, total);
         if (again.trace_hash != report.trace_hash || again.trace_lines != report.trace_lines)
             report.violation = "repetition: the same seed gave another trace";
     }
@@ -188,6 +212,7 @@ int run(const Options& options) {
         total.bad.size(), total.tally.turns, total.tally.connections, total.tally.lost,
         total.tally.messages, total.tally.message_bytes, total.tally.reads, total.tally.flushed,
         total.tally.errors);
+    fmt::print("{}", rate_of(total));
     for (const std::uint64_t seed : total.bad)
         fmt::print("repeat: {}\n", repetition(options, seed));
     if (trace && !close_well(std::move(trace))) {
