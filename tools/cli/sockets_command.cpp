@@ -62,7 +62,7 @@ std::string program_in_path(const std::string& name) {
     if (name.find('/') != std::string::npos) return name;
     const char* path = std::getenv("PATH");
     for (const std::string& folder : mpi::folders_of(path == nullptr ? "/usr/bin:/bin" : path)) {
-        std::string file = folder + "/" + name;
+        std::string file = std::string(folder).append("/").append(name);
         if (access(file.c_str(), X_OK) == 0) return file;
     }
     return {};
@@ -193,7 +193,8 @@ int run_sockets(const Words& given) {
             show = true;
         } else if (word == "--only" || word == "--not") {
             if (!options.empty()) return misuse("--only and --not do not go together");
-            if (++at == given.size() || !is_port_list(given[at]))
+            ++at;
+            if (at == given.size() || !is_port_list(given[at]))
                 return misuse(word + " takes ports, as 80,443");
             options = word.substr(2) + "=" + given[at];
         } else {
