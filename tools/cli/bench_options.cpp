@@ -82,7 +82,8 @@ void add_against(CLI::App& app, BenchOptions& options) {
 // What a message is like.
 void add_message(CLI::App& app, BenchOptions& options) {
     list(app, "--size", options.sizes, "LIST", "Bytes of a message: 8,64,4K,1M; or netpipe[:MAX]");
-    word(app, "--op", options.op, {"send", "write", "read"}, "send, write (RDMA) or read (RDMA)");
+    word(app, "--op", options.op, {"send", "write", "read", "atomic"},
+         "send, write (RDMA), read (RDMA) or atomic (fetch-and-add)");
     word(app, "--wait", options.wait, {"poll", "block"}, "poll or block");
     word(app, "--reliability", options.reliability, {"unreliable", "delivery", "reception"},
          "unreliable, delivery or reception");

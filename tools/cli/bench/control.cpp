@@ -22,7 +22,7 @@ constexpr std::uint8_t in_turn = 255;  // in place of a percentage of buffers re
 template <class Io>
 void members(Io& io, Question& question) {
     io.one_of(question.bench, Bench::verify);
-    io.one_of(question.op, Op::read);
+    io.one_of(question.op, Op::atomic);
     io.one_of(question.wait, Wait::block);
     io.one_of(question.reliability, Reliability::reception);
     io.flag(question.cq);

@@ -148,7 +148,7 @@ TEST(Control, NoiseIsRefusedOrHarmless) {
         if (const auto parsed = parse_order(body_of(order))) {
             ++understood;
             EXPECT_LE(parsed->question.bench, Bench::verify);
-            EXPECT_LE(parsed->question.op, Op::read);
+            EXPECT_LE(parsed->question.op, Op::atomic);
             EXPECT_LE(parsed->question.wait, Wait::block);
             EXPECT_LE(parsed->question.reliability, Reliability::reception);
         }

@@ -23,6 +23,7 @@ std::uint32_t depth_for(std::uint32_t asked, const Question& question) {
 
 std::vector<std::string> texts_of(const cli::BenchOptions& options, Bench bench) {
     if (!options.sizes.empty()) return options.sizes;
+    if (options.op == "atomic") return {"8"};
     if (bench == Bench::latency) return {"8", "64", "4096"};
     if (bench == Bench::bandwidth) return {"4096", "64K", "1M"};
     return {"8"};
@@ -34,7 +35,10 @@ Question kind_of(const cli::BenchOptions& options) {
     question.bench = options.bench == "bandwidth" ? Bench::bandwidth
                      : options.bench == "rate"    ? Bench::rate
                                                   : Bench::latency;
-    question.op = options.op == "write" ? Op::write : options.op == "read" ? Op::read : Op::send;
+    question.op = options.op == "write"    ? Op::write
+                  : options.op == "read"   ? Op::read
+                  : options.op == "atomic" ? Op::atomic
+                                           : Op::send;
     question.wait = options.wait == "block" ? Wait::block : Wait::poll;
     question.reliability = options.reliability == "unreliable"  ? Reliability::unreliable
                            : options.reliability == "reception" ? Reliability::reception
@@ -86,11 +90,15 @@ std::string nonsense_of(const Question& question) {
         return fmt::format("--segments {}: a message of {} bytes has not so many pieces",
                            question.segments, question.size);
     }
-    if (question.immediate && question.op == Op::read) {
-        return "--immediate: an RDMA read carries none";
+    if (question.immediate && is_answered(question.op)) {
+        return "--immediate: RDMA reads and atomic operations carry none";
     }
-    if (question.op == Op::read && question.reliability == Reliability::unreliable) {
-        return "--op read --reliability unreliable: RDMA read needs a reliable level";
+    if (is_answered(question.op) && question.reliability == Reliability::unreliable) {
+        return fmt::format("--op {} --reliability unreliable: it needs a reliable level",
+                           name_of(question.op));
+    }
+    if (question.op == Op::atomic && (question.size != 8 || question.segments > 1)) {
+        return "--op atomic: of a word, --size 8 in one segment";
     }
     if (question.reuse && *question.reuse > 100) return "--reuse: a percentage, 0 to 100";
     if (question.reuse && question.size < 8) {
@@ -99,7 +107,7 @@ std::string nonsense_of(const Question& question) {
     if (question.both_ways && question.bench == Bench::latency) {
         return "--both-ways: of bandwidth and rate; a ping-pong goes both ways in turn";
     }
-    if (question.both_ways && question.op == Op::read) {
+    if (question.both_ways && is_answered(question.op)) {
         return "--both-ways: of --op send and write";
     }
     if (question.both_ways && question.wait == Wait::block && !question.cq) {
@@ -108,7 +116,7 @@ std::string nonsense_of(const Question& question) {
     if (question.post_many < 1 || question.post_many > most_posted) {
         return fmt::format("--post-many: from 1 to {}", most_posted);
     }
-    if (question.post_many > 1 && (question.bench == Bench::latency || question.op == Op::read ||
+    if (question.post_many > 1 && (question.bench == Bench::latency || is_answered(question.op) ||
                                    question.active_vis > 1 || question.senders > 1)) {
         return "--post-many: of one VI's bandwidth and rate, --op send and write";
     }

@@ -64,6 +64,8 @@ TEST(Questions, NonsenseIsSaid) {
         {"rate", [](Options& o) { o.post_many = 65; }},
         {"latency", [](Options& o) { o.op = "read", o.immediate = true; }},
         {"latency", [](Options& o) { o.op = "read", o.reliability = "unreliable"; }},
+        {"latency", [](Options& o) { o.op = "atomic", o.reliability = "unreliable"; }},
+        {"latency", [](Options& o) { o.op = "atomic", o.sizes = {"16"}; }},
         {"latency", [](Options& o) { o.reuse = 50, o.sizes = {"7"}; }},
         {"latency", [](Options& o) { o.both_ways = true; }},
         {"bandwidth", [](Options& o) { o.both_ways = true, o.op = "read"; }},
@@ -86,6 +88,7 @@ TEST(Questions, NonsenseIsSaid) {
     EXPECT_NE(failure_of("latency", [](Options& o) { o.post_many = 2; }), "");
     EXPECT_NE(failure_of("rate", [](Options& o) { o.op = "read", o.post_many = 2; }), "");
     EXPECT_EQ(failure_of("rate", [](Options& o) { o.post_many = 64; }), "");
+    EXPECT_EQ(failure_of("latency", [](Options& o) { o.op = "atomic"; }), "") << "one word";
 }
 
 TEST(Reuse, ThatManyMessagesTakeTheSameBuffersAndTheOthersNever) {

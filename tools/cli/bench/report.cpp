@@ -74,7 +74,8 @@ std::string heading(const Row& row) {
     const Question& question = row.question;
     std::string text = fmt::format("{}, {}{}", name_of(question.bench), unit_of(question.bench),
                                    question.bench == Bench::latency ? " one way" : "");
-    if (question.op == Op::read) text += " (read: there and back)";
+    if (is_answered(question.op))
+        text += fmt::format(" ({}: there and back)", name_of(question.op));
     text += fmt::format("; {} by {}, wait {}, depth {}", row.device, name_of(question.op),
                         name_of(question.wait), question.depth);
     if (question.cq) text += ", one completion queue";

@@ -67,6 +67,7 @@ std::vector<SuiteQuestion> suite_questions(bool quick) {
     beside("latency-1000-vis", words_of("latency --cq --active-vis 1000 --size 8"), "plain");
     ask("latency-write", sizes("latency --op write", "8,64,4K,64K,1M", "8,64K"));
     ask("latency-read", sizes("latency --op read", "8,64,4K,64K,1M", "8,64K"));
+    ask("latency-atomic", words_of("latency --op atomic --size 8"));
     ask("bandwidth-write", sizes("bandwidth --op write", "4K,64K,1M", "64K"));
     ask("bandwidth-read", sizes("bandwidth --op read", "4K,64K,1M", "64K"));
     for (const std::string_view bench : {"latency", "bandwidth"}) {

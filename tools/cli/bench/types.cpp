@@ -51,6 +51,8 @@ std::string_view name_of(Op op) {
             return "write";
         case Op::read:
             return "read";
+        case Op::atomic:
+            return "atomic";
     }
     return "?";
 }

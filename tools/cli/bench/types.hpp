@@ -13,7 +13,9 @@
 namespace via::bench {
 
 enum class Bench : std::uint8_t { latency, bandwidth, rate, verify };
-enum class Op : std::uint8_t { send, write, read };
+enum class Op : std::uint8_t { send, write, read, atomic };
+// Asked for by the first side and answered by the second one's NIC alone.
+constexpr bool is_answered(Op op) { return op == Op::read || op == Op::atomic; }
 enum class Wait : std::uint8_t { poll, block };
 enum class Reliability : std::uint8_t { unreliable, delivery, reception };
 

@@ -20,7 +20,7 @@ public:
     Status open() override { return port_.open(); }
 
     Result<Reading> measure(const Question& question, const Effort& effort) override {
-        if (question.op == Op::read) return run_reads(question, effort);
+        if (is_answered(question.op)) return run_reads(question, effort);
         return run_messages(end_, link_, question, effort);
     }
 

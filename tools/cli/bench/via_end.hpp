@@ -117,7 +117,8 @@ public:
         return !notified_ || take(true, vi_to_take_.now());
     }
 
-    // RDMA read: the first side posts `messages`, depth at a time, and looks at what came.
+    // RDMA read or atomic operation: the first side posts `messages`, depth at a time, and looks at
+    // what came.
     bool begin_read(std::uint64_t i) {
         std::byte* to = pools_.receive.at(i);
         if (!is_verifying() && question_.size > 0) to[question_.size - 1] ^= std::byte{0xff};
@@ -153,8 +154,10 @@ private:
 
     // Where nothing else keeps the target's program in its calls to the end, an empty message
     // tells that the other side has what it wanted.
-    bool says_goodbye() const { return question_.op == Op::read ? link_.is_first() : !notified_; }
-    bool hears_goodbye() const { return question_.op == Op::read ? !link_.is_first() : !notified_; }
+    bool says_goodbye() const { return is_answered(question_.op) ? link_.is_first() : !notified_; }
+    bool hears_goodbye() const {
+        return is_answered(question_.op) ? !link_.is_first() : !notified_;
+    }
 
     // In ping-pong while the answer is on its way, as programs do it: the receive of the message
     // that was answered, and one look whether the answer is sent.
@@ -174,7 +177,10 @@ private:
             sends_to_post_.push_back(&descriptor);
             return sends_to_post_.size() < question_.post_many || post_sends();
         }
-        if (!posted(port_.post_send(vi_to_post_.now(), &descriptor))) return false;
+        const bool good = question_.op == Op::atomic
+                              ? port_.post_atomic(vi_to_post_.now(), &descriptor)
+                              : port_.post_send(vi_to_post_.now(), &descriptor);
+        if (!posted(good)) return false;
         vi_to_post_.pass();
         return true;
     }
@@ -228,14 +234,14 @@ private:
     }
 
     bool post_first_receives() {
-        if (is_receiver() && notified_ && question_.op != Op::read) {
+        if (is_receiver() && notified_ && !is_answered(question_.op)) {
             Turn vi = vi_to_take_;
             for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count_, messages_); ++i) {
                 if (!posted(port_.post_receive(vi.now(), receives_.at(i)))) return false;
                 vi.pass();
             }
         }
-        if (is_stream() && is_sender() && question_.op != Op::read) {
+        if (is_stream() && is_sender() && !is_answered(question_.op)) {
             control_expected_ = messages_ / credit_step_;
         }
         if (hears_goodbye()) ++control_expected_;
@@ -284,7 +290,7 @@ private:
         if (sends_.has(descriptor)) {
             ++reaped_;
             vi_to_reap_.pass();
-            if (question_.op == Op::read) arrived_[sends_.slot_of(descriptor)] = 1;
+            if (is_answered(question_.op)) arrived_[sends_.slot_of(descriptor)] = 1;
         } else {
             --control_out_;
         }
@@ -327,7 +333,7 @@ private:
             aim_send(*sends_.at(slot), slot);
             if (question_.op == Op::send) aim_receive(*receives_.at(slot), slot);
         }
-        if (question_.op != Op::read || link_.is_first()) return;
+        if (!is_answered(question_.op) || link_.is_first()) return;
         for (std::uint64_t n = 0; n < pools_.send.total(); ++n) stamped(pools_.send.buffer(n), n);
     }
 
@@ -336,7 +342,7 @@ private:
                   : question_.op == Op::read ? VIP_CONTROL_OP_RDMAREAD
                                              : VIP_CONTROL_OP_SENDRECV;
         const bool with_immediate =
-            question_.op != Op::read && (numbers_ || (question_.op == Op::write && notified_));
+            !is_answered(question_.op) && (numbers_ || (question_.op == Op::write && notified_));
         if (with_immediate) control = static_cast<VIP_UINT16>(control | VIP_CONTROL_IMMEDIATE);
     }
 
@@ -345,7 +351,7 @@ private:
         if (question_.op == Op::send) {
             return set_pieces(port_, descriptor, 0, pools_.send.at(i), question_);
         }
-        const bool reads = question_.op == Op::read;
+        const bool reads = is_answered(question_.op);
         segment_of<VIP_ADDRESS_SEGMENT>(descriptor, 0) =
             port_.remote(reads ? pools_.send.at(i) : pools_.receive.at(i));
         set_pieces(port_, descriptor, 1, reads ? pools_.receive.at(i) : pools_.send.at(i),

@@ -72,7 +72,7 @@ Status ViaPort::open_nic() {
     }
     mine.memory_handle = memory_;
     handles_.assign(options_.like.post_many, memory_);
-    return {};
+    return allow_atomics();
 }
 
 // The arena moves into a segment.
@@ -85,6 +85,12 @@ Status ViaPort::make_segment(VIP_MEM_ATTRIBUTES& attributes) {
     link_.mine().arena = reinterpret_cast<std::uint64_t>(base);
     link_.mine().memory_handle = memory_;
     handles_.assign(options_.like.post_many, memory_);
+    return allow_atomics();
+}
+
+Status ViaPort::allow_atomics() {
+    const VIP_RETURN code = ViaSetMemAtomics(nic_, link_.arena.base, memory_, VIP_TRUE);
+    if (code != VIP_SUCCESS) return fail_call("ViaSetMemAtomics", code);
     return {};
 }
 
@@ -169,6 +175,10 @@ bool ViaPort::posted(VIP_RETURN code, const char* call) {
 
 bool ViaPort::post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
     return posted(VipPostSend(vis_[vi], descriptor, memory_), "VipPostSend");
+}
+
+bool ViaPort::post_atomic(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {
+    return posted(ViaPostFetchAdd(vis_[vi], descriptor, memory_, 0), "ViaPostFetchAdd");
 }
 
 bool ViaPort::post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor) {

@@ -48,6 +48,8 @@ public:
 
     // The descriptor must lie in the arena. False: see failure().
     bool post_send(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
+    // Fetches the word; what is added to it is 0, so that it still says which message it is of.
+    bool post_atomic(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
     bool post_receive(std::uint32_t vi, VIP_DESCRIPTOR* descriptor);
     // Several in order, at most as many as the question posts at once.
     bool post_sends(std::uint32_t vi, std::span<VIP_DESCRIPTOR* const> descriptors);
@@ -71,6 +73,7 @@ private:
     Status post_idle_receives();
     Status connect_all();
     Status make_segment(VIP_MEM_ATTRIBUTES& attributes);
+    Status allow_atomics();
     Status import_segment();
     bool posted(VIP_RETURN code, const char* call);
     Took took(VIP_RETURN code, const char* call, VIP_DESCRIPTOR* descriptor);
