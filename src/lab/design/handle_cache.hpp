@@ -47,14 +47,17 @@ public:
         const Set& set = sets_[index_of(line)];
         return std::ranges::find(set, line) != set.end();
     }
-    /// Puts the line in, in place of the one of its set that was used longest ago.
-    void fill(Handle handle) {
+    /// Puts the line in, in place of the one of its set that was used longest ago: that comes back.
+    std::optional<Handle> fill(Handle handle) {
         const Handle line = line_of(handle);
         Set& set = set_of(line);
         set.remove(line);
         set.push_front(line);
-        if (set.size() > ways_) set.pop_back();
         known_.insert(line);
+        if (set.size() <= ways_) return std::nullopt;
+        const Handle dropped = set.back();
+        set.pop_back();
+        return dropped;
     }
     /// Was it ever in? A miss of one that was not is a cold one.
     bool known(Handle handle) const { return known_.contains(line_of(handle)); }

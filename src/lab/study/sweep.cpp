@@ -12,13 +12,40 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 
+/// A cache, and beside it the lines that it dropped last.
+class VictimCache {
+public:
+    explicit VictimCache(const CacheShape& shape)
+        : cache_(shape.entries, shape.line, shape.ways),
+          most_(static_cast<std::size_t>(shape.victims)) {}
+    bool use(Handle handle) {
+        if (cache_.use(handle).hit) return true;
+        const auto victim = std::ranges::find(victims_, cache_.line_of(handle));
+        if (victim == victims_.end()) return false;
+        victims_.erase(victim);
+        fill(handle);
+        return true;
+    }
+    void fill(Handle handle) {
+        const auto dropped = cache_.fill(handle);
+        if (!dropped) return;
+        victims_.push_front(*dropped);
+        if (victims_.size() > most_) victims_.pop_back();
+    }
+    bool known(Handle handle) const { return cache_.known(handle); }
+
+private:
+    design::HandleCache cache_;
+    std::size_t most_;
+    std::deque<Handle> victims_;
+};
+
 class Misses {
 public:
     Misses(const Trace& trace, const CacheShape& shape, std::uint32_t per_host)
         : trace_(trace), per_host_(per_host) {
         const std::uint32_t hosts = (trace.processes + per_host - 1) / per_host;
-        for (std::uint32_t n = 0; n < hosts; ++n)
-            caches_.emplace_back(shape.entries, shape.line, shape.ways);
+        for (std::uint32_t n = 0; n < hosts; ++n) caches_.emplace_back(shape);
     }
 
     Missed all() {
@@ -55,12 +82,12 @@ private:
     }
     void look_up(std::uint32_t process, const TracePiece& piece, bool arriving) {
         if (piece.length == 0) return;
-        design::HandleCache& cache = caches_[process / per_host_];
+        VictimCache& cache = caches_[process / per_host_];
         const std::uint64_t last = (piece.address + piece.length - 1) / page_bytes;
         for (std::uint64_t page = piece.address / page_bytes; page <= last; ++page) {
             const Handle handle{process, static_cast<std::int64_t>(page)};
             ++found_.lookups;
-            if (cache.use(handle).hit) continue;
+            if (cache.use(handle)) continue;
             ++(arriving ? found_.receive : found_.send);
             if (!cache.known(handle)) ++(arriving ? found_.receive_cold : found_.send_cold);
             cache.fill(handle);
@@ -69,7 +96,7 @@ private:
 
     const Trace& trace_;
     std::uint32_t per_host_;
-    std::vector<design::HandleCache> caches_;
+    std::vector<VictimCache> caches_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<const TraceEvent*>> receives_;
     Missed found_;
 };

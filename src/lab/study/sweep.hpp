@@ -13,6 +13,7 @@ struct CacheShape {
     std::int64_t entries = 0;
     std::int64_t line = 0;
     std::int64_t ways = 0;
+    std::int64_t victims = 0;  ///< lines dropped last, kept beside it; one of these is found there
 };
 
 struct Missed {

@@ -1,11 +1,14 @@
 // Traces: what is written is read, what nobody writes is refused, and a design sees the addresses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/random.hpp"
 #include "lab/file/machine_file.hpp"
 #include "lab/study/bench.hpp"
 #include "lab/study/replay.hpp"
 #include "lab/study/sweep.hpp"
+#include "lab/study/trace_rows.hpp"
 
 namespace via::lab::study::trace_test {
 
@@ -85,6 +88,43 @@ TEST(LabSweep, CountsMissesOfBothEnds) {
     EXPECT_EQ(small.receive_cold, 8U);
     EXPECT_GT(small.receive, 8U);
     EXPECT_EQ(missed(trace, {64, 1, 2}, 2).lookups, 0U);
+}
+
+TEST(LabSweep, AVictimCacheHoldsWhatWasDroppedLast) {
+    const Trace trace = example(3, 30);
+    // Of one set, three pages in turn each drop the next one.
+    const Missed alone = missed(trace, {1, 1, 1}, 1);
+    EXPECT_EQ(alone.receive, 30U);
+    EXPECT_EQ(missed(trace, {1, 1, 1, 1}, 1).receive, 30U) << "one victim is gone when it is asked";
+    const Missed held = missed(trace, {1, 1, 1, 2}, 1);
+    EXPECT_EQ(held.receive, 3U);
+    EXPECT_EQ(held.receive, held.receive_cold);
+    EXPECT_EQ(held.lookups, alone.lookups);
+}
+
+TEST(LabTraceRows, FirmviasFiguresAreOfEachTrace) {
+    const std::vector<NamedTrace> traces = {{"one", example(8, 24)}, {"two", example(300, 900)}};
+    const auto rows = trace_rows("firmvia", traces, {});
+    ASSERT_TRUE(rows.has_value()) << rows.error();
+    ASSERT_EQ(rows->size(), 10U);
+    EXPECT_EQ((*rows)[0].ours, "7.5 % compulsory, 0 % others");
+    EXPECT_FALSE((*rows)[0].reproduced);
+    EXPECT_TRUE((*rows)[1].reproduced);
+    EXPECT_FALSE((*rows)[8].reproduced)
+        << "300 pages are too many for 128 entries: " << (*rows)[8].ours;
+    for (const Row& row : *rows) EXPECT_FALSE(row.expected) << "whose traces these are decides";
+}
+
+TEST(LabTraceRows, TheSweepsAreOfItsPrograms) {
+    EXPECT_NE(trace_rows("handles", {{"mine", example(8, 24)}}, {}).error().find("fft, lu"),
+              std::string::npos);
+    const auto rows = trace_rows("handles", {{"fft", example(300, 900)}}, {1, 64, 8});
+    ASSERT_TRUE(rows.has_value()) << rows.error();
+    const auto lines =
+        std::ranges::find(*rows, "fft: lines of 8 and of 128 entries, C8 A2", &Row::figure);
+    ASSERT_NE(lines, rows->end());
+    EXPECT_TRUE(lines->reproduced) << lines->ours;
+    EXPECT_EQ(trace_rows("mvia", {}, {}).error(), "mvia has no figures of traces");
 }
 
 TEST(LabSweep, TheTableIsThePapers) {

@@ -203,6 +203,7 @@ Pictures::Done draw_study(Pictures& pictures, const lab::Machine& machine,
 }
 
 int run_reproduce(const LabOptions& options) {
+    if (!options.traces.empty()) return run_lab_trace_rows(options);
     bool holds = true;
     const auto of_paper = [&](const study::Study& one) { return options.what == one.name; };
     if (!options.machine.empty() && std::ranges::count_if(study::studies(), of_paper) != 1) {
@@ -282,6 +283,12 @@ void add_lab(CLI::App& app, LabOptions& options) {
         ->check(CLI::IsMember(papers));
     reproduce->add_option("--machine", options.machine,
                           "Another machine in the place of the paper's: a name, or a file's path");
+    reproduce
+        ->add_option("--trace", options.traces,
+                     "Instead the figures that programs decide, of files of via lab record: "
+                     "firmvia's 2 to 5, and what handles says of table III")
+        ->allow_extra_args(false);
+    add_lab_caches(*reproduce, options);
     reproduce->add_flag("--json", options.json, "One JSON object a line");
     add_lab_folder(*reproduce, options);
     add_lab_without(*lab, options);

@@ -15,8 +15,9 @@ struct LabOptions {
     std::vector<std::string> designs;  ///< compare: "MACHINE:WORDS"; without: mechanisms
     std::string over = "sizes";        ///< compare: what is varied
     std::string trace;                 ///< record, replay: its file
-    std::int64_t per_host = 1;         ///< replay, sweep: processes
-    std::int64_t divide = 1;           ///< sweep: of a cache's entries, and of a line's
+    std::vector<std::string> traces;   ///< reproduce: their files
+    std::int64_t per_host = 1;         ///< replay, sweep, reproduce: processes
+    std::int64_t divide = 1;           ///< sweep, reproduce: of a cache's entries, and of a line's
     std::int64_t divide_lines = 1;
     std::string folder;  ///< for pictures; "": none
     std::vector<std::string> sizes;

@@ -38,6 +38,10 @@ int lab_failed(const std::string& why);
 void add_lab_traces(CLI::App& lab, LabOptions& options);
 int run_lab_record(const LabOptions& options);
 int run_lab_replay(const LabOptions& options);
+/// --per-host, --divide and --divide-lines.
+void add_lab_caches(CLI::App& command, LabOptions& options);
+/// `via lab reproduce PAPER --trace FILE`: the paper's figures that programs decide.
+int run_lab_trace_rows(const LabOptions& options);
 /// `via lab sweep`.
 void add_lab_sweep(CLI::App& lab, LabOptions& options);
 int run_lab_sweep(const LabOptions& options);

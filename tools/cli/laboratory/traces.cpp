@@ -12,9 +12,11 @@
 
 #include "commands.hpp"
 #include "json.hpp"
+#include "lab/file/machine_file.hpp"
 #include "lab/file/text.hpp"
 #include "lab/study/replay.hpp"
 #include "lab/study/sweep.hpp"
+#include "lab/study/trace_rows.hpp"
 #include "laboratory/options.hpp"
 #include "laboratory/output.hpp"
 #include "laboratory/pictures.hpp"
@@ -194,20 +196,45 @@ void add_lab_traces(CLI::App& lab, LabOptions& options) {
     replay->add_flag("--json", options.json, "One JSON object");
 }
 
+void add_lab_caches(CLI::App& command, LabOptions& options) {
+    command.add_option("--per-host", options.per_host, "Processes that share a host and its NIC")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    command.add_option("--divide", options.divide, "Caches have so many times fewer entries")
+        ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
+        ->capture_default_str();
+    command.add_option("--divide-lines", options.divide_lines, "Lines have so many times fewer")
+        ->check(CLI::IsMember({1, 2, 4, 8}))
+        ->capture_default_str();
+}
+
 void add_lab_sweep(CLI::App& lab, LabOptions& options) {
     auto* sweep = lab.add_subcommand(
         "sweep", "What traces miss in caches of handles of 36 shapes, as table III of paper 001");
     sweep->add_option("traces", options.program, "Files of via lab record")->required();
-    sweep->add_option("--per-host", options.per_host, "Processes that share a host and its NIC")
-        ->check(CLI::Range(1, 4096))
-        ->capture_default_str();
-    sweep->add_option("--divide", options.divide, "Caches have so many times fewer entries")
-        ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
-        ->capture_default_str();
-    sweep->add_option("--divide-lines", options.divide_lines, "Lines have so many times fewer")
-        ->check(CLI::IsMember({1, 2, 4, 8}))
-        ->capture_default_str();
+    add_lab_caches(*sweep, options);
     add_lab_folder(*sweep, options);
+}
+
+int run_lab_trace_rows(const LabOptions& options) {
+    const auto of_paper = [&](const study::Study& one) { return options.what == one.name; };
+    const auto paper = std::ranges::find_if(study::studies(), of_paper);
+    if (paper == study::studies().end())
+        return lab_failed("--trace: all papers' figures are not of traces");
+    std::vector<study::NamedTrace> traces;
+    for (const std::string& path : options.traces) {
+        auto trace = load_trace(path);
+        if (!trace) return lab_failed(trace.error());
+        traces.push_back({fs::path(path).stem().string(), std::move(*trace)});
+    }
+    const auto rows = study::trace_rows(
+        options.what, traces,
+        {static_cast<std::uint32_t>(options.per_host), options.divide, options.divide_lines});
+    if (!rows) return lab_failed(rows.error());
+    const auto machine = lab::file::load(std::string(paper->machine));
+    if (!machine) return lab_failed(machine.error());
+    fmt::print("{}", options.json ? json_of(*machine, *rows) : text_of(*machine, *rows));
+    return exit_good;
 }
 
 int run_lab_sweep(const LabOptions& options) {
