@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -233,7 +234,11 @@ inline void Network::settle() {
 /// One end. Its frames are numbered from 0, those that must arrive and the others apart.
 class End {
 public:
-    End(Network& network, std::uint8_t host) : host_(host) {
+    /// What stands between the device and its port.
+    using Wrap =
+        std::function<std::unique_ptr<Port>(std::unique_ptr<Port>, const DatagramOptions&)>;
+
+    End(Network& network, std::uint8_t host, const Wrap& wrap = nullptr) : host_(host) {
         auto owned = std::make_unique<ScenePort>(network, host, host * 1000U);
         port = owned.get();
         DatagramOptions options;
@@ -241,7 +246,9 @@ public:
         options.cookie_key = {host, 77};
         options.identifier_key = {host, 99};
         options.paths_max = 8;
-        device = std::make_unique<DatagramDevice>(std::move(owned), options);
+        std::unique_ptr<Port> outer = std::move(owned);
+        if (wrap) outer = wrap(std::move(outer), options);
+        device = std::make_unique<DatagramDevice>(std::move(outer), options);
     }
 
     std::unique_ptr<DatagramDevice> device;

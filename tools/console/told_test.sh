@@ -28,9 +28,9 @@ page_of_via=$(page via.1)
 # What a command's --help names of its own commands.
 commands() { sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 kinds=$("$bin/via" bench --help | commands)
-for command in info stat demo "keys new" "keys trust" "keys show" "lab list" "lab run" \
-    "lab exec" "lab explain" "lab reproduce" "lab without" "lab compare" "lab ask" "lab record" \
-    "lab replay" "lab sweep" \
+for command in info stat demo "keys new" "keys trust" "keys show" \
+    "lab list" "lab run" "lab exec" "lab explain" "lab reproduce" \
+    "lab without" "lab compare" "lab ask" "lab record" "lab replay" "lab sweep" \
     topology sockets $(printf 'bench+%s ' $kinds); do
     kind=${command#bench+}
     test "$kind" = "$command" || command="bench $kind"

@@ -2,6 +2,8 @@
 #include "device/datagram/secure_port.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -20,6 +22,19 @@ constexpr std::uint32_t handshakes_at_once = 2000;
 /// Whoever knows a host's public key and can receive at the address of one that it trusts.
 constexpr std::uint32_t hosts_handshakes_a_second = 1000;
 
+/// By hosts, those of one in the order that they are in.
+void sort(std::vector<PinnedKey>& keys) {
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t one, std::size_t other) {
+        return std::tie(keys[one].host, one) < std::tie(keys[other].host, other);
+    });
+    std::vector<PinnedKey> sorted;
+    sorted.reserve(keys.size());
+    for (const std::size_t n : order) sorted.push_back(keys[n]);
+    keys = std::move(sorted);
+}
+
 }  // namespace
 
 SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Crypto> crypto,
@@ -31,7 +46,7 @@ SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Cryp
       handshakes_(handshakes_a_second, handshakes_at_once),
       hosts_handshakes_(hosts_handshakes_a_second, hosts_handshakes_a_second) {
     VIA_ASSERT(!options_.keys.empty());
-    std::ranges::stable_sort(options_.hosts, {}, &PinnedKey::host);
+    sort(options_.hosts);
 }
 
 SecurePort::~SecurePort() = default;

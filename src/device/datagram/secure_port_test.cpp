@@ -51,6 +51,7 @@ struct Secure : ::testing::Test, Scene {
     std::map<std::uint64_t, std::vector<std::string>> reports;
     secure::KeyLimits limits;
     std::uint64_t randoms = 1'000'000;
+    using Reports = std::vector<std::string>;
 
     void SetUp() override {
         network.wrap = [this](std::unique_ptr<Port> port, const DatagramOptions& options) {
@@ -195,7 +196,6 @@ struct SecureHosts : Secure {
         told = {{1, {{2, 202}}}, {2, {{1, 201}}}};
         Secure::SetUp();
     }
-    using Reports = std::vector<std::string>;
 };
 
 TEST_F(SecureHosts, who_know_each_other_meet) {
@@ -228,7 +228,7 @@ TEST_F(SecureHosts, a_host_with_another_key_than_its_own_is_refused) {
     reopen();
     expect_unreachable(milliseconds(25));
     EXPECT_EQ(reports[1], Reports{"refuses our key"});
-    EXPECT_EQ(reports[2].front(), "asked with another key than its own and was refused");
+    EXPECT_EQ(reports[2], Reports{"asked with another key than its own and was refused"});
     EXPECT_EQ(ports[2]->sessions(), 0U);
 }
 
@@ -293,7 +293,7 @@ TEST_F(SecureHosts, keys_that_have_expired_are_not_good) {
     told[2] = {{1, 201, 5}};
     reopen();
     expect_unreachable(milliseconds(25));
-    EXPECT_EQ(reports[2].front(), "asked with a key of its that has expired and was refused");
+    EXPECT_EQ(reports[2], Reports{"asked with a key of its that has expired and was refused"});
     reports.clear();
     told[2] = {{1, 201}};
     own[2] = {{202, 5}};
@@ -378,7 +378,7 @@ TEST_F(SecureIfPossible, who_has_none_is_spoken_to_in_the_open_and_that_is_told)
     reopen();
     meet_and_look();
     EXPECT_FALSE(sealed_seen);
-    EXPECT_EQ(reports[1].front(), "has no key for the wire: what it and we say is in the open");
+    EXPECT_EQ(reports[1], Reports{"has no key for the wire: what it and we say is in the open"});
     EXPECT_GT(ports[1]->totals().in_the_open, 0U);
     a.device.reset();
     EXPECT_TRUE(run(milliseconds(10), [&] { return count(b, PathEventKind::down) == 1; }))
