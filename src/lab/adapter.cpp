@@ -36,11 +36,9 @@ Task<> Adapter::run() {
         const std::uint64_t changes = changes_;
         const Time begin = schedule_.now();
         std::optional<ViId> rung;
-        if (!sending_ && (own_.empty() ? again_.empty() : own_went_last_)) {
-            rung = co_await design_.doorbell->look(*this);
-            own_went_last_ = false;
-        }
-        if (sending_ || rung || !own_.empty() || !again_.empty()) co_await send_step(rung);
+        const bool going_on = sending_ || !own_.empty() || !again_.empty();
+        if (!going_on) rung = co_await design_.doorbell->look(*this);
+        if (going_on || rung) co_await send_step(rung);
         bool ready = true;
         if (entering_) ready = co_await end_packet();
         if (ready) co_await look_for_work("look for packets");

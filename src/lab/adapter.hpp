@@ -265,7 +265,6 @@ private:
     std::map<ViId, std::uint32_t> owners_;
     Queue sends_;
     std::deque<PhysicalDescriptor> own_;
-    bool own_went_last_ = false;  ///< so a program's message is next, if there is one
     std::map<ViId, Queue> receives_;
     std::optional<Sending> sending_;
     std::deque<Packet> arrived_;

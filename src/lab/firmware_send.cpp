@@ -55,7 +55,6 @@ Task<> Adapter::begin_own() {
     sending_.emplace();
     sending_->descriptor = own_.front();
     own_.pop_front();
-    own_went_last_ = true;
     cut_up(*sending_);
     number(*sending_);
     co_await step(costs_.words_take_control, "make an answer", sending_->descriptor.message);
