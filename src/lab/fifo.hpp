@@ -18,11 +18,19 @@ public:
     struct Reserve {
         Fifo& fifo;
         std::int64_t bytes;
-        bool await_ready() { return fifo.waiting_.empty() && fifo.try_reserve(bytes); }
+        bool waited = false;
+        bool await_ready() {
+            return fifo.waiting_.empty() && fifo.resuming_ == 0 && fifo.try_reserve(bytes);
+        }
         void await_suspend(std::coroutine_handle<> handle) {
+            waited = true;
             fifo.waiting_.push_back({handle, bytes});
         }
-        void await_resume() const noexcept {}
+        void await_resume() {
+            if (!waited) return;
+            --fifo.resuming_;
+            fifo.admit();
+        }
     };
     /// Waits until there is room. More than there ever is, is a mistake of the caller.
     Reserve reserve(std::int64_t bytes) {
@@ -42,12 +50,7 @@ public:
     void release(std::int64_t bytes) {
         VIA_ASSERT(bytes <= used_);
         used_ -= bytes;
-        while (!waiting_.empty() && used_ + waiting_.front().bytes <= size_) {
-            used_ += waiting_.front().bytes;
-            used_max_ = std::max(used_max_, used_);
-            schedule_.resume_at(schedule_.now(), waiting_.front().handle);
-            waiting_.pop_front();
-        }
+        admit();
     }
 
     std::int64_t size() const { return size_; }
@@ -60,12 +63,23 @@ private:
         std::coroutine_handle<> handle;
         std::int64_t bytes;
     };
+    void admit() {
+        while (!waiting_.empty() && used_ + waiting_.front().bytes <= size_) {
+            used_ += waiting_.front().bytes;
+            used_max_ = std::max(used_max_, used_);
+            ++resuming_;
+            schedule_.resume_at(schedule_.now(), waiting_.front().handle);
+            waiting_.pop_front();
+        }
+    }
+
     Schedule& schedule_;
     std::int64_t size_;
     std::int64_t used_ = 0;
     std::int64_t used_max_ = 0;
     std::uint64_t refusals_ = 0;
     std::deque<Waiting> waiting_;
+    int resuming_ = 0;  ///< that have room and have not run yet: nobody who asks now overtakes them
 };
 
 }  // namespace via::lab

@@ -159,4 +159,22 @@ TEST(LabFifo, WhatDoesNotFitWaitsInTheOrderOfAsking) {
     EXPECT_GE(fifo.refusals(), 1U);
 }
 
+Task<> hold_after(Schedule& schedule, Fifo& fifo, std::int64_t bytes, std::string& notes) {
+    co_await schedule.sleep(nanoseconds(10));
+    co_await hold(schedule, fifo, bytes, nanoseconds(1), notes);
+}
+
+TEST(LabFifo, WhoWaitedIsNotOvertakenAtTheMomentAtWhichThereIsRoom) {
+    Schedule schedule;
+    Fifo fifo(schedule, 8);
+    std::string notes;
+    schedule.spawn(hold(schedule, fifo, 8, nanoseconds(10), notes));  // until the moment
+    schedule.spawn(hold_after(schedule, fifo, 2, notes));  // asks at it, next in the order
+    schedule.spawn(hold(schedule, fifo, 4, nanoseconds(1), notes));  // waits from the beginning
+    while (schedule.step()) {
+    }
+    EXPECT_EQ(notes, "842");
+    EXPECT_EQ(fifo.used(), 0);
+}
+
 }  // namespace via::lab::schedule_test
