@@ -177,8 +177,8 @@ void ClusterCarrier::post(ViId id, const Extent& place) {
     Receiver& receiver = receivers_.at(id);
     ++receiver.being_posted;
     HostMachine& machine = *nodes_[receiver.node].machine;
-    const Buffer buffer{address_of(receiver.node, place.address),
-                        static_cast<std::int64_t>(place.length)};
+    const auto length = static_cast<std::int64_t>(place.length);
+    const Buffer buffer{address_of(receiver.node, place.address, length), length};
     add_job(machine, [&machine, &receiver, id, buffer]() -> Task<> {
         --receiver.being_posted;
         return machine.bearer->post_receive(id, buffer);
@@ -187,7 +187,8 @@ void ClusterCarrier::post(ViId id, const Extent& place) {
 
 /// Programs are at other places in each run; what matters is where things lie to each other. Of a
 /// segment without bytes the program may say any address.
-std::int64_t ClusterCarrier::address_of(Node node, std::uint64_t address) {
+std::int64_t ClusterCarrier::address_of(Node node, std::uint64_t address, std::int64_t length) {
+    if (length == 0) return first_address;
     const std::int64_t page = plan_.machine.costs.page;
     constexpr std::uint64_t address_bits = 47;
     const auto at = static_cast<std::int64_t>(address & ((std::uint64_t{1} << address_bits) - 1));
@@ -216,10 +217,12 @@ void ClusterCarrier::carry(Node from, Node to, std::unique_ptr<Parcel> parcel) {
     PhysicalDescriptor descriptor;
     descriptor.message = ++last_message_;
     descriptor.buffer.length = static_cast<std::int64_t>(parcel->payload.size());
-    descriptor.buffer.address =
-        parcel->address == 0 ? first_address : address_of(from, parcel->address);
+    descriptor.buffer.address = parcel->address == 0
+                                    ? first_address
+                                    : address_of(from, parcel->address, descriptor.buffer.length);
     if (use.landing.named && parcel->kind == ParcelKind::frame && use.maker == Maker::program)
-        use.landing.address = address_of(to, static_cast<std::uint64_t>(use.landing.address));
+        use.landing.address = address_of(to, static_cast<std::uint64_t>(use.landing.address),
+                                         descriptor.buffer.length);
     const ViId id = receiver_of(to, use.vi);
     // A doorbell is a VI's, and a VI has one connection: its other end tells it as well.
     descriptor.vi = id % static_cast<ViId>(plan_.load.vis);

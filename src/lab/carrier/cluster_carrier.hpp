@@ -125,7 +125,7 @@ private:
     Task<> arrive_after(Duration span, Node to, std::unique_ptr<device::sim::Parcel> parcel);
     void took_receive(MessageId message);
     void arrived(MessageId message);
-    std::int64_t address_of(Node node, std::uint64_t address);
+    std::int64_t address_of(Node node, std::uint64_t address, std::int64_t length);
     ViId receiver_of(Node node, std::uint32_t vi);
     bool top_up(ViId id);
     void post(ViId id, const Extent& place);
