@@ -105,6 +105,9 @@ set(CPACK_COMPONENTS_ALL)
 via_debian_package(library libopenvia0 libs "Virtual Interface Architecture (libraries)"
 "This package has the libraries: libvipl.so.1, VIPL 1.0, and libvia.so.0.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "libssl3")  # where the wire has a key
+if(VIA_IPSEC_MB)  # which it makes faster
+    string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS ", libipsec-mb1")
+endif()
 via_debian_package(development libopenvia-dev libdevel
 "Virtual Interface Architecture (headers)"
 "This package has what programs are built with: vipl.h for VIPL 1.0, via/via.h

@@ -13,18 +13,18 @@ endfunction()
 
 set(api ${PROJECT_SOURCE_DIR}/src/api)
 
-get_property(rooms GLOBAL PROPERTY VIA_ROOM_LIBRARIES)
-list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+get_property(modules GLOBAL PROPERTY VIA_MODULE_LIBRARIES)
+list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
 add_library(via SHARED ${objects})
 set_target_properties(via PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
 # The objects are all there already; linking the modules brings the libraries that they need.
-target_link_libraries(via PUBLIC via_headers PRIVATE ${rooms})
+target_link_libraries(via PUBLIC via_headers PRIVATE ${modules})
 via_shared_library(via ${api}/via.map)
 add_library(OpenVIA::via ALIAS via)  # as find_package() names it
 
-add_library(vipl SHARED ${api}/vipl_front.c)
+add_library(vipl SHARED ${api}/vipl_names.c)
 set_target_properties(vipl PROPERTIES VERSION 1.0 SOVERSION 1)
-target_include_directories(vipl PRIVATE ${VIA_ROOM_ROOT}/api)
+target_include_directories(vipl PRIVATE ${VIA_MODULE_ROOT}/api)
 target_link_libraries(vipl PUBLIC via_headers PRIVATE via)
 via_shared_library(vipl ${api}/vipl.map)
 add_library(OpenVIA::vipl ALIAS vipl)

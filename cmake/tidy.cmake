@@ -7,16 +7,17 @@ function(via_tidy_test name)
 endfunction()
 
 via_tidy_test(selftest)
-via_tidy_test(includes --table ${CMAKE_BINARY_DIR}/rooms.txt)
+via_tidy_test(includes --table ${CMAKE_BINARY_DIR}/modules.txt)
 via_tidy_test(sources --compile-commands ${CMAKE_BINARY_DIR}/compile_commands.json)
 via_tidy_test(text)
 via_tidy_test(taps)
+via_tidy_test(classes)
 via_tidy_test(assertions)
 via_tidy_test(names)
 via_tidy_test(docs)
 via_tidy_test(rules)
 # Other compilers' and the sanitizers' own symbols would only blur the picture.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT VIA_SANITIZE)
-    via_tidy_test(symbols --table ${CMAKE_BINARY_DIR}/rooms.txt
+    via_tidy_test(symbols --table ${CMAKE_BINARY_DIR}/modules.txt
                   --archives ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
 endif()

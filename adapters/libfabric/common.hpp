@@ -127,16 +127,16 @@ private:
 };
 
 /// Before a lock that polls are made under: these give the processor away when it is free again.
-class RestsLater {
+class YieldsLater {
 public:
-    explicit RestsLater(bool does) noexcept : does_(does) {
+    explicit YieldsLater(bool does) noexcept : does_(does) {
         if (does_) ViaPutOffRests();
     }
-    ~RestsLater() {
+    ~YieldsLater() {
         if (does_) ViaTakeRests();
     }
-    RestsLater(const RestsLater&) = delete;
-    RestsLater& operator=(const RestsLater&) = delete;
+    YieldsLater(const YieldsLater&) = delete;
+    YieldsLater& operator=(const YieldsLater&) = delete;
 
 private:
     const bool does_;

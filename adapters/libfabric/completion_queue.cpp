@@ -25,7 +25,11 @@ bool take(VIP_VI_HANDLE vi, bool receive, Completion& completion, bool& any) {
         return false;
     any = true;
     auto& operation = *reinterpret_cast<Operation*>(descriptor);
-    return operation.endpoint->complete(operation, receive, completion);
+    // Of a shared receive context: whoever's VI took it.
+    Endpoint* const endpoint = operation.shared == nullptr
+                                   ? operation.endpoint
+                                   : static_cast<Endpoint*>(VipGetUserData(vi));
+    return endpoint->complete(operation, receive, completion);
 }
 
 }  // namespace
@@ -61,7 +65,7 @@ struct CompletionQueueOperations {
                          buffer, length);
     }
     static int control(fid* queue, int command, void* argument) {
-        return queue_of(queue).control(command, argument);
+        return CompletionQueue::control(queue, command, argument);
     }
     static int close(fid* queue) {
         if (forked()) return -FI_EOPBADSTATE;
@@ -85,11 +89,8 @@ fi_ops_cq queue_operations = {sizeof(fi_ops_cq),   Operations::read,    Operatio
 int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue,
                           void* context) {
     return guarded([&] {
-        const fi_cq_attr wanted = attributes != nullptr ? *attributes : fi_cq_attr{};
-        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
-            wanted.wait_obj != FI_WAIT_FD)
-            return -FI_ENOSYS;
-        if (wanted.format > FI_CQ_FORMAT_DATA) return -FI_ENOSYS;
+        fi_cq_attr wanted;
+        if (const int error = look_at(attributes, FI_CQ_FORMAT_DATA, wanted)) return error;
         *queue = new CompletionQueue(*static_cast<Domain*>(domain), wanted, false, context);
         return 0;
     });
@@ -97,12 +98,9 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** q
 
 CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, bool discards,
                                  void* context)
-    : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
-      domain_(domain),
-      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format),
+    : QueueBase(domain, attributes, object_operations, queue_operations, context),
       discards_(discards),
       shared_(discards || attributes.wait_obj != FI_WAIT_NONE || domain.shares_queues()) {
-    if (attributes.wait_obj != FI_WAIT_NONE) waiting_ = std::make_unique<WaitObject>();
     if (!discards_) domain_.users.add();
 }
 
@@ -155,19 +153,6 @@ void CompletionQueue::give_back(VIP_CQ_HANDLE queue, std::uint32_t entries) {
 
 // Reading ---------------------------------------------------------------------------------------
 
-void CompletionQueue::write(void* buffer, std::size_t index, const Completion& completion) const {
-    if (format_ == FI_CQ_FORMAT_CONTEXT) {
-        static_cast<fi_cq_entry*>(buffer)[index] = {completion.context};
-    } else if (format_ == FI_CQ_FORMAT_MSG) {
-        static_cast<fi_cq_msg_entry*>(buffer)[index] = {completion.context, completion.flags,
-                                                        completion.length};
-    } else {
-        static_cast<fi_cq_data_entry*>(buffer)[index] = {completion.context, completion.flags,
-                                                         completion.length, completion.buffer,
-                                                         completion.data};
-    }
-}
-
 void CompletionQueue::keep(const Completion& completion) {
     if (!discards_) kept_.push_back(completion);
 }
@@ -213,10 +198,10 @@ std::size_t CompletionQueue::collect(void* buffer, std::size_t count) {
 }
 
 ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
-    const RestsLater later(shared_);
+    const YieldsLater later(shared_);
     const HeldIf guard(shared_, lock_);
-    if (rests_ && count != 0 && kept_.empty()) {
-        rests_ = false;
+    if (skips_next_ && count != 0 && kept_.empty()) {
+        skips_next_ = false;
         return -FI_EAGAIN;
     }
     // Room for none: the program only wants things to go on.
@@ -224,7 +209,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
     if (waiting_)
         show();
     else
-        rests_ = got != 0 && got < count;
+        skips_next_ = got != 0 && got < count;
     if (got != 0) return static_cast<ssize_t>(got);
     if (kept_.empty()) {
         if (!closed_.empty()) closed_.clear();
@@ -234,7 +219,7 @@ ssize_t CompletionQueue::read(void* buffer, std::size_t count) {
 }
 
 void CompletionQueue::progress() {
-    const RestsLater later(shared_);
+    const YieldsLater later(shared_);
     const HeldIf guard(shared_, lock_);
     collect(nullptr, 1);
     if (waiting_) show();
@@ -249,24 +234,14 @@ bool CompletionQueue::has_news() {
 ssize_t CompletionQueue::read_error(fi_cq_err_entry* entry) {
     const HeldIf guard(shared_, lock_);
     if (kept_.empty() || kept_.front().error == 0) return -FI_EAGAIN;
-    const Completion& completion = kept_.front();
-    entry->op_context = completion.context;
-    entry->flags = completion.flags;
-    entry->len = completion.length;
-    entry->buf = completion.buffer;
-    entry->data = completion.data;
-    entry->tag = 0;
-    entry->olen = 0;
-    entry->err = completion.error;
-    entry->prov_errno = static_cast<int>(completion.status);
-    entry->err_data_size = 0;
+    write_error(*entry, kept_.front(), static_cast<int>(kept_.front().status));
     kept_.pop_front();
     if (waiting_) show();
     return 1;
 }
 
 void CompletionQueue::drain(VIP_VI_HANDLE vi, bool receives) {
-    const RestsLater later(shared_);
+    const YieldsLater later(shared_);
     const HeldIf guard(shared_, lock_);
     for (bool any = true; any;) {
         Completion completion;
@@ -313,10 +288,6 @@ ssize_t CompletionQueue::wait_and_read(void* buffer, std::size_t count, int time
         return is_so;
     };
     return waiting_->read([&] { return read(buffer, count); }, interrupted, timeout_ms);
-}
-
-int CompletionQueue::control(int command, void* argument) {
-    return tell_wait_object(waiting_ ? waiting_->descriptor() : -1, command, argument);
 }
 
 }  // namespace via::fabric

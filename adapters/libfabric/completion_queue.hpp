@@ -4,18 +4,16 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "common.hpp"
 #include "operation.hpp"
-#include "wait_object.hpp"
+#include "queue_base.hpp"
 
 namespace via::fabric {
 
-class Domain;
-
-class CompletionQueue : public fid_cq {
+/// Owns VIA's queues behind it, and what came and was not read.
+class CompletionQueue : public QueueBase {
 public:
     static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context);
     /// `discards`: nobody reads it; it is there for queues that were bound to none.
@@ -39,8 +37,6 @@ public:
     /// May the program sleep on the descriptor?
     bool is_quiet();
 
-    Users users;
-
 private:
     friend struct CompletionQueueOperations;
     struct Part {
@@ -53,16 +49,12 @@ private:
     ssize_t read_error(fi_cq_err_entry* entry);
     ssize_t wait_and_read(void* buffer, std::size_t count, int timeout_ms);
     int signal();
-    int control(int command, void* argument);
     std::size_t collect(void* buffer, std::size_t count);
     std::size_t collect_from(const Part& part, void* buffer, std::size_t at, std::size_t count);
     void keep(const Completion& completion);
-    void write(void* buffer, std::size_t index, const Completion& completion) const;
     bool add_part(std::uint32_t entries);
     void show();
 
-    Domain& domain_;
-    const fi_cq_format format_;
     const bool discards_;
     /// By threads, of which one wakes the other up where that can sleep here.
     const bool shared_;
@@ -74,9 +66,7 @@ private:
     /// message, is told so without a look at the NIC: it would hold up the answer, and on a network
     /// send the acknowledgement that the answer takes along. Not of a queue that somebody sleeps
     /// on.
-    bool rests_ = false;
-    bool signalled_ = false;
-    std::unique_ptr<WaitObject> waiting_;  ///< if asked for; shows what is kept, and signals
+    bool skips_next_ = false;
 };
 
 }  // namespace via::fabric

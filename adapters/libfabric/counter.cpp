@@ -99,7 +99,7 @@ void Counter::unwatch(const void* object) {
 }
 
 void Counter::progress() {
-    const RestsLater later(domain_.is_shared());
+    const YieldsLater later(domain_.is_shared());
     const std::lock_guard guard(lock_);
     for (const Source& source : sources_)
         guarded([&] {

@@ -13,6 +13,7 @@
 #include "rdm/address_vector.hpp"
 #include "rdm/endpoint.hpp"
 #include "rdm/queue.hpp"
+#include "shared_context.hpp"
 
 namespace via::fabric {
 
@@ -29,13 +30,13 @@ namespace {
 /// libfabric 1.17's ofi_rxm cuts messages of 16 to 128 KiB into packets, and loses those to matched
 /// probes and to receives that are too short. It reads its parameters when an endpoint of its own
 /// is made, after the domain below it; what the user says stands.
-void fetch_whole_messages() { setenv("FI_OFI_RXM_SAR_LIMIT", "0", 0); }
+void pull_whole_messages() { setenv("FI_OFI_RXM_SAR_LIMIT", "0", 0); }
 
 fi_ops object_operations = {sizeof(fi_ops), close_domain, unsupported, unsupported,
                             unsupported,    unsupported,  unsupported};
 fi_ops_domain domain_operations = {sizeof(fi_ops_domain), unsupported, CompletionQueue::open,
                                    Endpoint::open,        unsupported, Counter::open,
-                                   PollSet::open,         unsupported, unsupported,
+                                   PollSet::open,         unsupported, SharedContext::open,
                                    unsupported,           unsupported, unsupported};
 fi_ops_domain datagram_operations = {sizeof(fi_ops_domain), rdm::AddressVector::open,
                                      rdm::Queue::open,      rdm::Endpoint::open,
@@ -71,23 +72,23 @@ int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* c
         std::shared_ptr<Nic> nic;
         if (const int error = owner.nic(info, nic)) return error;
         *domain = new Domain(owner, std::move(nic), *info, context);
-        if (!wants_datagrams(*info)) fetch_whole_messages();
+        if (!wants_datagrams(*info)) pull_whole_messages();
         return 0;
     });
 }
 
-void Domain::rest() {
+void Domain::yield() {
     if (shared_)
-        rest_is_due_ = true;
+        yield_is_due_ = true;
     else
         sched_yield();
 }
 
 void Domain::unlock_data() noexcept {
-    const bool rests = std::exchange(rest_is_due_, false);
+    const bool yields = std::exchange(yield_is_due_, false);
     data_lock_.unlock();
     ViaTakeRests();
-    if (rests) [[unlikely]]
+    if (yields) [[unlikely]]
         sched_yield();
 }
 

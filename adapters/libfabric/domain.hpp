@@ -52,7 +52,7 @@ public:
         Domain* shared_;
     };
     /// Lets others run, once there is no guard.
-    void rest();
+    void yield();
 
     /// What peers may do with the program's memory.
     Regions& regions() { return regions_; }
@@ -79,7 +79,7 @@ private:
     const fi_threading threading_;
     const bool shared_;
     SpinLock data_lock_;
-    bool rest_is_due_ = false;
+    bool yield_is_due_ = false;
     std::mutex lock_;
     std::unique_ptr<CompletionQueue> unread_;
 };

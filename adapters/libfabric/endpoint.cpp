@@ -107,6 +107,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, std::unique_ptr<ConnectR
              nullptr,
              nullptr},
       domain_(domain),
+      shares_receives_(info.ep_attr != nullptr && info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
       send_size_(queue_size(info.tx_attr->size)),
       receive_size_(queue_size(info.rx_attr->size)),
       transmit_flags_(info.tx_attr->op_flags),
@@ -139,7 +140,7 @@ void Endpoint::let_go() {
     }
     for (const bool receives : {false, true}) {
         Side& one = side(receives);
-        if (one.part != nullptr) one.queue->give_back(one.part, one.ring.size());
+        if (one.part != nullptr) one.queue->give_back(one.part, one.entries);
         if (one.queue == nullptr) continue;
         for (Counter* counter : counters_)
             if (counter != nullptr && vi_ != nullptr) counter->unwatch(one.queue);
@@ -147,6 +148,7 @@ void Endpoint::let_go() {
     }
     for (Counter* counter : counters_)
         if (counter != nullptr) counter->users.remove();
+    if (shared_ != nullptr) shared_->users.remove();
     if (events_ != nullptr) {
         events_->forget(&fid);
         events_->users.remove();
@@ -169,6 +171,8 @@ int Endpoint::bind(::fid* object, std::uint64_t flags) {
                               flags);
         case FI_CLASS_CNTR:
             return bind_counter(*static_cast<Counter*>(reinterpret_cast<fid_cntr*>(object)), flags);
+        case FI_CLASS_SRX_CTX:
+            return bind_shared(*static_cast<SharedContext*>(reinterpret_cast<fid_ep*>(object)));
         default:
             return -FI_ENOSYS;
     }
@@ -195,18 +199,29 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
     return counter.bind(kinds, counters_, flags);
 }
 
+/// What completes on the endpoint is bounded by the context's quota, not by its own size.
+int Endpoint::bind_shared(SharedContext& shared) {
+    if (!shares_receives_ || shared_ != nullptr || &shared.domain() != &domain_) return -FI_EINVAL;
+    shared_ = &shared;
+    shared_->users.add();
+    return 0;
+}
+
 int Endpoint::enable() {
     if (state_ != State::created) return -FI_EOPBADSTATE;
     if (events_ == nullptr) return -FI_ENOEQ;
+    if (shares_receives_ && shared_ == nullptr) return -FI_EOPBADSTATE;
     for (const bool receives : {false, true}) {
         Side& one = side(receives);
         if (one.queue == nullptr) {
             one.queue = &domain_.unread();
             one.queue->users.add();
         }
-        if (one.ring.size() == 0) one.ring.create(receives ? receive_size_ : send_size_);
+        const bool shares = receives && shared_ != nullptr;
+        if (!shares && one.ring.size() == 0) one.ring.create(receives ? receive_size_ : send_size_);
         if (one.part != nullptr) continue;
-        if (const int error = one.queue->reserve(one.ring.size(), one.part)) return error;
+        one.entries = shares ? shared_->quota() : one.ring.size();
+        if (const int error = one.queue->reserve(one.entries, one.part)) return error;
     }
     copies_ = std::make_unique_for_overwrite<std::byte[]>(send_size_ * inject_size_max);
     if (const int error = make_vi()) return error;
@@ -235,7 +250,9 @@ int Endpoint::make_vi() {
     }
     VIP_RETURN code = VipCreateVi(nic.handle(), &attributes_, sends_.part, receives_.part, &vi_);
     if (code != VIP_SUCCESS) return -error_of(code);
+    VipSetUserData(vi_, this);
     code = ViaSetCredits(vi_, VIP_TRUE);
+    if (code == VIP_SUCCESS && shared_ != nullptr) code = shared_->serve(vi_);
     if (code != VIP_SUCCESS) {
         VipDestroyVi(std::exchange(vi_, nullptr));
         return -error_of(code);

@@ -13,6 +13,7 @@
 #include "event_queue.hpp"
 #include "operation.hpp"
 #include "passive_endpoint.hpp"
+#include "shared_context.hpp"
 
 namespace via::fabric {
 
@@ -69,6 +70,7 @@ private:
     struct Side {
         CompletionQueue* queue = nullptr;
         VIP_CQ_HANDLE part = nullptr;
+        std::uint32_t entries = 0;  ///< reserved in that
         bool selective = false;
         OperationRing ring;
     };
@@ -84,6 +86,7 @@ private:
     int bind(::fid* object, std::uint64_t flags);
     int bind_queue(CompletionQueue& queue, std::uint64_t flags);
     int bind_counter(Counter& counter, std::uint64_t flags);
+    int bind_shared(SharedContext& shared);
     int enable();
     int make_vi();
     int connect(const void* address, const void* data, std::size_t length);
@@ -95,8 +98,6 @@ private:
     ssize_t not_now(const Transfer& transfer);
     ssize_t cancel(Side& from, void* context, std::uint64_t flags);
     void give_up(const Transfer& transfer);
-    void fill_pieces(Operation& operation, std::size_t segment, const Transfer& transfer,
-                     std::size_t from, std::size_t length);
     void fill_cut(Operation& operation, std::uint32_t place, const Transfer& transfer,
                   std::size_t cut, std::size_t cuts);
     static void fill_question(Operation& operation);
@@ -106,6 +107,8 @@ private:
     EventQueue* events_ = nullptr;
     Side sends_;
     Side receives_;
+    const bool shares_receives_;           ///< the program wants receives of a shared context only
+    SharedContext* shared_ = nullptr;      ///< where they come from; nullptr: its own
     Counter* counters_[4] = {};            ///< of sends, receives, reads, writes
     std::unique_ptr<std::byte[]> copies_;  ///< of injected messages, by place in the ring
     VIP_VI_HANDLE vi_ = nullptr;

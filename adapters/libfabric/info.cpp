@@ -21,8 +21,8 @@ constexpr std::uint64_t all_caps = message_caps | rma_caps | domain_caps;
 /// Of endpoints for datagrams, which match tags.
 constexpr std::uint64_t datagram_own_caps =
     FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
-constexpr std::uint64_t datagram_caps = all_caps | FI_ATOMIC | datagram_own_caps;
-constexpr std::uint64_t memory_caps = rma_caps | FI_ATOMIC;
+constexpr std::uint64_t datagram_caps = all_caps | FI_ATOMIC | FI_RMA_EVENT | datagram_own_caps;
+constexpr std::uint64_t memory_caps = rma_caps | FI_ATOMIC | FI_RMA_EVENT;
 constexpr std::uint64_t tx_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr std::uint64_t tx_order = FI_ORDER_SAS | FI_ORDER_SAW;
@@ -60,13 +60,19 @@ struct Wish {
     }
 };
 
+/// Connected endpoints may take their receives from a shared receive context.
+bool shares_receives(const fi_ep_attr* wanted, const Wish& wish) {
+    return !wish.datagrams && wanted != nullptr && wanted->rx_ctx_cnt == FI_SHARED_CONTEXT;
+}
+
 bool endpoint_fits(const fi_ep_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
     const fi_ep_type type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
     return (wanted->type == FI_EP_UNSPEC || wanted->type == type) &&
            (wanted->protocol == FI_PROTO_UNSPEC || wanted->protocol == wish.protocol()) &&
            wanted->max_msg_size <= message_size_max && wanted->msg_prefix_size == 0 &&
-           wanted->tx_ctx_cnt <= 1 && wanted->rx_ctx_cnt <= 1 && wanted->auth_key_size == 0;
+           wanted->tx_ctx_cnt <= 1 && wanted->auth_key_size == 0 &&
+           (wanted->rx_ctx_cnt <= 1 || shares_receives(wanted, wish));
 }
 
 bool transmit_fits(const fi_tx_attr* wanted, const Wish& wish) {
@@ -93,10 +99,11 @@ bool wants_progress(const fi_domain_attr* wanted) {
                                  wanted->data_progress == FI_PROGRESS_AUTO);
 }
 
-bool domain_fits(const fi_domain_attr* wanted) {
+bool domain_fits(const fi_domain_attr* wanted, const Wish& wish) {
     if (wanted == nullptr) return true;
     return (wanted->caps & ~domain_caps) == 0 && wanted->mr_key_size <= sizeof(std::uint64_t) &&
-           wanted->cq_data_size <= sizeof(VIP_UINT32) && wanted->max_ep_srx_ctx == 0 &&
+           wanted->cq_data_size <= sizeof(VIP_UINT32) &&
+           wanted->max_ep_srx_ctx <= (wish.datagrams ? 0 : shared_contexts_max) &&
            wanted->max_ep_stx_ctx == 0 && wanted->auth_key_size == 0 && wanted->mr_iov_limit <= 1;
 }
 
@@ -122,7 +129,7 @@ bool read_wish(std::uint32_t version, const fi_info* hints, bool datagrams, Wish
     if (wish.has_mr_mode) wish.mr_mode = hints->domain_attr->mr_mode;
     wish.rma = wish.caps == 0 ? memory_fits(wish) : (wish.caps & memory_caps) != 0;
     if (!endpoint_fits(hints->ep_attr, wish) || !transmit_fits(hints->tx_attr, wish) ||
-        !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr))
+        !receive_fits(hints->rx_attr, wish) || !domain_fits(hints->domain_attr, wish))
         return false;
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
         hints->addr_format != FI_SOCKADDR_IN)
@@ -136,7 +143,7 @@ std::uint64_t caps_for(const Wish& wish) {
     if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0)
         caps |= FI_SEND | FI_RECV;
     const std::uint64_t detail = rma_caps & ~FI_RMA;
-    if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & detail) == 0) caps |= detail;
+    if ((caps & (FI_RMA | FI_ATOMIC | FI_RMA_EVENT)) != 0 && (caps & detail) == 0) caps |= detail;
     return caps | domain_caps;
 }
 
@@ -172,7 +179,7 @@ void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
     info.tx_attr->rma_iov_limit = wish.rma || !wish.datagrams ? 1 : 0;
     *info.rx_attr = {};
     info.rx_attr->caps = info.caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
-                                      FI_REMOTE_WRITE | datagram_own_caps);
+                                      FI_REMOTE_WRITE | FI_RMA_EVENT | datagram_own_caps);
     info.rx_attr->mode = info.mode;
     info.rx_attr->op_flags = rx != nullptr ? rx->op_flags : 0;
     info.rx_attr->msg_order = wish.order();
@@ -181,7 +188,7 @@ void fill_queues(fi_info& info, const Wish& wish, const fi_info* hints) {
     info.rx_attr->iov_limit = wish.iov_limit();
 }
 
-void fill_endpoint(fi_ep_attr& attributes, const Wish& wish) {
+void fill_endpoint(fi_ep_attr& attributes, const Wish& wish, const fi_ep_attr* wanted) {
     attributes = {};
     attributes.type = wish.datagrams ? FI_EP_RDM : FI_EP_MSG;
     attributes.protocol = wish.protocol();
@@ -189,7 +196,7 @@ void fill_endpoint(fi_ep_attr& attributes, const Wish& wish) {
     attributes.protocol_version = 1;
     attributes.max_msg_size = message_size_max;
     attributes.tx_ctx_cnt = 1;
-    attributes.rx_ctx_cnt = 1;
+    attributes.rx_ctx_cnt = shares_receives(wanted, wish) ? FI_SHARED_CONTEXT : 1;
 }
 
 void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hints) {
@@ -219,6 +226,7 @@ void fill_domain(fi_domain_attr& attributes, const Wish& wish, const fi_info* hi
     attributes.rx_ctx_cnt = 65536;
     attributes.max_ep_tx_ctx = 1;
     attributes.max_ep_rx_ctx = 1;
+    attributes.max_ep_srx_ctx = wish.datagrams ? 0 : shared_contexts_max;
     attributes.cntr_cnt = 65536;
     attributes.mr_iov_limit = 1;
     attributes.caps = domain_caps;
@@ -234,7 +242,7 @@ Info describe(const Device& device, const Wish& wish, const fi_info* hints) {
     info->addr_format = FI_SOCKADDR_IN;
     if (wish.datagrams) info->mode = 0;
     fill_queues(*info, wish, hints);
-    fill_endpoint(*info->ep_attr, wish);
+    fill_endpoint(*info->ep_attr, wish, hints != nullptr ? hints->ep_attr : nullptr);
     fill_domain(*info->domain_attr, wish, hints);
     info->domain_attr->name = copy_of(device.name);
     info->fabric_attr->name = copy_of(device.network);

@@ -6,8 +6,10 @@
 
 namespace via::fabric {
 
-inline constexpr std::size_t queue_size_max = 1024;     ///< VIA: descriptors of a queue
-inline constexpr std::size_t queue_size_default = 256;  ///< what an endpoint's queues hold
+inline constexpr std::size_t queue_size_max = 1024;      ///< VIA: descriptors of a queue
+inline constexpr std::size_t shared_size_max = 65536;    ///< VIA: of a shared receive queue
+inline constexpr std::size_t shared_contexts_max = 256;  ///< VIA: of a NIC
+inline constexpr std::size_t queue_size_default = 256;   ///< what an endpoint's queues hold
 /// Bytes copied by an injected message: 1 KB behind the header of ofi_rxm.
 inline constexpr std::size_t inject_size_max = 1024 + 64;
 inline constexpr std::size_t segments_max = 4;  ///< pieces of memory of one operation

@@ -86,7 +86,8 @@ void Listener::serve() {
     }
 }
 
-/// The others are seen by the next look at the descriptor; one in vain would be a poll of the NIC.
+/// The others are seen by the next look at the descriptor; one that finds nothing would be a poll
+/// of the NIC.
 void Listener::take_one() {
     Address peer;
     VIP_VI_ATTRIBUTES attributes;

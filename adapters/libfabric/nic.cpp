@@ -20,7 +20,7 @@ VIP_MEM_ATTRIBUTES rights(bool writable, bool readable) {
 bool says_how_to_lock(const std::string& name) { return name.find(",pin=") != std::string::npos; }
 
 /// Not what a peer's process may hold back.
-bool fetches_nothing(std::string_view options) {
+bool pulls_nothing(std::string_view options) {
     return options.find("one_copy=never") != std::string_view::npos;
 }
 
@@ -38,8 +38,8 @@ int Nic::open(const char* name, std::unique_ptr<Nic>& nic) {
         fresh->parks_ = code == VIP_SUCCESS;
     }
     const char* const defaults = std::getenv("OPENVIA_OPTIONS");
-    fresh->may_fetch_ = (fresh->parks_ || says_how_to_lock(name)) && !fetches_nothing(name) &&
-                        !fetches_nothing(defaults != nullptr ? defaults : "");
+    fresh->may_pull_ = (fresh->parks_ || says_how_to_lock(name)) && !pulls_nothing(name) &&
+                       !pulls_nothing(defaults != nullptr ? defaults : "");
     // A name of nics.conf takes no options, and does not show its own.
     if (code != VIP_SUCCESS) code = ViaOpenNic(name, &fresh->handle_, why, sizeof why);
     if (code != VIP_SUCCESS) {

@@ -43,7 +43,7 @@ public:
     /// Otherwise what goes there is sent over the network.
     bool has_shared_memory_to(const sockaddr_in& peer) const;
     /// From the memory of a peer's process, which may keep who does so waiting.
-    bool may_fetch() const { return may_fetch_; }
+    bool may_pull() const { return may_pull_; }
     Address listener(const sockaddr_in& address) const;
 
     // Ports -------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ private:
     std::deque<Region> parked_;  ///< without rights, oldest first
     bool only_network_ = false;  ///< its name says so
     bool parks_ = false;         ///< no page is locked, so a region that waits holds nothing
-    bool may_fetch_ = false;     ///< nothing that was said forbids it
+    bool may_pull_ = false;      ///< nothing that was said forbids it
     std::mutex watch_lock_;
     std::unordered_map<VIP_VI_HANDLE, Endpoint*> watched_;
 };

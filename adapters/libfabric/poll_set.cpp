@@ -96,7 +96,7 @@ int PollSet::remove(::fid& object) {
 }
 
 int PollSet::poll(void** contexts, int room) {
-    const RestsLater later(domain_.is_shared());
+    const YieldsLater later(domain_.is_shared());
     const std::lock_guard guard(lock_);
     int found = 0;
     for (::fid* object : objects_) {

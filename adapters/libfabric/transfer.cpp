@@ -9,12 +9,6 @@
 namespace via::fabric {
 namespace {
 
-std::size_t length_of(const iovec* pieces, std::size_t count) {
-    std::size_t length = 0;
-    for (std::size_t index = 0; index < count; ++index) length += pieces[index].iov_len;
-    return length;
-}
-
 Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
 
 }  // namespace
@@ -40,30 +34,6 @@ ssize_t Endpoint::cancel(Side& from, void* context, std::uint64_t flags) {
         from.queue->tell(completion);
         return 0;
     });
-}
-
-/// The part of the transfer's memory that begins at byte `from`.
-void Endpoint::fill_pieces(Operation& operation, std::size_t segment, const Transfer& transfer,
-                           std::size_t from, std::size_t length) {
-    const VIP_MEM_HANDLE handle = domain_.nic().everything();
-    VIP_DESCRIPTOR_SEGMENT* const segments = operation.segments();
-    std::size_t left = length;
-    for (std::size_t index = 0; index < transfer.count && left != 0; ++index) {
-        const iovec& piece = transfer.pieces[index];
-        if (from >= piece.iov_len) {
-            from -= piece.iov_len;
-            continue;
-        }
-        const std::size_t size = std::min(piece.iov_len - from, left);
-        VIP_DATA_SEGMENT& local = segments[segment++].Local;
-        local.Data.Address = static_cast<std::byte*>(piece.iov_base) + from;
-        local.Handle = handle;
-        local.Length = static_cast<VIP_UINT32>(size);
-        left -= size;
-        from = 0;
-    }
-    operation.descriptor.CS.SegCount = static_cast<VIP_UINT16>(segment);
-    operation.descriptor.CS.Length = static_cast<VIP_UINT32>(length);
 }
 
 /// 0, or what libfabric is told; then the operation is back in the ring.
@@ -104,8 +74,9 @@ void Endpoint::fill_cut(Operation& operation, std::uint32_t place, const Transfe
     }
     const std::size_t length = operation.length;
     if (!transfer.copied) {
-        fill_pieces(operation, segment, transfer, from,
-                    std::min<std::size_t>(attributes_.MaxTransferSize, length - from));
+        operation.fill_pieces(segment, transfer.pieces, transfer.count, from,
+                              std::min<std::size_t>(attributes_.MaxTransferSize, length - from),
+                              domain_.nic().everything());
         return;
     }
     std::byte* const copy = copies_.get() + place * inject_size_max;
@@ -114,10 +85,7 @@ void Endpoint::fill_cut(Operation& operation, std::uint32_t place, const Transfe
         end = std::copy_n(static_cast<const std::byte*>(transfer.pieces[index].iov_base),
                           transfer.pieces[index].iov_len, end);
     const iovec piece{copy, length};
-    Transfer one = transfer;
-    one.pieces = &piece;
-    one.count = 1;
-    fill_pieces(operation, segment, one, 0, length);
+    operation.fill_pieces(segment, &piece, 1, 0, length, domain_.nic().everything());
 }
 
 /// A read of no bytes. The peer's NIC takes what a connection brings in its order, so with the
@@ -146,6 +114,7 @@ ssize_t Endpoint::send(const Transfer& transfer) {
         std::uint32_t place = 0;
         Operation& operation = sends_.ring.take(place);
         operation.endpoint = this;
+        operation.shared = nullptr;
         operation.context = transfer.context;
         operation.flags = transfer.flags;
         operation.buffer = nullptr;
@@ -169,7 +138,7 @@ ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context,
     if (vi_ == nullptr)
         return state_ == State::closed ? cancel(receives_, context, FI_MSG | FI_RECV)
                                        : -FI_EOPBADSTATE;
-    if (count > segments_max) return -FI_EINVAL;
+    if (count > segments_max || shares_receives_) return -FI_EINVAL;
     const std::size_t length = length_of(pieces, count);
     if (length > std::size_t{UINT32_MAX}) return -FI_EMSGSIZE;
     const HeldIf guard(domain_.shares_endpoints(), receives_.ring.lock());
@@ -177,15 +146,8 @@ ssize_t Endpoint::receive(const iovec* pieces, std::size_t count, void* context,
     std::uint32_t place = 0;
     Operation& operation = receives_.ring.take(place);
     operation.endpoint = this;
-    operation.context = context;
-    operation.flags = FI_MSG | FI_RECV;
-    operation.buffer = count != 0 ? pieces[0].iov_base : nullptr;
-    operation.length = length;
-    operation.told = told;
-    operation.last = true;
-    operation.descriptor.CS.Control = VIP_CONTROL_OP_SENDRECV;
-    operation.descriptor.CS.Reserved = 0;
-    fill_pieces(operation, 0, {0, 0, pieces, count, context}, 0, length);
+    operation.shared = nullptr;
+    operation.fill_receive(pieces, count, length, context, told, domain_.nic().everything());
     return post(receives_, operation, true);
 }
 
@@ -202,6 +164,9 @@ void Endpoint::count(std::uint64_t flags, bool receive, bool error) {
 bool Endpoint::complete(Operation& operation, bool receive, Completion& completion) {
     const VIP_CONTROL_SEGMENT& control = operation.descriptor.CS;
     const VIP_UINT32 status = control.Status;
+    const bool unused = (status & VIP_STATUS_DESC_FLUSHED_ERROR) != 0;
+    if (operation.shared != nullptr && unused && operation.shared->post_again(operation))
+        return false;
     completion.context = operation.context;
     completion.flags = operation.flags;
     completion.length = receive ? control.Length : operation.length;
@@ -224,8 +189,13 @@ bool Endpoint::complete(Operation& operation, bool receive, Completion& completi
         completion.buffer = nullptr;
     }
     const bool last = operation.last;
-    const Told told = operation.told;
-    side(receive).ring.give_back();
+    Told told = operation.told;
+    if (operation.shared == nullptr) {
+        side(receive).ring.give_back();
+    } else {
+        if (told == Told::errors && tells_always(true)) told = Told::all;
+        operation.shared->give_back(operation);
+    }
     if (!last) {
         // What went wrong with a piece is told with the last one, which was flushed for it.
         if (completion.error != 0 && cut_error_ == 0) {

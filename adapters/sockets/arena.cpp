@@ -127,6 +127,26 @@ void Arena::release(std::uint64_t offset, std::size_t bytes) {
     own.lock.let_go();
 }
 
+std::uint64_t Arena::take_board() {
+    ArenaHead& own = head();
+    if (!own.lock.take()) return 0;
+    const std::uint64_t offset = own.free_boards;
+    // The link to the next one lies behind it.
+    if (offset != 0) own.free_boards = *at<std::uint64_t>(offset + sizeof(Board));
+    own.lock.let_go();
+    if (offset == 0) return allocate(sizeof(Board) + sizeof(std::uint64_t));
+    at<Board>(offset)->reset();
+    return offset;
+}
+
+void Arena::give_back_board(std::uint64_t offset) {
+    ArenaHead& own = head();
+    if (!own.lock.take()) return;
+    *at<std::uint64_t>(offset + sizeof(Board)) = own.free_boards;
+    own.free_boards = offset;
+    own.lock.let_go();
+}
+
 void Arena::insert(Stream& stream) {
     ArenaHead& own = head();
     std::uint64_t& first = own.buckets[bucket_of(stream.ends)];

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "board.hpp"
 #include "shared.hpp"
 
 namespace via::sockets {
 
 struct ArenaHead {
-    static constexpr std::uint64_t right_magic = 0x7669612d736f636b;
+    static constexpr std::uint64_t right_magic = 0x7669612d736f636c;
     static constexpr std::size_t buckets_count = 2048;
     static constexpr std::size_t users_max = 64;
     static constexpr std::size_t classes = 104;
@@ -26,6 +27,7 @@ struct ArenaHead {
     Lock lock;
     std::uint64_t used, backed;  ///< bytes
     std::array<std::uint64_t, classes> free;
+    std::uint64_t free_boards;
     std::array<User, users_max> users;
     std::array<std::uint64_t, buckets_count> buckets;
 };
@@ -66,6 +68,10 @@ public:
     /// Zeroed; 0: there is none.
     std::uint64_t allocate(std::size_t bytes);
     void release(std::uint64_t offset, std::size_t bytes);
+    /// 0: there is none. A peer that is late may set bits of a board that was given back, so it
+    /// becomes nothing but a board again.
+    std::uint64_t take_board();
+    void give_back_board(std::uint64_t offset);
 
     void insert(Stream& stream);
     void remove(Stream& stream);
@@ -73,6 +79,8 @@ public:
 
     /// This process is in it; false: it is full.
     bool enter();
+    /// By fork(). Its parent may have left it by now.
+    bool enter_as_child();
     /// The last to leave removes the name; the memory goes with the last mapping.
     void leave();
     bool deserted() const;
@@ -89,7 +97,7 @@ private:
     bool populate(std::uint64_t from, std::uint64_t bytes) const;
     bool back(std::uint64_t bytes);
     bool say_name() const;
-    void remove_name() const;
+    bool remove_name_if_deserted() const;
 
     std::byte* base_;
     std::uint64_t id_;  ///< what head() says of it a peer can change

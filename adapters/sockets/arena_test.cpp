@@ -75,6 +75,31 @@ TEST(ArenaOfAProcess, IsNotCutShortByAPeer) {
     EXPECT_EQ(path_of(id), "");
 }
 
+/// A server that goes into the background: its parent ends before the child says a word.
+TEST(ArenaOfAProcess, IsFoundByPeersOfAChildWhoseParentHasLeft) {
+    Arena* const made = Arena::create();
+    ASSERT_NE(made, nullptr);
+    const std::uint64_t id = made->head().id;
+    std::array<int, 2> said{};
+    ASSERT_EQ(pipe(said.data()), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        const bool told = read(said[0], &byte, 1) == 1;
+        _exit(told && made->enter_as_child() && !path_of(id).empty() ? 0 : 1);
+    }
+    made->leave();
+    EXPECT_EQ(path_of(id), "");
+    EXPECT_EQ(write(said[1], "", 1), 1);
+    int ended = -1;
+    EXPECT_EQ(waitpid(child, &ended, 0), child);
+    EXPECT_EQ(ended, 0);
+    made->enter();
+    made->leave();
+    EXPECT_EQ(path_of(id), "") << "it was the last";
+    for (const int fd : said) close(fd);
+}
+
 TEST(ArenaOfAProcess, GoesWhenThatIsKilled) {
     std::array<int, 2> said{};
     ASSERT_EQ(pipe(said.data()), 0);

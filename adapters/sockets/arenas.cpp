@@ -104,7 +104,14 @@ bool Arena::say_name() const {
     return mknod(path_of(name_of(id_)).c_str(), S_IFREG | 0600, 0) == 0;
 }
 
-void Arena::remove_name() const { unlink(path_of(name_of(id_)).c_str()); }
+/// A child by fork() may come in meanwhile. One that comes later finds no name, and says it again.
+bool Arena::remove_name_if_deserted() const {
+    if (!deserted()) return false;
+    unlink(path_of(name_of(id_)).c_str());
+    if (deserted()) return true;
+    say_name();
+    return false;
+}
 
 Arena* Arena::create() {
     std::uint32_t drawn = 0;
@@ -154,8 +161,7 @@ Arena* Arena::map_known(std::uint64_t id) {
 /// With the list held. Peers come and go; their memory goes with them.
 void Arena::unmap_deserted() {
     std::erase_if(known(), [](Arena* arena) {
-        if (arena->holders_.load() != 0 || !arena->deserted()) return false;
-        arena->remove_name();
+        if (arena->holders_.load() != 0 || !arena->remove_name_if_deserted()) return false;
         delete arena;
         return true;
     });
@@ -187,9 +193,9 @@ std::vector<HeldArena> Arena::all() {
         if (std::sscanf(entry->d_name, "%16lx-", &id) != 1 || name_of(id) != entry->d_name)
             continue;
         HeldArena arena = open(id);
-        if (arena == nullptr ? is_gone(id) : arena->deserted())
+        if (arena == nullptr && is_gone(id))
             unlink(path_of(entry->d_name).c_str());
-        else if (arena != nullptr)
+        else if (arena != nullptr && !arena->remove_name_if_deserted())
             found.push_back(std::move(arena));
     }
     closedir(list);
@@ -197,6 +203,16 @@ std::vector<HeldArena> Arena::all() {
 }
 
 void Arena::renew_after_fork() { known_lock.let_go(); }
+
+bool Arena::enter_as_child() {
+    if (!enter()) return false;
+    const auto is_other = [](const ArenaHead::User& user) {
+        return user.process.load() != 0 && user.process.load() != static_cast<unsigned>(getpid());
+    };
+    // Whoever leaves later sees this process.
+    if (std::none_of(head().users.begin(), head().users.end(), is_other)) say_name();
+    return true;
+}
 
 bool Arena::enter() {
     const auto process = static_cast<std::uint32_t>(getpid());
@@ -215,7 +231,7 @@ void Arena::leave() {
     const auto process = static_cast<std::uint32_t>(getpid());
     for (ArenaHead::User& user : head().users)
         if (user.process.load() == process) user.process.store(0);
-    if (deserted()) remove_name();
+    remove_name_if_deserted();
 }
 
 bool Arena::deserted() const {

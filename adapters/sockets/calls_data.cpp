@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "connection.hpp"
+#include "epoll_set.hpp"
 
 using namespace via::sockets;
 
@@ -51,6 +52,7 @@ void look_for_descriptors(const msghdr* message) {
             int fd;
             std::memcpy(&fd, CMSG_DATA(one) + at, sizeof fd);
             back_to_kernel(fd, Reason::descriptor_passed);
+            SharedSets::relinquish(fd);
         }
     }
 }

@@ -165,7 +165,7 @@ int execle(const char* path, const char* first, ...) noexcept {
 
 int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const words[],
-                char* const environment[]) noexcept {
+                char* const environment[]) {
     before_program(false);
     pid_t child = 0;
     const int result = real().posix_spawn(&child, path, actions, attributes, words, environment);
@@ -176,7 +176,7 @@ int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions
 }
 int posix_spawnp(pid_t* process, const char* file, const posix_spawn_file_actions_t* actions,
                  const posix_spawnattr_t* attributes, char* const words[],
-                 char* const environment[]) noexcept {
+                 char* const environment[]) {
     before_program(false);
     pid_t child = 0;
     const int result = real().posix_spawnp(&child, file, actions, attributes, words, environment);
@@ -190,6 +190,7 @@ int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t* actions, int fd
     static const auto next = reinterpret_cast<decltype(&::posix_spawn_file_actions_adddup2)>(
         dlsym(RTLD_NEXT, "posix_spawn_file_actions_adddup2"));
     if (Entry* const entry = socket_entry(fd)) hand_back(fd, *entry, Reason::exec);
+    SharedSets::relinquish(fd);
     return next(actions, fd, copy);
 }
 int system(const char* command) {
@@ -221,6 +222,7 @@ long syscall(long number, ...) noexcept {
     } else if (moves_bytes(number)) {
         const int fd = static_cast<int>(words[0]);
         if (Entry* const entry = socket_entry(fd)) hand_back(fd, *entry, Reason::uring);
+        SharedSets::relinquish(fd);
         const int other = static_cast<int>(words[2]);
         if (Entry* const entry = number == SYS_splice ? socket_entry(other) : nullptr)
             hand_back(other, *entry, Reason::uring);

@@ -34,11 +34,13 @@ int accepted(int fd) {
 
 /// In a child by vfork(), whose descriptors are not those that we know: it will start a program.
 int copied_to(int fd, int copy) {
-    if (copy < 0 || socket_entry(fd) == nullptr) return copy;
-    if (is_borrowed())
+    if (copy < 0 || (socket_entry(fd) == nullptr && epoll_entry(fd) == nullptr)) return copy;
+    if (is_borrowed()) {
         back_to_kernel(fd, Reason::exec);
-    else
+        SharedSets::relinquish(fd);
+    } else {
         copied(fd, copy);
+    }
     return copy;
 }
 
@@ -52,8 +54,8 @@ bool stays_with_stream(int level, int name) {
 
 int forward_fcntl(int fd, int command, void* argument) {
     const int result = real().fcntl(fd, command, argument);
-    if (result < 0 || socket_entry(fd) == nullptr) return result;
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copied_to(fd, result);
+    if (result < 0 || socket_entry(fd) == nullptr) return result;
     const auto flags = reinterpret_cast<long>(argument);
     if (command == F_SETFL) {
         set_nonblocking(fd, (flags & O_NONBLOCK) != 0);

@@ -14,6 +14,20 @@ ssize_t send(int fd, Entry& entry, const iovec* parts, int count, int flags);
 
 /// After a call with bytes: looks for the peer, answers its offer, moves to memory.
 void step(int fd, Entry& entry);
+/// The entry's pipe. nullptr: there is none yet; `call` went to the kernel, counted in `calls`, for
+/// which a new pipe waits, and a step followed.
+template <class Call>
+Pipe* pipe_or_kernel(int fd, Entry& entry, std::atomic<std::uint32_t>& calls, ssize_t& bytes,
+                     Call call) {
+    Pipe* pipe = pipe_of(entry);
+    if (pipe != nullptr) return pipe;
+    calls.fetch_add(1);
+    pipe = pipe_of(entry);
+    if (pipe == nullptr) bytes = call();
+    calls.fetch_sub(1);
+    if (pipe == nullptr && bytes > 0) step(fd, entry);
+    return pipe;
+}
 /// Whether the bytes go through memory, or some lie there still. What has to be done at once when
 /// they begin to is done.
 bool through_memory(int fd, Entry& entry);

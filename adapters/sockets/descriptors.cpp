@@ -35,7 +35,20 @@ bool attach(Entry& entry, std::uint64_t arena_id, std::uint64_t offset) {
 void detach(Entry& entry) {
     Pipe* const pipe = entry.pipe.exchange(nullptr);
     if (pipe != nullptr) LetGo()(entry.pipe_arena.load());
+    if (Arena* const arena = entry.peer_arena.exchange(nullptr)) LetGo()(arena);
     entry.entered.store(false);
+}
+
+Board* board_of_peer(Entry& entry, std::uint64_t offset) {
+    Arena* arena = entry.peer_arena.load(std::memory_order_acquire);
+    if (arena == nullptr) {
+        const PipeEnd end = entry.end();
+        HeldArena opened_now = Arena::open(end.pipe().arenas[1 - end.side()]);
+        if (opened_now == nullptr) return nullptr;
+        if (entry.peer_arena.compare_exchange_strong(arena, opened_now.get()))
+            arena = opened_now.release();  // until detach()
+    }
+    return arena->at<Board>(offset);
 }
 
 Pipe* pipe_of(Entry& entry) {
@@ -53,7 +66,7 @@ Stream* share(int fd, Entry& entry, Reason reason) {
     Arena* const arena = own_arena();
     const std::uint64_t offset = arena == nullptr ? 0 : arena->allocate(sizeof(Stream));
     if (offset == 0) {
-        entry.kind.store(Kind::other);
+        entry.kind.store(Kind::plain);
         return nullptr;
     }
     Stream* const made = arena->at<Stream>(offset);
@@ -72,12 +85,15 @@ void opened(int fd, Kind kind) {
     int seen = highest.load();
     while (seen <= fd && !highest.compare_exchange_weak(seen, fd + 1)) {
     }
+    if (EpollSet* const set = entry.set.exchange(nullptr)) EpollSet::close(set, fd);
     if (entry.kind.load() != Kind::other) forget(entry);  // closed past us
     entry.calls.store(0);
     entry.search_at = 0;
     entry.sends.store(0);
     entry.receives.store(0);
     entry.in_epoll.store(false);
+    entry.in_sets = 0;
+    entry.item = nullptr;
     entry.busy.store(false);
     entry.looked.store(0);
     entry.kind.store(kind);
@@ -86,6 +102,7 @@ void opened(int fd, Kind kind) {
 void before_program(bool ends_this_one) {
     const int error = errno;
     const bool borrowed = is_borrowed();
+    SharedSets::before_program(ends_this_one);
     for_counted([&](int fd, Entry& entry) {
         const int flags = real().fcntl(fd, F_GETFD);
         if (flags < 0) return;
@@ -111,6 +128,7 @@ void after_failed_program() {
                 stream->holders.fetch_add(1);
         });
         if (Arena* const arena = own_arena_if_made()) arena->enter();
+        SharedSets::after_failed_program();
     }
     errno = error;
 }
@@ -120,7 +138,7 @@ void closing(int fd) {
     Entry& entry = descriptors[static_cast<unsigned>(fd)];
     if (entry.kind.load() == Kind::other || is_borrowed()) return;
     const int error = errno;
-    if (EpollSet* const set = entry.set.exchange(nullptr)) EpollSet::close(set);
+    if (EpollSet* const set = entry.set.exchange(nullptr)) EpollSet::close(set, fd);
     if (entry.in_epoll.load()) EpollSet::forget_everywhere(fd);
     Stream* const stream = entry.stream.load();
     if (stream != nullptr && stream->holders.fetch_sub(1) == 1) {
@@ -136,9 +154,14 @@ void closing(int fd) {
 }
 
 void copied(int fd, int copy) {
-    Entry* const entry = socket_entry(fd);
-    if (entry == nullptr || is_borrowed() || copy < 0 || copy == fd) return;
+    if (is_borrowed() || copy < 0 || copy == fd) return;
     const int error = errno;
+    if (epoll_entry(fd) != nullptr) EpollSet::copied(fd, copy);
+    Entry* const entry = socket_entry(fd);
+    if (entry == nullptr) {
+        errno = error;
+        return;
+    }
     if (entry->sends.load() + entry->receives.load() != 0 && pipe_of(*entry) == nullptr)
         hand_back(fd, *entry, Reason::shared);
     if (Stream* const stream = share(fd, *entry, Reason::shared)) {

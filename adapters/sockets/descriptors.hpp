@@ -16,9 +16,11 @@ enum class Kind : std::uint8_t { other, connected, accepted, epoll, plain };
 /// One descriptor. Written by whoever opens and closes it; the counts by all.
 struct Entry {
     std::atomic<Kind> kind;
-    std::atomic<bool> in_epoll;  ///< some set has it
+    std::atomic<bool> in_epoll;  ///< some set has had it
     std::atomic<bool> busy;      ///< somebody takes the next step for it
     std::atomic<bool> entered;   ///< this process has seen that bytes go through memory
+    std::uint32_t in_sets;       ///< how many have it; with all sets held, as this:
+    void* item;                  ///< an EpollSet::Item of it, of whatever set, or null
     std::atomic<std::uint32_t> calls;
     std::uint32_t search_at;
     std::atomic<std::uint32_t> sends, receives;  ///< in the kernel, not counted in a pipe
@@ -26,6 +28,7 @@ struct Entry {
     std::atomic<Stream*> stream;
     std::atomic<Pipe*> pipe;
     std::atomic<Arena*> pipe_arena;
+    std::atomic<Arena*> peer_arena;  ///< of the peer's board, when first asked for
     std::atomic<EpollSet*> set;
 
     PipeEnd end() const {
@@ -72,6 +75,8 @@ Pipe* pipe_of(Entry& entry);
 /// false: its memory cannot be mapped.
 bool attach(Entry& entry, std::uint64_t arena, std::uint64_t offset);
 void detach(Entry& entry);
+/// Where the peer is told what was stored for it; null: that memory cannot be mapped.
+Board* board_of_peer(Entry& entry, std::uint64_t offset);
 
 /// The socket is known to other processes, or to another descriptor: a Stream with a count.
 Stream* share(int fd, Entry& entry, Reason reason);

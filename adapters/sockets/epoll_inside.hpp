@@ -21,8 +21,13 @@ constexpr std::uint64_t slot_bits = 24;
 constexpr std::uint32_t always = EPOLLERR | EPOLLHUP;
 constexpr std::uint32_t end_bits = EPOLLERR | EPOLLHUP | EPOLLRDHUP;
 
+inline bool wants_room(const epoll_event& told) {
+    return (told.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
+}
 /// No value of a program's has these 40 bits by chance.
 std::uint64_t mark_base();
+/// With the sets held.
+std::vector<EpollSet*>& all_sets();
 /// With the sets held. Null: none of ours, or none yet.
 EpollSet* set_of(int fd, bool make);
 

@@ -9,10 +9,6 @@ namespace via::sockets {
 
 namespace {
 
-std::vector<EpollSet*>& sets() {
-    static auto* all = new std::vector<EpollSet*>;
-    return *all;
-}
 std::vector<void*>& slots() {
     static auto* all = new std::vector<void*>;
     return *all;
@@ -25,6 +21,11 @@ std::vector<std::uint32_t>& free_slots() {
 }  // namespace
 
 constinit Lock sets_lock{};
+
+std::vector<EpollSet*>& all_sets() {
+    static auto* all = new std::vector<EpollSet*>;
+    return *all;
+}
 
 std::uint64_t mark_base() {
     static const std::uint64_t drawn = [] {
@@ -43,26 +44,22 @@ EpollSet* set_of(int fd, bool make) {
     if (set == nullptr && make) {
         set = new EpollSet(fd);
         entry->set.store(set);
-        sets().push_back(set);
+        all_sets().push_back(set);
     }
     return set;
 }
 
-void EpollSet::renew_after_fork() {
-    sets_lock.let_go();
-    for (EpollSet* const set : sets()) set->inherited_ = set->untouched_ = true;
-}
-
-EpollSet::Item* EpollSet::marked(std::uint64_t data) {
+EpollSet::Item* EpollSet::item_of(std::uint64_t data) {
     if ((data >> slot_bits) != (mark_base() >> slot_bits)) return nullptr;
     const std::uint64_t slot = data & ((1u << slot_bits) - 1);
     return slot < slots().size() ? static_cast<Item*>(slots()[slot]) : nullptr;
 }
 
-int EpollSet::tell_kernel(Item& item, int operation) {
+int EpollSet::tell_kernel_once(Item& item, int operation, bool marked) {
     epoll_event event = item.told;
-    event.data.u64 = mark_base() | item.slot;
-    if (item.stored) event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+    if (marked) event.data.u64 = mark_base() | item.slot;
+    // There is always room, so that an edge is told also when another thread has read the byte.
+    if (item.stored) event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
     int result = real().epoll_ctl(fd_, operation, item.fd, &event);
     if (result < 0 && operation == EPOLL_CTL_MOD && errno == ENOENT && !item.registered)
         result = real().epoll_ctl(fd_, EPOLL_CTL_ADD, item.fd, &event);
@@ -70,9 +67,46 @@ int EpollSet::tell_kernel(Item& item, int operation) {
     return result;
 }
 
+int EpollSet::tell_kernel(Item& item, int operation) {
+    const bool marked = has_marks();
+    // Whoever has begun to use it, too, may have told the kernel what came later.
+    if (!marked && !unmarked_ && operation == EPOLL_CTL_MOD) return 0;
+    const int result = tell_kernel_once(item, operation, marked);
+    // Another process may have begun to use it meanwhile.
+    if (result == 0 && marked && !has_marks()) tell_kernel_once(item, EPOLL_CTL_MOD, false);
+    return result;
+}
+
+EpollSet::Item* EpollSet::item_at(int fd) const {
+    if (static_cast<unsigned>(fd) >= descriptors_max) return nullptr;
+    void*& near = descriptors[static_cast<unsigned>(fd)].item;
+    if (near != nullptr && static_cast<Item*>(near)->set == this) return static_cast<Item*>(near);
+    const auto found = items_.find(fd);
+    if (found == items_.end()) return nullptr;
+    near = found->second;
+    return found->second;
+}
+
+EpollSet::Item* EpollSet::make_item(int fd, const epoll_event& event) {
+    auto slot = static_cast<std::uint32_t>(slots().size());
+    if (!free_slots().empty()) {
+        slot = free_slots().back();
+        free_slots().pop_back();
+    } else {
+        slots().push_back(nullptr);
+    }
+    Item* const item = new Item{this, fd, slot, event};
+    slots()[slot] = item;
+    items_[fd] = item;
+    return item;
+}
+
 void EpollSet::drop(Item& item) {
     items_.erase(item.fd);
-    std::erase(stored_, &item);
+    mark_kernels(item);
+    Entry& entry = descriptors[static_cast<unsigned>(item.fd)];
+    if (entry.item == &item) entry.item = nullptr;
+    if (!item.left && entry.in_sets > 0) --entry.in_sets;  // 0: closed past us, and opened again
     slots()[item.slot] = nullptr;
     free_slots().push_back(item.slot);
     delete &item;
@@ -81,80 +115,50 @@ void EpollSet::drop(Item& item) {
 void EpollSet::mark_stored(Item& item) {
     if (item.stored) return;
     item.stored = true;
-    stored_.push_back(&item);
+    if (!watch(item)) scanned_.push_back(&item);
+}
+
+void EpollSet::mark_kernels(Item& item) {
+    item.stored = false;
+    if (item.marked)
+        unwatch(item);
+    else
+        std::erase(scanned_, &item);
+}
+
+/// The kernel hears of it at last.
+void EpollSet::drop_left(Item& item) {
+    real().epoll_ctl(fd_, EPOLL_CTL_DEL, item.fd, nullptr);
+    drop(item);
+}
+
+void EpollSet::drop_all_left() {
+    for (auto at = items_.begin(); at != items_.end();) {
+        Item& item = *(at++)->second;
+        if (item.left) drop_left(item);
+    }
 }
 
 void EpollSet::leave_to_kernel(int set) {
-    Entry* const entry = epoll_entry(set);
-    if (entry == nullptr || entry->busy.load()) return;
+    if (epoll_entry(set) == nullptr) return;
+    SharedSets::use_shared(set);
     std::vector<int> held;
     {
         const SetsHold hold;
-        if (EpollSet* const its = entry->set.load())
-            for (const auto& [member, item] : its->items_) held.push_back(member);
-        entry->busy.store(true);  // whatever is added later stays with the kernel
+        EpollSet* const its = set_of(set, true);
+        if (its == nullptr || std::exchange(its->left_to_kernel_, true)) return;
+        its->drop_all_left();
+        for (const auto& [member, item] : its->items_) held.push_back(member);
     }
     for (const int member : held)
         if (Entry* const its = socket_entry(member)) hand_back(member, *its, Reason::nested);
 }
 
-int EpollSet::control(int set, int operation, int fd, epoll_event* event) {
-    Entry* const entry = socket_entry(fd);
-    if (operation == EPOLL_CTL_ADD) leave_to_kernel(fd);
-    const bool outer_is_nested = epoll_entry(set) != nullptr && epoll_entry(set)->busy.load();
-    const bool exclusive =
-        event != nullptr && operation == EPOLL_CTL_ADD && (event->events & EPOLLEXCLUSIVE) != 0;
-    const bool kernel_alone = !options().epoll || outer_is_nested || exclusive;
-    if (entry != nullptr && operation == EPOLL_CTL_ADD && kernel_alone)
-        hand_back(fd, *entry, Reason::nested);
-    const bool ours = entry != nullptr && entry->kind.load() != Kind::plain;
-    const bool stores = ours && through_memory(fd, *entry);
+Reason EpollSet::left_to_kernel(int set) {
     const SetsHold hold;
-    EpollSet* const its = set_of(set, ours && operation == EPOLL_CTL_ADD);
-    const auto found = its == nullptr ? std::map<int, Item*>::iterator{} : its->items_.find(fd);
-    const bool known = its != nullptr && found != its->items_.end();
-    if (!known) {
-        if (its == nullptr || !ours || operation != EPOLL_CTL_ADD || event == nullptr)
-            return real().epoll_ctl(set, operation, fd, event);
-        std::uint32_t slot = static_cast<std::uint32_t>(slots().size());
-        if (!free_slots().empty()) {
-            slot = free_slots().back();
-            free_slots().pop_back();
-        } else {
-            slots().push_back(nullptr);
-        }
-        Item* const item = new Item{its, fd, slot, *event};
-        slots()[slot] = item;
-        its->items_[fd] = item;
-        if (stores) its->mark_stored(*item);
-        entry->in_epoll.store(true);
-        const int result = its->tell_kernel(*item, EPOLL_CTL_ADD);
-        const int error = errno;
-        if (result < 0) its->drop(*item);
-        errno = error;
-        return result;
-    }
-    Item& item = *found->second;
-    if (operation == EPOLL_CTL_DEL) {
-        const bool was_registered = item.registered;
-        its->drop(item);
-        const int result = real().epoll_ctl(set, operation, fd, event);
-        return was_registered ? result : 0;
-    }
-    if (operation != EPOLL_CTL_MOD || event == nullptr)
-        return real().epoll_ctl(set, operation, fd, event);
-    const epoll_event former = item.told;
-    item.told = *event;
-    const int result = its->tell_kernel(item, EPOLL_CTL_MOD);
-    if (result < 0) {
-        item.told = former;
-        return result;
-    }
-    item.fired = false;
-    item.seen_in = ~0ull;
-    item.seen_out = ~0u;
-    item.seen_end = 0;
-    return 0;
+    const EpollSet* const its = set_of(set, false);
+    if (its == nullptr || !its->left_to_kernel_) return Reason::none;
+    return its->unmarked_ ? Reason::shared_set : Reason::nested;
 }
 
 void EpollSet::refresh(int fd) {
@@ -162,21 +166,24 @@ void EpollSet::refresh(int fd) {
     const bool stores = entry != nullptr && entry->entered.load();
     const SetsHold hold;
     if (!hold.taken) return;
-    for (EpollSet* const set : sets()) {
-        const auto found = set->items_.find(fd);
-        if (found == set->items_.end()) continue;
-        Item& item = *found->second;
-        if (stores) {
-            set->mark_stored(item);
-        } else if (item.stored) {
-            item.stored = false;
-            std::erase(set->stored_, &item);
-        } else {
-            continue;
-        }
-        item.untold = true;
-        if (!set->untouched_) set->tell_kernel_of_way(item);
+    for (EpollSet* const set : all_sets()) {
+        Item* const item = set->item_at(fd);
+        if (item == nullptr) continue;
+        if (item->left && !stores)
+            set->drop_left(*item);
+        else if (!item->left && stores != item->stored)
+            set->changes_way(*item, stores);
     }
+}
+
+void EpollSet::changes_way(Item& item, bool stores) {
+    if (stores)
+        mark_stored(item);
+    else
+        mark_kernels(item);
+    item.untold = true;
+    if (!inherited_) tell_kernel_of_way(item);
+    renew_sleep();
 }
 
 /// One-shot registrations that have fired stay so.
@@ -190,28 +197,45 @@ void EpollSet::tell_kernel_of_way(Item& item) {
 }
 
 void EpollSet::touch() {
-    if (!untouched_) return;
-    untouched_ = false;
     for (const auto& [fd, item] : items_)
         if (item->untold) tell_kernel_of_way(*item);
 }
 
 void EpollSet::forget_everywhere(int fd) {
     const SetsHold hold;
-    for (EpollSet* const set : sets()) {
-        const auto found = set->items_.find(fd);
-        if (found == set->items_.end()) continue;
+    for (EpollSet* const set : all_sets()) {
+        Item* const item = set->item_at(fd);
+        if (item == nullptr) continue;
         // A child's closing takes nothing from its parent's set. Our own loses what would go on to
         // report a socket that a child keeps open.
         if (!set->inherited_) real().epoll_ctl(set->fd_, EPOLL_CTL_DEL, fd, nullptr);
-        set->drop(*found->second);
+        set->drop(*item);
+        set->renew_sleep();
     }
 }
 
-void EpollSet::close(EpollSet* set) {
+void EpollSet::copied(int set, int copy) {
+    opened(copy, Kind::epoll);
+    if (epoll_entry(copy) == nullptr) return SharedSets::relinquish(set);  // beyond our table
     const SetsHold hold;
+    EpollSet* const its = set_of(set, true);
+    if (its == nullptr) return;
+    its->descriptors_.push_back(copy);
+    descriptors[static_cast<unsigned>(copy)].set.store(its);
+}
+
+void EpollSet::close(EpollSet* set, int fd) {
+    const SetsHold hold;
+    std::erase(set->descriptors_, fd);
+    if (!set->descriptors_.empty()) {
+        set->fd_ = set->descriptors_.front();
+        return;
+    }
     while (!set->items_.empty()) set->drop(*set->items_.begin()->second);
-    std::erase(sets(), set);
+    std::erase(all_sets(), set);
+    set->board_.give_back();
+    if (!set->inherited_) set->family_.leave();
+    set->family_.end();
     delete set;
 }
 

@@ -1,4 +1,4 @@
-// What an epoll set has to tell, and waiting for it.
+// Waiting for what an epoll set has to tell.
 #include <errno.h>
 
 #include "connection.hpp"
@@ -21,71 +21,6 @@ std::uint64_t deadline_of(std::int64_t timeout_ns) {
 
 }  // namespace
 
-std::uint32_t EpollSet::due(Item& item) {
-    Entry* const entry = socket_entry(item.fd);
-    if (entry == nullptr || item.fired || entry->pipe.load() == nullptr) return 0;
-    const PipeEnd end = entry->end();
-    const std::uint32_t mask = (item.told.events | always);
-    const bool out = (mask & (EPOLLOUT | EPOLLWRNORM)) != 0;
-    // Nobody has woken it since it was last found empty.
-    if (item.parked && !item.hint && !item.ended && !out && end.own().asleep.load() != 0) return 0;
-    item.parked = false;
-    // Before the look at what there is: what comes behind that look is then told next time.
-    const std::uint64_t come = end.peer_sending().place.load();
-    const Readiness found = readiness(item.fd, *entry);
-    std::uint32_t ready = 0;
-    std::uint32_t ends = 0;
-    if (item.hint || item.ended) {
-        pollfd look{item.fd, POLLRDHUP, 0};
-        real().poll(&look, 1, 0);
-        ends = static_cast<std::uint32_t>(look.revents) & end_bits;
-        if (end.own().error.load() != 0) ends |= EPOLLERR | EPOLLHUP | EPOLLRDHUP;
-        item.ended = ends != 0;
-    }
-    if (found.bytes || ends != 0) ready |= EPOLLIN | EPOLLRDNORM;
-    if (found.room || (ends & always) != 0) ready |= EPOLLOUT | EPOLLWRNORM;
-    ready = (ready | ends) & mask;
-    const bool edge = (item.told.events & EPOLLET) != 0;
-    if (edge) {
-        const std::uint64_t in = come * 2 + end.reading().kernel_done.load();
-        const std::uint32_t full = end.sending().full.load();
-        // What came is told also when it was read already, as long as there is anything to tell.
-        const bool fresh_in = in != item.seen_in ||
-                              (item.hint && found.bytes && end.reading().kernel_done.load() == 0);
-        const bool fresh_out = found.room && out && full != item.seen_out;
-        const bool fresh_end = (ends & ~item.seen_end) != 0;
-        if (!(fresh_in && (mask & EPOLLIN) != 0) && !fresh_out && !fresh_end) ready = 0;
-        item.seen_in = in;
-        if (ready != 0) {
-            if (found.room) item.seen_out = full;
-            item.seen_end = ends;
-        }
-    }
-    item.hint = false;
-    return ready;
-}
-
-bool EpollSet::would_be_due(const Item& item) {
-    Item copy = item;
-    return due(copy) != 0;
-}
-
-int EpollSet::collect(epoll_event* events, int most) {
-    int count = 0;
-    const std::size_t all = stored_.size();
-    for (std::size_t seen = 0; seen < all && count < most; ++seen) {
-        Item& item = *stored_[(turn_ + seen) % all];
-        const std::uint32_t ready = due(item);
-        if (ready == 0) continue;
-        events[count].events = ready;
-        events[count].data = item.told.data;
-        ++count;
-        if ((item.told.events & EPOLLONESHOT) != 0) item.fired = true;
-    }
-    if (all != 0) turn_ = (turn_ + static_cast<std::size_t>(count)) % all;
-    return count;
-}
-
 int EpollSet::translate(epoll_event* events, int count) {
     int kept = 0;
     for (int at = 0; at < count; ++at) {
@@ -94,7 +29,7 @@ int EpollSet::translate(epoll_event* events, int count) {
         bool was_stored = false;
         {
             const SetsHold hold;
-            if (const Item* const item = marked(data)) {
+            if (const Item* const item = item_of(data)) {
                 fd = item->fd;
                 was_stored = item->stored;
             }
@@ -102,17 +37,20 @@ int EpollSet::translate(epoll_event* events, int count) {
         Entry* const entry = fd < 0 ? nullptr : socket_entry(fd);
         const bool stores = entry != nullptr && through_memory(fd, *entry);
         const SetsHold hold;
-        Item* const item = marked(data);
+        Item* const item = item_of(data);
         if (item != nullptr && stores) {
-            if (!item->stored) {  // was on its way back already when this process saw it first
+            // It may have been on its way back already when this process saw it first.
+            if (!item->stored && !item->left) {
                 item->set->mark_stored(*item);
                 item->set->tell_kernel(*item, EPOLL_CTL_MOD);
             }
             item->hint = true;
+            item->set->list(*item);
             if ((events[at].events & end_bits) != 0) item->ended = true;
             continue;
         }
         if (item == nullptr && (data >> slot_bits) == (mark_base() >> slot_bits)) continue;
+        if (item != nullptr && item->left) continue;
         events[kept] = events[at];
         if (was_stored && item != nullptr) {  // a byte that wakes may have been all there was
             pollfd look{fd, static_cast<short>(item->told.events & 0x3FFF), 0};
@@ -135,65 +73,100 @@ int EpollSet::translate(epoll_event* events, int count) {
     return kept;
 }
 
-void EpollSet::prepare_items(std::vector<Entry*>& asleep, bool& again, bool& look) {
-    for (Item* const item : stored_) {
-        Entry* const entry = socket_entry(item->fd);
-        if (entry == nullptr || item->fired || entry->pipe.load() == nullptr) continue;
-        const bool out = (item->told.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
-        const bool level = (item->told.events & EPOLLET) == 0;
-        const PipeEnd end = entry->end();
-        const bool full = out && !end.may_have_room();
-        if (full && must_look_again(*entry)) look = true;
-        if (item->parked && !full && end.own().asleep.load() != 0) continue;
-        if (about_to_sleep(item->fd, *entry, full ? for_data | for_room : for_data, false)) {
-            asleep.push_back(entry);
-            item->parked = true;
-        } else {
-            // What was reported already is nothing new; whoever stores more shall wake. The byte
-            // that woke may be read by now.
-            item->parked = false;
-            if (!level) end.own().asleep.fetch_or(full ? for_data | for_room : for_data);
-            std::atomic_thread_fence(std::memory_order_seq_cst);
-            again = again || would_be_due(*item);
-        }
+/// false: it is marked from now on.
+bool EpollSet::prepare_item(Item& item, Sleep& sleep) {
+    Entry* const entry = socket_entry(item.fd);
+    if (entry == nullptr || item.fired || entry->pipe.load() == nullptr) return true;
+    if (watch(item)) return false;
+    const bool out = (item.told.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
+    const bool level = (item.told.events & EPOLLET) == 0;
+    const PipeEnd end = entry->end();
+    const bool full = out && !end.may_have_room();
+    if (full && must_look_again(*entry)) sleep.look = true;
+    if (item.parked && !full && end.own().asleep.load() != 0) return true;
+    if (about_to_sleep(item.fd, *entry, full ? for_data | for_room : for_data, false)) {
+        sleep.counted.push_back(entry);
+        item.parked = true;
+    } else {
+        // What was reported already is nothing new; whoever stores more shall wake. The byte
+        // that woke may be read by now.
+        item.parked = false;
+        if (!level) end.own().asleep.fetch_or(full ? for_data | for_room : for_data);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        sleep.again = sleep.again || would_be_due(item);
     }
+    return true;
 }
 
-bool EpollSet::has_stored(int set) {
+void EpollSet::prepare_items(Sleep& sleep) {
+    std::erase_if(scanned_, [&](Item* item) { return !prepare_item(*item, sleep); });
+    prepare_board(sleep);
+}
+
+EpollSet::Waiting::Waiting(int set) : fd_(set) {
+    const SetsHold hold;
+    set_ = set_of(set, true);
+    if (set_ != nullptr) ++set_->waiting_;
+    shared_ = set_ != nullptr && set_->is_shared();
+}
+
+EpollSet::Waiting::~Waiting() {
+    const int error = errno;
+    const SetsHold hold;
+    // It may have been closed meanwhile, and be another.
+    if (set_ != nullptr && set_of(fd_, false) == set_ && set_->waiting_ > 0) --set_->waiting_;
+    errno = error;
+}
+
+EpollSet::Turn EpollSet::turn_of(int set) {
     const SetsHold hold;
     EpollSet* const its = set_of(set, false);
-    if (its == nullptr) return false;
-    its->touch();
-    return !its->stored_.empty();
+    if (its == nullptr || (its->marked_ == 0 && its->scanned_.empty())) return Turn::kernel_alone;
+    return its->memorys_turn_ ? Turn::memorys : Turn::kernels;
 }
 
 bool EpollSet::is_ready(int set) {
     const SetsHold hold;
     EpollSet* const its = set_of(set, false);
     if (its == nullptr) return false;
-    for (Item* const item : its->stored_) {
-        if (would_be_due(*item)) return true;
+    if (its->marked_ != 0 && its->board_.any()) return true;
+    for (const auto* const list : {&its->listed_, &its->scanned_}) {
+        for (const Item* const item : *list)
+            if (would_be_due(*item)) return true;
     }
     return false;
 }
 
-void EpollSet::prepare(int set, std::vector<Entry*>& asleep, bool& again, bool& look) {
+void EpollSet::prepare(int set, Sleep& sleep) {
     const SetsHold hold;
-    if (EpollSet* const its = set_of(set, false)) its->prepare_items(asleep, again, look);
+    if (EpollSet* const its = set_of(set, false)) its->prepare_items(sleep);
+}
+
+void EpollSet::end_sleep(int set, const Sleep& sleep) {
+    for (Entry* const entry : sleep.counted) woken(*entry);
+    if (!sleep.on_board) return;
+    const SetsHold hold;
+    if (EpollSet* const its = set_of(set, false)) its->board_.end_sleep();
 }
 
 int EpollSet::add_stored(int set, epoll_event* events, int count, int most) {
     const SetsHold hold;
     EpollSet* const its = set_of(set, false);
-    return its == nullptr ? count : count + its->collect(events + count, most - count);
+    if (its == nullptr) return count;
+    if (its->board_.has_sleeper()) its->crowd();
+    its->memorys_turn_ = count == most;
+    return count + its->collect(events + count, most - count);
 }
 
 int EpollSet::wait(int set, epoll_event* events, int most, std::int64_t timeout_ns,
                    const sigset_t* mask) {
     const std::uint64_t deadline = deadline_of(timeout_ns);
+    const Waiting waits(set);
+    if (waits.is_shared()) SharedSets::use_shared(set);
     bool spun = false;
     for (;;) {
-        if (!has_stored(set)) {
+        const Turn turn = turn_of(set);
+        if (turn == Turn::kernel_alone) {
             const int count = real().epoll_pwait(set, events, most, ms_until(deadline), mask);
             if (count <= 0) return count;
             // What translate() found to be in memory by now is told with the rest.
@@ -202,6 +175,10 @@ int EpollSet::wait(int set, epoll_event* events, int most, std::int64_t timeout_
             continue;
         }
         if (events == nullptr || most <= 0) return real().epoll_pwait(set, events, most, 0, mask);
+        if (turn == Turn::memorys) {
+            const int count = add_stored(set, events, 0, most);
+            if (count > 0) return count;
+        }
         const int fresh = real().epoll_pwait(set, events, most, 0, mask);
         if (fresh < 0) return fresh;
         const int count = add_stored(set, events, translate(events, fresh), most);
@@ -213,16 +190,14 @@ int EpollSet::wait(int set, epoll_event* events, int most, std::int64_t timeout_
             spun = true;
             continue;
         }
-        std::vector<Entry*> asleep;
-        bool again = false;
-        bool look = false;
-        prepare(set, asleep, again, look);
+        Sleep sleep;
+        prepare(set, sleep);
         int slept = 0;
         int ms = ms_until(deadline);
-        if (look && (ms < 0 || ms > 1)) ms = 1;
-        if (!again) slept = real().epoll_pwait(set, events, most, ms, mask);
+        if (sleep.look && (ms < 0 || ms > 1)) ms = 1;
+        if (!sleep.again) slept = real().epoll_pwait(set, events, most, ms, mask);
         const int error = errno;
-        for (Entry* const entry : asleep) woken(*entry);
+        end_sleep(set, sleep);
         errno = error;
         if (slept < 0) return slept;
         const int kept = add_stored(set, events, translate(events, slept), most);

@@ -66,13 +66,14 @@ void before_fork() {
     for_counted([](int fd, Entry& entry) {
         if (Stream* const stream = share(fd, entry, Reason::shared)) stream->holders.fetch_add(1);
     });
+    SharedSets::before_fork();
 }
 
 void after_fork_in_child() {
     process.store(getpid());
     forget_thread_number();
     Arena::renew_after_fork();
-    EpollSet::renew_after_fork();
+    SharedSets::renew_after_fork();
     forget_left_pipes();
     arena_lock.let_go();
     for_sockets([](int, Entry& entry) {
@@ -82,12 +83,13 @@ void after_fork_in_child() {
         entry.entered.store(false);
     });
     helper_started.store(false);
-    if (Arena* const arena = family.load()) arena->enter();
+    if (Arena* const arena = family.load()) arena->enter_as_child();
 }
 
 void leave_process() {
     if (is_borrowed()) return;
     for_counted([](int fd, Entry&) { closing(fd); });
+    SharedSets::leave();
     if (Arena* const arena = family.exchange(nullptr)) arena->leave();
     stopped.store(true);
 }
@@ -104,6 +106,7 @@ void* help_peers(void* arena) {
         }
         seen = now;
         for_sockets([](int fd, Entry& entry) { help_if_wanted(fd, entry); });
+        SharedSets::give_up_contested();
     }
     return nullptr;
 }
@@ -118,11 +121,7 @@ void* help_peers(void* arena) {
 
 }  // namespace
 
-bool start_helper() {
-    Arena* const arena = family.load();
-    if (arena == nullptr) return false;
-    if (helper_started.load(std::memory_order_relaxed) || helper_started.exchange(true))
-        return true;
+bool start_thread(void* (*does)(void*), void* with) {
     sigset_t all;
     sigset_t former;
     sigfillset(&all);
@@ -131,10 +130,24 @@ bool start_helper() {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread;
-    const bool begun = pthread_create(&thread, &attributes, help_peers, arena) == 0;
-    if (!begun) helper_started.store(false);
+    const bool begun = pthread_create(&thread, &attributes, does, with) == 0;
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &former, nullptr);
+    return begun;
+}
+
+bool has_helper() { return helper_started.load(); }
+
+bool start_helper() {
+    Arena* const arena = family.load();
+    if (arena == nullptr) return false;
+    if (helper_started.load(std::memory_order_relaxed) || helper_started.exchange(true))
+        return true;
+    const bool begun = start_thread(help_peers, arena);
+    if (begun)
+        SharedSets::say_helped();
+    else
+        helper_started.store(false);
     return begun;
 }
 
@@ -155,6 +168,7 @@ void stop(Reason reason) {
     if (stopped.exchange(true)) return;
     if (!is_borrowed()) say_why(reason);
     for_sockets([&](int fd, Entry& entry) { hand_back(fd, entry, reason); });
+    SharedSets::relinquish_all();
 }
 
 Arena* own_arena_if_made() { return family.load(); }

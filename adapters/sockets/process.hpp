@@ -18,6 +18,9 @@ void leave();
 /// A thread that does what a peer that hands back wants, whatever the program does. At a process's
 /// first call on a connection in memory; a child by fork() has its own. false: there is no memory.
 bool start_helper();
+bool has_helper();
+/// One that the program does not know of, and no signal comes to. false: there is no memory.
+bool start_thread(void* (*does)(void*), void* with);
 /// A peer hands back, and this one's program may be far from any call of ours.
 void call_for_help(std::uint64_t arena);
 /// A vfork() child, which has our memory and descriptors of its own.

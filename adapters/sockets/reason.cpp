@@ -34,6 +34,8 @@ const char* text_of(Reason reason) {
             return "a call or option that memory cannot carry";
         case Reason::closing:
             return "closing";
+        case Reason::shared_set:
+            return "it is in an epoll set that other processes have, too";
         case Reason::own_calls:
             return "it is written in Go, and makes its system calls itself";
     }

@@ -25,7 +25,7 @@ bool has_nothing_new(const Entry& entry, const PipeEnd& end) {
         own.at_end.load() != 0 || own.error.load() != 0 || end.peer_sending().fin.load() != 0 ||
         end.peer().closed.load() != 0)
         return false;
-    return reading.lock.owner.load(std::memory_order_acquire) == 0 && !is_time(entry, 15000);
+    return reading.lock.owner.load(std::memory_order_acquire) == 0 && !is_time(entry, of_receives);
 }
 
 ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, int flags) {
@@ -38,7 +38,7 @@ ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, in
         if (got == 0) {
             const bool leaves = end.peer_sending().fin.load() != 0 || end.peer().closed.load() != 0;
             if (own.at_end.load() == 0 && own.error.load() == 0 && kernel_is_empty(fd, end) &&
-                (leaves || time_to_look(entry, 15000))) {
+                (leaves || time_to_look(entry, of_receives))) {
                 if (own.sleepers.load() <= 0 || leaves) drain(fd, end);
                 ask_for_end(fd, end);
             }
@@ -95,18 +95,10 @@ ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int fl
     for (;;) {
         if (entry.kind.load(std::memory_order_relaxed) == Kind::plain)
             return kernel_receive(fd, parts, count, flags);
-        Pipe* const pipe = pipe_of(entry);
-        if (pipe == nullptr) {
-            entry.receives.fetch_add(1);
-            if (pipe_of(entry) != nullptr) {
-                entry.receives.fetch_sub(1);
-                continue;
-            }
-            const ssize_t got = kernel_receive(fd, parts, count, flags);
-            entry.receives.fetch_sub(1);
-            if (got > 0) step(fd, entry);
-            return got;
-        }
+        ssize_t bytes = 0;
+        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.receives, bytes,
+                                          [&] { return kernel_receive(fd, parts, count, flags); });
+        if (pipe == nullptr) return bytes;
         const PipeEnd end = entry.end();
         if (pipe->state() == before) {
             if ((pipe->word.fetch_add(one_receive(end.side())) & state_mask) != before) {

@@ -25,7 +25,7 @@ ssize_t finish_in_kernel(int fd, const Buffers& from, std::size_t done, int flag
 ssize_t send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from, int flags) {
     std::size_t done = 0;
     const bool nonblocking = is_nonblocking(entry, flags);
-    if (time_to_look(entry, 100000)) look_at_kernel(fd, end);
+    if (time_to_look(entry, of_sends)) look_at_kernel(fd, end);
     for (Waited waited;;) {
         if (const int error = take_error(end)) {
             end.own().at_end.store(2);
@@ -78,18 +78,10 @@ ssize_t send(int fd, Entry& entry, const iovec* parts, int count, int flags) {
     for (;;) {
         if (entry.kind.load(std::memory_order_relaxed) == Kind::plain)
             return kernel_send(fd, parts, count, flags);
-        Pipe* const pipe = pipe_of(entry);
-        if (pipe == nullptr) {
-            entry.sends.fetch_add(1);
-            if (pipe_of(entry) != nullptr) {
-                entry.sends.fetch_sub(1);
-                continue;
-            }
-            const ssize_t sent = kernel_send(fd, parts, count, flags);
-            entry.sends.fetch_sub(1);
-            if (sent > 0) step(fd, entry);
-            return sent;
-        }
+        ssize_t bytes = 0;
+        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.sends, bytes,
+                                          [&] { return kernel_send(fd, parts, count, flags); });
+        if (pipe == nullptr) return bytes;
         const PipeEnd end = entry.end();
         if (pipe->state() == before) {
             const std::uint64_t one = one_send(end.side());

@@ -77,6 +77,7 @@ enum Asleep : std::uint32_t { for_data = 1, for_room = 2 };
 
 struct alignas(64) Side {
     std::atomic<std::uint32_t> asleep;  ///< Asleep; who clears it sends a byte
+    std::atomic<std::uint64_t> mark;    ///< see Mark: where the peer tells what it stored, or 0
     alignas(64) std::atomic<std::uint32_t> closed;
     std::atomic<std::uint32_t> wants_kernel;  ///< the peer shall hand back
     std::atomic<std::uint32_t> handed_back;   ///< its part, as the peer wanted
@@ -90,7 +91,7 @@ struct alignas(64) Side {
 /// A connection whose bytes go through memory. Side 0 connected, side 1 accepted. Direction d is
 /// what side d sends.
 struct Pipe {
-    static constexpr std::uint64_t right_magic = 0x7669612d70697065;
+    static constexpr std::uint64_t right_magic = 0x7669612d70697066;
     alignas(64) std::atomic<std::uint64_t> word;
     std::uint64_t magic;
     Ends ends;                ///< as side 0 sees them
@@ -131,7 +132,8 @@ enum class Reason : std::uint32_t {
     half_closed,
     unusual_call,
     closing,
-    own_calls
+    own_calls,
+    shared_set
 };
 const char* text_of(Reason reason);
 

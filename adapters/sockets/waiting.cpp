@@ -8,23 +8,47 @@
 
 namespace via::sockets {
 
-/// With one of our locks held: who hands back takes them all, and then nobody wakes any more.
-void wake(int fd, const PipeEnd& end, std::uint32_t why) {
-    if ((end.peer().asleep.load(std::memory_order_relaxed) & why) == 0 ||
-        end.pipe().state() != stored)
-        return;
-    if (end.sending().fin.load() != 0 || end.peer().asleep.exchange(0) == 0) return;
+namespace {
+
+/// false: none is on its way, as behind a FIN.
+bool send_byte(int fd, const PipeEnd& end) {
+    if (end.sending().fin.load() != 0) return false;
     end.own().wakes_sent.fetch_add(1);
     const char byte = 0;
-    raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-/// A look at the kernel costs as much as a hundred at memory.
-bool is_time(const Entry& entry, std::uint64_t period_ns) {
-    return ticks() - entry.looked.load(std::memory_order_relaxed) >= period_ns * 2;
+/// For an epoll set of the peer's.
+void tell_board(int fd, const PipeEnd& end, const Mark& mark) {
+    Entry& entry = descriptors[static_cast<unsigned>(fd)];
+    Board* const board = board_of_peer(entry, mark.board);
+    if (board == nullptr) {  // the set hears of it from the kernel
+        send_byte(fd, end);
+    } else if (const std::uint64_t sleep = board->mark(mark.bit)) {
+        if (send_byte(fd, end)) board->woken(sleep);
+    }
 }
-bool time_to_look(Entry& entry, std::uint64_t period_ns) {
-    if (!is_time(entry, period_ns)) return false;
+
+}  // namespace
+
+/// With one of our locks held: who hands back takes them all, and then nobody wakes any more.
+void wake(int fd, const PipeEnd& end, std::uint32_t why) {
+    const Mark mark = Mark::of(end.peer().mark.load(std::memory_order_relaxed));
+    const bool marks = mark.board != 0 && ((why & for_data) != 0 || mark.room);
+    const bool sleeps = (end.peer().asleep.load(std::memory_order_relaxed) & why) != 0;
+    if ((!marks && !sleeps) || end.pipe().state() != stored) return;
+    if (sleeps && end.sending().fin.load() == 0 && end.peer().asleep.exchange(0) != 0)
+        send_byte(fd, end);
+    if (marks) tell_board(fd, end, mark);
+}
+
+bool is_time(const Entry& entry, const Period& period) {
+    const bool in_epoll = entry.in_epoll.load(std::memory_order_relaxed);
+    const std::uint64_t ns = in_epoll ? period.in_epoll_ns : period.alone_ns;
+    return ticks() - entry.looked.load(std::memory_order_relaxed) >= ns * 2;
+}
+bool time_to_look(Entry& entry, const Period& period) {
+    if (!is_time(entry, period)) return false;
     entry.looked.store(ticks(), std::memory_order_relaxed);
     return true;
 }

@@ -18,10 +18,17 @@ struct Waited {
 bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited);
 /// false: errno says why the call ends.
 bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited);
-/// A look at the kernel costs as much as a hundred at memory.
-bool is_time(const Entry& entry, std::uint64_t period_ns);
+/// A look at the kernel costs as much as a hundred at memory. Of a socket in an epoll set the
+/// kernel tells by itself that its peer has ended: looks of calls with bytes are for programs that
+/// do not ask the set.
+struct Period {
+    std::uint64_t alone_ns, in_epoll_ns;
+};
+constexpr Period of_receives{15'000, 1'000'000};
+constexpr Period of_sends{100'000, 10'000'000};
+bool is_time(const Entry& entry, const Period& period);
 /// The same, and the look is this one.
-bool time_to_look(Entry& entry, std::uint64_t period_ns);
+bool time_to_look(Entry& entry, const Period& period);
 /// For the peer, or another thread, which is about to hand back.
 void nap();
 

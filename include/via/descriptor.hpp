@@ -97,6 +97,18 @@ public:
     Descriptor& rdma_write(const RemoteSegment& to, const Segments&... from) noexcept {
         return begin(VIP_CONTROL_OP_RDMAWRITE).remote(to).add_all(from...);
     }
+    /** A send of a copy of the bytes, made now and kept behind the descriptor's first 64 bytes, in
+     *  the room of segments beyond the second: so they may lie anywhere, and be changed at once
+     *  (via/via.h, ViaCopyInline). More than inline_room(): posting fails with
+     *  VIP_INVALID_PARAMETER. */
+    Descriptor& send_inline(std::span<const std::byte> bytes) noexcept {
+        return begin(VIP_CONTROL_OP_SENDRECV).copy(bytes);
+    }
+    /** An RDMA write of such a copy. */
+    Descriptor& rdma_write_inline(const RemoteSegment& to,
+                                  std::span<const std::byte> bytes) noexcept {
+        return begin(VIP_CONTROL_OP_RDMAWRITE).remote(to).copy(bytes);
+    }
     /** Fills the segments from the peer's memory; reliable VIs only (VIPL 1.9). */
     template <class... Segments>
         requires(std::is_convertible_v<Segments, Segment> && ...)
@@ -147,7 +159,11 @@ public:
     VIP_DESCRIPTOR* raw() const noexcept { return at_; }
     /** The region that holds it. */
     VIP_MEM_HANDLE handle() const noexcept { return handle_; }
-    /** More segments were added than there is room for. */
+    /** Bytes that send_inline() has room for: 16 for each segment beyond the second. */
+    std::size_t inline_room() const noexcept {
+        return room_ > 2 ? (room_ - 2U) * sizeof(VIP_DATA_SEGMENT) : 0;
+    }
+    /** More segments were added, or bytes copied, than there is room for. */
     bool overfull() const noexcept { return overfull_; }
 
 private:
@@ -165,6 +181,13 @@ private:
         first.Handle = segment.handle;
         first.Reserved = 0;
         at_->CS.SegCount = 1;
+        return *this;
+    }
+    Descriptor& copy(std::span<const std::byte> bytes) noexcept {
+        if (bytes.size() > inline_room())
+            overfull_ = true;
+        else
+            ViaCopyInline(at_, handle_, bytes.data(), static_cast<VIP_UINT32>(bytes.size()));
         return *this;
     }
     template <class... Segments>

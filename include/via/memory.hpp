@@ -33,6 +33,81 @@ inline VIP_MEM_ATTRIBUTES attributes_of(const MemoryRights& rights) noexcept {
 }  // namespace detail
 /** @endcond */
 
+/** What a memory window grants to peers, and to whom. */
+struct WindowRights {
+    const ProtectionTag* tag = nullptr; /**< of our VIs by which it is reached; null: the default
+                                             tag, so by VIs without one only */
+    bool rdma_write = false;            /**< peers may write by RDMA */
+    bool rdma_read = false;             /**< peers may read by RDMA */
+    bool atomics = false;               /**< peers may change words by atomic operations */
+};
+
+/**
+ * Rights of peers to part of a region, to the byte, until it is revoked (via/via.h, ViaBindWindow):
+ * made by MemoryRegion::window(). Move-only. The destructor revokes it, and after that no byte that
+ * a peer sends by it lands any more; so does the end of its region.
+ *
+ * Threads: as Nic.
+ */
+class MemoryWindow {
+public:
+    /** Of memory that is registered by `region`, the handle of one that need not be an object. */
+    [[nodiscard]] static Expected<MemoryWindow> bind(VIP_NIC_HANDLE nic, VIP_MEM_HANDLE region,
+                                                     std::span<std::byte> bytes,
+                                                     const WindowRights& rights) {
+        if (detail::is_moved_from(rights.tag))
+            return detail::failure(VIP_INVALID_PARAMETER, "ViaBindWindow");
+        VIA_WINDOW_ATTRIBUTES attributes{};
+        attributes.Ptag = rights.tag != nullptr ? rights.tag->handle() : nullptr;
+        attributes.EnableRdmaWrite = rights.rdma_write ? VIP_TRUE : VIP_FALSE;
+        attributes.EnableRdmaRead = rights.rdma_read ? VIP_TRUE : VIP_FALSE;
+        attributes.EnableAtomics = rights.atomics ? VIP_TRUE : VIP_FALSE;
+        VIP_MEM_HANDLE handle = 0;
+        const VIP_RETURN code =
+            ViaBindWindow(nic, bytes.data(), bytes.size(), region, &attributes, &handle);
+        if (code != VIP_SUCCESS) return detail::failure(code, "ViaBindWindow");
+        return MemoryWindow(nic, bytes, handle);
+    }
+
+    ~MemoryWindow() {
+        if (handle_ != 0) ViaRevokeWindow(nic_, handle_);
+    }
+    /** Moves; `other` is empty afterwards, and may only be destroyed or assigned to. */
+    MemoryWindow(MemoryWindow&& other) noexcept
+        : nic_(other.nic_),
+          bytes_(std::exchange(other.bytes_, {})),
+          handle_(std::exchange(other.handle_, 0)) {}
+    /** Exchanges the two: what this was ends with `other`. */
+    MemoryWindow& operator=(MemoryWindow&& other) noexcept {
+        std::swap(nic_, other.nic_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+
+    /** Takes the rights back now. When it returns nothing lands any more. */
+    Expected<void> revoke() noexcept {
+        return detail::outcome(ViaRevokeWindow(nic_, std::exchange(handle_, 0)), "ViaRevokeWindow");
+    }
+
+    /** The memory that it shows; valid as long as that is. */
+    std::span<std::byte> bytes() const noexcept { return bytes_; }
+    /** The handle for via/via.h; stays this object's, never 0 while it is bound. */
+    VIP_MEM_HANDLE handle() const noexcept { return handle_; }
+    /** The window as a peer's descriptors name it: tell it to the peer. */
+    RemoteSegment remote() const noexcept {
+        return {reinterpret_cast<std::uintptr_t>(bytes_.data()), bytes_.size(), handle_, 0};
+    }
+
+private:
+    MemoryWindow(VIP_NIC_HANDLE nic, std::span<std::byte> bytes, VIP_MEM_HANDLE handle) noexcept
+        : nic_(nic), bytes_(bytes), handle_(handle) {}
+
+    VIP_NIC_HANDLE nic_;
+    std::span<std::byte> bytes_;
+    VIP_MEM_HANDLE handle_;
+};
+
 /**
  * A registration of memory: what descriptors, their data and peers' RDMA lie in. Move-only; moving
  * moves no bytes.
@@ -129,6 +204,16 @@ public:
         return detail::outcome(
             ViaSetMemAtomics(nic_, bytes_.data(), handle_, allowed ? VIP_TRUE : VIP_FALSE),
             "ViaSetMemAtomics");
+    }
+
+    /**
+     * Rights of peers to `length` bytes from `offset` on, whatever rights the region has. What lies
+     * beyond the region: VIP_INVALID_PARAMETER. VIP_ERROR_RESOURCE: 1048576 windows of the NIC are
+     * bound.
+     */
+    [[nodiscard]] Expected<MemoryWindow> window(std::size_t offset, std::size_t length,
+                                                const WindowRights& rights) const {
+        return MemoryWindow::bind(nic_, handle_, {bytes_.data() + offset, length}, rights);
     }
 
     /** The memory; valid as long as it is, not as long as this object. */

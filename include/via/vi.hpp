@@ -7,6 +7,7 @@
 
 #include <via/buffer_pool.hpp>
 #include <via/completion_queue.hpp>
+#include <via/shared_receives.hpp>
 
 #include <thread>
 
@@ -22,6 +23,7 @@ struct ViOptions {
     const ProtectionTag* tag = nullptr;  /**< null: memory of any tag of the NIC (VIPL 4.7) */
     CompletionQueue* sends = nullptr;    /**< where sends complete; null: on the VI itself */
     CompletionQueue* receives = nullptr; /**< where receives complete; may be the same */
+    const SharedReceiveQueue* shared = nullptr; /**< where messages find receives, too */
 };
 
 /** How to ask for a connection. */
@@ -61,7 +63,7 @@ public:
     /** Makes an idle VI (VIPL 3). Whatever `options` names must outlive it. */
     [[nodiscard]] static Expected<Vi> create(const Nic& nic, const ViOptions& options = {}) {
         if (detail::is_moved_from(options.tag) || detail::is_moved_from(options.sends) ||
-            detail::is_moved_from(options.receives))
+            detail::is_moved_from(options.receives) || detail::is_moved_from(options.shared))
             return detail::failure(VIP_INVALID_PARAMETER, "VipCreateVi");
         VIP_VI_ATTRIBUTES attributes{};
         attributes.ReliabilityLevel = static_cast<VIP_RELIABILITY_LEVEL>(options.reliability);
@@ -76,6 +78,8 @@ public:
         Vi vi(handle);
         if (options.credits) code = ViaSetCredits(handle, VIP_TRUE);
         if (code != VIP_SUCCESS) return detail::failure(code, "ViaSetCredits");
+        if (options.shared != nullptr) code = ViaSetSharedRecv(handle, options.shared->handle());
+        if (code != VIP_SUCCESS) return detail::failure(code, "ViaSetSharedRecv");
         return vi;
     }
 
@@ -315,8 +319,9 @@ private:
     }
     [[gnu::cold, gnu::noinline]] static std::unexpected<Error> too_many_segments(const char* call) {
         return std::unexpected(Error(VIP_INVALID_PARAMETER, call,
-                                     "more segments than the descriptor has room for. Make room "
-                                     "for more where the descriptor is made"));
+                                     "more segments, or bytes of an inline send, than the "
+                                     "descriptor has room for. Make room for more segments where "
+                                     "the descriptor is made"));
     }
     [[gnu::cold, gnu::noinline]] static std::unexpected<Error> no_buffer(const char* call) {
         return std::unexpected(Error(VIP_INVALID_PARAMETER, call,

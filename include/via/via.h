@@ -11,6 +11,7 @@
 #define VIA_VIA_H
 
 #include <stddef.h>
+#include <string.h>
 #include <vipl.h>
 
 #ifdef __cplusplus
@@ -148,6 +149,114 @@ VIP_RETURN ViaSetCredits(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN Wanted);
  */
 VIP_RETURN ViaQueryCredits(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN* Agreed, VIP_UINT32* Left);
 
+/* ---- Shared receive queues ----------------------------------------------------------------- */
+
+/** What ViaCreateSharedRecv makes; never NULL. */
+typedef VIP_PVOID VIA_SHARED_RECV_HANDLE;
+
+/** What a shared receive queue is to be. */
+typedef struct _VIA_SHARED_RECV_ATTRIBUTES {
+    VIP_PROTECTION_HANDLE Ptag; /**< that of all its VIs; NULL: they have none */
+    VIP_UINT32 MaxDescriptors;  /**< posted, and taken by no VI: 1 to 65536 */
+    VIP_UINT32 Quota; /**< receives that one VI may have, done ones included until they are taken
+                           off; at most, and with 0, as many as a receive queue has room for */
+} VIA_SHARED_RECV_ATTRIBUTES;
+
+/** What a shared receive queue is just now. */
+typedef struct _VIA_SHARED_RECV_STATE {
+    VIP_UINT32 Posted; /**< receives that no VI has taken */
+    VIP_UINT32 Vis;    /**< that take from it */
+    VIP_UINT32 Limit;  /**< that is armed; 0: none */
+} VIA_SHARED_RECV_STATE;
+
+/**
+ * Makes a queue of receives that many VIs of the NIC share. A VI takes its oldest receive when a
+ * message comes that consumes one and the VI has no receive of its own. From then on the descriptor
+ * is in that VI's receive queue: it completes there, in the order of the VI's messages, or is
+ * flushed there when the VI disconnects, and VipRecvDone, VipRecvWait and the VI's completion queue
+ * bring it. The program may then post it again, here or elsewhere.
+ *
+ * A VI that finds the queue empty, or has its quota, is as one without a receive: an unreliable VI
+ * drops the message, a reliable one breaks with VIP_ERROR_RECVQ_EMPTY. One with credits
+ * (ViaSetCredits) takes receives beforehand, one or its share of what is left, and tells its peer
+ * of those only: no connection breaks, and a VI waits for its next receive behind those that wait
+ * already. What it took so is flushed on its receive queue when it disconnects.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_ERROR_RESOURCE: 256 of the NIC
+ *         exist, or no memory
+ */
+VIP_RETURN ViaCreateSharedRecv(VIP_NIC_HANDLE NicHandle,
+                               const VIA_SHARED_RECV_ATTRIBUTES* Attributes,
+                               VIA_SHARED_RECV_HANDLE* Queue);
+/**
+ * Ends it. Descriptors that no VI has taken are the program's again; none of them completes.
+ * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: a VI takes from it; VIP_INVALID_PARAMETER: none, or no
+ *         more
+ */
+VIP_RETURN ViaDestroySharedRecv(VIA_SHARED_RECV_HANDLE Queue);
+/**
+ * Has a VI take from that queue, and from no other, until it is set anew or the VI is destroyed.
+ * Receives that are posted to the VI itself are used first.
+ * @param Queue  of the same NIC; NULL: the VI has its own receives only
+ * @return VIP_SUCCESS; VIP_INVALID_STATE unless the VI is idle; VIP_INVALID_PTAG: the VI's tag is
+ *         another one, as VipSetViAttributes cannot make it afterwards either;
+ *         VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaSetSharedRecv(VIP_VI_HANDLE ViHandle, VIA_SHARED_RECV_HANDLE Queue);
+/**
+ * Posts a receive. Its memory is checked now, against the queue's tag, and stays registered with
+ * that tag while it is posted (VIPL 4.8).
+ * @return as VipPostRecv; VIP_DESCRIPTOR_ERROR: it has a fault, its Status says which, and it is
+ *         not posted; VIP_ERROR_RESOURCE also: MaxDescriptors are posted
+ */
+VIP_RETURN ViaPostSharedRecv(VIA_SHARED_RECV_HANDLE Queue, VIP_DESCRIPTOR* Descriptor,
+                             VIP_MEM_HANDLE MemoryHandle);
+/** @return VIP_SUCCESS; VIP_INVALID_PARAMETER */
+VIP_RETURN ViaQuerySharedRecv(VIA_SHARED_RECV_HANDLE Queue, VIA_SHARED_RECV_STATE* State);
+/**
+ * Arms the limit event: it happens when fewer than Limit receives are posted, at once if that is so
+ * already, and once; then arm it again. Forgets an event that nobody waited for.
+ * @param Limit  0: no event
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaArmSharedRecv(VIA_SHARED_RECV_HANDLE Queue, VIP_UINT32 Limit);
+/**
+ * Waits for that event. Of several threads one hears of it.
+ * @param Timeout  milliseconds; 0: does not wait; VIP_INFINITE: for ever
+ * @return VIP_SUCCESS: it happened; VIP_TIMEOUT; VIP_INVALID_STATE: the queue was destroyed, or the
+ *         NIC closed, meanwhile; VIP_INVALID_PARAMETER
+ */
+VIP_RETURN ViaSharedRecvWait(VIA_SHARED_RECV_HANDLE Queue, VIP_ULONG Timeout);
+
+/* ---- Inline sends -------------------------------------------------------------------------- */
+
+/** Bytes that the descriptor of an inline send takes, with Length bytes behind it. */
+#define VIA_INLINE_ROOM(Length) (sizeof(VIP_DESCRIPTOR) + (Length))
+
+/**
+ * Copies what a send, or an RDMA write, is to carry behind its descriptor, and lets the descriptor
+ * name the copy. Data may lie anywhere, need not be registered, and may be changed when this
+ * returns; the copy is the NIC's with the descriptor, from the post until it is done. Then post it
+ * as any other: VipPostSend, ViaPostSendMany. For short messages; send longer ones from where they
+ * are.
+ * @param Descriptor    with room for VIA_INLINE_ROOM(Length) bytes from there on, all in one
+ *                      region. In: CS.Control, and DS[0].Remote of an RDMA write. Out: SegCount,
+ *                      Length, and the segment of the copy.
+ * @param MemoryHandle  of that region
+ * @param Data          may be NULL when Length is 0
+ */
+static inline void ViaCopyInline(VIP_DESCRIPTOR* Descriptor, VIP_MEM_HANDLE MemoryHandle,
+                                 const void* Data, VIP_UINT32 Length) {
+    const int Writes = (Descriptor->CS.Control & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAWRITE;
+    VIP_DATA_SEGMENT* const Segment = &Descriptor->DS[Writes].Local;
+    void* const Copy = Descriptor + 1;
+    if (Length != 0) memcpy(Copy, Data, Length);
+    Segment->Data.Address = Copy;
+    Segment->Handle = MemoryHandle;
+    Segment->Length = Length;
+    Descriptor->CS.SegCount = Writes ? 2 : 1;
+    Descriptor->CS.Length = Length;
+}
+
 /* ---- Several at once ----------------------------------------------------------------------- */
 
 /**
@@ -224,6 +333,68 @@ void ViaTakeRests(void);
  * @return VIP_SUCCESS; VIP_ERROR_RESOURCE: too many regions
  */
 VIP_RETURN ViaRegisterAll(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE* MemoryHandle);
+
+/* ---- Memory windows ------------------------------------------------------------------------ */
+
+/** What a memory window grants, and to whom. */
+typedef struct _VIA_WINDOW_ATTRIBUTES {
+    VIP_PROTECTION_HANDLE Ptag;  /**< peers reach it by our VIs of that tag, and by those without
+                                      one; NULL: by these only. Need not be the region's. */
+    VIP_BOOLEAN EnableRdmaWrite; /**< peers may write by RDMA */
+    VIP_BOOLEAN EnableRdmaRead;  /**< peers may read by RDMA */
+    VIP_BOOLEAN EnableAtomics;   /**< peers may change words by atomic operations */
+} VIA_WINDOW_ATTRIBUTES;
+
+/** What a memory window is. */
+typedef struct _VIA_WINDOW_STATE {
+    VIP_PVOID Address;                /**< where it begins */
+    VIP_ULONG Length;                 /**< bytes */
+    VIP_MEM_HANDLE MemoryHandle;      /**< the region it was bound in */
+    VIP_BOOLEAN Live;                 /**< VIP_FALSE: that region is gone, and so are its rights */
+    VIA_WINDOW_ATTRIBUTES Attributes; /**< as it was bound */
+} VIA_WINDOW_STATE;
+
+/**
+ * Grants peers rights to part of a region, exact to the byte, for as long as it is bound: a peer
+ * names the window's handle in its descriptors where it would name a region's, with addresses of
+ * this process as ever. The rights are the window's alone, whatever the region has: register a
+ * region without any, and give each peer a window of what it is to reach. The peer's VI must be
+ * allowed the operation by ours, as always. Windows may overlap, any number at once, a million of a
+ * NIC's in all.
+ *
+ * It makes no system call; but a thread that calls it while another one has come to own the NIC's
+ * polling takes that away (membarrier), as every call does that is no post or poll. A window's
+ * handle is for peers: no descriptor of this process may use it, and a peer that imports the
+ * region's segment (ViaImportSegment) does so by the region's handle and rights; by a window RDMA
+ * to a segment goes in frames. A handle comes again at the earliest after 134 million bindings; it
+ * is no secret, so keep peers apart by tags.
+ * @param Address       where the window begins
+ * @param Length        bytes, not 0
+ * @param MemoryHandle  a region, all of them its own; not that of ViaRegisterAll
+ * @param Attributes    at least one right; to write and to change words only in memory that may be
+ *                      written
+ * @param Window        out: the handle, bit 31 set
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER; VIP_INVALID_PTAG; VIP_ERROR_RESOURCE: 1048576 are
+ *         bound, or no memory
+ */
+VIP_RETURN ViaBindWindow(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_ULONG Length,
+                         VIP_MEM_HANDLE MemoryHandle, const VIA_WINDOW_ATTRIBUTES* Attributes,
+                         VIP_MEM_HANDLE* Window);
+/**
+ * Takes the window's rights back. When it returns no byte that a peer sends by its handle lands any
+ * more, and none is read for one: not of messages that were under way either, which then end as
+ * others that are refused (VIP_STATUS_RDMA_PROT_ERROR there, VIP_ERROR_RDMAW_PROT or
+ * VIP_ERROR_RDMAR_PROT here, and the connection is broken). Answers that left before may still
+ * arrive. Time and system calls as ViaBindWindow. Deregistering the region takes its windows'
+ * rights back, too; each is still to be revoked, so that another one can have its place.
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no window of this NIC, or no more
+ */
+VIP_RETURN ViaRevokeWindow(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE Window);
+/**
+ * @param State  out: what it is, for a peer's handle that a log names, or a test
+ * @return VIP_SUCCESS; VIP_INVALID_PARAMETER: no window of this NIC, or no more
+ */
+VIP_RETURN ViaQueryWindow(VIP_NIC_HANDLE NicHandle, VIP_MEM_HANDLE Window, VIA_WINDOW_STATE* State);
 
 /* ---- Atomic operations --------------------------------------------------------------------- */
 

@@ -51,7 +51,7 @@ std::string to_text(const HostAddress& address) {
         const std::size_t port_at = address.length - 2U;
         char host[INET6_ADDRSTRLEN] = {};
         inet_ntop(port_at == 4 ? AF_INET : AF_INET6, bytes.data(), host, sizeof host);
-        const std::string port = std::to_string(bytes[port_at] * 256 + bytes[port_at + 1]);
+        const std::string port = std::to_string(port_of(address));
         return port_at == 4 ? std::string(host) + ":" + port
                             : "[" + std::string(host) + "]:" + port;
     }

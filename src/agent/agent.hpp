@@ -1,5 +1,5 @@
-// The operating system's side of a NIC (VIA's kernel agent), as the fronts see it. HostAgent runs
-// on a real host, SimAgent under the simulator's virtual time. A front blocks only through wait().
+// The operating system's side of a NIC (VIA's kernel agent), as the C API layer sees it. HostAgent
+// runs on a real host, SimAgent under virtual time. A call of the API blocks only through wait().
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 
 #include "agent/addresses.hpp"
 #include "agent/file.hpp"
+#include "base/printable.hpp"
 
 namespace via::agent {
 
@@ -59,9 +60,7 @@ std::string place(const Source& source, unsigned number) {
 
 std::string shown(std::string_view text) {
     constexpr std::size_t length_max = 64;
-    std::string shown(text.substr(0, length_max));
-    for (char& letter : shown)
-        if (letter < ' ' || letter > '~') letter = '?';
+    const std::string shown = printable(text.substr(0, length_max));
     return text.size() > length_max ? shown + "..." : shown;
 }
 

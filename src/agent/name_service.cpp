@@ -44,9 +44,7 @@ HostAddress address_of(const sockaddr& found) {
         std::memcpy(address.bytes.data(), &ipv6.sin6_addr, 16);
         address.length = 18;
     }
-    address.bytes[address.length - 2U] = default_port >> 8;
-    address.bytes[address.length - 1U] = default_port & 0xFF;
-    return address;
+    return with_port(address, default_port);
 }
 
 std::vector<HostAddress> ask_for_addresses(const std::string& name, std::uint16_t length) {
@@ -88,8 +86,7 @@ std::string ask_for_name(const HostAddress& address) {
 /// The resolver knows hosts, not ports; a NIC at another port is none that it could have named.
 bool has_default_port(const HostAddress& address) {
     if (address.length != 6 && address.length != 18) return false;
-    return address.bytes[address.length - 2U] == default_port >> 8 &&
-           address.bytes[address.length - 1U] == (default_port & 0xFF);
+    return port_of(address) == default_port;
 }
 
 }  // namespace

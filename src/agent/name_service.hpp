@@ -20,7 +20,7 @@ struct Neighbours {
     std::function<std::optional<HostAddress>(std::string_view name)> find;
     std::function<std::string(const HostAddress& address)> name;  ///< empty: nobody
     std::function<std::vector<HostAddress>()> list;
-    /// Where NICs of that address are that are not met from here; empty: nowhere.
+    /// All places with NICs of that address that are not met from here; empty: nowhere.
     std::function<std::string(const HostAddress& address)> elsewhere = {};
 };
 

@@ -61,6 +61,17 @@ std::string show_number(const NicOptions& options) {
     return std::to_string(options.*member);
 }
 
+template <auto member>
+bool set_text(NicOptions& options, std::string_view value) {
+    options.*member = value;
+    return !value.empty();
+}
+
+template <auto member>
+std::string show_text(const NicOptions& options) {
+    return (options.*member).empty() ? "none" : options.*member;
+}
+
 constexpr Word<Pin> pins[] = {
     {"require", Pin::require}, {"prefer", Pin::prefer}, {"never", Pin::never}, {"dma", Pin::dma}};
 
@@ -89,7 +100,7 @@ constexpr Option known_options[] = {
      set_word<&NicOptions::granularity, granularities>,
      show_word<&NicOptions::granularity, granularities>},
     {"one_copy", "measured, always or never",
-     "large messages between processes: fetched by the receiver (process_vm_readv) where that is "
+     "large messages between processes: pulled by the receiver (process_vm_readv) where that is "
      "faster; where it is allowed; not",
      set_word<&NicOptions::one_copy, one_copies>, show_word<&NicOptions::one_copy, one_copies>},
     {"silence", "100 to 3600000",
@@ -108,6 +119,9 @@ constexpr Option known_options[] = {
      "peers between hosts that there may be a path to, whoever asked for it. 0: the NIC only "
      "answers for its host, as viad",
      set_number<&NicOptions::paths, 0, NicLimits{}.paths_max>, show_number<&NicOptions::paths>},
+    {"ways", "a file",
+     "how hosts in no network of ours are reached over relays: as via topology -o wrote it",
+     set_text<&NicOptions::ways>, show_text<&NicOptions::ways>},
     {"table_entries", "0 to 1048576",
      "pages in the NIC's own table; others are loaded, and locked, when they are needed. 0: all",
      set_number<&NicOptions::table_entries, 0, memory::CacheShape::entries_max>,

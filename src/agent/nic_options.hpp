@@ -24,7 +24,7 @@ enum class Pin {
 /// How do large messages go between processes of one host?
 enum class OneCopy {
     measured,  ///< whichever is faster
-    always,    ///< the receiver fetches them, where the system lets it
+    always,    ///< the receiver pulls them, where the system lets it
     never,     ///< through shared memory
 };
 
@@ -61,6 +61,7 @@ struct NicOptions {
     std::uint32_t silence = 5000;  ///< ms of patience with a peer that says nothing
     OwnFrames own_frames = OwnFrames::prefer;
     Secure secure = Secure::configured;
+    std::string ways;  ///< file of ways over relays; empty: there are none
     std::uint32_t paths = NicLimits{}.paths_max;  ///< over udp
     std::uint64_t lock_max = 0;  ///< bytes that the small table may lock; 0: as the system allows
 

@@ -48,6 +48,14 @@ TEST(NicOptions, ANicMayHaveNoPaths) {
     EXPECT_FALSE(options_of("udp:eth0,paths=4097"));
 }
 
+TEST(NicOptions, WaysOverRelaysStandInAFile) {
+    const Variable none("OPENVIA_OPTIONS", nullptr);
+    EXPECT_EQ(options_of("udp:eth0")->ways, "");
+    EXPECT_EQ(options_of("udp:eth0,ways=/etc/openvia/a2.ways,paths=0")->ways,
+              "/etc/openvia/a2.ways");
+    EXPECT_FALSE(options_of("udp:eth0,ways="));
+}
+
 TEST(NicOptions, WhatIsWrongIsNamedWithWhatIsPossible) {
     const Variable none("OPENVIA_OPTIONS", nullptr);
     for (const char* name : {"shm,", "shm,pim=never", "shm,pin=never,", "shm,Pin=never",

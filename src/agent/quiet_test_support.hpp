@@ -21,7 +21,7 @@
 namespace via::agent::test {
 
 /// Nothing ever comes. Says how it is slept on, and wants a turn when the test wants it to.
-class QuietDevice : public nic::AbsentDevice {
+class QuietDevice : public nic::AbsentDevice, public device::Sleeping {
 public:
     struct Seen {
         std::atomic<device::Sleep> sleep{device::Sleep::awake};
@@ -34,9 +34,15 @@ public:
         std::function<void(device::Sleep)> armed{};  ///< called by arm(); set under the turn
     };
     /// Slept on by words, or by the descriptor.
-    explicit QuietDevice(Seen& seen, int descriptor = -1) : seen_(seen), descriptor_(descriptor) {}
+    explicit QuietDevice(Seen& seen, int descriptor = -1) : seen_(seen), descriptor_(descriptor) {
+        capabilities_ = {.payload_max = 1024,
+                         .header_max = 64,
+                         .large_length_min = ~0U,
+                         .lossless = true,
+                         .ordered = true};
+    }
 
-    const device::Capabilities& capabilities() const override { return capabilities_; }
+    device::Sleeping* sleeping() override { return this; }
     Time next_deadline() const override { return {seen_.deadline.load()}; }
     void service(Time) override { seen_.served_by = std::this_thread::get_id(); }
     void arm(device::Sleep sleep) override {
@@ -44,6 +50,7 @@ public:
         seen_.sleep = sleep;
         if (seen_.armed) seen_.armed(sleep);
     }
+    int wait_handle() const override { return -1; }
     std::size_t wake_words(std::span<device::WakeWord> words) override {
         if (seen_.words.empty()) return 0;
         words.front() = seen_.words.front();
@@ -56,13 +63,6 @@ public:
         if (!descriptors.empty()) descriptors.front() = {descriptor_, false};
         return 1;
     }
-
-protected:
-    device::Capabilities capabilities_{.payload_max = 1024,
-                                       .header_max = 64,
-                                       .large_length_min = ~0U,
-                                       .lossless = true,
-                                       .ordered = true};
 
 private:
     Seen& seen_;

@@ -126,6 +126,32 @@ TEST_F(MixedHostAgentTest, who_is_woken_as_it_comes_to_lead_looks_again_before_i
     following.join();
 }
 
+/// Strangers' packets wake it, and bring no frame: each of them is not to cost many polls.
+TEST_F(HostAgentTest, who_is_woken_for_nothing_again_and_again_polls_less) {
+    const Atomic<std::uint32_t> there{7};
+    agent->nic().take_turn();
+    seen.words = {{&there, 7}};
+    agent->nic().end_turn();
+    std::atomic<bool> end{false};
+    std::thread waiting = wait_for(end);
+    EXPECT_TRUE(sleeps_for_good(waiting)) << "it leads";
+    const Counters& counters = agent->nic().counters();
+    // It may be put aside for longer than a flood's pauses, and then it polls as at first.
+    EXPECT_TRUE(becomes_true([&] {
+        const std::uint64_t polls = counters.get(Counter::polls);
+        const std::uint64_t wakeups = counters.get(Counter::wakeups);
+        while (counters.get(Counter::wakeups) < wakeups + 20) {
+            syscall(SYS_futex, &there, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+            std::this_thread::yield();
+        }
+        return counters.get(Counter::polls) - polls < 20 * 20;
+    }));
+    end = true;
+    wake_up();
+    make_progress(*agent);
+    waiting.join();
+}
+
 /// Its own turns bring requests. Peers that had to wake somebody for each frame would pay for it.
 TEST_F(HostAgentTest, who_polls_beside_a_watched_listener_is_left_alone) {
     const auto listener = agent->nic().create_listener({}, 1);

@@ -1,4 +1,4 @@
-// What every function of the C front shares.
+// What every function of the C API shares.
 #pragma once
 
 #include <vipl.h>

@@ -1,8 +1,8 @@
 // Handles of the C API: kind, NIC, generation and index in 64 bits; never dereferenced (VIPL 1.11).
 //
 //   63..60 kind   59..48 place of the NIC in the process's table   47..0 the object's own name:
-//   for VI, CQ and listener generation (32 bits) and index (16), for tag and connection the
-//   engine's number
+//   for VI, CQ, listener and shared receive queue generation (32 bits) and index (16), for tag and
+//   connection the engine's number
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,15 @@
 
 namespace via::api {
 
-enum class Kind : std::uint64_t { nic = 1, vi, completion_queue, tag, connection, listener };
+enum class Kind : std::uint64_t {
+    nic = 1,
+    vi,
+    completion_queue,
+    tag,
+    connection,
+    listener,
+    shared_receives
+};
 
 constexpr std::uint32_t nics_max = 4096;
 constexpr std::uint64_t name_mask = (1ULL << 48) - 1;
@@ -31,7 +39,7 @@ inline std::uint32_t nic_index(const void* handle) {
 }
 inline std::uint64_t name_of(const void* handle) { return bits_of(handle) & name_mask; }
 
-/// An open NIC as the front keeps it.
+/// An open NIC as the C API layer keeps it.
 struct OpenNic {
     agent::Agent* agent;
     nic::Nic* nic;

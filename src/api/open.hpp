@@ -1,4 +1,4 @@
-// The one thing the front needs that only compose can do.
+// The one thing that the C API layer needs and only compose can do.
 #pragma once
 
 #include <string_view>

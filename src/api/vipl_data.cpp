@@ -4,7 +4,7 @@
 
 #include <via/via.h>
 
-#include "agent/rest.hpp"
+#include "agent/yield.hpp"
 #include "api/call.hpp"
 
 using namespace via;
@@ -13,12 +13,12 @@ using namespace via::api;
 namespace {
 
 struct QueueWait {
-    const queue::WorkQueue* work;
+    const engine::ViQueue* queue;
 };
 
 bool has_done_or_is_empty(const void* subject) {
-    const queue::WorkQueue& work = *static_cast<const QueueWait*>(subject)->work;
-    return work.has_done() || work.empty();
+    const engine::ViQueue& queue = *static_cast<const QueueWait*>(subject)->queue;
+    return queue.work.has_done() || queue.expects_nothing();
 }
 
 [[gnu::always_inline]] inline VIP_RETURN take(const FoundVi& found, engine::ViQueue& queue,
@@ -35,7 +35,7 @@ VIP_RETURN wait_and_take(const FoundVi& found, engine::ViQueue& queue, VIP_ULONG
     if (result != VIP_NOT_DONE) return result;
     agent::Agent& agent = *found.open->agent;
     const Time deadline = deadline_of(agent, timeout);
-    const QueueWait subject{&queue.work};
+    const QueueWait subject{&queue};
     while (result == VIP_NOT_DONE) {
         const bool ready = agent.wait({has_done_or_is_empty, &subject}, deadline);
         if (!find_vi(handle)) return VIP_INVALID_STATE;
@@ -225,7 +225,7 @@ VIA_VIPL via_VipRecvNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLB
 }
 
 extern "C" __attribute__((visibility("default"))) void ViaPutOffRests(void) {
-    agent::put_off_rests();
+    agent::put_off_yields();
 }
 
-extern "C" __attribute__((visibility("default"))) void ViaTakeRests(void) { agent::take_rests(); }
+extern "C" __attribute__((visibility("default"))) void ViaTakeRests(void) { agent::take_yields(); }

@@ -113,6 +113,55 @@ VIA_VIPL ViaQueryMemAtomics(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_MEM_HA
     return VIP_SUCCESS;
 }
 
+VIA_VIPL ViaBindWindow(VIP_NIC_HANDLE handle, VIP_PVOID address, VIP_ULONG length,
+                       VIP_MEM_HANDLE memory_handle, const VIA_WINDOW_ATTRIBUTES* attributes,
+                       VIP_MEM_HANDLE* window) {
+    VIA_REFUSE_CHILD(handle);
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || attributes == nullptr || window == nullptr) return VIP_INVALID_PARAMETER;
+    memory::MemoryAttributes wanted;
+    if (!tag_of(*open, attributes->Ptag, wanted.tag)) return VIP_INVALID_PTAG;
+    wanted.rdma_write = attributes->EnableRdmaWrite != VIP_FALSE;
+    wanted.rdma_read = attributes->EnableRdmaRead != VIP_FALSE;
+    wanted.atomics = attributes->EnableAtomics != VIP_FALSE;
+    const auto bound = if_memory_lasts(
+        [&] { return open->nic->bind_window(memory_handle, bits_of(address), length, wanted); });
+    if (!bound) return answer(bound.error());
+    *window = *bound;
+    return VIP_SUCCESS;
+}
+
+VIA_VIPL ViaRevokeWindow(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE window) {
+    VIA_REFUSE_CHILD(handle);
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr) return VIP_INVALID_PARAMETER;
+    return answer(open->nic->end_window(window));
+}
+
+VIA_VIPL ViaQueryWindow(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE window, VIA_WINDOW_STATE* state) {
+    VIA_REFUSE_CHILD(handle);
+    OpenNic* open = find_nic(handle);
+    if (open == nullptr || state == nullptr) return VIP_INVALID_PARAMETER;
+    const memory::MemoryTable& regions = open->nic->memory();
+    bool live = false;
+    const memory::Window found = open->nic->holding_turn([&] {
+        live = regions.live(regions.region_of(window));
+        return regions.window(window);
+    });
+    if (found.region == 0) return VIP_INVALID_PARAMETER;
+    const auto grants = [&](memory::Access access) {
+        return (found.rights & memory::Region::right_of(access)) != 0 ? VIP_TRUE : VIP_FALSE;
+    };
+    state->Address = reinterpret_cast<VIP_PVOID>(found.begin);
+    state->Length = found.end - found.begin;
+    state->MemoryHandle = found.region;
+    state->Live = live ? VIP_TRUE : VIP_FALSE;
+    state->Attributes = {handle_of_tag(*open, found.tag), grants(memory::Access::remote_write),
+                         grants(memory::Access::remote_read),
+                         grants(memory::Access::remote_atomic)};
+    return VIP_SUCCESS;
+}
+
 VIA_VIPL ViaRegisterAll(VIP_NIC_HANDLE handle, VIP_MEM_HANDLE* memory_handle) {
     VIA_REFUSE_CHILD(handle);
     OpenNic* open = find_nic(handle);

@@ -157,7 +157,7 @@ VIA_VIPL ViaQueryCredits(VIP_VI_HANDLE handle, VIP_BOOLEAN* agreed, VIP_UINT32* 
         if (!find_vi(handle)) return Status::invalid_parameter;
         const bool holds = found.vi->credits_agreed.load();
         *agreed = holds ? VIP_TRUE : VIP_FALSE;
-        *left = holds ? found.vi->credit_limit - found.vi->credits_used : 0;
+        *left = holds ? found.vi->credits.limit - found.vi->credits.used : 0;
         return Status::success;
     }));
 }

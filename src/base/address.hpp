@@ -23,6 +23,22 @@ struct HostAddress {
     }
 };
 
+/// Of an address of one of these lengths: its last two bytes, the most significant one first.
+inline std::uint16_t port_of(const HostAddress& address) {
+    const std::uint8_t* at = address.bytes.data() + address.length - 2;
+    return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
+}
+/// The same host at another port.
+inline HostAddress with_port(HostAddress address, std::uint16_t port) {
+    std::uint8_t* at = address.bytes.data() + address.length - 2;
+    at[0] = static_cast<std::uint8_t>(port >> 8);
+    at[1] = static_cast<std::uint8_t>(port & 0xFF);
+    return address;
+}
+inline bool same_host(const HostAddress& a, const HostAddress& b) {
+    return with_port(a, 0) == with_port(b, 0);
+}
+
 /// What is the same of all addresses that are one peer: one IPv4 host, or the hosts of one IPv6
 /// network of 64 bits, which are anybody's who has one of them.
 using PeerKey = std::string;

@@ -23,7 +23,7 @@ namespace via {
     X(rdma_reads, "RDMA reads completed without error")                             \
     X(atomics, "atomic operations on peers' memory completed without error")        \
     X(direct_transfers, "RDMA to or from a peer's segment, carried out here")       \
-    X(messages_pulled, "messages of peers, fetched from their memory in one copy")  \
+    X(messages_pulled, "messages of peers, pulled from their memory in one copy")   \
     X(descriptors_flushed, "descriptors flushed")                                   \
     X(descriptors_failed, "descriptors completed with an error of their own")       \
     X(connections_made, "connections made")                                         \
@@ -42,6 +42,7 @@ namespace via {
     X(wakeups, "times the progress thread or a waiting call woke up")               \
     X(vis_open, "VIs that exist now")                                               \
     X(regions_open, "memory regions registered now")                                \
+    X(windows_open, "memory windows bound now")                                     \
     X(paths_open, "paths to other NICs now")
 
 enum class Counter : std::uint32_t {

@@ -1,4 +1,4 @@
-// What a call answers. The values are VIP_RETURN's (VIPL 1.6), so that the C front only casts.
+// What a call answers. The values are VIP_RETURN's (VIPL 1.6), so that the C API layer only casts.
 #pragma once
 
 #include <cstdint>

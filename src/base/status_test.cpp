@@ -11,7 +11,7 @@ namespace via::status_test {
 namespace {
 
 TEST(Status, ValuesAreThoseOfTheCInterface) {
-    // VIPL 1.6, in order from 0: the front only casts.
+    // VIPL 1.6, in order from 0: the C API layer only casts.
     EXPECT_EQ(static_cast<int>(Status::success), 0);
     EXPECT_EQ(static_cast<int>(Status::not_done), 1);
     EXPECT_EQ(static_cast<int>(Status::timeout), 4);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -24,12 +25,14 @@
 #include "agent/shared_directory.hpp"
 #include "agent/statistics.hpp"
 #include "api/open.hpp"
+#include "compose/over_relays.hpp"
 #include "compose/protect.hpp"
 #include "device/datagram/datagram_device.hpp"
 #include "device/loopback/loopback_device.hpp"
 #include "device/shm/shm_device.hpp"
 #include "device/udp/socket_address.hpp"
 #include "device/udp/udp_port.hpp"
+#include "device/udp/udp_rails.hpp"
 #include "sim/host/remote_wire.hpp"
 #include "sim/host/sim_agent.hpp"
 
@@ -97,9 +100,10 @@ agent::Neighbours shm_neighbours(const std::string& directory) {
             const auto hosts = device::shm::present_hosts(System::real(), place.base + host);
             return std::ranges::count(hosts, address, &Host::address) != 0;
         };
+        std::string places;
         for (const agent::Elsewhere& place : agent::nics_elsewhere(directory))
-            if (is_there(place)) return place.text();
-        return {};
+            if (is_there(place)) places += (places.empty() ? "" : " and in ") + place.text();
+        return places;
     };
     neighbours.list = [directory] {
         std::vector<HostAddress> addresses;
@@ -185,12 +189,21 @@ struct Opening {
     std::uint32_t first_generation;
 };
 
-agent::OpenResult open_host(const Opening& opening,
-                            std::vector<std::unique_ptr<device::Device>> devices,
-                            const std::string& directory, agent::Neighbours neighbours,
-                            agent::Link link = {}) {
+using MadeStatistics = std::expected<std::unique_ptr<agent::Statistics>, agent::OpenError>;
+using MadeDevice = std::expected<std::unique_ptr<device::Device>, agent::OpenError>;
+using Devices = std::vector<std::unique_ptr<device::Device>>;
+
+/// Before the devices that count there. `directory`: the host's.
+MadeStatistics make_statistics(const Opening& opening, const std::string& directory) {
     auto statistics = agent::Statistics::open(directory, opening.full_name);
     if (!statistics) return std::unexpected(no_resource(statistics.error()));
+    return std::move(*statistics);
+}
+
+agent::OpenResult open_host(const Opening& opening, MadeStatistics statistics, Devices devices,
+                            const std::string& directory, agent::Neighbours neighbours,
+                            agent::Link link = {}) {
+    if (!statistics) return std::unexpected(statistics.error());
     agent::HostAgentOptions options;
     options.name = opening.full_name;
     const auto hosts = agent::read_sources("OPENVIA_HOSTS", "hosts", complain);
@@ -206,9 +219,6 @@ agent::OpenResult open_host(const Opening& opening,
             no_resource(std::string("no random number (getrandom): ") + strerror(errno)));
     return agent::HostAgent::open(std::move(options), std::move(devices), std::move(*statistics));
 }
-
-using MadeDevice = std::expected<std::unique_ptr<device::Device>, agent::OpenError>;
-using Devices = std::vector<std::unique_ptr<device::Device>>;
 
 /// `directory`: the host's.
 MadeDevice make_shm(const Opening& opening, const std::string& directory,
@@ -250,7 +260,8 @@ agent::OpenResult open_shm(const Opening& opening) {
     if (!device) return std::unexpected(device.error());
     Devices devices;
     devices.push_back(std::move(*device));
-    return open_host(opening, std::move(devices), *host, shm_neighbours(*host));
+    return open_host(opening, make_statistics(opening, *host), std::move(devices), *host,
+                     shm_neighbours(*host));
 }
 
 agent::OpenResult open_loopback(const Opening& opening) {
@@ -259,7 +270,7 @@ agent::OpenResult open_loopback(const Opening& opening) {
     Devices devices;
     devices.push_back(
         std::make_unique<device::loopback::LoopbackDevice>(agent::address_of_name(opening.host)));
-    return open_host(opening, std::move(devices), *host, {});
+    return open_host(opening, make_statistics(opening, *host), std::move(devices), *host, {});
 }
 
 /// Where NICs at an address meet by now.
@@ -271,28 +282,60 @@ std::expected<device::udp::UdpConfig::Meeting, std::string> meeting_again(const 
     return device::udp::UdpConfig::Meeting{made->path, made->shared};
 }
 
+using Places = std::vector<device::udp::Place>;
+
+/// What all ports of a NIC have in common; the rest is as UdpConfig has it.
+device::udp::UdpConfig config_of(const device::udp::Place& place, std::uint64_t instance,
+                                 bool own_frames, Counters& counters) {
+    device::udp::UdpConfig config;
+    config.place = place;
+    config.instance = instance;
+    config.own_frames = own_frames;
+    config.counters = &counters;
+    config.report = complain;
+    config.mention = mention;
+    return config;
+}
+
 /// The directory may go with the last NIC of this user at the address while we come: then once
 /// more.
 std::expected<std::unique_ptr<device::udp::UdpPort>, std::string> open_port(
     const std::string& directory, const device::udp::Place& place, std::uint64_t instance,
-    bool own_frames) {
+    bool own_frames, Counters& counters) {
     constexpr int tries_max = 8;
     const std::string name = udp_folder_of(place);
     for (int tries = 1;; ++tries) {
         const auto folder = agent::shared_directory(directory, name);
         if (!folder) return std::unexpected(folder.error());
-        device::udp::UdpConfig config{place, folder->path, instance, folder->shared};
-        config.own_frames = own_frames;
-        config.report = complain;
-        config.mention = mention;
+        auto config = config_of(place, instance, own_frames, counters);
+        config.directory = folder->path;
+        config.shared = folder->shared;
         config.directory_again = [name] { return meeting_again(name); };
         auto port = device::udp::UdpPort::open(config);
         if (port || tries == tries_max || std::filesystem::exists(folder->path)) return port;
     }
 }
 
-MadeDevice make_udp(const Opening& opening, const std::string& directory,
-                    const device::udp::Place& place) {
+/// At all these places; at the first one others look for it.
+std::expected<std::unique_ptr<device::datagram::Port>, std::string> open_ports(
+    const std::string& directory, const Places& places, std::uint64_t instance, bool own_frames,
+    Counters& counters) {
+    auto first = open_port(directory, places.front(), instance, own_frames, counters);
+    if (!first || places.size() == 1) return first;
+    std::vector<std::unique_ptr<device::datagram::Port>> ports;
+    ports.push_back(std::move(*first));
+    for (const device::udp::Place& place : std::span(places).subspan(1)) {
+        auto config = config_of(place, instance, own_frames, counters);
+        config.only_data = true;
+        auto port = device::udp::UdpPort::open(config);
+        if (!port) return std::unexpected(port.error());
+        ports.push_back(std::move(*port));
+    }
+    return device::udp::UdpRails::open(device::udp::System::real(), std::move(ports));
+}
+
+MadeDevice make_udp(const Opening& opening, const std::string& directory, const Places& places,
+                    Counters& counters) {
     device::datagram::DatagramOptions options;
     options.silence = milliseconds(opening.nic_options.silence);
     options.paths_max = opening.nic_options.paths;
@@ -302,11 +345,13 @@ MadeDevice make_udp(const Opening& opening, const std::string& directory,
         return std::unexpected(
             no_resource(std::string("no random keys (getrandom): ") + strerror(errno)));
     const bool own_frames = opening.nic_options.own_frames == agent::OwnFrames::prefer;
-    auto port = open_port(directory, place, options.instance, own_frames);
+    auto port = open_ports(directory, places, options.instance, own_frames, counters);
     if (!port) return std::unexpected(no_resource(port.error()));
+    auto relayed = over_relays(std::move(*port), opening.nic_options.ways);
+    if (!relayed) return std::unexpected(no_resource(relayed.error()));
     if (options.paths_max == 0)  // it only answers for its host, in the open
-        return std::make_unique<device::datagram::DatagramDevice>(std::move(*port), options);
-    auto guarded = protect(std::move(*port), options, opening.nic_options.secure);
+        return std::make_unique<device::datagram::DatagramDevice>(std::move(*relayed), options);
+    auto guarded = protect(std::move(*relayed), options, opening.nic_options.secure);
     if (!guarded) return std::unexpected(no_resource(guarded.error()));
     return std::make_unique<device::datagram::DatagramDevice>(std::move(*guarded), options);
 }
@@ -317,19 +362,38 @@ std::expected<device::udp::Place, agent::OpenError> find_place(std::string_view 
     return *place;
 }
 
+/// Of one interface or address, or of several with a plus sign between.
+std::expected<Places, agent::OpenError> find_places(std::string_view text) {
+    Places places;
+    for (bool more = true; more;) {
+        const std::size_t end = text.find('+');
+        auto place = find_place(text.substr(0, end));
+        if (!place) return std::unexpected(place.error());
+        places.push_back(std::move(*place));
+        more = end != std::string_view::npos;
+        if (more) text.remove_prefix(end + 1);
+    }
+    const std::string wrong = device::udp::what_is_wrong_with_rails(places);
+    if (!wrong.empty()) return std::unexpected(agent::OpenError{Status::invalid_parameter, wrong});
+    return places;
+}
+
 agent::OpenResult open_udp(const Opening& opening) {
-    auto place = find_place(opening.host);
-    if (!place) return std::unexpected(place.error());
+    auto places = find_places(opening.host);
+    if (!places) return std::unexpected(places.error());
+    const device::udp::Place& place = places->front();
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    auto device = make_udp(opening, *host, *place);
+    auto statistics = make_statistics(opening, *host);
+    if (!statistics) return std::unexpected(statistics.error());
+    auto device = make_udp(opening, *host, *places, (*statistics)->counters());
     if (!device) return std::unexpected(device.error());
     Opening plain = opening;
     plain.host = {};  // a place, not a name of the host
     Devices devices;
     devices.push_back(std::move(*device));
-    return open_host(plain, std::move(devices), *host, udp_neighbours(*host),
-                     {place->interface, place->index});
+    return open_host(plain, std::move(statistics), std::move(devices), *host, udp_neighbours(*host),
+                     {place.interface, place.index});
 }
 
 /// One NIC over both: processes of this host that opened it too are reached by shared memory,
@@ -338,23 +402,27 @@ agent::OpenResult open_auto(const Opening& opening) {
     const std::string network = opening.host.empty() ? agent::configured_network(media, complain)
                                                      : std::string(opening.host);
     if (network.empty()) return open_shm(opening);
-    auto place = find_place(network);
-    if (!place) return std::unexpected(place.error());
-    if (place->address.length != 6)
+    auto places = find_places(network);
+    if (!places) return std::unexpected(places.error());
+    const HostAddress& address = places->front().address;
+    if (address.length != 6)
         return std::unexpected(
             bad_name("auto wants an IPv4 address: shared memory knows no other"));
     auto host = agent::host_directory();
     if (!host) return std::unexpected(no_resource(host.error()));
-    auto shm = make_shm(opening, *host, place->address, {});
+    auto shm = make_shm(opening, *host, address, {});
     if (!shm) return std::unexpected(shm.error());
-    auto udp = make_udp(opening, *host, *place);
+    auto statistics = make_statistics(opening, *host);
+    if (!statistics) return std::unexpected(statistics.error());
+    auto udp = make_udp(opening, *host, *places, (*statistics)->counters());
     if (!udp) return std::unexpected(udp.error());
     Opening plain = opening;
     plain.host = {};
     Devices devices;
     devices.push_back(std::move(*shm));
     devices.push_back(std::move(*udp));
-    return open_host(plain, std::move(devices), *host, auto_neighbours(*host));
+    return open_host(plain, std::move(statistics), std::move(devices), *host,
+                     auto_neighbours(*host));
 }
 
 bool is_own_name(std::string_view name) {

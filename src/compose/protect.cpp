@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "agent/addresses.hpp"
+#include "agent/key_log.hpp"
 #include "agent/process.hpp"
 #include "agent/wire_keys.hpp"
+#include "agent/write_now.hpp"
 #include "device/datagram/secure_port.hpp"
+#include "secure/ipsec_mb/ipsec_mb.hpp"
 #include "secure/libcrypto/libcrypto.hpp"
 
 namespace via {
@@ -60,6 +63,30 @@ bool add_keys(const agent::WireKeys& keys, secure::Crypto& crypto, Time now,
     return true;
 }
 
+/// Where a user asks for it, each path's keys go to a file; whoever looks after the process sees
+/// so.
+device::datagram::KeyLog key_log() {
+    const char* const path = agent::key_log_asked();
+    if (path == nullptr) return {};
+    auto opened = agent::open_key_log(path);
+    if (!opened) {
+        agent::log(0, "no keys are logged (OPENVIA_KEY_LOG): %s", opened.error().c_str());
+        return {};
+    }
+    agent::log(0,
+               "the keys of this NIC's paths are written to %s (OPENVIA_KEY_LOG): anybody who "
+               "reads that file can read what is sent",
+               path);
+    const auto file = std::make_shared<agent::File>(std::move(*opened));
+    return [file](const device::datagram::LoggedKeys& keys) {
+        const std::string lines =
+            agent::to_line({keys.theirs, keys.cipher, keys.packets_per_key, keys.from_us}) +
+            agent::to_line({keys.ours, keys.cipher, keys.packets_per_key, keys.from_peer});
+        if (!agent::write_now(file->get(), lines))
+            agent::log(0, "a path's keys could not be written to the file of OPENVIA_KEY_LOG");
+    };
+}
+
 void report(const HostAddress& whom, const char* what) {
     agent::log(1, "%s %s", agent::to_text(whom).c_str(), what);
 }
@@ -92,9 +119,10 @@ std::expected<std::unique_ptr<device::datagram::Port>, std::string> protect(
     secure.prefer = wanted == agent::Secure::prefer;
     secure.cipher = fast_cipher();
     secure.random = fill;
+    secure.log_keys = key_log();
     secure.report = report;
-    return std::make_unique<device::datagram::SecurePort>(std::move(port), std::move(*crypto),
-                                                          std::move(secure));
+    return std::make_unique<device::datagram::SecurePort>(
+        std::move(port), secure::with_ipsec_mb(std::move(*crypto)), std::move(secure));
 }
 
 }  // namespace via

@@ -1,6 +1,6 @@
 // Shared segments: asking, being asked, and RDMA that needs no frames.
+#include "engine/fast_path.hpp"
 #include "engine/pair_test.hpp"
-#include "engine/plain.hpp"
 
 namespace via::engine::test::attach_test {
 namespace {
@@ -73,7 +73,7 @@ TEST_F(Attaching, RdmaToASegmentNeedsNoFrame) {
     EXPECT_EQ(2U, direct());
 }
 
-/// A write of one segment that is posted alone takes the short way (plain.cpp), if it may.
+/// A write of one segment that is posted alone takes the fast path (fast_path.cpp), if it may.
 TEST_F(Attaching, ACommonWriteNeedsNoFrameEither) {
     FrameShape shape;
     const auto post = [&](std::size_t to, std::uint32_t length,
@@ -83,35 +83,35 @@ TEST_F(Attaching, ACommonWriteNeedsNoFrameEither) {
                        {{owner.address(to), owner.handle(), 0}, guest.segment(0, length)}, length),
             false);
     };
-    const auto goes_plain = [&] { return pair.a.engine.next_is_plain(guest.vi(), shape); };
+    const auto goes_fast = [&] { return pair.a.engine.next_is_common(guest.vi(), shape); };
     const auto go_on = [&] {
         pair.a.engine.on_doorbell(guest.vi());
         pair.carry(true);
     };
     guest.fill(0, 3000, 1);
     post(0, 8);
-    EXPECT_FALSE(goes_plain()) << "nothing is attached";
+    EXPECT_FALSE(goes_fast()) << "nothing is attached";
     go_on();
     attach();
     pair.carry();
     for (const std::uint32_t length : {3000U, 8U, 0U}) {
         const queue::Descriptor& written = post(100, length);
-        ASSERT_TRUE(goes_plain());
+        ASSERT_TRUE(goes_fast());
         EXPECT_EQ(0U, shape.header_length);
-        pair.a.engine.carry_out_plain(guest.vi());
+        pair.a.engine.carry_out_common(guest.vi());
         EXPECT_EQ(write_done, status_of(written));
         EXPECT_TRUE(owner.holds(100, length, 1));
         EXPECT_FALSE(pair.a.emit());
     }
     EXPECT_EQ(3U, direct());
     post(0, 8, queue::control::immediate);
-    EXPECT_FALSE(goes_plain()) << "the news travel";
+    EXPECT_FALSE(goes_fast()) << "the news travel";
     go_on();
     post(Program::memory_length - 4, 8);
-    EXPECT_FALSE(goes_plain()) << "beyond the segment: the peer refuses it";
+    EXPECT_FALSE(goes_fast()) << "beyond the segment: the peer refuses it";
     grant.store(0);
     post(0, 8);
-    EXPECT_FALSE(goes_plain()) << "the right is gone";
+    EXPECT_FALSE(goes_fast()) << "the right is gone";
 }
 
 TEST_F(Attaching, ReadOnlyServesReadsAndLeavesWritesToFrames) {

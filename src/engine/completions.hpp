@@ -36,7 +36,7 @@ public:
         __atomic_store_n(&entry.descriptor->control.status, entry.status, __ATOMIC_RELEASE);
         queue.work.complete_current();
         news_.completed();
-        if (queue.completions != nullptr && !mutated(Mutation::complete_quickly_unheard))
+        if (queue.completions != nullptr && !mutated(Mutation::complete_small_unheard))
             enter(vi, queue);
     }
     void complete_receive(Vi& vi, std::uint32_t status_bits, std::uint32_t length,

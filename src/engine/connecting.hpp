@@ -77,7 +77,8 @@ public:
 
     /// Any state -> idle, both queues flushed (VIPL 3).
     void disconnect(Vi& vi);
-    /// `answers_may_wait`: to be received; then who sent his request has not waited in vain yet.
+    /// `answers_may_wait`: to be received; then who sent his request has not waited for nothing
+    /// yet.
     void on_time(Time now, bool answers_may_wait) {
         attempts_.set_now(now);
         if (now >= attempts_.next()) expire(now, answers_may_wait);

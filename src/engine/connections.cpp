@@ -16,14 +16,15 @@ void Connections::enter(Vi& vi, PathId path, const wire::ConnectMessage& message
     vi.remote_number = message.vi;
     vi.remote = attributes_of(message);
     vi.next_message = vi.placed_message = vi.expected_message = 0;
-    vi.given_up = false;
+    vi.placing.given_up = false;
     vi.peer_knows_atomics.store((understood & wire::understood::atomics) != 0,
                                 std::memory_order_relaxed);  // before posters see the state
     vi.state.store(ViState::connected);
-    vi.short_in = short_ways_ && vi.reliable() ? short_way_of(path, vi.number()) : no_short_way;
-    vi.short_out = short_ways_;
-    vi.quick_out = short_ways_ && !paths_[path].retransmits &&
+    vi.fast_in = fast_path_ && vi.reliable() ? fast_path_of(path, vi.number()) : no_fast_path;
+    vi.fast_out = fast_path_;
+    vi.small_out = fast_path_ && !paths_[path].retransmits &&
                    vi.attributes.reliability != Reliability::reception;
+    vi.receive.takes_shared.store(vi.shared != nullptr, std::memory_order_relaxed);
     credits_.begin(vi, message);
     counters_.add(Counter::connections_made);
     completions_.news().progressed();
@@ -33,17 +34,18 @@ void Connections::leave(Vi& vi, ViState state) {
     List<Vi, ActiveLink>::remove_if_linked(vi);
     vi.path = no_path;
     vi.cut = 0;
-    vi.ack_due = vi.placing = vi.discarding = vi.reply_next = false;
-    vi.reads_in_flight = vi.reads_count = vi.reads_first = vi.read_placed = vi.placed = 0;
-    vi.credits_agreed.store(false, std::memory_order_relaxed);
-    vi.credit_due = false;
-    vi.answer_refused = false;
+    vi.ack_due = vi.placing.active = vi.placing.discards = vi.reply_next = false;
+    vi.reads_in_flight = vi.reads_count = vi.answers.first = vi.reading.placed = vi.placing.placed =
+        0;
+    vi.receive.takes_shared.store(false, std::memory_order_release);
+    credits_.end(vi);
+    vi.answers.refused = false;
     vi.begun = vi.pulling = false;
     vi.pull_proof.store(0, std::memory_order_release);  // before the program has its bytes again
-    List<Vi, FetchLink>::remove_if_linked(vi);
+    List<Vi, PullLink>::remove_if_linked(vi);
     segments_.leave(vi);
-    vi.short_in = no_short_way;
-    vi.short_out = vi.quick_out = false;
+    vi.fast_in = no_fast_path;
+    vi.fast_out = vi.small_out = false;
     vi.state.store(state, std::memory_order_release);
     bool fenced = false;
     vi.send.work.wait_for_posters(fenced);

@@ -27,8 +27,8 @@ public:
           credits_(credits),
           refusals_(refusals) {}
 
-    /// No message goes the short way (plain.hpp) from now on.
-    void go_the_general_way() { short_ways_ = false; }
+    /// No message takes the fast path (fast_path.hpp) from now on.
+    void go_the_general_way() { fast_path_ = false; }
 
     /// `understood`: by the peer, wire::understood bits.
     void enter(Vi& vi, PathId path, const wire::ConnectMessage& message, std::uint32_t understood);
@@ -64,7 +64,7 @@ public:
     void flush_late();
 
 private:
-    static constexpr std::uint64_t short_way_of(PathId path, std::uint32_t number) {
+    static constexpr std::uint64_t fast_path_of(PathId path, std::uint32_t number) {
         return std::uint64_t{path} << 32 | number;
     }
 
@@ -75,7 +75,7 @@ private:
     Credits& credits_;
     Refusals& refusals_;
     std::vector<Vi*> late_flushes_;
-    bool short_ways_ = !mutating();  ///< the common message may go them
+    bool fast_path_ = !mutating();  ///< the common message may go them
 };
 
 }  // namespace via::engine

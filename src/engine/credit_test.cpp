@@ -39,7 +39,7 @@ TEST_P(Credits, ReceivesPostedBeforeConnectingCount) {
     pair.carry();
     EXPECT_TRUE(is_done(first) && is_done(second));
     EXPECT_EQ(client.state(), ViState::connected);
-    EXPECT_EQ(client.vi().credits_used, 2U);
+    EXPECT_EQ(client.vi().credits.used, 2U);
 }
 
 TEST_P(Credits, OnlyWhatConsumesAReceiveWaits) {

@@ -5,6 +5,7 @@
 
 #include "engine/frames.hpp"
 #include "engine/paths.hpp"
+#include "engine/shared_receives.hpp"
 #include "engine/vi.hpp"
 
 namespace via::engine {
@@ -12,17 +13,21 @@ namespace via::engine {
 /// Owns what the two ends of a connection tell each other of their receives.
 class Credits {
 public:
-    explicit Credits(Paths& paths) : paths_(paths) {}
+    Credits(Paths& paths, SharedReceives& shared) : paths_(paths), shared_(shared) {}
 
     void begin(Vi& vi, const wire::ConnectMessage& message);
+    void end(Vi& vi);
     /// Tells the peer of receives when it may soon have used up what it knows of.
     void grant(Vi& vi);
+    /// The same for VIs that waited for receives of a shared queue.
+    void grant_waiting();
     void emit(Vi& vi, const FrameRoom& room);
     /// The peer tells of receives. False: what it says makes no sense.
     bool take(Vi& vi, const wire::Header& header);
 
 private:
     Paths& paths_;
+    SharedReceives& shared_;
 };
 
 }  // namespace via::engine

@@ -1,8 +1,8 @@
 #include "engine/engine.hpp"
 
 #include "base/assert.hpp"
+#include "engine/fast_path.hpp"
 #include "engine/mutation.hpp"
-#include "engine/plain.hpp"
 
 namespace via::engine {
 
@@ -16,12 +16,14 @@ Engine::Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& c
       paths_(limits.connections_waiting_max, counters),
       refusals_(counters),
       requests_(limits_, paths_, completions_.news(), refusals_),
-      credits_(paths_),
+      shared_receives_(limits_, completions_.news(), first_generation),
+      credits_(paths_, shared_receives_),
       segments_(memory, counters, vis_, paths_, completions_.news()),
       connections_(counters, paths_, completions_, segments_, credits_, refusals_),
       outbound_(limits_, memory, counters, translations_, vis_, paths_, completions_, segments_,
                 credits_, connections_),
-      inbound_(memory, counters, translations_, vis_, paths_, completions_, credits_, connections_),
+      inbound_(memory, counters, translations_, vis_, paths_, completions_, shared_receives_,
+               credits_, connections_),
       connecting_(vis_, paths_, completions_, connections_, requests_, refusals_) {}
 
 Result<Vi*> Engine::create_vi(const ViAttributes& attributes, queue::CompletionQueue* send_queue,
@@ -48,6 +50,7 @@ Status Engine::destroy_vi(Vi& vi) {
     const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
     const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     if (!vi.send.work.empty() || !vi.receive.work.empty()) return Status::error_resource;
+    shared_receives_.attach(vi, nullptr);
     vis_.close(vi);
     News::forget(vi);
     vi.attach.reset();
@@ -86,6 +89,7 @@ bool may_use_posted(const memory::MemoryTable& memory, memory::ProtectionTag tag
 
 Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
     if (vi.state_now() != ViState::idle) return Status::invalid_state;
+    if (vi.shared != nullptr && attributes.tag != vi.attributes.tag) return Status::invalid_ptag;
     const queue::WorkQueue::Lock::Guard senders(vi.send.work.post_lock());
     const queue::WorkQueue::Lock::Guard receivers(vi.receive.work.post_lock());
     // What is posted was checked against the old tag. Sends of an idle VI touch nothing any more.
@@ -97,7 +101,7 @@ Status Engine::set_attributes(Vi& vi, const ViAttributes& attributes) {
 }
 
 std::uint32_t Engine::vis_with_tag(memory::ProtectionTag tag) const {
-    std::uint32_t count = 0;
+    std::uint32_t count = shared_receives_.with_tag(tag);
     for (std::uint32_t index = 0; index < vis_.made(); ++index) {
         const Vi& vi = vis_[index];
         if (ViTable::exists(vi) && vi.attributes.tag == tag) ++count;
@@ -129,7 +133,7 @@ bool Engine::uses_region(memory::MemoryHandle handle) {
             vi.receive_use.uses(vi.receive.work, handle, false, news().progress(), looked_at_))
             return true;
     }
-    return false;
+    return shared_receives_.uses(handle, suspended, fenced, looked_at_);
 }
 
 // Paths -------------------------------------------------------------------------------------------
@@ -198,8 +202,8 @@ void Engine::on_doorbell(Vi& vi) {
 FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
     if (wire::is_whole_send(frame.header, frame.header_length)) {
         const std::uint32_t length =
-            take_plain(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
-        if (length != not_plain) {
+            take_common(id, frame.header, frame.header_length, frame.payload, frame.payload_length);
+        if (length != not_common) {
             count_received(1, length);
             return FrameVerdict::taken;
         }
@@ -226,7 +230,7 @@ FrameVerdict Engine::on_frame(PathId id, const ReceivedFrame& frame) {
         return refusals_.hostile("it asks without end and reads no answer");
     if (is_of_meeting(header.kind)) return take_of_meeting(path, header, payload, length);
     Vi* vi = vis_.connected(id, header.vi);
-    if (vi == nullptr || (vi->given_up && header.kind != wire::FrameKind::nak))
+    if (vi == nullptr || (vi->placing.given_up && header.kind != wire::FrameKind::nak))
         return FrameVerdict::stale;
     switch (header.kind) {
         case wire::FrameKind::send:

@@ -25,6 +25,7 @@
 #include "engine/refusals.hpp"
 #include "engine/requests.hpp"
 #include "engine/segments.hpp"
+#include "engine/shared_receives.hpp"
 #include "engine/translations.hpp"
 #include "engine/vi.hpp"
 #include "engine/vi_table.hpp"
@@ -32,7 +33,7 @@
 
 namespace via::engine {
 
-/// Owns the parts, the life of VIs, and the common message's short way through all of them.
+/// Owns the parts, the life of VIs, and the common message's fast path through all of them.
 class Engine {
 public:
     Engine(const NicLimits& limits, memory::MemoryTable& memory, Counters& counters,
@@ -52,6 +53,9 @@ public:
     Connecting& connecting() { return connecting_; }
     Connections& connections() { return connections_; }
     Segments& segments() { return segments_; }
+    SharedReceives& shared_receives() { return shared_receives_; }
+    const SharedReceives& shared_receives() const { return shared_receives_; }
+    Credits& credits() { return credits_; }
     Outbound& outbound() { return outbound_; }
     Inbound& inbound() { return inbound_; }
 
@@ -66,6 +70,7 @@ public:
     /// The VI at `index`, existing or not; nullptr beyond the table. Any thread.
     Vi* vi_at(std::uint32_t index) const { return vis_.at(index); }
     std::uint32_t vi_count() const { return vis_.count(); }
+    /// Shared receive queues count, too.
     std::uint32_t vis_with_tag(memory::ProtectionTag tag) const;
     bool is_bound(const queue::CompletionQueue& queue) const;
     /// True when a posted, not yet completed descriptor lies in the region or names it (VIPL 4.8).
@@ -104,17 +109,19 @@ public:
     bool has_searches(Time now) const {
         return now >= next_deadline() || connecting_.attempts().has_forgotten();
     }
-    /// Anything that few turns have: deadlines, searches, fetches, questions, completions that wait
+    /// Anything that few turns have: deadlines, searches, pulls, questions, completions that wait
     /// for room? One look instead of many; settle() afterwards.
     bool has_rare(Time now) {
         connecting_.attempts().set_now(now);
         return news().has_chores() || now >= next_deadline();
     }
     void settle() {
-        news().settle_chores(inbound_.has_fetches() || segments_.has_questions() ||
-                             connecting_.attempts().has_forgotten() || completions_.any_waits());
+        news().settle_chores(inbound_.has_pulls() || segments_.has_questions() ||
+                             connecting_.attempts().has_forgotten() || completions_.any_waits() ||
+                             shared_receives_.anybody_waits());
     }
-    /// `answers_may_wait`: to be received; then who sent his request has not waited in vain yet.
+    /// `answers_may_wait`: to be received; then who sent his request has not waited for nothing
+    /// yet.
     void on_time(Time now, bool answers_may_wait = false) {
         connecting_.on_time(now, answers_may_wait);
     }
@@ -133,32 +140,33 @@ public:
     void on_doorbell(Vi& vi);
     FrameVerdict on_frame(PathId path, const ReceivedFrame& frame);
 
-    // The short way (plain.hpp) -------------------------------------------------------------------
+    // The fast path (fast_path.hpp)
+    // -------------------------------------------------------------------
     /// Takes the one frame of a common message, which is_whole_send() found: the bytes of its
-    /// payload, which count_received() must hear of. not_plain: nothing was done, it goes the
+    /// payload, which count_received() must hear of. not_common: nothing was done, it goes the
     /// general way, on_frame().
-    static constexpr std::uint32_t not_plain = ~0U;
-    std::uint32_t take_plain(PathId path, const std::byte* header, std::size_t header_length,
-                             const std::byte* payload, std::size_t payload_length);
+    static constexpr std::uint32_t not_common = ~0U;
+    std::uint32_t take_common(PathId path, const std::byte* header, std::size_t header_length,
+                              const std::byte* payload, std::size_t payload_length);
     void count_received(std::uint32_t messages, std::uint64_t bytes) {
         counters_.add(Counter::receives, messages);
         counters_.add(Counter::bytes_received, bytes);
     }
     /// Posted on `vi` was one common message, whole in one frame, and nobody else wants to send on
     /// that path: it may go at once. False: as on_doorbell(), next_frame().
-    bool next_is_plain(Vi& vi, FrameShape& shape);
-    /// Fills that frame; the device publishes it, then plain_transmitted().
-    void emit_plain(Vi& vi, const FrameRoom& room);
-    void plain_transmitted(Vi& vi);
+    bool next_is_common(Vi& vi, FrameShape& shape);
+    /// Fills that frame; the device publishes it, then common_transmitted().
+    void emit_common(Vi& vi, const FrameRoom& room);
+    void common_transmitted(Vi& vi);
     /// The quickest, in place of all these: posted on `vi` was one common message that fits a
     /// frame, which a device may take in one call, and done when that has published it. Of one
     /// segment or none, or of two.
     template <bool two_pieces = false>
-    bool next_is_quick(Vi& vi);
-    const queue::WorkEntry& quick_entry() const { return *plain_; }
-    void quick_sent(Vi& vi);
-    /// Instead, where next_is_plain() found that no frame is needed.
-    void carry_out_plain(Vi& vi);
+    bool next_is_small(Vi& vi);
+    const queue::WorkEntry& small_entry() const { return *common_; }
+    void small_sent(Vi& vi);
+    /// Instead, where next_is_common() found that no frame is needed.
+    void carry_out_common(Vi& vi);
 
 private:
     FrameVerdict take_of_meeting(Path& path, const wire::Header& header, const std::byte* payload,
@@ -167,15 +175,15 @@ private:
                         std::size_t length);
     FrameVerdict take_singly(PathId path, const ReceivedFrame& frame);
     bool next_goes_direct(Vi& vi);
-    void record_plain(Vi& vi, Path& path, std::uint32_t number);
+    void record_common(Vi& vi, Path& path, std::uint32_t number);
     bool is_occupied(const Vi& vi);
     bool has_credit(Vi& vi);
 
     NicLimits limits_;
     memory::MemoryTable& memory_;
     Counters& counters_;
-    queue::WorkEntry* plain_ = nullptr;  ///< what next_is_plain() found
-    std::byte* direct_ = nullptr;        ///< where its bytes go without a frame
+    queue::WorkEntry* common_ = nullptr;  ///< what next_is_common() found
+    std::byte* direct_ = nullptr;         ///< where its bytes go without a frame
     std::uint64_t looked_at_ = 0;
     // Each knows those before it only.
     Translations translations_;
@@ -184,6 +192,7 @@ private:
     Paths paths_;
     Refusals refusals_;
     Requests requests_;
+    SharedReceives shared_receives_;
     Credits credits_;
     Segments segments_;
     Connections connections_;

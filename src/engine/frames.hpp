@@ -15,8 +15,8 @@ namespace via::engine {
 struct FrameShape {
     std::uint32_t header_length = 0;
     std::uint32_t payload_length = 0;
-    /// A message that begins and may be fetched instead: its length; else 0.
-    std::uint32_t fetchable = 0;
+    /// A message that begins and may be pulled instead: its length; else 0.
+    std::uint32_t pullable = 0;
     // Not side by side: two bytes stored one by one and loaded together make the load wait for all
     // stores before it, those of the last payload too.
     bool must_arrive = true;  ///< false: of an unreliable VI, may be lost
@@ -29,7 +29,7 @@ struct FrameShape {
 
 /// A piece of a peer's message to be copied from its memory to ours; both lists have the same
 /// bytes. The last of each is the proof that the others are still the message's.
-struct FetchPiece {
+struct PullPiece {
     static constexpr std::uint32_t pieces_max = wire::pull_places_max + 2;
     Extent remote[pieces_max];
     Extent local[pieces_max];
@@ -66,19 +66,19 @@ struct ReceivedFrame {
     const std::byte* payload_of(std::uint32_t n) const { return n == 0 ? payload : payloads[n]; }
 };
 
-/// Why a frame was refused, for the counters and for condemning a path.
+/// Why a frame was refused, for the counters and for closing a path.
 enum class FrameVerdict : std::uint8_t {
     taken,
-    stale,        ///< of a connection that is over: ignored, honest peers send such
-    fetched,      ///< taken; the peer has fetched our message
-    not_fetched,  ///< taken; it could not, and gets it in frames
-    refused,      ///< broke a rule of its VI: that connection ends
-    hostile,      ///< no honest NIC sends this: the path ends
+    stale,       ///< of a connection that is over: ignored, honest peers send such
+    pulled,      ///< taken; the peer has pulled our message
+    not_pulled,  ///< taken; it could not, and gets it in frames
+    refused,     ///< broke a rule of its VI: that connection ends
+    hostile,     ///< no honest NIC sends this: the path ends
 };
 
 /// Shorter messages are not worth a system call of the receiver; of longer ones two processors copy
 /// faster than one (docs/diary/2026-11-22.md).
-constexpr std::uint32_t fetch_length_min = 65536;
-constexpr std::uint32_t fetch_length_end = 1U << 20;
+constexpr std::uint32_t pull_length_min = 65536;
+constexpr std::uint32_t pull_length_end = 1U << 20;
 
 }  // namespace via::engine

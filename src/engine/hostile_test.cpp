@@ -300,7 +300,7 @@ TEST(HostileLossy, answers_count_until_the_peer_has_them) {
     EXPECT_EQ(ask_without_end(side, the_path), most);
 }
 
-TEST_F(Hostile, bytes_that_are_no_frame_condemn_the_path) {
+TEST_F(Hostile, bytes_that_are_no_frame_close_the_path) {
     for (std::size_t length : {0UZ, 1UZ, 15UZ, 16UZ, 40UZ, 64UZ}) {
         const Carried garbage{std::vector<std::byte>(length, std::byte{0xFF}), {}};
         EXPECT_EQ(pair.b.take(garbage), FrameVerdict::hostile);

@@ -13,8 +13,8 @@ namespace via::engine {
 
 FrameVerdict Inbound::on_skip(PathId path, const wire::Header& header) {
     if (Vi* vi = vis_.connected(path, header.vi)) {
-        vi->given_up = !mutated(Mutation::forget_given_up);
-        vi->short_in = no_short_way;
+        vi->placing.given_up = !mutated(Mutation::forget_given_up);
+        vi->fast_in = no_fast_path;
     }
     return FrameVerdict::taken;
 }
@@ -30,9 +30,9 @@ FrameVerdict Inbound::check_sequence(Vi& vi, const wire::Header& header, std::si
     const std::uint64_t offset = extent ? header.offset : 0;
     if (header.message != vi.expected_message)
         return connections_.break_rule(vi, header, "a message out of sequence");
-    if (first == vi.placing || (!first && header.kind != vi.placing_kind))
+    if (first == vi.placing.active || (!first && header.kind != vi.placing.kind))
         return connections_.break_rule(vi, header, "a message that begins within another");
-    if (offset != (first ? 0 : vi.placed) || (!first && total != vi.placing_length))
+    if (offset != (first ? 0 : vi.placing.placed) || (!first && total != vi.placing.length))
         return connections_.break_rule(vi, header, "a piece of a message out of sequence");
     if (length > total - offset || (offset + length == total) != last ||
         (length == 0 && !last && !header.has(wire::flag::pull)))
@@ -50,14 +50,14 @@ FrameVerdict Inbound::on_message(Vi& vi, const wire::Header& header, const std::
     if (!vi.reliable() && paths_[vi.path].retransmits && !fits_in(vi, header) &&
         !mutated(Mutation::take_broken_message))
         return FrameVerdict::stale;
-    if (static_cast<FetchLink&>(vi).linked())
-        return connections_.break_rule(vi, header, "more while a message of it is fetched");
+    if (static_cast<PullLink&>(vi).linked())
+        return connections_.break_rule(vi, header, "more while a message of it is pulled");
     const bool pull = header.has(wire::flag::pull);
     if (pull) {
         if (!vi.pull) vi.pull = std::make_unique<Pull>();
         if (!vi.reliable() || !header.has(wire::flag::first) ||
             !read_pull(header, payload, length, *vi.pull))
-            return connections_.break_rule(vi, header, "a message to be fetched from nowhere");
+            return connections_.break_rule(vi, header, "a message to be pulled from nowhere");
         length = 0;
     }
     if (const FrameVerdict verdict = check_sequence(vi, header, length);
@@ -65,14 +65,14 @@ FrameVerdict Inbound::on_message(Vi& vi, const wire::Header& header, const std::
         return verdict;
     const bool send = header.kind == wire::FrameKind::send;
     if (header.has(wire::flag::first)) {
-        vi.placing = true;
-        vi.discarding = false;
-        vi.placing_kind = header.kind;
-        vi.placed = 0;
-        vi.placing_length = header.has(wire::flag::extent) ? header.message_length
+        vi.placing.active = true;
+        vi.placing.discards = false;
+        vi.placing.kind = header.kind;
+        vi.placing.placed = 0;
+        vi.placing.length = header.has(wire::flag::extent) ? header.message_length
                                                            : static_cast<std::uint32_t>(length);
-        vi.target_address = header.remote_address;
-        vi.target_handle = header.remote_handle;
+        vi.placing.target_address = header.remote_address;
+        vi.placing.target_handle = header.remote_handle;
         if (mutated(Mutation::acknowledge_before_placing) &&
             vi.attributes.reliability == Reliability::reception) {
             vi.ack_due = true;
@@ -88,25 +88,26 @@ FrameVerdict Inbound::on_message(Vi& vi, const wire::Header& header, const std::
             if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
         }
     }
-    if (!send && !vi.discarding && !check_target(vi, header, length)) {
+    if (!send && !vi.placing.discards && !check_target(vi, header, length)) {
         counters_.add(Counter::rdma_refused);
-        completions_.news().note_refused(vi.target_handle, vi.target_address, vi.placing_length,
-                                         vi.attributes.tag, memory::Access::remote_write);
+        completions_.news().note_refused(vi.placing.target_handle, vi.placing.target_address,
+                                         vi.placing.length, vi.attributes.tag,
+                                         memory::Access::remote_write);
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
     if (pull) {
-        vi.pull->scatter = vi.scatter;
-        fetches_.push_back(vi);
+        vi.pull->scatter = vi.placing.scatter;
+        pulls_.push_back(vi);
         completions_.news().chore_came();
         return FrameVerdict::taken;
     }
-    if (send && !vi.discarding && !translations_.reach(vi.scatter, length)) {
+    if (send && !vi.placing.discards && !translations_.reach(vi.placing.scatter, length)) {
         refuse_receive(vi, header);
         if (vi.state_now() != ViState::connected) return FrameVerdict::taken;
     }
-    if (!vi.discarding) place_payload(vi, header, payload, length);
-    vi.placed += static_cast<std::uint32_t>(length);
+    if (!vi.placing.discards) place_payload(vi, header, payload, length);
+    vi.placing.placed += static_cast<std::uint32_t>(length);
     if (header.has(wire::flag::last)) {
         finish_message(vi, header);
         connections_.complete_faults_behind(vi);
@@ -117,26 +118,27 @@ FrameVerdict Inbound::on_message(Vi& vi, const wire::Header& header, const std::
 bool Inbound::take_inner(PathId id, const ReceivedFrame& frame) {
     Vi* const vi = vis_.connected(id, wire::get<std::uint32_t>(frame.header + 4));
     if (mutating() || !translations_.hold_all() || frame.payload == nullptr ||
-        frame.payload_length == 0 || vi == nullptr || vi->given_up || !vi->reliable())
+        frame.payload_length == 0 || vi == nullptr || vi->placing.given_up || !vi->reliable())
         return false;
     const auto kind = static_cast<wire::FrameKind>(frame.header[0]);
     if (frame.header_length != wire::header_length(static_cast<std::uint8_t>(frame.header[1])))
         return false;
     if (kind == wire::FrameKind::read_reply) return take_inner_reply(*vi, frame);
     const std::uint64_t length = frame.count * std::uint64_t{frame.payload_length};
-    if (!vi->placing || vi->placing_kind != kind || vi->discarding ||
-        static_cast<FetchLink&>(*vi).linked() ||
+    if (!vi->placing.active || vi->placing.kind != kind || vi->placing.discards ||
+        static_cast<PullLink&>(*vi).linked() ||
         wire::get<std::uint32_t>(frame.header + 8) != vi->expected_message ||
-        wire::get<std::uint32_t>(frame.header + 16) != vi->placing_length ||
-        wire::offset_of(frame.header) != vi->placed || length >= vi->placing_length - vi->placed)
+        wire::get<std::uint32_t>(frame.header + 16) != vi->placing.length ||
+        wire::offset_of(frame.header) != vi->placing.placed ||
+        length >= vi->placing.length - vi->placing.placed)
         return false;
     if (kind == wire::FrameKind::rdma_write) {
         if (!take_inner_write(*vi, frame)) return false;
     } else {
-        place_run(frame, vi->scatter);
+        place_run(frame, vi->placing.scatter);
     }
     if (!mutated(Mutation::take_inner_in_one_place))
-        vi->placed += static_cast<std::uint32_t>(length);
+        vi->placing.placed += static_cast<std::uint32_t>(length);
     counters_.add(Counter::bytes_received, length);
     return true;
 }
@@ -159,9 +161,9 @@ void Inbound::place_run(const ReceivedFrame& frame, queue::ByteWalk& scatter) {
 }
 
 bool Inbound::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
-    const std::uint64_t to = vi.target_address + vi.placed;
-    if (!memory_.check(vi.target_handle, to, frame.count * frame.payload_length, vi.attributes.tag,
-                       memory::Access::remote_write))
+    const std::uint64_t to = vi.placing.target_address + vi.placing.placed;
+    if (!memory_.check(vi.placing.target_handle, to, frame.count * frame.payload_length,
+                       vi.attributes.tag, memory::Access::remote_write))
         return false;
     for (std::uint32_t n = 0; n < frame.count; ++n)
         place_inner(reinterpret_cast<std::byte*>(to) + n * frame.payload_length,
@@ -171,15 +173,16 @@ bool Inbound::take_inner_write(Vi& vi, const ReceivedFrame& frame) {
 
 bool Inbound::take_inner_reply(Vi& vi, const ReceivedFrame& frame) {
     queue::Cursor at;
-    if (vi.read_placed == 0 || !find_read(vi, at)) return false;
+    if (vi.reading.placed == 0 || !find_read(vi, at)) return false;
     const queue::WorkEntry& entry = at.cell();
     const std::uint64_t length = frame.count * std::uint64_t{frame.payload_length};
     if (wire::get<std::uint32_t>(frame.header + 36) != entry.message ||
         wire::get<std::uint32_t>(frame.header + 16) != entry.length ||
-        wire::offset_of(frame.header) != vi.read_placed || length >= entry.length - vi.read_placed)
+        wire::offset_of(frame.header) != vi.reading.placed ||
+        length >= entry.length - vi.reading.placed)
         return false;
-    place_run(frame, vi.read_scatter);
-    vi.read_placed += static_cast<std::uint32_t>(length);
+    place_run(frame, vi.reading.scatter);
+    vi.reading.placed += static_cast<std::uint32_t>(length);
     counters_.add(Counter::bytes_received, length);
     return true;
 }
@@ -189,11 +192,11 @@ FrameVerdict Inbound::on_placed(Vi& vi, const wire::Header& header, std::size_t 
     constexpr std::uint8_t whole = wire::flag::first | wire::flag::last | wire::flag::immediate |
                                    wire::flag::extent | wire::flag::remote | wire::flag::placed;
     if (header.kind != wire::FrameKind::rdma_write || header.flags != whole || length != 0 ||
-        header.offset != 0 || vi.placing || header.message != vi.expected_message ||
+        header.offset != 0 || vi.placing.active || header.message != vi.expected_message ||
         header.message_length > vi.attributes.transfer_length_max || !vi.attributes.rdma_write)
         return connections_.break_rule(vi, header, "news of a message that make no sense");
-    vi.discarding = false;
-    vi.placed = header.message_length;
+    vi.placing.discards = false;
+    vi.placing.placed = header.message_length;
     finish_message(vi, header);
     connections_.complete_faults_behind(vi);
     return FrameVerdict::taken;
@@ -214,58 +217,78 @@ std::uint32_t Inbound::why_too_short(const Vi& vi, const queue::Cursor& receive,
     return left == 0 ? queue::status::protection_error : queue::status::length_error;
 }
 
+/// Is there a receive at current(), if need be one that others might have had?
+bool Inbound::has_receive(Vi& vi) {
+    return vi.receive.work.has_current() || (vi.shared != nullptr && shared_.give(vi));
+}
+
 /// Finds the receive for a message that begins. A receive that cannot hold it completes with its
 /// own error; then, as when there is none, the message is refused.
 bool Inbound::match_receive(Vi& vi) {
+    if (!has_receive(vi)) return false;
     queue::WorkQueue& work = vi.receive.work;
-    if (!work.has_current()) return false;
     const queue::WorkEntry& entry = work.current().cell();
     // A receive's length is its capacity (check.hpp).
     const bool fits =
-        vi.placing_length <= entry.length || mutated(Mutation::ignore_receive_capacity);
-    vi.scatter.begin(work.current(), 0);
+        vi.placing.length <= entry.length || mutated(Mutation::ignore_receive_capacity);
+    vi.placing.scatter.begin(work.current(), 0);
     work.start_next();
     if (fits) return true;
-    vi.discarding = true;
+    vi.placing.discards = true;
     completions_.complete_receive(
-        vi, why_too_short(vi, work.oldest(), vi.placing_length) | queue::status::operation_receive,
+        vi, why_too_short(vi, work.oldest(), vi.placing.length) | queue::status::operation_receive,
         0, nullptr);
     return false;
 }
 
 /// The NIC cannot reach the receive's buffers: it fails, and the message with it.
 void Inbound::refuse_receive(Vi& vi, const wire::Header& header) {
-    vi.discarding = true;
+    vi.placing.discards = true;
     completions_.complete_receive(
         vi, queue::status::protection_error | queue::status::operation_receive, 0, nullptr);
     refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
 }
 
+namespace {
+
+/// Of windows, as the mutations have it.
+bool is_past_window(const memory::MemoryTable& memory, const Vi& vi, bool first) {
+    if (!memory::is_window(vi.placing.target_handle)) return false;
+    if (mutated(Mutation::write_past_window_end)) return !first;
+    return mutated(Mutation::reach_beyond_window) &&
+           memory.look(memory.region_of(vi.placing.target_handle))
+               .covers(vi.placing.target_address, vi.placing.length);
+}
+
+}  // namespace
+
 /// May the peer write here? Every frame asks: a region may go between two frames.
 bool Inbound::check_target(Vi& vi, const wire::Header& header, std::size_t length) {
     const memory::ProtectionTag tag =
         mutated(Mutation::skip_tag_check) ? memory::no_tag : vi.attributes.tag;
+    if (is_past_window(memory_, vi, header.has(wire::flag::first))) return true;
     if (header.has(wire::flag::first)) {
         if (!vi.attributes.rdma_write) return false;
-        if (vi.placing_length != 0 &&
-            !memory_.check(vi.target_handle, vi.target_address, vi.placing_length, tag,
-                           memory::Access::remote_write))
+        if (vi.placing.length != 0 &&
+            !memory_.check(vi.placing.target_handle, vi.placing.target_address, vi.placing.length,
+                           tag, memory::Access::remote_write))
             return false;
     }
-    const std::uint64_t address = vi.target_address + vi.placed;
-    return length == 0 ||
-           (memory_.check(vi.target_handle, address, length, tag, memory::Access::remote_write) &&
-            translations_.reach(vi.target_handle, address, length));
+    const std::uint64_t address = vi.placing.target_address + vi.placing.placed;
+    return length == 0 || (memory_.check(vi.placing.target_handle, address, length, tag,
+                                         memory::Access::remote_write) &&
+                           translations_.reach(vi.placing.target_handle, address, length));
 }
 
 void Inbound::place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
                             std::size_t length) {
     counters_.add(Counter::bytes_received, length);
     if (header.kind == wire::FrameKind::rdma_write) {
-        memory::place(reinterpret_cast<std::byte*>(vi.target_address) + vi.placed, payload, length);
+        memory::place(reinterpret_cast<std::byte*>(vi.placing.target_address) + vi.placing.placed,
+                      payload, length);
         return;
     }
-    vi.scatter.take(length, [&](std::byte* to, std::size_t bytes) {
+    vi.placing.scatter.take(length, [&](std::byte* to, std::size_t bytes) {
         memory::place(to, payload, bytes);
         if (mutated(Mutation::place_beyond_segment)) memory::place(to + bytes, payload, 1);
         payload += bytes;
@@ -276,22 +299,22 @@ void Inbound::place_payload(Vi& vi, const wire::Header& header, const std::byte*
 void Inbound::finish_message(Vi& vi, const wire::Header& header) {
     const bool immediate = header.has(wire::flag::immediate);
     const bool send = header.kind == wire::FrameKind::send;
-    vi.placing = false;
-    if (send || immediate) ++vi.credits_taken;
-    if (!vi.discarding && send) {
-        completions_.complete_receive(vi, queue::status::operation_receive, vi.placed,
+    vi.placing.active = false;
+    if (send || immediate) ++vi.credits.taken;
+    if (!vi.placing.discards && send) {
+        completions_.complete_receive(vi, queue::status::operation_receive, vi.placing.placed,
                                       immediate ? &header.immediate_or_code : nullptr);
-    } else if (!vi.discarding && immediate) {
+    } else if (!vi.placing.discards && immediate) {
         // An RDMA write with immediate data consumes a receive, whose buffers stay as they are.
         connections_.complete_faulty_receives(vi);
         if (vi.state_now() != ViState::connected) return;
-        if (!vi.receive.work.has_current()) {
+        if (!has_receive(vi)) {
             refuse_message(vi, header, wire::NakCode::no_receive, ErrorCode::receive_queue_empty);
             if (vi.state_now() != ViState::connected) return;
         } else {
             vi.receive.work.start_next();
-            completions_.complete_receive(vi, queue::status::operation_remote_rdma_write, vi.placed,
-                                          &header.immediate_or_code);
+            completions_.complete_receive(vi, queue::status::operation_remote_rdma_write,
+                                          vi.placing.placed, &header.immediate_or_code);
         }
     }
     ++vi.expected_message;
@@ -307,11 +330,11 @@ void Inbound::finish_message(Vi& vi, const wire::Header& header) {
 void Inbound::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode code,
                              ErrorCode event) {
     // A receive that was there and failed told the program already.
-    const bool told = vi.discarding && event == ErrorCode::receive_queue_empty;
+    const bool told = vi.placing.discards && event == ErrorCode::receive_queue_empty;
     if (event == ErrorCode::receive_queue_empty && !told)
         counters_.add(Counter::receive_queue_empty);
     if (!told) completions_.news().report(vi, event);
-    vi.discarding = true;
+    vi.placing.discards = true;
     if (mutated(Mutation::lose_refusal)) return;
     if (vi.reliable() && vi.state_now() == ViState::connected)
         connections_.fail(vi, wire::FrameKind::nak, header.message,
@@ -322,7 +345,7 @@ void Inbound::refuse_message(Vi& vi, const wire::Header& header, wire::NakCode c
 // RDMA reads --------------------------------------------------------------------------------------
 
 FrameVerdict Inbound::on_read_request(Vi& vi, const wire::Header& header, std::size_t length) {
-    if (header.message != vi.expected_message || vi.placing)
+    if (header.message != vi.expected_message || vi.placing.active)
         return connections_.break_rule(vi, header, "a read request out of sequence");
     if (!header.has(wire::flag::remote) || length != 0 || header.offset != 0 ||
         header.read_number != header.message || !vi.reliable() ||
@@ -343,7 +366,7 @@ FrameVerdict Inbound::on_read_request(Vi& vi, const wire::Header& header, std::s
         return FrameVerdict::taken;
     }
     ++vi.expected_message;
-    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
+    vi.answers.reads[(vi.answers.first + vi.reads_count++) % Vi::reads_max] = {
         header.remote_address, header.remote_handle, header.message_length, header.read_number, 0};
     paths_.activate(vi);
     return FrameVerdict::taken;
@@ -366,7 +389,7 @@ FrameVerdict Inbound::on_atomic(Vi& vi, const wire::Header& header, const std::b
                                 std::size_t length) {
     constexpr std::uint8_t whole =
         wire::flag::first | wire::flag::last | wire::flag::extent | wire::flag::remote;
-    if (header.message != vi.expected_message || vi.placing)
+    if (header.message != vi.expected_message || vi.placing.active)
         return connections_.break_rule(vi, header, "an atomic operation out of sequence");
     if (header.flags != whole || length != wire::operands_length(header.kind) ||
         header.offset != 0 || header.read_number != header.message ||
@@ -382,13 +405,14 @@ FrameVerdict Inbound::on_atomic(Vi& vi, const wire::Header& header, const std::b
     if (mutated(Mutation::change_word_twice)) memory::change(header.remote_address, change);
     counters_.add(Counter::bytes_received, length);
     ++vi.expected_message;
-    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {header.remote_address,
-                                                                     header.remote_handle,
-                                                                     wire::atomic_length,
-                                                                     header.read_number,
-                                                                     0,
-                                                                     Vi::Read::Answer::word,
-                                                                     was};
+    vi.answers.reads[(vi.answers.first + vi.reads_count++) % Vi::reads_max] = {
+        header.remote_address,
+        header.remote_handle,
+        wire::atomic_length,
+        header.read_number,
+        0,
+        Vi::Read::Answer::word,
+        was};
     paths_.activate(vi);
     return FrameVerdict::taken;
 }
@@ -404,11 +428,11 @@ FrameVerdict Inbound::refuse_atomic(Vi& vi, const wire::Header& header) {
         refuse_message(vi, header, wire::NakCode::protection, ErrorCode::rdma_write_protection);
         return FrameVerdict::taken;
     }
-    vi.reads[(vi.reads_first + vi.reads_count++) % Vi::reads_max] = {
+    vi.answers.reads[(vi.answers.first + vi.reads_count++) % Vi::reads_max] = {
         header.remote_address,    header.remote_handle, wire::atomic_length, header.read_number, 0,
         Vi::Read::Answer::refusal};
-    vi.given_up = true;
-    vi.short_in = no_short_way;
+    vi.placing.given_up = true;
+    vi.fast_in = no_fast_path;
     paths_.activate(vi);
     return FrameVerdict::taken;
 }
@@ -432,25 +456,25 @@ FrameVerdict Inbound::on_read_reply(Vi& vi, const wire::Header& header, const st
     const bool first = header.has(wire::flag::first);
     const bool last = header.has(wire::flag::last);
     if (!header.has(wire::flag::remote) || header.read_number != entry.message ||
-        header.message_length != entry.length || header.offset != vi.read_placed ||
-        first != (vi.read_placed == 0) || length > entry.length - vi.read_placed ||
-        (vi.read_placed + length == entry.length) != last || (length == 0 && !last))
+        header.message_length != entry.length || header.offset != vi.reading.placed ||
+        first != (vi.reading.placed == 0) || length > entry.length - vi.reading.placed ||
+        (vi.reading.placed + length == entry.length) != last || (length == 0 && !last))
         return connections_.break_rule(vi, header, "an answer that does not fit its read");
-    if (first) vi.read_scatter.begin(at, 1);
-    if (!translations_.reach(vi.read_scatter, length)) {
+    if (first) vi.reading.scatter.begin(at, 1);
+    if (!translations_.reach(vi.reading.scatter, length)) {
         entry.status = queue::status::protection_error | queue::status::done;
         connections_.break_off(vi);
         return FrameVerdict::taken;
     }
-    vi.read_scatter.take(length, [&](std::byte* to, std::size_t bytes) {
+    vi.reading.scatter.take(length, [&](std::byte* to, std::size_t bytes) {
         memory::place(to, payload, bytes);
         payload += bytes;
     });
     counters_.add(Counter::bytes_received, length);
-    vi.read_placed += static_cast<std::uint32_t>(length);
+    vi.reading.placed += static_cast<std::uint32_t>(length);
     if (!last) return FrameVerdict::taken;
     VIA_ASSERT(vi.reads_in_flight != 0);
-    vi.read_placed = 0;
+    vi.reading.placed = 0;
     --vi.reads_in_flight;
     entry.status |= queue::status::done;
     Outbound::placed_below(vi, entry.message + (is_atomic(entry) ? 1 : 0));

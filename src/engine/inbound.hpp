@@ -12,6 +12,7 @@
 #include "engine/credits.hpp"
 #include "engine/frames.hpp"
 #include "engine/paths.hpp"
+#include "engine/shared_receives.hpp"
 #include "engine/translations.hpp"
 #include "engine/vi.hpp"
 #include "engine/vi_table.hpp"
@@ -19,18 +20,19 @@
 
 namespace via::engine {
 
-/// Owns what becomes of peers' messages: where each is placed, and which of them are fetched.
+/// Owns what becomes of peers' messages: where each is placed, and which of them are pulled.
 class Inbound {
 public:
     Inbound(const memory::MemoryTable& memory, Counters& counters, const Translations& translations,
-            const ViTable& vis, Paths& paths, Completions& completions, Credits& credits,
-            Connections& connections)
+            const ViTable& vis, Paths& paths, Completions& completions, SharedReceives& shared,
+            Credits& credits, Connections& connections)
         : memory_(memory),
           counters_(counters),
           translations_(translations),
           vis_(vis),
           paths_(paths),
           completions_(completions),
+          shared_(shared),
           credits_(credits),
           connections_(connections) {}
 
@@ -48,14 +50,14 @@ public:
     /// In place of a lost frame whose bytes are gone, with the connection it was of.
     FrameVerdict on_skip(PathId path, const wire::Header& header);
 
-    // Messages fetched from the sender's memory (pull.cpp) ----------------------------------------
-    /// A VI with a message to fetch, or nullptr; the next one each time.
-    Vi* next_fetch();
-    bool has_fetches() { return !fetches_.empty(); }
+    // Messages pulled from the sender's memory (pull.cpp) ----------------------------------------
+    /// A VI with a message to pull, or nullptr; the next one each time.
+    Vi* next_pull();
+    bool has_pulls() { return !pulls_.empty(); }
     /// What to copy now, at most `bytes_max`. False: the message was refused, nothing is to be
     /// done.
-    bool next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece);
-    void piece_ended(Vi& vi, const FetchPiece& piece, Status status);
+    bool next_piece(Vi& vi, std::uint64_t bytes_max, PullPiece& piece);
+    void piece_ended(Vi& vi, const PullPiece& piece, Status status);
 
 private:
     bool take_inner_write(Vi& vi, const ReceivedFrame& frame);
@@ -67,6 +69,7 @@ private:
     static void give_up_placing(Vi& vi);
     FrameVerdict check_sequence(Vi& vi, const wire::Header& header, std::size_t length);
     std::uint32_t why_too_short(const Vi& vi, const queue::Cursor& receive, std::uint32_t length);
+    bool has_receive(Vi& vi);
     bool match_receive(Vi& vi);
     bool check_target(Vi& vi, const wire::Header& header, std::size_t length);
     void place_payload(Vi& vi, const wire::Header& header, const std::byte* payload,
@@ -81,8 +84,8 @@ private:
     // pull.cpp
     static bool read_pull(const wire::Header& header, const std::byte* payload, std::size_t length,
                           Pull& pull);
-    static void give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece);
-    void end_fetch(Vi& vi, bool fetched);
+    static void give_back(Pull& pull, std::uint64_t bytes, PullPiece& piece);
+    void end_pull(Vi& vi, bool pulled);
 
     const memory::MemoryTable& memory_;
     Counters& counters_;
@@ -90,9 +93,10 @@ private:
     const ViTable& vis_;
     Paths& paths_;
     Completions& completions_;
+    SharedReceives& shared_;
     Credits& credits_;
     Connections& connections_;
-    List<Vi, FetchLink> fetches_;
+    List<Vi, PullLink> pulls_;
 };
 
 }  // namespace via::engine

@@ -53,7 +53,7 @@ public:
         return std::exchange(progressed_, false);
     }
 
-    /// A turn has something to do that few turns have: fetches, questions, peers to be forgotten,
+    /// A turn has something to do that few turns have: pulls, questions, peers to be forgotten,
     /// completions that wait for room. One look; settle_chores() afterwards.
     bool has_chores() const { return chores_; }
     void chore_came() { chores_ = true; }

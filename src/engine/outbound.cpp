@@ -88,7 +88,7 @@ bool Outbound::next_of_vi(Vi& vi, const Path& path, FrameShape& shape) {
 
 /// `alone`: the VI has no message to send in turn with its answers.
 void Outbound::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& shape) {
-    const Vi::Read& read = vi.reads[vi.reads_first];
+    const Vi::Read& read = vi.answers.reads[vi.answers.first];
     const std::uint32_t left = read.length - read.done;
     next_ = Piece::read_reply;
     direct_ = nullptr;  // of a message that waits for its turn
@@ -113,7 +113,7 @@ void Outbound::next_of_reply(Vi& vi, const Path& path, bool alone, FrameShape& s
 
 /// Can the NIC reach what the next frame of a message is filled with, or what goes without frames?
 bool Outbound::reach_next(Vi& vi, FrameShape& shape) {
-    shape.fetchable = 0;  // the peer would fetch what the table need not hold by then
+    shape.pullable = 0;  // the peer would pull what the table need not hold by then
     shape.count = 1;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     if (is_atomic(entry)) return true;  // its words are ours
@@ -139,17 +139,16 @@ std::uint32_t Outbound::length_of_write(Vi& vi, const Path& path) {
 
 bool Outbound::next_of_message(Vi& vi, const Path& path, FrameShape& shape) {
     direct_ = nullptr;
-    if (vi.pulling && !mutated(Mutation::overtake_what_is_fetched)) return false;
+    if (vi.pulling && !mutated(Mutation::overtake_what_is_pulled)) return false;
     const bool starts = vi.cut == 0 && !vi.begun;
     if (starts && !message_may_start(vi)) return false;
     const queue::WorkEntry& entry = vi.send.work.current().cell();
     next_ = Piece::message;
-    shape.fetchable = starts && entry.length >= fetch_length_min &&
-                              entry.length < fetch_length_end && direct_ == nullptr &&
-                              vi.reliable() && entry.segment_count <= wire::pull_places_max &&
-                              is_alone(vi)
-                          ? entry.length
-                          : 0;
+    shape.pullable = starts && entry.length >= pull_length_min && entry.length < pull_length_end &&
+                             direct_ == nullptr && vi.reliable() &&
+                             entry.segment_count <= wire::pull_places_max && is_alone(vi)
+                         ? entry.length
+                         : 0;
     switch (operation_of(entry)) {
         case queue::control::rdma_read:
         case queue::control::atomic:
@@ -216,7 +215,7 @@ bool Outbound::message_may_start(Vi& vi) {
             continue;
         }
         if (consumes_receive(entry) && vi.credits_agreed.load(std::memory_order_relaxed) &&
-            vi.credits_used == vi.credit_limit)
+            vi.credits.used == vi.credits.limit)
             return false;
         if (vi.reads_in_flight != 0 &&
             (((entry.control & queue::control::queue_fence) != 0 &&
@@ -294,7 +293,7 @@ void Outbound::emit_ack(Vi& vi, const FrameRoom& room) {
     header.kind = wire::FrameKind::ack;
     header.vi = vi.remote_number;
     header.message = vi.expected_message - 1;
-    if (vi.placing && mutated(Mutation::acknowledge_before_placing)) ++header.message;
+    if (vi.placing.active && mutated(Mutation::acknowledge_before_placing)) ++header.message;
     wire::emit(header, room.header);
     vi.ack_due = false;
 }
@@ -358,7 +357,7 @@ void Outbound::emit_message(Vi& vi, const FrameRoom& room) {
     }
     vi.cut = 0;
     vi.begun = false;
-    vi.credits_used += consumes_receive(entry) ? 1 : 0;
+    vi.credits.used += consumes_receive(entry) ? 1 : 0;
     entry.message = vi.next_message++;
     work.start_next();
     if (operation == queue::control::rdma_write && !placed) vi.write_by_frames = entry.message;
@@ -375,7 +374,7 @@ void Outbound::emit_message(Vi& vi, const FrameRoom& room) {
 }
 
 void Outbound::emit_read_reply(Vi& vi, const FrameRoom& room) {
-    Vi::Read& read = vi.reads[vi.reads_first];
+    Vi::Read& read = vi.answers.reads[vi.answers.first];
     wire::Header header;
     header.vi = vi.remote_number;
     header.kind = wire::FrameKind::read_reply;
@@ -427,7 +426,7 @@ void Outbound::emit_refusal(Vi& vi, wire::Header& header, ErrorCode event, const
 void Outbound::answered(Vi& vi) {
     vi.reply_next = false;
     VIA_ASSERT(vi.reads_count != 0 && vi.reads_count <= Vi::reads_max);
-    vi.reads_first = (vi.reads_first + 1) % Vi::reads_max;
+    vi.answers.first = (vi.answers.first + 1) % Vi::reads_max;
     --vi.reads_count;
 }
 
@@ -542,7 +541,7 @@ FrameVerdict Outbound::on_disconnect(const Path& path, const wire::Header& heade
     Vi* vi = vis_.connected(path.id, header.vi);
     if (vi == nullptr) return FrameVerdict::stale;
     // Who did not get the refused answer says so; else it had arrived, and nothing was refused.
-    if (vi->answer_refused &&
+    if (vi->answers.refused &&
         header.immediate_or_code == static_cast<std::uint32_t>(wire::NakCode::protection))
         completions_.news().report(*vi, ErrorCode::rdma_read_protection);
     // What the peer had is done, though its acknowledgement was lost or overtaken (VIPL 4.18).

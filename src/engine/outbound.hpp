@@ -38,9 +38,9 @@ public:
     bool goes_direct() const { return direct_ != nullptr; }
     /// Carries out the message for which next_frame() said just before that no frame is needed.
     void carry_out(PathId path);
-    /// The message of which next_frame() just said that it is fetchable shall be fetched
+    /// The message of which next_frame() just said that it is pullable shall be pulled
     /// (pull.cpp).
-    void let_fetch(PathId path, FrameShape& shape);
+    void let_pull(PathId path, FrameShape& shape);
     /// Where proofs begin: no other process's are likely to be the same.
     void begin_proofs(std::uint64_t secret) { proof_ = secret; }
     /// The frames emitted so far were published: completes what is done by that.

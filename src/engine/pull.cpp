@@ -1,9 +1,9 @@
 // Large messages in one copy: the sender tells where the bytes lie, the receiver's NIC has them
-// fetched by the device, and says so. The sender's message is not over before that, so its bytes
+// pulled by the device, and says so. The sender's message is not over before that, so its bytes
 // stay; nothing else of the VI is sent meanwhile, so that it can be sent in frames after all.
 //
 // A proof tells the receiver that it read the message and nothing else: a word of the sender's,
-// fetched behind the bytes, which the sender changes before the program gets its bytes back. A
+// pulled behind the bytes, which the sender changes before the program gets its bytes back. A
 // process that took the sender's place has no such word.
 #include <algorithm>
 #include <cstring>
@@ -16,11 +16,11 @@ namespace via::engine {
 
 // Sending -----------------------------------------------------------------------------------------
 
-void Outbound::let_fetch(PathId id, FrameShape& shape) {
+void Outbound::let_pull(PathId id, FrameShape& shape) {
     Vi& vi = *paths_[id].active.front();
     std::uint32_t places = 0;
     queue::ByteWalk walk = vi.gather;
-    walk.take(shape.fetchable, [&](const std::byte*, std::size_t) { ++places; });
+    walk.take(shape.pullable, [&](const std::byte*, std::size_t) { ++places; });
     next_ = Piece::pull;
     shape.header_length = operation_of(vi.send.work.current().cell()) == queue::control::rdma_write
                               ? wire::header_length_remote
@@ -65,25 +65,25 @@ void Outbound::emit_pull(Vi& vi, const FrameRoom& room) {
 /// The peer has the message, or wants it in frames.
 FrameVerdict Outbound::on_pulled(Vi& vi, const wire::Header& header) {
     if (!vi.pulling || header.message != vi.next_message)
-        return connections_.break_rule(vi, header, "word of a message that it was not to fetch");
-    const bool fetched = header.immediate_or_code == 0;
+        return connections_.break_rule(vi, header, "word of a message that it was not to pull");
+    const bool pulled = header.immediate_or_code == 0;
     vi.pulling = false;
     vi.pull_proof.store(0, std::memory_order_release);
-    if (fetched) {
+    if (pulled) {
         queue::WorkEntry& entry = vi.send.work.current().cell();
         counters_.add(Counter::bytes_sent, entry.length);
         vi.begun = false;
-        vi.credits_used += consumes_receive(entry) ? 1 : 0;
+        vi.credits.used += consumes_receive(entry) ? 1 : 0;
         entry.message = vi.next_message++;
         entry.status = queue::status::done;  // placed: done on every level
         vi.send.work.start_next();
         completions_.drain_sends(vi);
     }
     if (vi.state_now() == ViState::connected) paths_.activate(vi);
-    return fetched ? FrameVerdict::fetched : FrameVerdict::not_fetched;
+    return pulled ? FrameVerdict::pulled : FrameVerdict::not_pulled;
 }
 
-// Fetching ----------------------------------------------------------------------------------------
+// Pulls ----------------------------------------------------------------------------------------
 
 /// Reads the list once from memory that may change.
 bool Inbound::read_pull(const wire::Header& header, const std::byte* payload, std::size_t length,
@@ -106,18 +106,18 @@ bool Inbound::read_pull(const wire::Header& header, const std::byte* payload, st
     return left == 0 && pull.head.proof != 0;
 }
 
-Vi* Inbound::next_fetch() {
-    Vi* vi = fetches_.front();
+Vi* Inbound::next_pull() {
+    Vi* vi = pulls_.front();
     if (vi == nullptr) return nullptr;
-    fetches_.pop_front();
-    fetches_.push_back(*vi);
+    pulls_.pop_front();
+    pulls_.push_back(*vi);
     return vi;
 }
 
-bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
+bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, PullPiece& piece) {
     Pull& pull = *vi.pull;
     const bool write = pull.header.kind == wire::FrameKind::rdma_write;
-    std::uint64_t left = std::min<std::uint64_t>(bytes_max, vi.placing_length - vi.placed);
+    std::uint64_t left = std::min<std::uint64_t>(bytes_max, vi.placing.length - vi.placing.placed);
     piece.remote_count = piece.local_count = 0;
     piece.bytes = 0;
     piece.tail_length = 0;
@@ -126,7 +126,7 @@ bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
         wire::PullPlace& place = pull.places[pull.place];
         const std::uint64_t here = std::min(left, place.length - pull.offset);
         piece.remote[piece.remote_count] = {
-            place.address + (mutated(Mutation::fetch_in_one_place) ? 0 : pull.offset), here};
+            place.address + (mutated(Mutation::pull_in_one_place) ? 0 : pull.offset), here};
         piece.bytes += here;
         left -= here;
         pull.offset += here;
@@ -136,18 +136,18 @@ bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
         }
     }
     if (write) {
-        if (!mutated(Mutation::fetch_past_rights) && !check_target(vi, pull.header, piece.bytes)) {
+        if (!mutated(Mutation::pull_past_rights) && !check_target(vi, pull.header, piece.bytes)) {
             counters_.add(Counter::rdma_refused);
             refuse_message(vi, pull.header, wire::NakCode::protection,
                            ErrorCode::rdma_write_protection);
             return false;
         }
         // A program may poll the last word: it comes when everything else is there (VIPL 4.24).
-        const bool last = vi.placed + piece.bytes == vi.placing_length;
+        const bool last = vi.placing.placed + piece.bytes == vi.placing.length;
         piece.tail_length =
             last ? static_cast<std::uint32_t>(std::min<std::uint64_t>(8, piece.bytes)) : 0;
         if (piece.bytes != piece.tail_length)
-            piece.local[piece.local_count++] = {vi.target_address + vi.placed,
+            piece.local[piece.local_count++] = {vi.placing.target_address + vi.placing.placed,
                                                 piece.bytes - piece.tail_length};
         if (piece.tail_length != 0)
             piece.local[piece.local_count++] = {reinterpret_cast<std::uint64_t>(&piece.tail),
@@ -176,7 +176,7 @@ bool Inbound::next_piece(Vi& vi, std::uint64_t bytes_max, FetchPiece& piece) {
 }
 
 /// The last bytes of the piece find no room in the list of local places: the next one has them.
-void Inbound::give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece) {
+void Inbound::give_back(Pull& pull, std::uint64_t bytes, PullPiece& piece) {
     piece.bytes -= bytes;
     while (bytes != 0) {
         Extent& last = piece.remote[piece.remote_count - 1];
@@ -189,35 +189,35 @@ void Inbound::give_back(Pull& pull, std::uint64_t bytes, FetchPiece& piece) {
     }
 }
 
-void Inbound::piece_ended(Vi& vi, const FetchPiece& piece, Status status) {
-    const bool proven =
-        piece.proof == vi.pull->head.proof || mutated(Mutation::fetch_without_proof);
-    if (status != Status::success && mutated(Mutation::fetch_half)) return end_fetch(vi, true);
-    if (status != Status::success || !proven) return end_fetch(vi, false);
+void Inbound::piece_ended(Vi& vi, const PullPiece& piece, Status status) {
+    const bool proven = piece.proof == vi.pull->head.proof || mutated(Mutation::pull_without_proof);
+    if (status != Status::success && mutated(Mutation::pull_half)) return end_pull(vi, true);
+    if (status != Status::success || !proven) return end_pull(vi, false);
     if (piece.tail_length != 0) {
-        const std::uint64_t at = vi.target_address + vi.placed + piece.bytes - piece.tail_length;
+        const std::uint64_t at =
+            vi.placing.target_address + vi.placing.placed + piece.bytes - piece.tail_length;
         atomic_fence(std::memory_order_release);
         memory::place(reinterpret_cast<std::byte*>(at),
                       reinterpret_cast<const std::byte*>(&piece.tail), piece.tail_length);
     }
     counters_.add(Counter::bytes_received, piece.bytes);
-    vi.placed += static_cast<std::uint32_t>(piece.bytes);
-    if (vi.placed == vi.placing_length) end_fetch(vi, true);
+    vi.placing.placed += static_cast<std::uint32_t>(piece.bytes);
+    if (vi.placing.placed == vi.placing.length) end_pull(vi, true);
 }
 
-/// What could not be fetched comes in frames, from its beginning, as if its first one had been
+/// What could not be pulled comes in frames, from its beginning, as if its first one had been
 /// empty.
-void Inbound::end_fetch(Vi& vi, bool fetched) {
-    List<Vi, FetchLink>::remove(vi);
+void Inbound::end_pull(Vi& vi, bool pulled) {
+    List<Vi, PullLink>::remove(vi);
     const std::uint32_t message = vi.pull->header.message;
-    if (!fetched) {
-        vi.placed = 0;
+    if (!pulled) {
+        vi.placing.placed = 0;
     } else {
         counters_.add(Counter::messages_pulled);
         finish_message(vi, vi.pull->header);
         if (vi.state_now() != ViState::connected) return;  // and the peer knows
     }
-    paths_.notify(vi.path, wire::FrameKind::pulled, vi.remote_number, message, fetched ? 0 : 1);
+    paths_.notify(vi.path, wire::FrameKind::pulled, vi.remote_number, message, pulled ? 0 : 1);
     connections_.complete_faults_behind(vi);
 }
 

@@ -1,4 +1,4 @@
-// Messages that the receiver fetches from the sender's memory.
+// Messages that the receiver pulls from the sender's memory.
 #include "engine/pair_test.hpp"
 
 namespace via::engine::test::pull_test {
@@ -50,12 +50,12 @@ struct Pulling : testing::Test {
     queue::Descriptor& post_receive(std::initializer_list<queue::Segment> all) {
         return receiver.post_receive(receiver.make(0, all, 0), false);
     }
-    /// The sender's next frame, which must be an offer to fetch; its device says yes.
+    /// The sender's next frame, which must be an offer to pull; its device says yes.
     std::optional<Carried> offer() {
         FrameShape shape;
-        if (!pair.a.engine.outbound().next_frame(the_path, shape) || shape.fetchable == 0)
+        if (!pair.a.engine.outbound().next_frame(the_path, shape) || shape.pullable == 0)
             return std::nullopt;
-        pair.a.engine.outbound().let_fetch(the_path, shape);
+        pair.a.engine.outbound().let_pull(the_path, shape);
         Carried frame{std::vector<std::byte>(shape.header_length),
                       std::vector<std::byte>(shape.payload_length)};
         pair.a.engine.outbound().emit(the_path, {frame.header.data(), frame.payload.data(), false});
@@ -63,7 +63,7 @@ struct Pulling : testing::Test {
         return frame;
     }
     /// What the receiver's device does: a copy, piece after piece.
-    static Status copy(const FetchPiece& piece) {
+    static Status copy(const PullPiece& piece) {
         std::vector<std::byte> bytes;
         for (std::uint32_t n = 0; n < piece.remote_count; ++n) {
             const auto* at = reinterpret_cast<const std::byte*>(piece.remote[n].address);
@@ -79,11 +79,11 @@ struct Pulling : testing::Test {
         EXPECT_EQ(done, bytes.size());
         return Status::success;
     }
-    /// Fetches all there is, `bytes` at a time. How many pieces that took.
-    int fetch(std::uint64_t bytes = ~0ULL) {
+    /// Pulls all there is, `bytes` at a time. How many pieces that took.
+    int pull(std::uint64_t bytes = ~0ULL) {
         int pieces = 0;
-        while (Vi* vi = pair.b.engine.inbound().next_fetch()) {
-            FetchPiece piece;
+        while (Vi* vi = pair.b.engine.inbound().next_pull()) {
+            PullPiece piece;
             if (!pair.b.engine.inbound().next_piece(*vi, bytes, piece)) continue;
             pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
             if (++pieces == 100'000) break;
@@ -102,14 +102,14 @@ TEST_F(Pulling, OneCopyAndWordOfIt) {
     ASSERT_TRUE(frame);
     EXPECT_FALSE(pair.a.emit()) << "nothing follows";
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    EXPECT_EQ(1, fetch());
+    EXPECT_EQ(1, pull());
     EXPECT_EQ(receive_done, status_of(receive));
     EXPECT_EQ(large, receive.control.length);
     EXPECT_TRUE(same(large, 0, 0));
     EXPECT_EQ(0U, status_of(send)) << "before the sender knows";
     const auto word_of_it = pair.b.emit();
     ASSERT_TRUE(word_of_it);
-    EXPECT_EQ(FrameVerdict::fetched, pair.a.take(*word_of_it));
+    EXPECT_EQ(FrameVerdict::pulled, pair.a.take(*word_of_it));
     EXPECT_EQ(send_done, status_of(send));
     EXPECT_EQ(1U, pair.b.counters.get(Counter::messages_pulled));
 }
@@ -122,7 +122,7 @@ TEST_F(Pulling, WhatWasTakenBeforeAFaultyReceiveIsDone) {
     const auto frame = offer();
     ASSERT_TRUE(frame);
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    EXPECT_EQ(1, fetch());
+    EXPECT_EQ(1, pull());
     pair.carry();
     EXPECT_EQ(receive_done, status_of(receive));
     EXPECT_EQ(receive_done | queue::status::format_error, status_of(faulty));
@@ -133,14 +133,14 @@ TEST_F(Pulling, WhatWasTakenBeforeAFaultyReceiveIsDone) {
 
 TEST_F(Pulling, PiecesOfAllSizesAndPlacesOnBothSides) {
     for (const std::uint64_t bytes : {1ULL, 7ULL, 999ULL, 65536ULL, ~0ULL}) {
-        const std::size_t length = bytes < 100 ? fetch_length_min : large;
+        const std::size_t length = bytes < 100 ? pull_length_min : large;
         to.fill(static_cast<unsigned>(bytes % 251 + 5));
         post_receive({to.segment(1, length / 3), to.segment(large + 3, length - length / 3 + 10)});
         post_send(0, {from.segment(11, 5), from.segment(100, length - 5)}, length);
         const auto frame = offer();
         ASSERT_TRUE(frame);
         EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-        fetch(bytes);
+        pull(bytes);
         pair.carry();
         EXPECT_NE(nullptr, sender.take(sender.vi().send));
         EXPECT_NE(nullptr, receiver.take(receiver.vi().receive));
@@ -158,9 +158,9 @@ TEST_F(Pulling, RdmaWritePlacesItsLastWordLast) {
     const auto frame = offer();
     ASSERT_TRUE(frame);
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.inbound().next_fetch();
+    Vi* vi = pair.b.engine.inbound().next_pull();
     ASSERT_NE(nullptr, vi);
-    FetchPiece piece;
+    PullPiece piece;
     const std::byte before = to.bytes[8 + large - 1];
     ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, ~0ULL, piece));
     EXPECT_EQ(Status::success, copy(piece));
@@ -170,23 +170,23 @@ TEST_F(Pulling, RdmaWritePlacesItsLastWordLast) {
     EXPECT_TRUE(same(large, 0, 8));
     pair.carry();
     EXPECT_EQ(write_done, status_of(write));
-    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_pull());
 }
 
-TEST_F(Pulling, WhatCannotBeFetchedComesInFrames) {
+TEST_F(Pulling, WhatCannotBePulledComesInFrames) {
     const queue::Descriptor& receive = post_receive({to.segment(0, large)});
     const queue::Descriptor& send = post_send(0, {from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.inbound().next_fetch();
-    FetchPiece piece;
+    Vi* vi = pair.b.engine.inbound().next_pull();
+    PullPiece piece;
     ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
     pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
     ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
     pair.b.engine.inbound().piece_ended(*vi, piece, Status::error_not_supported);
     const auto word_of_it = pair.b.emit();
     ASSERT_TRUE(word_of_it);
-    EXPECT_EQ(FrameVerdict::not_fetched, pair.a.take(*word_of_it));
+    EXPECT_EQ(FrameVerdict::not_pulled, pair.a.take(*word_of_it));
     pair.carry();
     EXPECT_EQ(send_done, status_of(send));
     EXPECT_EQ(receive_done, status_of(receive));
@@ -206,19 +206,19 @@ TEST_F(Pulling, AfterTheSenderLetGoTheBytesCountForNothing) {
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
     pair.a.engine.disconnect(sender.vi());
     EXPECT_EQ(send_flushed, status_of(send));
-    fetch();
+    pull();
     EXPECT_EQ(0U, pair.b.counters.get(Counter::messages_pulled));
     pair.carry();
     EXPECT_EQ(receive_flushed, status_of(receive));
 }
 
-TEST_F(Pulling, TheEndOfTheReceiverEndsTheFetch) {
+TEST_F(Pulling, TheEndOfTheReceiverEndsThePull) {
     post_receive({to.segment(0, large)});
     post_send(0, {from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
     pair.b.engine.disconnect(receiver.vi());
-    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_pull());
     pair.carry();
     EXPECT_EQ(ViState::error, sender.state());
 }
@@ -228,14 +228,14 @@ TEST_F(Pulling, TargetThatGoesBetweenPiecesIsRefused) {
         queue::control::rdma_write, {{to.address(0), to.handle, 0}, from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    Vi* vi = pair.b.engine.inbound().next_fetch();
-    FetchPiece piece;
+    Vi* vi = pair.b.engine.inbound().next_pull();
+    PullPiece piece;
     ASSERT_TRUE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
     pair.b.engine.inbound().piece_ended(*vi, piece, copy(piece));
     pair.b.memory.suspend(to.handle);
     pair.b.memory.remove(to.handle);
     EXPECT_FALSE(pair.b.engine.inbound().next_piece(*vi, 5000, piece));
-    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_pull());
     EXPECT_EQ((std::vector{ErrorCode::rdma_write_protection}), pair.b.events());
     pair.carry();
     EXPECT_EQ(write_done | queue::status::rdma_protection_error, status_of(write));
@@ -245,7 +245,7 @@ TEST_F(Pulling, NoReceiveBreaksAsWithFrames) {
     const queue::Descriptor& send = post_send(0, {from.segment(0, large)}, large);
     const auto frame = offer();
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(*frame));
-    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
+    EXPECT_EQ(nullptr, pair.b.engine.inbound().next_pull());
     pair.carry();
     EXPECT_EQ(send_done | queue::status::remote_descriptor_error, status_of(send));
 }
@@ -254,18 +254,18 @@ TEST_F(Pulling, OfAStreamOnlyTheLastOne) {
     for (int n = 0; n < 2; ++n) post_receive({to.segment(0, large)});
     post_send(0, {from.segment(0, large)}, large);
     const queue::Descriptor& last = post_send(0, {from.segment(0, large)}, large);
-    std::optional<Carried> fetched;
-    while (!(fetched = offer())) pair.b.take(*pair.a.emit());
-    EXPECT_EQ(1U, fetched->parsed().message) << "the peer copies while the next one is cut";
-    pair.b.take(*fetched);
-    fetch();
+    std::optional<Carried> pulled;
+    while (!(pulled = offer())) pair.b.take(*pair.a.emit());
+    EXPECT_EQ(1U, pulled->parsed().message) << "the peer copies while the next one is cut";
+    pair.b.take(*pulled);
+    pull();
     pair.carry();
     EXPECT_EQ(send_done, status_of(last));
 }
 
 TEST_F(Pulling, OnlyLargeMessagesOfReliableVis) {
     post_receive({to.segment(0, large)});
-    post_send(0, {from.segment(0, fetch_length_min - 1)}, fetch_length_min - 1);
+    post_send(0, {from.segment(0, pull_length_min - 1)}, pull_length_min - 1);
     EXPECT_FALSE(offer());
     Program loose{pair.a, wide(Reliability::unreliable)};
     Program far{pair.b, wide(Reliability::unreliable)};
@@ -303,7 +303,7 @@ struct PullLies : Pulling {
         post_receive({to.segment(0, large)});
         EXPECT_EQ(FrameVerdict::refused, pair.b.take(lie, std::move(payload)));
         EXPECT_EQ(ViState::error, receiver.state());
-        EXPECT_EQ(nullptr, pair.b.engine.inbound().next_fetch());
+        EXPECT_EQ(nullptr, pair.b.engine.inbound().next_pull());
     }
 };
 
@@ -336,12 +336,12 @@ TEST_F(PullLies, LongerThanAgreed) {
     lie.message_length = (1U << 20) + 1;
     expect_broken(lie, list(1, {(1U << 20) + 1}));
 }
-TEST_F(PullLies, FramesWhileItIsFetched) {
+TEST_F(PullLies, FramesWhileItIsPulled) {
     post_receive({to.segment(0, large)});
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(header(), list(1, {large})));
     expect_broken(header(wire::flag::extent), std::vector<std::byte>(100));
 }
-TEST_F(PullLies, AnotherOneWhileItIsFetched) {
+TEST_F(PullLies, AnotherOneWhileItIsPulled) {
     post_receive({to.segment(0, large)});
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(header(), list(1, {large})));
     expect_broken(header(), list(2, {large}));
@@ -360,7 +360,7 @@ TEST_F(PullLies, AWrongProofIsNoMessage) {
     const wire::PullPlace place{from.address(0), large};
     std::memcpy(payload.data() + sizeof head, &place, sizeof place);
     EXPECT_EQ(FrameVerdict::taken, pair.b.take(header(), payload));
-    fetch();
+    pull();
     EXPECT_EQ(0U, pair.b.counters.get(Counter::messages_pulled));
     EXPECT_EQ(nullptr, receiver.take(receiver.vi().receive));
     const auto answer = pair.b.emit();

@@ -63,7 +63,7 @@ void Outbound::emit_run(Path& path, Vi& vi, const FrameRoom& room) {
     const std::uint32_t more = (room.count - 1) * length;
     VIA_ASSERT(more < header.message_length && header.offset < header.message_length - length);
     if (reply) {
-        vi.reads[vi.reads_first].done += more;
+        vi.answers.reads[vi.answers.first].done += more;
     } else {
         vi.cut += more;
         vi.gather.take(more, [](const std::byte*, std::size_t) {});
@@ -89,7 +89,7 @@ void Outbound::note_source(Path& path, FrameRecord& record) {
         record.entry = vi.send.work.current();
         record.payload_length = next_length_;
     } else if (next_ == Piece::read_reply) {
-        const Vi::Read& read = vi.reads[vi.reads_first];
+        const Vi::Read& read = vi.answers.reads[vi.answers.first];
         record.source = read.answer == Vi::Read::Answer::bytes ? FrameRecord::Source::region
                                                                : FrameRecord::Source::word;
         record.address = read.address + read.done;
@@ -115,7 +115,7 @@ bool Outbound::next_lost(Path& path, FrameShape& shape) {
         next_ = Piece::again;
         shape.header_length = wire::header_length(record->header.flags);
         shape.payload_length = record->payload_length;
-        shape.fetchable = 0;
+        shape.pullable = 0;
         shape.must_arrive = shape.again = true;
         shape.number = number;
         return true;
@@ -148,7 +148,7 @@ bool Outbound::is_refused(const FrameRecord& record) {
 /// In its place, so that nothing comes of it when the answer had arrived after all. The reader who
 /// did not get it says that the connection is over.
 void Outbound::refuse(FrameRecord& record) {
-    if (vis_.is_connected(record.vi)) vis_[record.vi & 0xFFFF].answer_refused = true;
+    if (vis_.is_connected(record.vi)) vis_[record.vi & 0xFFFF].answers.refused = true;
     counters_.add(Counter::rdma_refused);
     const std::uint32_t message = record.header.message;
     skip(record, true);
@@ -263,8 +263,8 @@ bool Inbound::fits_in(Vi& vi, const wire::Header& header) {
     if (ahead < 0) return false;  // overtaken by a later one
     const bool first = header.has(wire::flag::first);
     const std::uint32_t offset = header.has(wire::flag::extent) ? header.offset : 0;
-    if (ahead == 0 && vi.placing && !first && offset == vi.placed) return true;
-    if (vi.placing) give_up_placing(vi);
+    if (ahead == 0 && vi.placing.active && !first && offset == vi.placing.placed) return true;
+    if (vi.placing.active) give_up_placing(vi);
     vi.expected_message = header.message;
     if (first) return true;
     ++vi.expected_message;  // its beginning is lost, and with it the message
@@ -273,9 +273,9 @@ bool Inbound::fits_in(Vi& vi, const wire::Header& header) {
 
 /// Half of a message came. Its receive is for the next one.
 void Inbound::give_up_placing(Vi& vi) {
-    if (vi.placing_kind == wire::FrameKind::send && !vi.discarding)
+    if (vi.placing.kind == wire::FrameKind::send && !vi.placing.discards)
         vi.receive.work.current() = vi.receive.work.oldest();
-    vi.placing = vi.discarding = false;
+    vi.placing.active = vi.placing.discards = false;
 }
 
 }  // namespace via::engine

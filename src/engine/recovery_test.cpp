@@ -256,7 +256,7 @@ TEST(Recovery, a_skip_of_no_connection_is_none_of_a_vi_whose_epochs_begin_anew) 
     net.pair.carry();
     EXPECT_EQ(status_of(send), send_done);
     EXPECT_TRUE(net.server.holds(200, 10, 1));
-    EXPECT_FALSE(net.server.vi().given_up);
+    EXPECT_FALSE(net.server.vi().placing.given_up);
 }
 
 TEST(Recovery, requests_with_their_data_are_repeated) {

@@ -61,7 +61,7 @@ enum class ErrorCode : std::uint8_t {
     catastrophic,
 };
 
-/// A message of the peer that we fetch from its memory, piece by piece.
+/// A message of the peer that we pull from its memory, piece by piece.
 struct Pull {
     wire::PullHead head{};
     wire::PullPlace places[wire::pull_places_max];
@@ -99,6 +99,13 @@ struct PrivateData {
 struct ViQueue {
     [[no_unique_address]] queue::WorkQueue work;
     queue::CompletionQueue* completions = nullptr;
+    Atomic<bool> takes_shared{false};  ///< connected, with a shared receive queue behind it
+
+    /// Neither is a descriptor there nor may one come without a post to this queue. Any thread.
+    bool expects_nothing() const {
+        // Once more behind the flag: what came from the shared queue before it fell is seen.
+        return work.empty() && !takes_shared.load(std::memory_order_acquire) && work.empty();
+    }
 };
 
 inline std::uint16_t operation_of(const queue::WorkEntry& entry) {
@@ -135,17 +142,19 @@ inline bool consumes_receive(const queue::WorkEntry& entry) {
             (entry.control & queue::control::immediate) != 0);
 }
 
-constexpr std::uint64_t no_short_way = ~std::uint64_t{0};
-constexpr std::uint64_t short_way_of(PathId path, std::uint32_t number) {
+constexpr std::uint64_t no_fast_path = ~std::uint64_t{0};
+constexpr std::uint64_t fast_path_of(PathId path, std::uint32_t number) {
     return std::uint64_t{path} << 32 | number;
 }
 
+struct SharedReceiveQueue;
+
 struct ActiveLink : ListLink {};
 struct EventLink : ListLink {};
-struct FetchLink : ListLink {};
+struct PullLink : ListLink {};
 
 /// Who serves many VIs waits for their lines: what every message needs comes first, close together.
-struct Vi : ActiveLink, EventLink, FetchLink {
+struct Vi : ActiveLink, EventLink, PullLink {
     // Any thread --------------------------------------------------------------------------------
     Atomic<ViState> state{ViState::idle};
     std::uint32_t index = 0;                  ///< place in the NIC's table; constant
@@ -157,16 +166,17 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     Atomic<bool> peer_knows_atomics{false};   ///< of the last connection; as credits_agreed
 
     // The turn ----------------------------------------------------------------------------------
-    /// Frames of the connection that may go the short way (plain.hpp): path and number, or none.
-    std::uint64_t short_in = no_short_way;
-    bool short_out = false;  ///< messages may go the short way
-    bool quick_out = false;  ///< and are done when they are published
+    /// Frames of the connection that may take the fast path (fast_path.hpp): path and number, or
+    /// none.
+    std::uint64_t fast_in = no_fast_path;
+    bool fast_out = false;   ///< messages may take the fast path
+    bool small_out = false;  ///< and are done when they are published
     // Outbound: what is due, and of the message being cut
     bool ack_due = false;
     bool credit_due = false;
     bool attach_due = false;
     bool begun = false;       ///< the current message's first frame is out, though nothing is cut
-    bool pulling = false;     ///< the peer fetches it; nothing follows until it says how it went
+    bool pulling = false;     ///< the peer pulls it; nothing follows until it says how it went
     bool reply_next = false;  ///< frames of read replies and of own messages alternate
     std::uint32_t cut = 0;    ///< bytes of the current message emitted
     std::uint32_t reads_count = 0;  ///< what the peer asked for and is to be answered
@@ -177,28 +187,35 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::uint32_t next_message = 0;
     std::uint32_t reads_in_flight = 0;
 
-    // Credits: counts of this connection
-    std::uint32_t credits_granted = 0;  ///< receives the peer was told of
-    std::uint32_t credits_taken = 0;    ///< receives that the peer's messages consumed
-    std::uint32_t credit_limit = 0;     ///< receives that the peer told us of
-    std::uint32_t credits_used = 0;     ///< of these, consumed by our messages
+    /// Counts of this connection.
+    struct CreditCounts {
+        std::uint32_t granted = 0;  ///< receives the peer was told of
+        std::uint32_t taken = 0;    ///< receives that the peer's messages consumed
+        std::uint32_t limit = 0;    ///< receives that the peer told us of
+        std::uint32_t used = 0;     ///< of these, consumed by our messages
+    } credits;
 
-    // Inbound: the message being placed
-    bool placing = false;     ///< between first and last frame
-    bool discarding = false;  ///< its rest is not wanted
-    bool given_up = false;    ///< the peer skipped a frame: it ends the connection, and will say so
-    wire::FrameKind placing_kind{};
+    // Inbound
     std::uint32_t expected_message = 0;
     std::uint32_t receive_faults_completed = 0;
-    std::uint32_t placed = 0;
-    std::uint32_t placing_length = 0;
-    std::uint32_t target_handle = 0;
-    std::uint64_t target_address = 0;
-    queue::ByteWalk gather;   ///< of the message being cut
-    queue::ByteWalk scatter;  ///< of the message being placed
+    /// The message being placed; of the peer's messages the inbound way alone touches it.
+    struct Placing {
+        bool active = false;    ///< between first and last frame
+        bool discards = false;  ///< its rest is not wanted
+        bool given_up =
+            false;  ///< the peer skipped a frame: it ends the connection, and will say so
+        wire::FrameKind kind{};
+        std::uint32_t placed = 0;
+        std::uint32_t length = 0;
+        std::uint32_t target_handle = 0;
+        std::uint64_t target_address = 0;
+        queue::ByteWalk scatter;
+    } placing;
+    queue::ByteWalk gather;  ///< of the message being cut
 
     ViQueue send;
     ViQueue receive;
+    SharedReceiveQueue* shared = nullptr;  ///< where receives come from when it has none of its own
 
     // What few messages need
     RemoteAttributes remote;
@@ -212,6 +229,9 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     std::unique_ptr<PrivateData> own_data;     ///< goes with the request; nullptr: none
     std::unique_ptr<PrivateData> remote_data;  ///< came with the last request or its answer
 
+    Vi* next_awaiting = nullptr;  ///< in the list of its shared queue, while:
+    bool awaits_receive = false;  ///< of that, to tell its peer of
+    bool wants_credits = false;
     /// Asks again while the name it asks for is held, but nobody takes requests just now.
     bool insists = false;
     /// So often it asks again where nobody takes requests, held or not, before that is the answer.
@@ -230,16 +250,15 @@ struct Vi : ActiveLink, EventLink, FetchLink {
     RegionUse send_use;
     RegionUse receive_use;
 
-    bool wants_credits = false;
     Atomic<void*> user_data{nullptr};   ///< the program's, of no meaning here
     std::uint32_t receives_before = 0;  ///< receives completed before the connection
     std::uint32_t placed_message = 0;   ///< the peer has said that it placed every message below
 
-    // RDMA reads and atomic operations: ours being answered (oldest first), and the peer's to be
-    // answered
-    std::uint32_t read_placed = 0;
-    queue::ByteWalk read_scatter;
-    bool answer_refused = false;  ///< of an answer that may be lost, the region is gone
+    /// Our oldest RDMA read, as far as its answer has come.
+    struct Reading {
+        std::uint32_t placed = 0;
+        queue::ByteWalk scatter;
+    } reading;
     struct Read {
         std::uint64_t address;
         std::uint32_t handle;
@@ -254,10 +273,14 @@ struct Vi : ActiveLink, EventLink, FetchLink {
         std::uint64_t word = 0;
     };
     static constexpr std::uint32_t reads_max = 8;
-    Read reads[reads_max];
-    std::uint32_t reads_first = 0;
+    /// What the peer asked for by RDMA reads and atomic operations; reads_count is how many.
+    struct Answers {
+        bool refused = false;  ///< of an answer that may be lost, the region is gone
+        std::uint32_t first = 0;
+        Read reads[reads_max];
+    } answers;
 
-    // Messages fetched from memory (pull.cpp): our own, being fetched; the peer's, that we fetch
+    // Messages pulled from memory (pull.cpp): our own, being pulled; the peer's, that we pull
     Atomic<std::uint64_t> pull_proof{0};  ///< read by the peer: the bytes are still the message's
     std::unique_ptr<Pull> pull;           ///< storage stays once it was needed
 

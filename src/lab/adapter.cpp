@@ -36,9 +36,11 @@ Task<> Adapter::run() {
         const std::uint64_t changes = changes_;
         const Time begin = schedule_.now();
         std::optional<ViId> rung;
-        const bool going_on = sending_ || !own_.empty() || !again_.empty();
-        if (!going_on) rung = co_await design_.doorbell->look(*this);
-        if (going_on || rung) co_await send_step(rung);
+        if (!sending_ && (own_.empty() ? again_.empty() : own_went_last_)) {
+            rung = co_await design_.doorbell->look(*this);
+            own_went_last_ = false;
+        }
+        if (sending_ || rung || !own_.empty() || !again_.empty()) co_await send_step(rung);
         bool ready = true;
         if (entering_) ready = co_await end_packet();
         if (ready) co_await look_for_work("look for packets");
@@ -61,15 +63,14 @@ bool Adapter::may_park(std::uint64_t changes) const {
 }
 
 /// Before something changes that the firmware looks at. After a long time its place in the loop is
-/// drawn, but for the last rounds.
+/// drawn.
 void Adapter::wake() {
     if (parked_) {
         constexpr std::int64_t rounds = 256;
         behind_ = schedule_.now() - parked_at_;
         if (behind_.ns > rounds * round_.ns)
-            behind_ = Duration{(rounds - 1) * round_.ns +
-                               static_cast<std::int64_t>(
-                                   random_.below(static_cast<std::uint64_t>(round_.ns + 1)))};
+            behind_ = Duration{round_.ns + static_cast<std::int64_t>(random_.below(
+                                               static_cast<std::uint64_t>(round_.ns + 1)))};
         making_up_ = true;
         std::exchange(parked_, {}).resume();
         making_up_ = false;

@@ -31,6 +31,7 @@ struct AdapterCounts {
     std::uint64_t translations = 0;  ///< that the NIC made
     std::uint64_t misses = 0;        ///< of these, from the host's memory
     std::uint64_t nowhere = 0;       ///< messages for which no receive was posted
+    std::uint64_t refused = 0;       ///< messages to or from pages with another tag
     // Of dynamic look-up
     std::uint64_t cold_misses = 0;    ///< of misses: of lines that were never there
     std::uint64_t send_misses = 0;    ///< of misses: of what was to be sent
@@ -59,7 +60,8 @@ struct Sending {
     PhysicalDescriptor descriptor;
     std::vector<Buffer> pieces;
     std::size_t started = 0;
-    std::int64_t page = -1;  ///< of which the address is known
+    std::int64_t page = -1;         ///< of which the address is known
+    std::int64_t import_page = -1;  ///< the same of imported memory
     std::int64_t offset = 0;
     std::deque<Outgoing> outgoing;
     SharedTransfer last;  ///< the last packet that leaves
@@ -130,10 +132,6 @@ public:
     }
     void end_ring() { --rings_; }
     Queue& receives(ViId vi) { return receives_[vi]; }
-    const Queue* receives_if_any(ViId vi) const {
-        const auto found = receives_.find(vi);
-        return found == receives_.end() ? nullptr : &found->second;
-    }
 
     // For parts: time of the firmware ----------------------------------------------------------
     /// A step that touches so many words that its processor cannot cache.
@@ -170,7 +168,6 @@ public:
     const AdapterCounts& counts() const { return counts_; }
     const Fifo& send_fifo() const { return send_fifo_; }
     const Fifo& receive_fifo() const { return receive_fifo_; }
-    ResourceId firmware_id() const { return firmware_.id(); }
 
 private:
     struct Park {
@@ -191,6 +188,9 @@ private:
     Task<> begin_next_again();
     Task<> begin_send(ViId vi);
     Task<> begin_own();
+    bool may_send(const PhysicalDescriptor& descriptor) const;
+    Task<> refuse();
+    Task<> locate_import(Sending& sending);
     void cut_up(Sending& sending) const;
     Packet packet_of(const Sending& sending, std::int64_t length) const;
     Task<> start_dmas(Sending& sending);
@@ -265,6 +265,7 @@ private:
     std::map<ViId, std::uint32_t> owners_;
     Queue sends_;
     std::deque<PhysicalDescriptor> own_;
+    bool own_went_last_ = false;  ///< so a program's message is next, if there is one
     std::map<ViId, Queue> receives_;
     std::optional<Sending> sending_;
     std::deque<Packet> arrived_;

@@ -45,7 +45,6 @@ Task<> DmaEngine::run() {
         co_await move(command);
         // The engine is held, too, but of a message's path the bus is the part that counts.
         ledger_.add(engine_.id(), {Share::bus, "moves bytes"}, begin, schedule_.now());
-        bytes_moved_ += command.bytes;
         busy_ = false;
         ask();
         if (command.finished) command.finished();

@@ -47,7 +47,6 @@ public:
     void push(Command command);
     bool idle() const { return queue_.empty() && !busy_; }
     std::uint64_t commands() const { return commands_; }
-    std::int64_t bytes_moved() const { return bytes_moved_; }
 
 private:
     struct Waiting {
@@ -68,7 +67,6 @@ private:
     std::size_t asked_ = 0;  ///< of the queue
     bool busy_ = false;
     std::uint64_t commands_ = 0;
-    std::int64_t bytes_moved_ = 0;
 };
 
 }  // namespace via::lab

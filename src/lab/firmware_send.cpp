@@ -14,8 +14,8 @@ Task<> Adapter::send_step(std::optional<ViId> rung) {
         co_await begin_own();
     } else if (!sending_) {
         co_await begin_next_again();
-        if (!sending_) co_return;
     }
+    if (!sending_) co_return;
     const bool all = co_await send_packets(*sending_);
     if (!all) co_return;
     co_await complete_send(*sending_);
@@ -42,6 +42,10 @@ Task<> Adapter::begin_send(ViId vi) {
     look_at(sends_, false, vi);
     const PhysicalDescriptor& descriptor = sending.descriptor;
     co_await design_.descriptors->take(*this, descriptor, false);
+    if (!may_send(descriptor)) {
+        co_await refuse();
+        co_return;
+    }
     cut_up(sending);
     number(sending);
     if (descriptor.payload_inside && design_.payload->copied()) {
@@ -50,11 +54,42 @@ Task<> Adapter::begin_send(ViId vi) {
     }
 }
 
+/// Its VI's tag is that of all pages, at both ends where the NIC has tables of both.
+bool Adapter::may_send(const PhysicalDescriptor& descriptor) const {
+    const Translation& tables = *design_.translation;
+    if (!tables.opens(descriptor.process, descriptor.buffer, false)) return false;
+    if (!descriptor.target || !descriptor.target->landing.named) return true;
+    return tables.opens(descriptor.process,
+                        {descriptor.target->landing.address, descriptor.buffer.length}, true);
+}
+
+/// Nothing of it leaves; its status says so.
+Task<> Adapter::refuse() {
+    const PhysicalDescriptor descriptor = sending_->descriptor;
+    sending_.reset();
+    ++counts_.refused;
+    co_await design_.completions->on_nic(*this, descriptor.message, [this, descriptor] {
+        events_.sent(descriptor.vi, descriptor.message);
+    });
+}
+
+/// Of RDMA, once for a page of imported memory.
+Task<> Adapter::locate_import(Sending& sending) {
+    const Landing& landing = sending.descriptor.target->landing;
+    const std::int64_t page =
+        (landing.address + sending.offset) / design_.translation->import_page();
+    if (page == sending.import_page) co_return;
+    sending.import_page = page;
+    co_await design_.translation->on_import(*this, landing.address + sending.offset,
+                                            sending.descriptor.message);
+}
+
 /// What an answer is to say, the firmware knows.
 Task<> Adapter::begin_own() {
     sending_.emplace();
     sending_->descriptor = own_.front();
     own_.pop_front();
+    own_went_last_ = true;
     cut_up(*sending_);
     number(*sending_);
     co_await step(costs_.words_take_control, "make an answer", sending_->descriptor.message);
@@ -97,6 +132,9 @@ Task<> Adapter::start_dmas(Sending& sending) {
             ++counts_.fifo_waits;
             co_return;
         }
+        const std::optional<Target>& target = sending.descriptor.target;
+        if (design_.translation->import_page() > 0 && target && target->landing.named)
+            co_await locate_import(sending);
         Outgoing out;
         out.packet = packet_of(sending, piece.length);
         ++sending.started;

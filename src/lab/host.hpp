@@ -68,7 +68,7 @@ public:
     Design& design() { return design_; }
     ResourceId processor_id() const { return processor_.id(); }
     Resource& processor() { return processor_; }
-    const MissThread& miss_thread() const { return miss_thread_; }
+    Resource& bus() { return bus_; }
     std::int64_t bytes_received() const { return bytes_received_; }
 
 private:

@@ -1,5 +1,7 @@
 #include "lab/machine.hpp"
 
+#include <algorithm>
+
 namespace via::lab {
 namespace {
 
@@ -14,20 +16,20 @@ constexpr Field all[] = {
     {"host.interrupt", Unit::time, &Costs::interrupt, "from the NIC's signal to the handler",
      Has::anything},
     {"host.pio_write", Unit::time_per_word, &Costs::pio_write, "a word stored to the NIC",
-     Has::anything},
+     Has::hardware},
     {"host.pio_read", Unit::time_per_word, &Costs::pio_read, "a word loaded from the NIC",
-     Has::anything},
-    {"bus.to_nic", Unit::rate, &Costs::bus_to_nic, "DMA from host memory", Has::anything},
-    {"bus.to_host", Unit::rate, &Costs::bus_to_host, "DMA into host memory", Has::anything},
-    {"bus.burst", Unit::size, &Costs::bus_burst, "after which others get the bus", Has::anything},
+     Has::hardware},
+    {"bus.to_nic", Unit::rate, &Costs::bus_to_nic, "DMA from host memory", Has::hardware},
+    {"bus.to_host", Unit::rate, &Costs::bus_to_host, "DMA into host memory", Has::hardware},
+    {"bus.burst", Unit::size, &Costs::bus_burst, "after which others get the bus", Has::hardware},
     {"bus.word", Unit::time_per_word, &Costs::bus_word, "the bus's part of a PIO word",
-     Has::anything},
+     Has::hardware},
     {"dma.start_to_nic", Unit::time, &Costs::dma_start_to_nic, "before the first byte moves",
-     Has::anything},
+     Has::hardware},
     {"dma.start_to_host", Unit::time, &Costs::dma_start_to_host, "before the first byte moves",
-     Has::anything},
+     Has::hardware},
     {"dma.under_way", Unit::commands, &Costs::dma_under_way, "DMAs of one engine that have begun",
-     Has::anything},
+     Has::hardware},
     {"firmware.step", Unit::time, &Costs::firmware_step, "instructions of a step", Has::adapter},
     {"firmware.word", Unit::time_per_word, &Costs::firmware_word, "a word of shared memory",
      Has::adapter},
@@ -123,9 +125,45 @@ constexpr Field all[] = {
      Has::ethernet},
     {"ethernet.hop", Unit::time, &Costs::hop, "a switch, behind the packet's last bit",
      Has::ethernet},
-    {"host.copy", Unit::rate, &Costs::copy, "memory to memory", Has::anything},
+    {"window.combine", Unit::size, &Costs::combine, "stores that go to the bus in one burst",
+     Has::window},
+    {"window.combining", Unit::commands, &Costs::combining, "bursts that may wait for the bus",
+     Has::window},
+    {"window.fill", Unit::rate, &Costs::fill, "loads and stores of a copy, before the bus",
+     Has::window},
+    {"window.burst", Unit::time, &Costs::window_burst, "the bus's part of a burst but its bytes",
+     Has::window},
+    {"window.stream", Unit::size, &Costs::stream, "bytes of a packet", Has::window},
+    {"window.streams", Unit::commands, &Costs::streams, "packets that may be without an answer",
+     Has::window},
+    {"window.card", Unit::time, &Costs::card, "a card's own time for a packet, either way",
+     Has::window},
+    {"window.imported", Unit::size, &Costs::imported, "memory that can be imported", Has::window},
+    {"window.import_page", Unit::size, &Costs::import_page, "a page of it", Has::window},
+    {"window.exported", Unit::size, &Costs::exported, "memory that can be exported", Has::window},
+    {"window.dma_slows", Unit::percent, &Costs::dma_slows,
+     "the processor beside the DMA engine, out of its caches", Has::window},
+    {"software.line", Unit::time, &Costs::software_line,
+     "a line that another processor wrote comes to this cache", Has::software},
+    {"software.receive", Unit::time, &Costs::software_receive,
+     "a message's receive, once its line is there", Has::software},
+    {"software.post_receive", Unit::time, &Costs::software_post_receive, "posting a receive",
+     Has::software},
+    {"software.spin", Unit::time, &Costs::software_spin, "a wait polls so long before it sleeps",
+     Has::software},
+    {"software.frame", Unit::size, &Costs::software_frame, "payload in one frame", Has::software},
+    {"software.room", Unit::size, &Costs::software_room, "frames from one sender on their way",
+     Has::software},
+    {"software.cache", Unit::size, &Costs::software_cache, "what one processor's own caches hold",
+     Has::software},
+    {"software.far", Unit::rate, &Costs::software_far,
+     "as link.rate, of lines that no processor's cache holds", Has::software},
+    {"host.copy", Unit::rate, &Costs::copy, "memory to memory", Has::hardware},
     {"host.page", Unit::size, &Costs::page, "of physical memory", Has::anything},
 };
+
+/// Of "my.toml:17".
+std::string_view file_of(std::string_view at) { return at.substr(0, at.rfind(':')); }
 
 }  // namespace
 
@@ -141,6 +179,12 @@ const char* name_of(Has part) {
             return "kernel";
         case Has::ethernet:
             return "ethernet";
+        case Has::window:
+            return "window";
+        case Has::hardware:
+            return "adapter, kernel or ethernet";
+        case Has::software:
+            return "software";
     }
     return "?";
 }
@@ -155,6 +199,33 @@ const char* name_of(Standing standing) {
             return "calibrated";
     }
     return "?";
+}
+
+std::string refusal(const Machine& machine, const Words& design,
+                    std::initializer_list<std::string_view> words, const std::string& what) {
+    const auto of_file = [&](std::string_view word) {
+        const auto ours = machine.design.find(word), found = design.find(word);
+        return ours != machine.design.end() && found != design.end() &&
+               ours->second == found->second && machine.design_at.contains(word);
+    };
+    if (words.size() == 0 || !std::ranges::all_of(words, of_file))
+        return "design of " + machine.name + ": " + what;
+    const auto own = [&](std::string_view word) {
+        return file_of(machine.design_at.find(word)->second) == file_of(machine.at);
+    };
+    const auto first = std::ranges::find_if(words, own);  // rather than of one that it is like
+    const auto blamed = first == words.end() ? words.begin() : first;
+    return machine.design_at.find(*blamed)->second + ": " + what;
+}
+
+std::string missing(const Machine& machine, std::string_view word) {
+    return machine.at + ": design." + std::string(word) + " is missing; there are no defaults";
+}
+
+std::string place_of(const Machine& machine, std::string_view cost) {
+    const auto found = machine.origins.find(cost);
+    const std::string at = found == machine.origins.end() ? "" : ", " + found->second.at;
+    return std::string(cost) + at;
 }
 
 }  // namespace via::lab

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -33,12 +34,15 @@ const char* name_of(Standing standing);
 
 /// What a machine consists of, besides a host, its bus and a link: what its costs are of.
 enum class Has : std::uint8_t {
-    anything = 0,  ///< every machine has it
-    adapter = 1,   ///< a NIC that runs firmware, or the like in hardware
-    kernel = 2,    ///< a kernel that takes part in messages
-    ethernet = 4,  ///< a NIC that knows packets alone: VIA is in the kernel
+    anything = 0,   ///< every machine has it
+    adapter = 1,    ///< a NIC that runs firmware, or the like in hardware
+    kernel = 2,     ///< a kernel that takes part in messages
+    ethernet = 4,   ///< a NIC that knows packets alone: VIA is in the kernel
+    window = 8,     ///< memory of other hosts can be imported, and stored into; with an adapter
+    hardware = 7,   ///< of costs: of machines with an adapter, a kernel or Ethernet
+    software = 16,  ///< a NIC that is a library, between processes of one host; alone
 };
-constexpr Has all_parts[] = {Has::adapter, Has::kernel, Has::ethernet};
+constexpr Has all_parts[] = {Has::adapter, Has::kernel, Has::ethernet, Has::window, Has::software};
 const char* name_of(Has part);
 
 /// What the costs stand for is said in machine.cpp, where also the names of the file are.
@@ -65,6 +69,12 @@ struct Costs {
     // Ethernet, and a NIC that knows packets alone
     std::int64_t frame, frame_least, via_header, tcp_header, ring_entry, nic_packet, nic_buffer;
     std::int64_t ring, hop;
+    // A window into imported memory, and the tables of both directions
+    std::int64_t combine, combining, fill, window_burst, stream, streams, card;
+    std::int64_t imported, import_page, exported, dma_slows;
+    // A NIC that is a library
+    std::int64_t software_line, software_receive, software_post_receive, software_spin;
+    std::int64_t software_frame, software_room, software_cache, software_far;
     // Memory of the NIC that VIA may have, and what things take of it
     std::int64_t page, nic_memory, control_words, segment_words;
 };
@@ -76,14 +86,18 @@ struct Field {
     std::string_view meaning;
     Has of;
 };
-/// Of machines that have all parts; machine.has() tells which ones a machine needs.
+/// Of machines that have all parts; machine.needs() tells which ones a machine needs.
 std::span<const Field> fields();
 
 struct Origin {
     Standing standing = Standing::published;
     std::string source;
     std::string file;  ///< whose it is, if this machine is like another one
+    std::string at;    ///< file and line: "my.toml:17"
 };
+
+/// Words of a design: "at" -> "3".
+using Words = std::map<std::string, std::string, std::less<>>;
 
 struct Machine {
     std::string name;
@@ -91,14 +105,29 @@ struct Machine {
     std::string paper;
     std::uint8_t parts = 0;  ///< of Has
     Costs costs{};
-    std::map<std::string, Origin, std::less<>> origins;      ///< by key
-    std::map<std::string, std::string, std::less<>> design;  ///< what it is if nobody says else
+    std::map<std::string, Origin, std::less<>> origins;  ///< by key
+    Words design;                                        ///< what it is if nobody says else
+    Words design_at;                                     ///< file and line of each of its words
+    std::string at;                                      ///< file and line where they begin
 
     bool has(Has part) const {
         const auto bits = static_cast<std::uint8_t>(part);
         return (parts & bits) == bits;
     }
+    /// Is such a cost one of this machine's?
+    bool needs(Has of) const {
+        return of == Has::anything || (parts & static_cast<std::uint8_t>(of)) != 0;
+    }
 };
+
+/// An error about words of a design. It names file and line if all of them are as the machine's
+/// file says; else somebody has asked for others.
+std::string refusal(const Machine& machine, const Words& design,
+                    std::initializer_list<std::string_view> words, const std::string& what);
+/// The same of a word that the design does not have.
+std::string missing(const Machine& machine, std::string_view word);
+/// "link.packet_max, my.toml:17"
+std::string place_of(const Machine& machine, std::string_view cost);
 
 /// Time of `bytes` at a rate, rounded up.
 constexpr Duration time_of(std::int64_t bytes, std::int64_t bytes_per_second) {

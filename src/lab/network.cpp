@@ -66,13 +66,13 @@ Task<> Network::pass(Packet packet, Time begin) {
                 schedule_.now());
     co_await port.receiving->reserve(bytes);
     const Time start = std::max(schedule_.now(), port.in->free());
-    const Duration headers = time_of(costs_.switch_header + costs_.message_header, costs_.link);
+    const Duration first = time_of(headers(packet), costs_.link);
     const Duration span = time_of(bytes, costs_.link);
     packet.tail = start + span;
-    co_await port.in->use(headers, {Share::link, "headers arrive", packet.message});
+    co_await port.in->use(first, {Share::link, "headers arrive", packet.message});
     ++packets_;
     payload_bytes_ += packet.length;
-    port.arrive(packet);
+    (packet.kind == PacketKind::message ? port.arrive : port.window)(packet);
     const Duration rest = packet.tail - schedule_.now();
     co_await port.in->use(rest, {Share::link, "payload arrives", packet.message});
     buffer_.release(bytes);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lab/fifo.hpp"
@@ -21,24 +22,31 @@ public:
 
     /// `arrive` is called when a packet's headers are there; its tail is said in it.
     NodeId join(std::function<void(const Packet&)> arrive);
+    /// The same for packets of windows, which that node takes from now on.
+    void open_window(NodeId node, std::function<void(const Packet&)> arrive) {
+        ports_[node]->window = std::move(arrive);
+    }
 
     /// Room in the interface of `node` for a packet to be sent. False: not now.
     bool try_reserve(NodeId node, const Packet& packet);
+    /// The same, waiting for it.
+    Fifo::Reserve reserve(NodeId node, const Packet& packet) {
+        return ports_[node]->sending->reserve(wire_bytes(packet));
+    }
     /// Its first word is in the interface, its last one will be at packet.tail.
     void transmit(const Packet& packet);
     /// A packet that arrived has left the receiving interface.
     void taken(const Packet& packet);
 
     /// On the wire, with all headers.
-    std::int64_t wire_bytes(const Packet& packet) const {
-        return packet.length + costs_.message_header + costs_.switch_header;
-    }
+    std::int64_t wire_bytes(const Packet& packet) const { return packet.length + headers(packet); }
     std::uint64_t packets() const { return packets_; }
     std::int64_t payload_bytes() const { return payload_bytes_; }
 
 private:
     struct Port {
         std::function<void(const Packet&)> arrive;
+        std::function<void(const Packet&)> window;
         std::unique_ptr<Resource> out;  ///< from the host to the switch
         std::unique_ptr<Resource> in;   ///< from the switch to the host
         std::unique_ptr<Fifo> sending;
@@ -46,6 +54,11 @@ private:
         std::deque<Packet> queue;
         std::unique_ptr<Signal> queued;
     };
+    /// A window's packets have no header of VIA's.
+    std::int64_t headers(const Packet& packet) const {
+        const bool of_vi = packet.kind == PacketKind::message;
+        return costs_.switch_header + (of_vi ? costs_.message_header : 0);
+    }
     Task<> transmitter(NodeId node);
     Task<> pass(Packet packet, Time begin);
 

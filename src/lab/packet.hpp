@@ -55,7 +55,16 @@ struct PhysicalDescriptor {
     std::int64_t acknowledges = -1;  ///< it says that so many messages were taken
 };
 
+/// Whose a packet is: a VI's, or of a window into another host's memory.
+enum class PacketKind : std::uint8_t {
+    message,
+    store,  ///< bytes for the receiver's memory
+    load,   ///< asks for some
+    answer  ///< to one of these two
+};
+
 struct Packet {
+    PacketKind kind = PacketKind::message;
     NodeId from = 0;
     NodeId to = 0;
     ViId vi = 0;

@@ -22,6 +22,15 @@ public:
     virtual bool piece_per_page() const = 0;
     /// Time of the NIC until it knows where that page lies.
     virtual Task<> on_nic(Adapter& adapter, std::int64_t address, MessageId message) = 0;
+    /// Bytes of a page of imported memory, whose place and tag the sending NIC looks up; 0: it has
+    /// no table of them, and RDMA is the receiver's affair alone.
+    virtual std::int64_t import_page() const { return 0; }
+    /// Time of the NIC until it knows where that imported page lies.
+    virtual Task<> on_import(Adapter&, std::int64_t, MessageId) { co_return; }
+    /// From now on only VIs of that process reach these pages, which are the host's, or imported.
+    virtual void protect(const Buffer&, std::uint32_t, bool /*imported*/) {}
+    /// Do their tags let it?
+    virtual bool opens(std::uint32_t, const Buffer&, bool /*imported*/) const { return true; }
     /// Asked of a page of payload before on_nic() is, and instead. nullptr: nothing ever misses.
     virtual Lookup* lookup() { return nullptr; }
 };
@@ -115,10 +124,13 @@ struct Without {
     bool leaving = false;          ///< a send is over before its last packet has left
     bool staging = false;          ///< no packet has to be whole on the NIC before it goes on
     bool copies = false;           ///< the kernel copies nothing
+    bool cache_end = false;        ///< processors' caches hold everything
     bool locks = false;            ///< a second processor makes no lock more expensive
     bool interrupts = false;       ///< packets come to the kernel without one
     bool sleeping = false;         ///< who waits is never asleep
     bool misses = false;           ///< every translation is found in the NIC's cache
+    bool combining = false;        ///< each word of a window's stores is a burst of its own
+    bool barriers = false;         ///< what is stored lands in the order of its stores
 };
 
 }  // namespace via::lab

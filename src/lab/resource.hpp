@@ -30,6 +30,9 @@ public:
     /// Waits for its turn, and while it is served.
     Use use(Duration span, const Work& work) { return {*this, span, work}; }
 
+    /// Its turn is taken, and the caller goes on; until when it is served.
+    Time take(Duration span, const Work& work) { return occupy(span, work); }
+
     ResourceId id() const { return id_; }
     bool idle() const { return free_ <= schedule_.now(); }
     /// When all that was asked of it is done.

@@ -12,12 +12,18 @@ namespace via::lab {
 class Station {
 public:
     virtual ~Station() = default;
+    /// That VI is connected with the VI of the same number there.
+    virtual void connect(ViId vi, NodeId peer) = 0;
     virtual Task<> post_send(ViId vi, Buffer buffer, MessageId message) = 0;
     virtual Task<> post_receive(ViId vi, Buffer buffer) = 0;
     /// Waits until a message is there, and the program has seen it among `queues` work queues.
     virtual Task<MessageId> receive(ViId vi, std::int64_t queues) = 0;
-    /// The same for a send.
+    /// A message is there that no receive() has taken.
+    virtual bool holds(ViId vi) const = 0;
+    /// The same as receive() for a send.
     virtual Task<MessageId> sent(ViId vi, std::int64_t queues) = 0;
+    /// On which its programs run.
+    virtual ResourceId processor() const = 0;
     /// Of its adapter; nothing has happened where there is none.
     virtual AdapterCounts counts() const { return {}; }
 };

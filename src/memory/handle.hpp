@@ -18,6 +18,13 @@ constexpr std::uint32_t handle_index(MemoryHandle handle) {
     return handle & ((1U << handle_index_bits) - 1);
 }
 
+/// Handle of a memory window: the same with bit 31 set, so that no region's handle is one.
+constexpr std::uint32_t window_bit = 1U << 31;
+constexpr MemoryHandle make_window_handle(std::uint32_t index, std::uint32_t generation) {
+    return window_bit | make_handle(index, generation);
+}
+constexpr bool is_window(MemoryHandle handle) { return (handle & window_bit) != 0; }
+
 /// Handle of a protection tag; 0 is "no tag". 20 bits of index, 28 of generation: what is left for
 /// it in a handle of the C API.
 using ProtectionTag = std::uint64_t;

@@ -22,11 +22,12 @@ std::uint32_t rights_of(const MemoryAttributes& attributes) {
 }  // namespace
 
 MemoryTable::MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
-                         std::uint64_t tag_uses_max)
+                         std::uint64_t tag_uses_max, std::uint32_t windows_max)
     : regions_max_(regions_max),
       tags_max_(tags_max),
       tag_uses_max_(tag_uses_max),
-      chunks_(std::make_unique<Atomic<Slot*>[]>((regions_max + chunk_slots - 1) / chunk_slots)) {
+      chunks_(std::make_unique<Atomic<Slot*>[]>((regions_max + chunk_slots - 1) / chunk_slots)),
+      windows_(windows_max) {
     VIA_ASSERT(regions_max > 0 && regions_max <= 1U << handle_index_bits);
     VIA_ASSERT(tags_max < 1U << tag_index_bits);
     storage_.reserve((regions_max + chunk_slots - 1) / chunk_slots);
@@ -162,6 +163,42 @@ Status MemoryTable::allow_atomics(MemoryHandle handle, bool allowed) {
         return Status::invalid_parameter;
     slot.rights.store(allowed ? rights | right : rights & ~right, std::memory_order_release);
     return Status::success;
+}
+
+Result<MemoryHandle> MemoryTable::bind_window(MemoryHandle handle, std::uint64_t address,
+                                              std::uint64_t length,
+                                              const MemoryAttributes& attributes) {
+    const Region region = look(handle);
+    if (region.handle == 0 || length == 0 || !region.covers(address, length))
+        return std::unexpected(Status::invalid_parameter);
+    // All memory of the process: some of it may not be mapped when a peer's bytes come.
+    if (find(handle)->address.load(std::memory_order_relaxed) == 0)
+        return std::unexpected(Status::invalid_parameter);
+    if (attributes.tag != no_tag && !is_tag(attributes.tag))
+        return std::unexpected(Status::invalid_ptag);
+    const std::uint32_t rights = rights_of(attributes) & ~Region::right_of(Access::local_write);
+    const bool changes = attributes.rdma_write || attributes.atomics;
+    if (rights == 0 || (changes && !region.grants(Access::local_write)))
+        return std::unexpected(Status::invalid_parameter);
+    const auto window = windows_.add({handle, address, address + length, attributes.tag, rights});
+    if (window) count_tag(attributes.tag, 1);
+    return window;
+}
+
+Status MemoryTable::end_window(MemoryHandle handle) {
+    Window was;
+    if (!windows_.remove(handle, was)) return Status::invalid_parameter;
+    count_tag(was.tag, -1);
+    return Status::success;
+}
+
+/// No descriptor of ours may use a window, so nobody but peers has rights there.
+bool MemoryTable::check_window(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
+                               ProtectionTag vi_tag, Access access) const {
+    const Window window = windows_.find(handle);
+    const Region granted{window.region, window.rights, window.begin, window.end, window.tag};
+    return access != Access::local && live(window.region) &&
+           granted.allows(address, length, vi_tag, access);
 }
 
 Result<ProtectionTag> MemoryTable::create_tag() {

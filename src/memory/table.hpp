@@ -2,9 +2,10 @@
 // refusal (VIPL 4.6 to 4.8). Addresses are the program's own virtual addresses, so translation is
 // the check itself.
 //
-// Threads: add, remove, change and the tag calls are made by the holder of the turn. check(),
-// query() and live() may run at the same time in any thread: a slot is read between two looks at
-// its handle, and generations never repeat, so a torn read is always seen.
+// Threads: add, remove, change, the tag calls and all that is about windows are made by the holder
+// of the turn. check() of regions, query() and live() may run at the same time in any thread: a
+// slot is read between two looks at its handle, and generations never repeat, so a torn read is
+// always seen.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "base/atomic.hpp"
 #include "base/status.hpp"
 #include "memory/handle.hpp"
+#include "memory/windows.hpp"
 
 namespace via::memory {
 
@@ -92,7 +94,8 @@ class MemoryTable {
 public:
     /// `tag_uses_max`: of one index.
     explicit MemoryTable(std::uint32_t regions_max, std::uint32_t tags_max,
-                         std::uint64_t tag_uses_max = tag_generation_max);
+                         std::uint64_t tag_uses_max = tag_generation_max,
+                         std::uint32_t windows_max = 1U << handle_index_bits);
 
     /// From now on add() grants the whole pages that hold some of what is registered.
     void grant_whole_pages() { whole_pages_ = true; }
@@ -120,17 +123,41 @@ public:
     /// not writable cannot have it: invalid_parameter.
     Status allow_atomics(MemoryHandle handle, bool allowed);
 
+    /// Gives peers rights to [address, address + length), by a handle that they name instead of the
+    /// region's: those of `attributes`, whatever rights and tag the region has. Ends with the
+    /// region, but for its handle, which is the caller's until end_window(). invalid_parameter: no
+    /// live region, bytes that are not all the region's, a region of all memory, no right at all,
+    /// or one to change what is not writable; invalid_ptag: no such tag; error_resource: the table
+    /// is full.
+    Result<MemoryHandle> bind_window(MemoryHandle region, std::uint64_t address,
+                                     std::uint64_t length, const MemoryAttributes& attributes);
+    /// When it returns no peer reaches anything by that handle. invalid_parameter: there is no such
+    /// window (any more).
+    Status end_window(MemoryHandle handle);
+    /// What bind_window() was told; region 0: there is no such window (any more).
+    Window window(MemoryHandle handle) const { return windows_.find(handle); }
+    /// Windows that were bound and not ended.
+    std::uint32_t windows() const { return windows_.size(); }
+    /// The region that a handle leads to: a window's, or itself. 0: there is no such window.
+    MemoryHandle region_of(MemoryHandle handle) const {
+        return is_window(handle) ? windows_.find(handle).region : handle;
+    }
+
     Result<ProtectionTag> create_tag();
-    /// error_resource while a region carries it or `vis_with_tag` is not zero.
+    /// error_resource while a region or window carries it or `vis_with_tag` is not zero.
     Status destroy_tag(ProtectionTag tag, std::uint32_t vis_with_tag);
     bool is_tag(ProtectionTag tag) const;
 
     /// May a VI with `vi_tag` touch [address, address + length) of `handle` this way? Exact to the
     /// byte, but for grant_whole_pages(). A VI without a tag may use memory of any tag, and memory
     /// without one is there for the local access of every VI (VIPL 4.7). Length 0 asks for the
-    /// handle and the tag only, anywhere within or at the end of the region.
-    bool check(MemoryHandle handle, std::uint64_t address, std::uint64_t length,
-               ProtectionTag vi_tag, Access access) const {
+    /// handle and the tag only, anywhere within or at the end of the region. `handle` may be a
+    /// window's, for a peer's access; then the holder of the turn asks.
+    [[gnu::always_inline]] bool check(MemoryHandle handle, std::uint64_t address,
+                                      std::uint64_t length, ProtectionTag vi_tag,
+                                      Access access) const {
+        if (is_window(handle)) [[unlikely]]
+            return check_window(handle, address, length, vi_tag, access);
         return look(handle).allows(address, length, vi_tag, access);
     }
 
@@ -185,7 +212,7 @@ private:
 
     struct Tag {
         std::uint64_t generation = 0;
-        std::uint32_t regions = 0;
+        std::uint32_t regions = 0;  ///< and windows
         bool used = false;
     };
 
@@ -202,6 +229,9 @@ private:
     Slot& slot_at(std::uint32_t index) {
         return storage_[index >> chunk_bits][index & (chunk_slots - 1)];
     }
+    [[gnu::noinline]] bool check_window(MemoryHandle handle, std::uint64_t address,
+                                        std::uint64_t length, ProtectionTag vi_tag,
+                                        Access access) const;
     std::uint32_t take_slot();
     void count_tag(ProtectionTag tag, int change);
 
@@ -217,6 +247,7 @@ private:
     std::unique_ptr<Atomic<Slot*>[]> chunks_;
     std::vector<Tag> tags_;
     std::vector<std::uint32_t> free_tags_;
+    WindowTable windows_;
 };
 
 }  // namespace via::memory

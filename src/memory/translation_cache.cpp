@@ -49,6 +49,8 @@ TranslationCache::Way* TranslationCache::find(Way* set, const LineName& line) co
 
 bool TranslationCache::reach(MemoryHandle handle, std::uint64_t address, std::uint64_t length) {
     if (length == 0) return true;
+    handle = table_.region_of(handle);
+    if (handle == 0) return false;
     const std::uint64_t last = (address + length - 1) >> line_bits_;
     for (LineName line{handle, address >> line_bits_};; ++line.number) {
         Way* set = set_of(line);

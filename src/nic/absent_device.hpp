@@ -1,4 +1,5 @@
-// What stands in the devices' place when the process ends: it takes nothing, and nothing comes.
+// What stands in the devices' place when the process ends, and where a device lacks small sends: it
+// takes nothing, and nothing comes.
 // Tests make theirs of it.
 #pragma once
 
@@ -6,10 +7,10 @@
 
 namespace via::nic {
 
-class AbsentDevice : public device::Device {
+class AbsentDevice : public device::Device, public device::SmallSends {
 public:
-    const device::Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
+    AbsentDevice() : Device({}, {}) {}
+
     void resolve(const NetAddress&, std::uint64_t) override {}
     Status listen(const Discriminator&) override { return Status::success; }
     void unlisten(const Discriminator&) override {}
@@ -18,21 +19,21 @@ public:
         return false;
     }
     void transmit(device::PathId) override {}
-    void abandon(device::PathId) override {}
     std::uint32_t notify() override { return 0; }
     std::size_t receive(std::span<device::Frame>) override { return 0; }
     bool release() override { return false; }
-    void condemn(device::PathId, const char*) override {}
+    void close_for_violation(device::PathId, const char*) override {}
     bool next_event(device::PathEvent&) override { return false; }
-    void service(Time) override {}
-    void arm(device::Sleep) override {}
     void set_waiting_for_room(device::PathId) override {}
     bool has_work() override { return false; }
-    std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
-
-private:
-    device::Capabilities capabilities_{};
-    HostAddress address_{};
+    std::uint32_t send_small(device::PathId, std::uint64_t, std::uint64_t, const std::byte*,
+                             std::uint32_t, bool) override {
+        return not_sent;
+    }
+    std::uint32_t send_pieces(device::PathId, std::uint64_t, std::uint64_t,
+                              const Pieces&) override {
+        return not_sent;
+    }
 };
 
 }  // namespace via::nic

@@ -19,8 +19,8 @@ public:
     /// Posted work is left that no poll of the program may come to continue. Called without the
     /// turn.
     virtual void work_is_left() {}
-    /// A poll moved nothing, and polls_rest says that it shall end so. Called without the turn.
-    virtual void rest() {}
+    /// A poll moved nothing, and polls_yield says that it shall end so. Called without the turn.
+    virtual void yield() {}
     /// A peer's message broke a rule and its connection ended. Called under the turn.
     virtual void refused(const char* /*why*/) {}
     /// Once: an access was refused that whole pages of its region would allow.

@@ -11,7 +11,7 @@ Nic::Nic(std::string name, const NicLimits& limits, Counters& counters, Attendan
          std::uint32_t first_generation)
     : Turns(std::move(name), limits, counters, attendant, first_generation),
       first_generation_(first_generation & ~1U) {
-    VIA_ASSERT(limits.segments_per_descriptor_max <= segments_read_max);
+    VIA_ASSERT(limits.segments_per_descriptor_max <= queue::segments_max);
 }
 
 Nic::~Nic() = default;
@@ -30,7 +30,7 @@ Status Nic::connect(engine::Vi& vi, const NetAddress& local, const NetAddress& r
             return Status::success;
         }
         try {
-            devices_.front()->resolve(remote, vi.number());
+            devices_.front().resolve(remote, vi.number());
         } catch (const std::bad_alloc&) {
             engine_.connecting().connect_failed(vi, Status::error_resource);
         }
@@ -45,17 +45,16 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
     return with_turn([&] {
         if (vi.state_now() != engine::ViState::idle) return Status::invalid_state;
         if (devices_.empty()) return Status::not_reachable;
-        const NetAddress own{devices_.front()->address(), local.discriminator};
+        const NetAddress own{devices_.front().address(), local.discriminator};
         const bool asks = !is_before(own, remote);
         if (!asks) {
-            const Status status = listen_on_devices(own.discriminator);
+            const Status status = devices_.listen(own.discriminator);
             if (status != Status::success) return status;
         }
         try {
             engine_.connecting().begin_peer_connect(vi, own, remote, deadline, asks, data);
         } catch (const std::bad_alloc&) {
-            for (auto& device : devices_)
-                if (!asks) device->unlisten(own.discriminator);
+            if (!asks) devices_.unlisten(own.discriminator);
             return Status::error_resource;
         }
         if (!asks) engine_.connecting().set_listening(vi);
@@ -65,7 +64,7 @@ Status Nic::connect_peer(engine::Vi& vi, const NetAddress& local, const NetAddre
 
 Status Nic::listen(engine::Listener& listener) {
     return with_turn([&] {
-        const Status status = listen_on_devices(listener.discriminator);
+        const Status status = devices_.listen(listener.discriminator);
         if (status == Status::success) engine_.requests().listen(listener);
         return status;
     });
@@ -74,7 +73,7 @@ Status Nic::listen(engine::Listener& listener) {
 bool Nic::unlisten(engine::Listener& listener) {
     return with_turn([&] {
         engine_.requests().unlisten(listener);
-        for (auto& device : devices_) device->unlisten(listener.discriminator);
+        devices_.unlisten(listener.discriminator);
         return listener.given.load();
     });
 }
@@ -145,6 +144,25 @@ Status Nic::allow_atomics(memory::MemoryHandle handle, std::uint64_t address, bo
     return holding_turn([&] {
         if (!memory_.is_region(handle, address)) return Status::invalid_parameter;
         return memory_.allow_atomics(handle, allowed);
+    });
+}
+
+Result<memory::MemoryHandle> Nic::bind_window(memory::MemoryHandle region, std::uint64_t address,
+                                              std::uint64_t length,
+                                              const memory::MemoryAttributes& attributes) {
+    return holding_turn([&] {
+        const auto handle = memory_.bind_window(region, address, length, attributes);
+        if (handle) counters_.add(Counter::windows_open);
+        return handle;
+    });
+}
+
+/// What peers do there is done within turns, each piece behind a check of its own.
+Status Nic::end_window(memory::MemoryHandle handle) {
+    return holding_turn([&] {
+        const Status status = memory_.end_window(handle);
+        if (status == Status::success) counters_.subtract(Counter::windows_open);
+        return status;
     });
 }
 

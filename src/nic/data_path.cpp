@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "engine/check.hpp"
+#include "engine/fast_path.hpp"
 #include "engine/mutation.hpp"
-#include "engine/plain.hpp"
 #include "nic/nic.hpp"
 #include "wire/frame.hpp"
 
@@ -30,21 +30,12 @@ template <bool receive>
     return at_once ? Status::not_done : Status::success;
 }
 
-/// What each descriptor has lies in `region`, and a VI with that tag may write there.
-[[gnu::always_inline]] inline bool is_descriptor_in(const memory::Region& region,
-                                                    const void* address,
-                                                    memory::ProtectionTag tag) {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    return address != nullptr && at % queue::descriptor_alignment == 0 &&
-           region.allows(at, sizeof(queue::Descriptor), tag, memory::Access::local_write);
-}
-
 }  // namespace
 
 /// With the queue's post_lock() held: posts the common descriptor, of one segment in `region`,
 /// which the VI may use, or an RDMA write of one. False: it is none.
 template <bool receive, std::size_t count>
-[[gnu::always_inline]] inline bool Nic::post_plain(
+[[gnu::always_inline]] inline bool Nic::post_common(
     engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
     queue::ControlSegment control, const std::array<queue::Segment, count>& segments,
     const memory::Region& region) {
@@ -52,15 +43,15 @@ template <bool receive, std::size_t count>
     bool plain = false;
     if constexpr (receive) {
         control.length = segments[0].length;
-        plain = engine::is_plain_receive(region, control, segments[0]);
+        plain = engine::is_common_receive(region, control, segments[0]);
     } else if constexpr (count == 2) {
-        plain = engine::is_plain_write(region, control, segments[1], length_max);
+        plain = engine::is_common_write(region, control, segments[1], length_max);
     } else {
-        plain = engine::is_plain_send(region, control, segments[0], length_max);
+        plain = engine::is_common_send(region, control, segments[0], length_max);
     }
     queue::WorkQueue& work = receive ? vi.receive.work : vi.send.work;
-    return plain && work.post_plain(descriptor, handle, control, segments,
-                                    limits_.descriptors_per_queue_max);
+    return plain && work.post_common(descriptor, handle, control, segments,
+                                     limits_.descriptors_per_queue_max);
 }
 
 /// By the holder of the turn: whoever wrote a descriptor that has a fault may want to know more.
@@ -89,7 +80,7 @@ template <bool receive>
     const memory::ProtectionTag tag = vi.attributes.tag;
     const std::uint32_t count = control.segment_count;
     queue::Segment few[2];
-    queue::Segment many[segments_read_max];  // touched only by descriptors that need it
+    queue::Segment many[queue::segments_max];  // touched only by descriptors that need it
     const queue::Segment* segments = few;
     if (count > 2) [[unlikely]] {
         if (count > limits_.segments_per_descriptor_max) {
@@ -108,7 +99,7 @@ template <bool receive>
         const std::array<queue::Segment, 1> one{few[0]};
         constexpr auto access = receive ? memory::Access::local_write : memory::Access::local;
         if (of_buffer.serves(tag) && of_buffer.grants(access) &&
-            post_plain<receive>(vi, descriptor, handle, control, one, of_buffer)) [[likely]]
+            post_common<receive>(vi, descriptor, handle, control, one, of_buffer)) [[likely]]
             return posted<receive>(vi);
     }
     const engine::CheckContext context{memory_, region, tag, vi.attributes.transfer_length_max,
@@ -137,19 +128,19 @@ template <bool receive>
 [[gnu::always_inline]] inline Status Nic::post_locked(engine::Vi& vi, void* address,
                                                       memory::MemoryHandle handle, bool settled) {
     const memory::Region region = memory_.look(handle);
-    if (!is_descriptor_in(region, address, vi.attributes.tag)) [[unlikely]]
+    if (!engine::is_descriptor_in(region, address, vi.attributes.tag)) [[unlikely]]
         return Status::invalid_parameter;
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     const queue::ControlSegment control = queue::read(descriptor->control);
     if (control.segment_count == 1) [[likely]] {
         const std::array segments{queue::read(descriptor->segments[0])};
-        if (post_plain<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
+        if (post_common<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
             return posted<receive>(vi);
     } else if (!receive && control.control == queue::control::rdma_write &&
                control.segment_count == 2) {
         const std::array segments{queue::read(descriptor->segments[0]),
                                   queue::read(descriptor->segments[1])};
-        if (post_plain<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
+        if (post_common<receive>(vi, descriptor, handle, control, segments, region)) [[likely]]
             return posted<receive>(vi);
     }
     return post_any<receive>(vi, address, handle, region, control, settled);
@@ -188,69 +179,69 @@ template <bool receive>
     return status;
 }
 
-/// The common message of some words, where the device takes it in one call. False: send_plain().
-[[gnu::always_inline]] inline bool Nic::send_quickly(engine::Vi& vi) {
-    if (!engine_.next_is_quick(vi)) [[unlikely]]
+/// The common message of some words, where the device takes it in one call. False: send_common().
+[[gnu::always_inline]] inline bool Nic::send_small(engine::Vi& vi) {
+    if (!engine_.next_is_small(vi)) [[unlikely]]
         return false;
-    const queue::WorkEntry& entry = engine_.quick_entry();
+    const queue::WorkEntry& entry = engine_.small_entry();
     const Path& path = paths_[vi.path];
-    const bool alone = !published_ && vi.send.work.is_last_posted() &&
-                       !mutated(Mutation::send_quickly_unpublished);
-    const std::uint32_t calls = path.device->send_small(
+    const bool alone =
+        !published_ && vi.send.work.is_last_posted() && !mutated(Mutation::send_small_unpublished);
+    const std::uint32_t calls = path.small_sends->send_small(
         path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
         reinterpret_cast<const std::byte*>(entry.segments[0].address),
-        entry.length - (mutated(Mutation::send_quickly_too_little) && entry.length != 0 ? 1 : 0),
+        entry.length - (mutated(Mutation::send_small_too_little) && entry.length != 0 ? 1 : 0),
         alone);
     if (calls != 0) [[unlikely]] {
-        if (calls == device::Device::not_sent) return false;
+        if (calls == device::SmallSends::not_sent) return false;
         counters_.add(Counter::peers_woken, calls);
     }
-    if (!alone && !mutated(Mutation::send_quickly_unpublished)) published_ = true;
-    engine_.quick_sent(vi);
+    if (!alone && !mutated(Mutation::send_small_unpublished)) published_ = true;
+    engine_.small_sent(vi);
     return true;
 }
 
 /// The same of two pieces, as of libraries that put something in front of their users' bytes.
 inline bool Nic::send_pieces(engine::Vi& vi) {
-    if (published_ || !engine_.next_is_quick<true>(vi) || !vi.send.work.is_last_posted())
+    if (published_ || !engine_.next_is_small<true>(vi) || !vi.send.work.is_last_posted())
         return false;
-    const queue::WorkEntry& entry = engine_.quick_entry();
+    const queue::WorkEntry& entry = engine_.small_entry();
     const queue::Segment* const segments = entry.segments;
     const queue::Segment& first = segments[mutated(Mutation::swap_pieces) ? 1 : 0];
     const queue::Segment& second = segments[mutated(Mutation::swap_pieces) ? 0 : 1];
     const Path& path = paths_[vi.path];
-    const std::uint32_t calls = path.device->send_pieces(
+    const std::uint32_t calls = path.small_sends->send_pieces(
         path.local, wire::whole_send_low(vi.remote_number), wire::whole_send_high(vi.next_message),
         {reinterpret_cast<const std::byte*>(first.address), first.length,
          reinterpret_cast<const std::byte*>(second.address), second.length});
-    if (calls == device::Device::not_sent) return false;
+    if (calls == device::SmallSends::not_sent) return false;
     if (calls != 0) counters_.add(Counter::peers_woken, calls);
-    engine_.quick_sent(vi);
+    engine_.small_sent(vi);
     return true;
 }
 
 /// The common message, posted where nobody waits. False: it goes the general way.
-[[gnu::noinline]] bool Nic::send_plain(engine::Vi& vi) {
+[[gnu::noinline]] bool Nic::send_common(engine::Vi& vi) {
     engine::FrameShape shape;
-    if (!engine_.next_is_plain(vi, shape)) return send_pieces(vi);
+    if (!engine_.next_is_common(vi, shape)) return send_pieces(vi);
     const Path& path = paths_[vi.path];
     device::Device& device = *path.device;
     if (shape.header_length == 0) {
         if (published_) device.transmit(path.local);  // it must not overtake small ones (VIPL 4.15)
-        engine_.carry_out_plain(vi);
+        engine_.carry_out_common(vi);
         return true;
     }
     device::FrameSlot slot;
     slot.must_arrive = shape.must_arrive;
     if (!device.reserve(path.local, shape.header_length, shape.payload_length, slot)) return false;
-    engine_.emit_plain(vi, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
+    engine_.emit_common(vi, {slot.header, slot.payload, slot.stream, slot.number, slot.reference});
     device.transmit(path.local);
     // A datagram leaves with that call: while it travels, we see to what is left.
-    if (retransmitting_[vi.path >> paths_per_device_bits])
+    if (devices_.drops(vi.path >> paths_per_device_bits))
         counters_.add(Counter::peers_woken, device.notify());
     else
         published_ = true;
-    engine_.plain_transmitted(vi);
+    engine_.common_transmitted(vi);
     return true;
 }
 
@@ -268,7 +259,7 @@ void Nic::answer_post(engine::Vi& vi) {
         return leave_to_holder(vi);
     std::uint32_t left = limits_.turn_frames_max;
     do {
-        if (left-- == 0 || !(send_quickly(vi) || send_plain(vi))) [[unlikely]] {
+        if (left-- == 0 || !(send_small(vi) || send_common(vi))) [[unlikely]] {
             answer_post(vi);
             break;
         }
@@ -310,7 +301,7 @@ Status Nic::post_atomic_locked(engine::Vi& vi, void* address, memory::MemoryHand
                                const memory::WordChange& change, bool settled) {
     const memory::Region region = memory_.look(handle);
     const memory::ProtectionTag tag = vi.attributes.tag;
-    if (!is_descriptor_in(region, address, tag)) return Status::invalid_parameter;
+    if (!engine::is_descriptor_in(region, address, tag)) return Status::invalid_parameter;
     auto* descriptor = static_cast<queue::Descriptor*>(address);
     queue::ControlSegment control = queue::read(descriptor->control);
     queue::Segment segments[3] = {queue::read(descriptor->segments[0]),
@@ -427,8 +418,8 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
 }
 
 /// One look at the devices, since nothing was done.
-[[gnu::always_inline]] inline void Nic::look_for_done(queue::WorkQueue& work) {
-    if (work.empty()) return;
+[[gnu::always_inline]] inline void Nic::look_for_done(engine::ViQueue& queue) {
+    queue::WorkQueue& work = queue.work;
     const bool had_turn = try_poll() != Polled::not_at_all;
     // Who had the turn saw all that was completed before. Else another thread may be between
     // the two steps of completing what the program has seen done already.
@@ -436,19 +427,24 @@ Status Nic::post_many(engine::Vi& vi, bool receive, std::span<void* const> descr
 }
 
 [[gnu::noinline]] Nic::Done Nic::done_after_poll(engine::ViQueue& queue) {
+    if (queue.expects_nothing()) return {nullptr, Status::descriptor_error};
+    look_for_done(queue);
     queue::WorkQueue& work = queue.work;
-    look_for_done(work);
     queue::Taken taken;
     if (work.has_done() && work.take(taken)) return done_of(taken);
-    return {nullptr, work.empty() ? Status::descriptor_error : Status::not_done};
+    return {nullptr, queue.expects_nothing() ? Status::descriptor_error : Status::not_done};
 }
 
 Status Nic::done_many(engine::ViQueue& queue, std::span<void*> descriptors, std::uint32_t& taken) {
     queue::WorkQueue& work = queue.work;
-    if (!work.has_done()) look_for_done(work);
+    taken = 0;
+    if (!work.has_done()) {
+        if (queue.expects_nothing()) return Status::descriptor_error;
+        look_for_done(queue);
+    }
     bool failed = false;
     taken = work.has_done() ? work.take(descriptors, failed) : 0;
-    if (taken == 0) return work.empty() ? Status::descriptor_error : Status::not_done;
+    if (taken == 0) return queue.expects_nothing() ? Status::descriptor_error : Status::not_done;
     return failed ? Status::descriptor_error : Status::success;
 }
 

@@ -15,7 +15,7 @@ Result<std::uint64_t> Nic::create_listener(const Discriminator& discriminator,
             free_listeners_.push_back(static_cast<std::uint32_t>(listeners_.size() - 1));
         }
         if (!engine_.requests().make_room(backlog)) return std::unexpected(Status::error_resource);
-        const Status status = listen_on_devices(discriminator);
+        const Status status = devices_.listen(discriminator);
         if (status != Status::success) return std::unexpected(status);
         const std::uint32_t index = free_listeners_.front();
         free_listeners_.pop_front();
@@ -49,7 +49,7 @@ Status Nic::destroy_listener(std::uint64_t name) {
         engine::Backlog* gone = listener(name);
         if (gone == nullptr) return Status::invalid_parameter;
         free_listeners_.push_back(static_cast<std::uint32_t>(name & 0xFFFF));  // needs memory
-        for (auto& device : devices_) device->unlisten(gone->discriminator);
+        devices_.unlisten(gone->discriminator);
         gone->generation.store(gone->generation.load() + 1, std::memory_order_release);
         attendant_.listener_goes(*gone);  // before somebody else's takes its place
         engine_.requests().unlisten(*gone);

@@ -22,7 +22,9 @@
 
 namespace via::nic {
 
-/// Owns what programs call: posts and done, control calls, listeners by name.
+/// Owns what programs call: posts and done, control calls, listeners by name. It is a Turns, and
+/// has none: agents and the C API layer ask a Nic for its engine, memory, turn and sleep, so that
+/// each of these thirty-odd functions would stand here once more, to call the same of a member.
 class Nic : public Turns {
 public:
     /// As Turns.
@@ -105,10 +107,29 @@ public:
     /// May peers change words of the region by atomic operations? When it returns none is under way
     /// that may no more. invalid_parameter: no region, or one that may not be written.
     Status allow_atomics(memory::MemoryHandle handle, std::uint64_t address, bool allowed);
+    /// As MemoryTable's; of windows.
+    Result<memory::MemoryHandle> bind_window(memory::MemoryHandle region, std::uint64_t address,
+                                             std::uint64_t length,
+                                             const memory::MemoryAttributes& attributes);
+    /// When it returns no peer's access by that handle is under way any more, and none begins.
+    Status end_window(memory::MemoryHandle handle);
     /// error_resource while posted descriptors use the region, as for deregister().
     Status change_region(memory::MemoryHandle handle, std::uint64_t address,
                          const memory::MemoryAttributes& attributes);
     Status deregister(memory::MemoryHandle handle, std::uint64_t address);
+
+    // Shared receive queues (shared_receives.cpp)
+    // --------------------------------------------------
+    /// invalid_ptag: there is no such tag.
+    Result<std::uint64_t> create_shared_receives(const engine::SharedShape& shape);
+    Status destroy_shared_receives(std::uint64_t name);
+    /// As post_receive(), any thread; but a descriptor with a fault is not posted:
+    /// descriptor_error, and its status says why.
+    Status post_shared_receive(std::uint64_t name, void* descriptor, memory::MemoryHandle handle);
+    /// From now on the limit is an event once, when fewer receives than that are left.
+    Status arm_shared_receives(std::uint64_t name, std::uint32_t limit);
+    /// success, once: the limit was reached. not_done; invalid_state: there is none of that name.
+    Status take_limit(std::uint64_t name);
 
     // Shared segments -----------------------------------------------------------------------------
     /// Registers memory that peers may attach to. The NIC keeps it until remove_segment().
@@ -131,18 +152,17 @@ public:
     Status release_import(const std::byte* base);
 
 private:
-    /// Segments that a post can read, VIPL's least (1.9).
-    static constexpr std::uint32_t segments_read_max = 252;
-
     Status end_region(memory::MemoryHandle handle, std::uint64_t address);
     template <bool receive, std::size_t count>
-    bool post_plain(engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
-                    queue::ControlSegment control,
-                    const std::array<queue::Segment, count>& segments,
-                    const memory::Region& region);
+    bool post_common(engine::Vi& vi, queue::Descriptor* descriptor, memory::MemoryHandle handle,
+                     queue::ControlSegment control,
+                     const std::array<queue::Segment, count>& segments,
+                     const memory::Region& region);
     template <bool receive>
     void note_refused(engine::Vi& vi, const queue::ControlSegment& control,
                       const queue::Segment* segments) noexcept;
+    Status post_shared_locked(engine::SharedReceiveQueue& to, void* address,
+                              memory::MemoryHandle handle);
     template <bool receive>
     Status post_any(engine::Vi& vi, void* address, memory::MemoryHandle handle,
                     const memory::Region& region, queue::ControlSegment control, bool settled);
@@ -162,10 +182,10 @@ private:
     Status end_post(engine::Vi& vi, Status status);
     void leave_to_holder(engine::Vi& vi);
     void complete_post(engine::Vi& vi);
-    bool send_quickly(engine::Vi& vi);
+    bool send_small(engine::Vi& vi);
     bool send_pieces(engine::Vi& vi);
-    bool send_plain(engine::Vi& vi);
-    void look_for_done(queue::WorkQueue& work);
+    bool send_common(engine::Vi& vi);
+    void look_for_done(engine::ViQueue& queue);
     Done done_after_poll(engine::ViQueue& queue);
     static Done done_of(const queue::Taken& taken) {
         return {taken.descriptor, (taken.status & queue::status::error_mask) != 0

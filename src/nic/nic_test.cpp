@@ -144,32 +144,34 @@ struct NicTest : Fixture {
     engine::Vi& server = make_vi(Reliability::delivery);
 };
 
+/// Says what it is told to say; takes and brings nothing.
+struct Claimant final : AbsentDevice, device::Retransmission {
+    explicit Claimant(bool retransmits = false) : retransmits_(retransmits) {
+        capabilities_ = {.payload_max = engine::connect_payload_max,
+                         .header_max = 40,
+                         .large_length_min = ~0U,
+                         .lossless = !retransmits,
+                         .ordered = true};
+    }
+    device::Retransmission* retransmission() override { return retransmits_ ? this : nullptr; }
+    std::size_t reap(std::span<device::Reaped>) override { return 0; }
+    device::Capabilities& says() { return capabilities_; }
+    bool retransmits_;
+};
+
 TEST(Misfit, a_device_that_reorders_or_loses_without_a_word_is_not_taken) {
-    const device::Capabilities fits{.payload_max = engine::connect_payload_max,
-                                    .header_max = 40,
-                                    .large_length_min = ~0U,
-                                    .lossless = true,
-                                    .ordered = true};
-    EXPECT_EQ(misfit(fits), nullptr);
-    device::Capabilities can = fits;
-    can.lossless = false;
-    EXPECT_NE(misfit(can), nullptr);
-    can.retransmits = true;
-    EXPECT_EQ(misfit(can), nullptr);
-    can.ordered = false;
-    EXPECT_NE(misfit(can), nullptr);
-    can = fits;
-    can.ordered = false;
-    EXPECT_NE(misfit(can), nullptr);
-    can = fits;
-    can.retransmits = true;
-    EXPECT_NE(misfit(can), nullptr);
-    can = fits;
-    --can.payload_max;
-    EXPECT_NE(misfit(can), nullptr);
-    can = fits;
-    --can.header_max;
-    EXPECT_NE(misfit(can), nullptr);
+    for (const bool retransmits : {false, true}) {
+        const auto is_taken = [retransmits](auto claim) {
+            Claimant device(retransmits);
+            claim(device.says());
+            return misfit(device) == nullptr;
+        };
+        EXPECT_TRUE(is_taken([](auto&) {}));
+        EXPECT_FALSE(is_taken([](auto& says) { says.lossless = !says.lossless; }));
+        EXPECT_FALSE(is_taken([](auto& says) { says.ordered = false; }));
+        EXPECT_FALSE(is_taken([](auto& says) { --says.payload_max; }));
+        EXPECT_FALSE(is_taken([](auto& says) { --says.header_max; }));
+    }
 }
 
 TEST_F(NicTest, Vipl_4_20_connect_answers) {
@@ -412,20 +414,6 @@ TEST_F(PageTest, Vipl_4_9_so_is_that_of_an_atomic_operation) {
     EXPECT_EQ(miss(), page + 2048 + sizeof(queue::Descriptor));
 }
 
-TEST_F(NicTest, counts_what_devices_sent_as_frames_of_their_own) {
-    struct FrameMaker final : LoopbackDevice {
-        FrameMaker() : LoopbackDevice(host(2)) {}
-        std::uint64_t take_own_frames() override { return 5; }
-    };
-    nic.add_device(std::make_unique<FrameMaker>());
-    for (int twice = 0; twice < 2; ++twice) {
-        nic.take_turn();
-        nic.service(attendant.time);
-        nic.end_turn();
-    }
-    EXPECT_EQ(nic.counters().get(Counter::own_frames), 10U);
-}
-
 TEST_F(NicTest, Vipl_4_13_done_looks_at_the_head_only) {
     void* done = &done;
     EXPECT_EQ(nic.done(server.receive, done), Status::descriptor_error);
@@ -528,6 +516,20 @@ TEST_F(NicTest, Vipl_4_8_region_of_posted_work_cannot_go) {
     EXPECT_EQ(nic.deregister(handle, address(0)), Status::success);
     EXPECT_EQ(nic.deregister(handle, address(0)), Status::invalid_parameter);
     EXPECT_EQ(counters.get(Counter::regions_open), 1U);
+}
+
+TEST_F(NicTest, WindowsAreCounted) {
+    const memory::MemoryAttributes writes{memory::no_tag, true, false};
+    const auto bind = [&] { return nic.bind_window(handle, address(0), 8, writes); };
+    const memory::MemoryHandle first = bind().value();
+    const memory::MemoryHandle second = bind().value();
+    EXPECT_FALSE(nic.bind_window(handle, address(0), 0, writes));
+    EXPECT_EQ(counters.get(Counter::windows_open), 2U);
+    EXPECT_EQ(nic.end_window(first), Status::success);
+    EXPECT_EQ(nic.end_window(first), Status::invalid_parameter);
+    EXPECT_EQ(counters.get(Counter::windows_open), 1U);
+    EXPECT_EQ(nic.end_window(second), Status::success);
+    EXPECT_EQ(counters.get(Counter::windows_open), 0U);
 }
 
 /// Calls it in another thread while the region is suspended, as by a change of its attributes that
@@ -1143,11 +1145,10 @@ struct UnansweredDevice final : LoopbackDevice {
         event = std::exchange(answer, {});
         return true;
     }
-    const device::Capabilities& capabilities() const override { return says_; }
+    void says_lossless(bool lossless) { capabilities_.lossless = lossless; }
     Status status = Status::timeout;
     device::PathEvent answer{};
     int asked = 0;
-    device::Capabilities says_ = LoopbackDevice::capabilities();
 };
 
 struct UnansweredTest : NicTest {
@@ -1187,7 +1188,7 @@ TEST_F(UnansweredTest, Vipl_4_20_a_listener_that_stands_still_is_a_timeout) {
 TEST_F(UnansweredTest,
        who_insists_without_end_is_told_of_a_listener_that_is_silent_beyond_a_network) {
     for (const bool lossless : {true, false}) {
-        first->says_.lossless = lossless;
+        first->says_lossless(lossless);
         ASSERT_EQ(two.connect(asker, {}, {host(1), word("ear")}, Time::never(), {},
                               Nic::Asking::insisting),
                   Status::success);
@@ -1239,7 +1240,7 @@ TEST_F(NicTest, who_has_not_the_turn_takes_none) {
 /// A peer that sends what no NIC sends loses its path and all its connections.
 TEST_F(NicTest, hostile_frame_ends_the_path) {
     connect(client, server);
-    device::Device& device = *nic.devices().front();
+    device::Device& device = nic.devices().front();
     device::FrameSlot slot;
     ASSERT_TRUE(device.reserve(0, 16, 0, slot));
     std::memset(slot.header, 0xEE, 16);
@@ -1257,7 +1258,7 @@ TEST_F(NicTest, hostile_frame_ends_the_path) {
     EXPECT_EQ(counters.get(Counter::paths_open), 1U);
 }
 
-/// Keeps the end of a condemned path back until it is asked for.
+/// Keeps the end of a path that is closed for a violation back until it is asked for.
 struct LateEnd final : LoopbackDevice {
     LateEnd() : LoopbackDevice(host(2)) {}
     bool next_event(device::PathEvent& event) override {
@@ -1267,12 +1268,12 @@ struct LateEnd final : LoopbackDevice {
 };
 
 /// One that lied costs the others nothing once its path is down.
-TEST_F(NicTest, frames_are_asked_for_condemned_paths_only_while_there_are_any) {
+TEST_F(NicTest, frames_are_asked_for_violating_paths_only_while_there_are_any) {
     auto made_device = std::make_unique<LateEnd>();
     LateEnd& device = *made_device;
     nic.add_device(std::move(made_device));
     connect(client, server, 2);
-    EXPECT_EQ(nic.condemned_paths(), 0U);
+    EXPECT_EQ(nic.violating_paths(), 0U);
     device.kept_back = true;
     for (int n = 0; n < 2; ++n) {
         device::FrameSlot slot;
@@ -1281,11 +1282,11 @@ TEST_F(NicTest, frames_are_asked_for_condemned_paths_only_while_there_are_any) {
     }
     device.transmit(0);
     poll();
-    EXPECT_EQ(nic.condemned_paths(), 1U);
+    EXPECT_EQ(nic.violating_paths(), 1U);
     device.kept_back = false;
     poll();
     EXPECT_EQ(client.state.load(), ViState::error);
-    EXPECT_EQ(nic.condemned_paths(), 0U);
+    EXPECT_EQ(nic.violating_paths(), 0U);
 }
 
 TEST_F(NicTest, who_waits_on_a_completion_queue_hears_of_its_end) {

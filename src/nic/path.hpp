@@ -12,9 +12,10 @@ namespace via::nic {
 
 struct alignas(32) Path {
     device::Device* device = nullptr;
+    device::SmallSends* small_sends = nullptr;  ///< the device's, or one that sends nothing
     device::PathId local = 0;
     bool waiting_for_room = false;
-    bool condemned = false;
+    bool violates = false;
 };
 
 constexpr std::uint32_t paths_per_device_bits = 12;

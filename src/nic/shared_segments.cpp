@@ -29,8 +29,7 @@ void SharedSegments::path_went(engine::PathId path) {
 void SharedSegments::revoke(memory::MemoryHandle handle, bool registered) {
     for (Segment& segment : segments_) {
         if (segment.handle != handle) continue;
-        for (const Grant& grant : segment.grants)
-            paths_[grant.path].device->revoke(paths_[grant.path].local, grant.id);
+        for (const Grant& grant : segment.grants) end(grant);
         segment.grants.clear();
         segment.handle = registered ? handle : 0;
     }
@@ -43,11 +42,18 @@ void SharedSegments::answer_questions() {
     while (engine_.segments().next_parted(vi)) end_grants(vi);
 }
 
+/// Where the process ends its device is gone, and with it what it granted.
+void SharedSegments::end(const Grant& grant) {
+    const Path& path = paths_[grant.path];
+    if (device::SegmentSharing* const sharing = path.device->sharing())
+        sharing->revoke(path.local, grant.id);
+}
+
 void SharedSegments::end_grants(std::uint32_t vi) {
     for (Segment& segment : segments_)
         std::erase_if(segment.grants, [&](const Grant& grant) {
             if (grant.vi != vi) return false;
-            paths_[grant.path].device->revoke(paths_[grant.path].local, grant.id);
+            end(grant);
             return true;
         });
 }
@@ -63,7 +69,7 @@ void SharedSegments::offer(const engine::AttachQuestion& question) {
     if (question.writable && !segment->memory.writable)
         return engine_.segments().refuse_attach(question, wire::AttachRefusal::not_supported);
     const engine::PathId id = question.vi->path;
-    device::Device& device = *paths_[id].device;
+    device::SegmentSharing* const sharing = paths_[id].device->sharing();
     // The peer's VI comes back with the answer. Who asks again gets the same grant.
     const std::uint64_t cookie =
         (std::uint64_t{question.message} << 32) | question.vi->remote_number;
@@ -72,8 +78,9 @@ void SharedSegments::offer(const engine::AttachQuestion& question) {
             return grant.vi == question.number && grant.writable == question.writable;
         });
     device::GrantId grant = known == segment->grants.end() ? device::no_grant : known->id;
-    const Status status =
-        device.offer(paths_[id].local, segment->memory, question.writable, cookie, grant);
+    const Status status = sharing == nullptr ? Status::error_not_supported
+                                             : sharing->offer(paths_[id].local, segment->memory,
+                                                              question.writable, cookie, grant);
     if (status == Status::error_not_supported)
         return engine_.segments().refuse_attach(question, wire::AttachRefusal::not_supported);
     if (status != Status::success)

@@ -58,6 +58,7 @@ public:
     };
 
 private:
+    void end(const Grant& grant);
     void end_grants(std::uint32_t vi);
     void offer(const engine::AttachQuestion& question);
 

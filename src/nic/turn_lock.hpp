@@ -1,6 +1,6 @@
 // The turn: who holds it may touch engine and devices. Taking it is one uncontended exchange; the
-// data path only ever tries. Doorbells are what a try that failed leaves behind: whoever lets the
-// turn go looks at them afterwards, so that no post is stranded.
+// data path only ever tries. Doorbells are what a try that failed leaves behind: the releasing
+// thread rechecks them, so that no post is stranded.
 //
 // An exchange waits until all stores before it have arrived, a message's own among them. So a
 // thread that has the turn again and again comes to own it, as a BiasedLock
@@ -68,7 +68,7 @@ public:
             own();
         holder_.store(0, std::memory_order_relaxed);
         const std::uint32_t held = held_.exchange(0, std::memory_order_seq_cst);
-        VIA_ASSERT(held == 1);  // who lets the turn go had it
+        VIA_ASSERT(held == 1);  // it is released by its holder
         atomic_fence_after_rmw();
     }
     /// Its releases are no fence towards the caller. Whoever makes something known that the holder
@@ -84,7 +84,7 @@ public:
     }
 
     /// The calling thread has it: this is the handler of a signal that came meanwhile. False as
-    /// well while it only just takes it or lets it go.
+    /// well while it only just takes or releases it.
     bool is_callers() const {
         const std::uintptr_t self = this_thread();
         return holder_.load(std::memory_order_relaxed) == self || bias_.is_inside(self);

@@ -1,10 +1,9 @@
 #include "nic/turns.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "base/assert.hpp"
-#include "engine/plain.hpp"
+#include "engine/fast_path.hpp"
 #include "wire/frame.hpp"
 
 namespace via::nic {
@@ -32,7 +31,8 @@ Turns::Turns(std::string name, const NicLimits& limits, Counters& counters, Atte
       limits_(limits),
       counters_(counters),
       attendant_(attendant),
-      memory_(limits.regions_max, limits.protection_tags_max),
+      memory_(limits.regions_max, limits.protection_tags_max, memory::tag_generation_max,
+              limits.windows_max),
       engine_(limits, memory_, counters, first_generation),
       completion_queues_(limits.completion_queues_max, first_generation & ~1U) {
     VIA_ASSERT(limits.paths_max <= 1U << paths_per_device_bits);
@@ -42,12 +42,13 @@ Turns::~Turns() = default;
 
 /// The engine sends each thing once, but for what it is told was lost, and takes the messages of a
 /// reliable VI as they were sent.
-const char* misfit(const device::Capabilities& can) {
+const char* misfit(device::Device& device) {
+    const device::Capabilities& can = device.capabilities();
+    const bool retransmits = device.retransmission() != nullptr;
     if (!can.ordered)
         return "frames that must arrive may come in another order than they were sent";
-    if (!can.lossless && !can.retransmits) return "frames are lost, and nothing says which";
-    if (can.lossless && can.retransmits)
-        return "no frame is lost, and yet lost ones are sent again";
+    if (!can.lossless && !retransmits) return "frames are lost, and nothing says which";
+    if (can.lossless && retransmits) return "no frame is lost, and yet lost ones are sent again";
     if (can.header_max < wire::header_length_remote) return "frames have no room for a header";
     if (can.payload_max < wire::connect_payload_max)
         return "frames have no room for a request with its private data";
@@ -55,14 +56,13 @@ const char* misfit(const device::Capabilities& can) {
 }
 
 void Turns::add_device(std::unique_ptr<device::Device> device) {
-    VIA_ASSERT(misfit(device->capabilities()) == nullptr);
-    silent_ = silent_ || device->capabilities().silent;
-    retransmitting_.push_back(device->capabilities().retransmits);
-    device->expect_offers(
-        [this, index = devices_.size()](device::PathId path, std::uint64_t cookie) {
-            return engine_.segments().expects_attachment(path_id(index, path), cookie);
-        });
-    devices_.push_back(std::move(device));
+    VIA_ASSERT(misfit(*device) == nullptr);
+    if (device::SegmentSharing* const sharing = device->sharing())
+        sharing->expect_offers(
+            [this, index = devices_.size()](device::PathId path, std::uint64_t cookie) {
+                return engine_.segments().expects_attachment(path_id(index, path), cookie);
+            });
+    devices_.add(std::move(device));
 }
 
 void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoader& loader) {
@@ -74,14 +74,14 @@ void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoad
 // The turn ----------------------------------------------------------------------------------------
 
 [[gnu::noinline]] void Turns::take(std::size_t index, device::PathEvent& event) {
-    device::Device& device = *devices_[index];
+    device::Device& device = devices_[index];
     const engine::PathId id = path_id(index, event.path);
     VIA_ASSERT(event.kind == device::PathEventKind::unresolved || is_path(event.path));
     if (event.kind == device::PathEventKind::down) {
         engine_.on_path_down(id);
         if (id < paths_.size()) {
-            VIA_ASSERT(!paths_[id].condemned || condemned_paths_ != 0);
-            if (paths_[id].condemned) --condemned_paths_;
+            VIA_ASSERT(!paths_[id].violates || violating_paths_ != 0);
+            if (paths_[id].violates) --violating_paths_;
             paths_[id] = {};
         }
         found_.forget(id);
@@ -99,10 +99,11 @@ void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoad
     if (event.kind != device::PathEventKind::unresolved &&
         (id >= paths_.size() || paths_[id].device == nullptr)) {
         if (id >= paths_.size()) paths_.resize(id + 1);
-        paths_[id] = {&device, event.path, false, false};
+        device::SmallSends* const small = device.small_sends();
+        paths_[id] = {&device, small != nullptr ? small : &absent_, event.path, false, false};
         engine_.on_path_up(
             id, event.payload_max != 0 ? event.payload_max : device.capabilities().payload_max,
-            device.peer_address(event.path), device.capabilities().retransmits);
+            device.peer_address(event.path), devices_.drops(index));
     }
     if (event.kind == device::PathEventKind::up) return;
     const engine::PathId found = index == 0 ? found_.take(event.cookie) : engine::no_path;
@@ -112,11 +113,11 @@ void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoad
         engine_.connecting().connect_on(*vi, id);
     } else if (event.kind == device::PathEventKind::resolved) {
         found_.add(event.cookie, id);
-        devices_.front()->resolve(vi->remote_address, event.cookie);
+        devices_.front().resolve(vi->remote_address, event.cookie);
     } else if (found != engine::no_path) {
         engine_.connecting().connect_on(*vi, found);
     } else if (event.status != Status::timeout && index + 1 < devices_.size()) {
-        devices_[index + 1]->resolve(vi->remote_address, event.cookie);
+        devices_[index + 1].resolve(vi->remote_address, event.cookie);
     } else {
         engine_.connecting().not_found(*vi, what_it_means(*vi, event.status, device));
     }
@@ -125,32 +126,17 @@ void Turns::cache_translations(const memory::CacheShape& shape, memory::LineLoad
 void Turns::look_for_peers(Time now) {
     Discriminator discriminator;
     while (engine_.connecting().attempts().next_forgotten(discriminator))
-        for (auto& device : devices_) device->unlisten(discriminator);
+        devices_.unlisten(discriminator);
     while (engine::Vi* vi = engine_.connecting().attempts().next_search(now)) {
         // Of those with equal addresses one waits, who finds the name free, and the others ask.
         // Looked at each time: that one meets another, or gives up, and then nobody waits.
         if (vi->peer && vi->local_address == vi->remote_address &&
             !engine_.connecting().is_awaited(vi->local_address, vi->remote_address) &&
-            listen_on_devices(vi->local_address.discriminator) == Status::success)
+            devices_.listen(vi->local_address.discriminator) == Status::success)
             engine_.connecting().set_listening(*vi);
         else if (!devices_.empty())  // the process ends: nobody is found, nor said not to be there
-            devices_.front()->resolve(vi->remote_address, vi->number());
+            devices_.front().resolve(vi->remote_address, vi->number());
     }
-}
-
-Status Turns::listen_on_devices(const Discriminator& discriminator) {
-    for (std::size_t index = 0; index < devices_.size(); ++index) {
-        Status status = Status::success;
-        try {
-            status = devices_[index]->listen(discriminator);
-        } catch (const std::bad_alloc&) {
-            status = Status::error_resource;
-        }
-        if (status == Status::success) continue;
-        while (index-- != 0) devices_[index]->unlisten(discriminator);
-        return status;
-    }
-    return Status::success;
 }
 
 HostAddress Turns::peer_address(engine::PathId path) const {
@@ -162,7 +148,7 @@ HostAddress Turns::peer_address(engine::PathId path) const {
 void Turns::reap_from(std::size_t index) {
     std::size_t count = 0;
     do {
-        count = devices_[index]->reap(reaped_);
+        count = devices_.retransmission(index).reap(reaped_);
         for (std::size_t n = 0; n < count; ++n)
             engine_.outbound().on_reaped(path_id(index, reaped_[n].path), reaped_[n].number,
                                          reaped_[n].lost);
@@ -173,13 +159,14 @@ void Turns::reap_from(std::size_t index) {
 [[gnu::noinline]] void Turns::judge(device::Device& device, const device::Frame& frame,
                                     engine::PathId id, engine::FrameVerdict verdict) {
     if (verdict == engine::FrameVerdict::refused) attendant_.refused(engine_.last_refusal());
-    if (verdict == engine::FrameVerdict::fetched || verdict == engine::FrameVerdict::not_fetched)
-        device.transferred(frame.path, verdict == engine::FrameVerdict::fetched);
+    if (verdict == engine::FrameVerdict::pulled || verdict == engine::FrameVerdict::not_pulled)
+        if (device::Pulling* const pulling = device.pulling())  // or a peer answers unasked
+            pulling->pulled(frame.path, verdict == engine::FrameVerdict::pulled);
     if (verdict != engine::FrameVerdict::hostile) return;
-    VIA_ASSERT(is_path(frame.path) && !paths_[id].condemned);
-    paths_[id].condemned = true;
-    ++condemned_paths_;
-    device.condemn(frame.path, engine_.last_refusal());
+    VIA_ASSERT(is_path(frame.path) && !paths_[id].violates);
+    paths_[id].violates = true;
+    ++violating_paths_;
+    device.close_for_violation(frame.path, engine_.last_refusal());
 }
 
 /// The frames that the device has just lent. Returns how many they are; adds to `turn_bytes`.
@@ -191,11 +178,11 @@ void Turns::reap_from(std::size_t index) {
     std::uint32_t others = 0;  // bytes of other frames
     auto taken = static_cast<std::uint32_t>(count);
     for (device::Frame& frame : std::span(frames_).first(count)) {
-        if (wire::is_whole_send(frame.bytes, frame.length) && condemned_paths_ == 0) [[likely]] {
+        if (wire::is_whole_send(frame.bytes, frame.length) && violating_paths_ == 0) [[likely]] {
             const std::uint32_t length =
-                engine_.take_plain(path_id(index, frame.path), frame.bytes, frame.length,
-                                   frame.payload, frame.payload_length);
-            if (length != engine::Engine::not_plain) [[likely]] {
+                engine_.take_common(path_id(index, frame.path), frame.bytes, frame.length,
+                                    frame.payload, frame.payload_length);
+            if (length != engine::Engine::not_common) [[likely]] {
                 ++messages;
                 bytes += length;
                 continue;
@@ -216,7 +203,7 @@ void Turns::reap_from(std::size_t index) {
                                                   const device::Frame& frame) {
     VIA_ASSERT(frame.length <= device::Frame::inline_max);
     const engine::PathId id = path_id(index, frame.path);
-    if (id >= paths_.size() || paths_[id].condemned) return 0;
+    if (id >= paths_.size() || paths_[id].violates) return 0;
     const engine::FrameVerdict verdict =
         engine_.on_frame(id, {frame.bytes, frame.length, frame.payload, frame.payload_length,
                               frame.count, frame.payloads});
@@ -237,8 +224,7 @@ void Turns::reap_from(std::size_t index) {
     do {  // once at least: another device may have more than a turn's share, always
         const std::size_t count = device.receive(frames_);
         // First, or a peer that leaves overtakes it; but the answer to a message goes before.
-        if (retransmitting_[index] && device.may_have_reaped() && !are_messages(count))
-            reap_from(index);
+        if (devices_.may_have_reaped(index) && !are_messages(count)) reap_from(index);
         if (count == 0) return;
         const std::uint32_t taken = take_frames(device, index, count, bytes);
         turn.received += taken;
@@ -267,8 +253,11 @@ void Turns::send_on(engine::PathId id, Turn& turn) {
             turn.more = true;
             break;
         }
-        if (shape.fetchable != 0 && device.prefers_transfer(path.local, shape.fetchable))
-            engine_.outbound().let_fetch(id, shape);
+        if (shape.pullable != 0) {
+            device::Pulling* const pulling = device.pulling();
+            if (pulling != nullptr && pulling->prefers_pull(path.local, shape.pullable))
+                engine_.outbound().let_pull(id, shape);
+        }
         if (engine_.outbound().goes_direct()) {  // it must not overtake them (VIPL 4.15)
             publish();
             if (published_) device.transmit(path.local);  // small ones
@@ -310,20 +299,23 @@ void Turns::send_on(engine::PathId id, Turn& turn) {
 }
 
 /// Messages that peers left in their memory for us.
-[[gnu::noinline]] void Turns::fetch(Turn& turn) {
+[[gnu::noinline]] void Turns::pull(Turn& turn) {
     std::uint64_t left = limits_.turn_bytes_max;
-    while (engine::Vi* vi = left == 0 ? nullptr : engine_.inbound().next_fetch()) {
+    while (engine::Vi* vi = left == 0 ? nullptr : engine_.inbound().next_pull()) {
         const Path& path = paths_[vi->path];
-        engine::FetchPiece piece;
+        engine::PullPiece piece;
         if (!engine_.inbound().next_piece(*vi, left, piece)) continue;
+        device::Pulling* const pulling = path.device->pulling();
         const Status status =
-            path.device->transfer(path.local, std::span(piece.remote).first(piece.remote_count),
-                                  std::span(piece.local).first(piece.local_count));
+            pulling == nullptr
+                ? Status::error_not_supported
+                : pulling->pull(path.local, std::span(piece.remote).first(piece.remote_count),
+                                std::span(piece.local).first(piece.local_count));
         engine_.inbound().piece_ended(*vi, piece, status);
         left -= piece.bytes;
         ++turn.received;
     }
-    if (engine_.inbound().has_fetches()) turn.more = true;
+    if (engine_.inbound().has_pulls()) turn.more = true;
 }
 
 /// Path events, the same for any device.
@@ -337,20 +329,19 @@ bool Turns::looks_first(Time now) {
     const Time due = engine_.next_deadline();
     if (now < due) return false;
     if (std::exchange(late_for_, due) != due) late_since_ = now;
-    return now < late_since_ + last_look_max &&
-           std::any_of(
-               devices_.begin(), devices_.end(), [](auto& device) { return device->has_work(); });
+    return now < late_since_ + last_look_max && devices_.have_work();
 }
 
 /// What few turns have to do.
 [[gnu::noinline]] void Turns::turn_rarely(Time now, Turn& turn) {
-    if (engine_.inbound().has_fetches()) fetch(turn);
+    if (engine_.inbound().has_pulls()) pull(turn);
     if (engine_.segments().has_questions()) segments_.answer_questions();
     const bool first_looks = looks_first(now);
     if (first_looks) turn.more = true;
     engine_.on_time(now, first_looks);
     if (engine_.has_searches(now)) look_for_peers(now);
     engine_.completions().pump();
+    if (engine_.shared_receives().anybody_waits()) engine_.credits().grant_waiting();
     engine_.settle();
 }
 
@@ -369,8 +360,8 @@ bool Turns::looks_first(Time now) {
     if (doorbells_.any()) [[unlikely]]
         doorbells_.answer([this](engine::Vi& vi) { engine_.on_doorbell(vi); });
     for (std::size_t index = 0; index < devices_.size(); ++index) {
-        device::Device& device = *devices_[index];
-        if (retransmitting_[index] && device.may_have_reaped()) [[unlikely]] {
+        device::Device& device = devices_[index];
+        if (devices_.may_have_reaped(index)) [[unlikely]] {
             const std::uint64_t before = engine_.progress();
             reap_from(index);
             if (engine_.progress() != before) continue;  // somebody waits for that
@@ -407,9 +398,8 @@ void Turns::finish_eventful_turn(bool polling) {
     std::uint32_t heard = polling ? agent_sleeps : 0;
     if (published_) {
         published_ = false;
-        for (auto& device : devices_)
-            if (const std::uint32_t calls = device->notify())
-                counters_.add(Counter::peers_woken, calls);
+        if (const std::uint32_t calls = devices_.notify())
+            counters_.add(Counter::peers_woken, calls);
     }
     if (engine_.news().any()) [[unlikely]] {
         engine_.connections().flush_late();  // no device reads what was emitted any more
@@ -421,9 +411,9 @@ void Turns::finish_eventful_turn(bool polling) {
             attendant_.requests_changed(*backlog);
         if (engine_.news().settle()) heard |= somebody_listens;
     }
-    const bool left =
-        (work_left_ && !polling) || (silent_ && has_work()) || (may_be_late() && sleeper_is_late());
-    let_turn_go(heard);
+    const bool left = (work_left_ && !polling) || (devices_.are_silent() && has_work()) ||
+                      (may_be_late() && sleeper_is_late());
+    release_turn(heard);
     if (left) attendant_.work_is_left();
 }
 
@@ -450,7 +440,7 @@ bool Turns::sleeper_is_late() {
     Turn turn;
     run_turn(now_if_needed(), turn);
     end_turn(true);
-    return turn.progress ? Polled::with_progress : moved_nothing(Polled::in_vain);
+    return turn.progress ? Polled::with_progress : moved_nothing(Polled::empty);
 }
 
 bool Turns::poll() { return try_poll() == Polled::with_progress; }
@@ -463,29 +453,20 @@ void Turns::poll_surely() {
 }
 
 Time Turns::next_deadline() const {
-    Time deadline = engine_.next_deadline();
-    for (const auto& device : devices_) deadline = earlier(deadline, device->next_deadline());
-    return deadline;
+    return earlier(engine_.next_deadline(), devices_.next_deadline());
 }
 
-bool Turns::has_work() {
-    if (doorbells_.any() || work_left_) return true;
-    return std::any_of(devices_.begin(), devices_.end(),
-                       [](auto& device) { return device->has_work(); });
-}
+bool Turns::has_work() { return doorbells_.any() || work_left_ || devices_.have_work(); }
 
 void Turns::arm(device::Sleep sleep) {
     VIA_ASSERT(lock_.is_callers());
-    for (auto& device : devices_) device->arm(sleep);
+    for (device::Sleeping* device : devices_.sleeping()) device->arm(sleep);
     sleep_until_ = {};
 }
 
 void Turns::service(Time now) {
     VIA_ASSERT(lock_.is_callers());
-    for (auto& device : devices_) {
-        device->service(now);
-        counters_.add(Counter::own_frames, device->take_own_frames());
-    }
+    for (device::Sleeping* device : devices_.sleeping()) device->service(now);
 }
 
 void Turns::close() {
@@ -497,7 +478,7 @@ void Turns::close() {
     for (engine::PathId id = 0; id < paths_.size(); ++id)
         if (paths_[id].device != nullptr) engine_.on_path_down(id);
     paths_.clear();
-    condemned_paths_ = 0;
+    violating_paths_ = 0;
     devices_.clear();
     segments_.clear();
     lock_.release();
@@ -506,7 +487,10 @@ void Turns::close() {
 bool Turns::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)
-        if (path.device != nullptr) path.device = &absent_;
+        if (path.device != nullptr) {
+            path.device = &absent_;
+            path.small_sends = &absent_;
+        }
     engine_.segments().release_imports();
     devices_.clear();
     lock_.release();

@@ -22,6 +22,7 @@
 #include "nic/absent_device.hpp"
 #include "nic/attendant.hpp"
 #include "nic/completion_queues.hpp"
+#include "nic/devices.hpp"
 #include "nic/path.hpp"
 #include "nic/shared_segments.hpp"
 #include "nic/turn_lock.hpp"
@@ -29,8 +30,8 @@
 
 namespace via::nic {
 
-/// Why no VI can be had over a device of those capabilities; nullptr: it fits.
-const char* misfit(const device::Capabilities& capabilities);
+/// Why no VI can be had over that device; nullptr: it fits.
+const char* misfit(device::Device& device);
 
 /// What one turn did.
 struct Turn {
@@ -65,14 +66,14 @@ public:
     memory::TranslationCache* translations() { return translations_.get(); }
     const memory::MemoryTable& memory() const { return memory_; }
     Counters& counters() { return counters_; }
-    std::vector<std::unique_ptr<device::Device>>& devices() { return devices_; }
+    Devices& devices() { return devices_; }
 
     // The turn ------------------------------------------------------------------------------------
     /// One round of work, bounded by the limits; the caller holds the turn and ends it with
     /// end_turn(). Order: doorbells, what devices received, time, what is to be sent.
     /// The answer stands until the next one.
     const Turn& turn(Time now);
-    /// Lets the turn go, wakes whom it must, and looks at doorbells once more.
+    /// Releases the turn, wakes whom it must, and rechecks the doorbells.
     /// `polling`: the program's own poll, which an agent asleep must hear of.
     [[gnu::always_inline]] void end_turn(bool polling = false) {
         finish_turn(polling);
@@ -127,9 +128,9 @@ public:
     /// True when a turn would find something; the caller holds the turn.
     bool has_work();
 
-    /// Paths that were condemned and are not down yet. While there are any, each frame is asked
-    /// whether it is of one.
-    std::uint32_t condemned_paths() const { return condemned_paths_; }
+    /// Paths that were closed for a violation and are not down yet. While there are any, each frame
+    /// is asked whether it is of one.
+    std::uint32_t violating_paths() const { return violating_paths_; }
 
     // Waiting and sleeping (the agent's side) -----------------------------------------------------
     /// Bits of attention(): set by the agent before a full fence and a last look at the work.
@@ -137,7 +138,7 @@ public:
     static constexpr std::uint32_t somebody_listens = 4;  ///< waits for anything but these
     static constexpr std::uint32_t anybody_waits = somebody_waits | somebody_listens;
     static constexpr std::uint32_t agent_sleeps = 2;
-    static constexpr std::uint32_t polls_rest = 8;  ///< each that moves nothing
+    static constexpr std::uint32_t polls_yield = 8;  ///< each that moves nothing
     Atomic<std::uint32_t>& attention() { return attention_; }
     /// Counts polls of the program; stands still when the program does.
     std::uint64_t polls() const { return counters_.get(Counter::polls); }
@@ -172,16 +173,14 @@ protected:
     Time now_if_needed() {
         return deadline_.is_never() ? last_now_ : (last_now_ = attendant_.now());
     }
-    enum class Polled : std::uint8_t { not_at_all, in_vain, with_progress };
+    enum class Polled : std::uint8_t { not_at_all, empty, with_progress };
     Polled try_poll();
     Polled moved_nothing(Polled how) {
-        if ((attention_.load(std::memory_order_relaxed) & polls_rest) != 0) [[unlikely]]
-            attendant_.rest();
+        if ((attention_.load(std::memory_order_relaxed) & polls_yield) != 0) [[unlikely]]
+            attendant_.yield();
         return how;
     }
     void send_on(engine::PathId path, Turn& turn);
-    /// Begins to listen on all devices, or on none.
-    Status listen_on_devices(const Discriminator& discriminator);
 
     std::string name_;
     NicLimits limits_;
@@ -193,8 +192,7 @@ protected:
     memory::MemoryTable memory_;
     std::unique_ptr<memory::TranslationCache> translations_;
     engine::Engine engine_;
-    std::vector<std::unique_ptr<device::Device>> devices_;
-    std::vector<char> retransmitting_;  ///< by device: reap() has something to say
+    Devices devices_;
     std::vector<Path> paths_;
     SharedSegments segments_{engine_, paths_};
     CompletionQueues completion_queues_;
@@ -221,14 +219,14 @@ private:
     void run_turn(Time now, Turn& turn);
     /// end_turn() but for the doorbells.
     [[gnu::always_inline]] void finish_turn(bool polling) {
-        if (engine_.news().any() || published_ || work_left_ || silent_ || may_be_late())
-            [[unlikely]]
+        if (engine_.news().any() || published_ || work_left_ || devices_.are_silent() ||
+            may_be_late()) [[unlikely]]
             return finish_eventful_turn(polling);
-        let_turn_go(polling ? agent_sleeps : 0);
+        release_turn(polling ? agent_sleeps : 0);
     }
     [[gnu::noinline]] void finish_eventful_turn(bool polling);
     /// `heard`: by whom, besides those who wait if there was progress.
-    [[gnu::always_inline]] void let_turn_go(std::uint32_t heard) {
+    [[gnu::always_inline]] void release_turn(std::uint32_t heard) {
         if (std::exchange(progress_seen_, engine_.progress()) != engine_.progress())
             heard |= somebody_waits;
         lock_.release();  // a full fence: who waits now sees our progress, or we see the waiting
@@ -238,17 +236,14 @@ private:
     /// Somebody sleeps until a deadline, and there may be an earlier one now.
     [[gnu::always_inline]] bool may_be_late() const {
         if (!is_slept_on()) return false;
-        if (deadline_ < sleep_until_ || engine_.next_deadline() < sleep_until_) return true;
-        for (const auto& device : devices_)
-            if (device->may_have_deadline()) return true;
-        return false;
+        return deadline_ < sleep_until_ || engine_.next_deadline() < sleep_until_ ||
+               devices_.may_have_deadline();
     }
     [[gnu::noinline]] void answer_late(bool polling);
-    void fetch(Turn& turn);
+    void pull(Turn& turn);
 
-    bool silent_ = false;                ///< some device's frames come without a wake-up
     AbsentDevice absent_;                ///< of all paths after leave()
-    std::uint32_t condemned_paths_ = 0;  ///< of them
+    std::uint32_t violating_paths_ = 0;  ///< of them
     FoundPaths found_;
     device::PathEvent event_{};  ///< the one being taken
     std::array<device::Frame, 16> frames_;

@@ -35,6 +35,8 @@ struct alignas(64) WorkEntry {
 };
 static_assert(sizeof(WorkEntry) == 64);
 
+/// Of a descriptor: VIPL's least (1.9).
+constexpr std::uint32_t segments_max = 252;
 constexpr std::uint32_t segments_per_cell = 4;
 
 /// Cells that a descriptor with that many segments occupies.
@@ -168,9 +170,9 @@ public:
     /// The same for what most descriptors are, of one or two segments and without a fault. False:
     /// nothing was done, and post() says why it cannot be, or does it.
     template <std::size_t count>
-    bool post_plain(Descriptor* descriptor, memory::MemoryHandle handle,
-                    const ControlSegment& control, const std::array<Segment, count>& segments,
-                    std::uint32_t descriptors_max);
+    bool post_common(Descriptor* descriptor, memory::MemoryHandle handle,
+                     const ControlSegment& control, const std::array<Segment, count>& segments,
+                     std::uint32_t descriptors_max);
 
     // NIC ---------------------------------------------------------------------------------------
     /// First entry not completed, and the next one to work on (never behind it).
@@ -215,6 +217,15 @@ public:
         behind.pass_cell();
         current_ = oldest_ = behind;
         count_completed(behind.position());
+    }
+
+    /// The same, and takes it off: of a queue whose taker is the NIC, too.
+    [[gnu::always_inline]] void pass_on_current() {
+        complete_current();
+        head_ = current_;
+        taken_count_.store(taken_count_.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+        taken_.store(head_.position(), std::memory_order_release);
     }
 
     // Taker -------------------------------------------------------------------------------------
@@ -270,11 +281,9 @@ private:
 };
 
 template <std::size_t count>
-[[gnu::always_inline]] inline bool WorkQueue::post_plain(Descriptor* descriptor,
-                                                         memory::MemoryHandle handle,
-                                                         const ControlSegment& control,
-                                                         const std::array<Segment, count>& segments,
-                                                         std::uint32_t descriptors_max) {
+[[gnu::always_inline]] inline bool WorkQueue::post_common(
+    Descriptor* descriptor, memory::MemoryHandle handle, const ControlSegment& control,
+    const std::array<Segment, count>& segments, std::uint32_t descriptors_max) {
     static_assert(cells_of(count) == 1);
     // Behind a chunk's last cell post() may have to link another one.
     WorkEntry* const entry = tail_.cell_;

@@ -177,7 +177,7 @@ TEST_F(WorkQueueTest, ADescriptorWalksThroughAllThreeParties) {
     EXPECT_EQ(queue_.taken_count(), 1U);
 }
 
-TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
+TEST_F(WorkQueueTest, CommonDescriptorsTakeTheFastPathAsTheyTakeTheOtherOne) {
     std::uint32_t short_ones = 0;
     for (std::uint32_t number = 0; number < 200; ++number) {
         const std::uint16_t count = number % 3 == 0 ? 2 : 1;
@@ -190,10 +190,10 @@ TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
         descriptor.control.status = status::done;
         const std::vector<Segment> all = segments_of(number, count);
         const WorkQueue::Lock::Guard guard(queue_.post_lock());
-        const bool posted = count == 1 ? queue_.post_plain(&descriptor, number + 3, control,
-                                                           std::array{all[0]}, depth)
-                                       : queue_.post_plain(&descriptor, number + 3, control,
-                                                           std::array{all[0], all[1]}, depth);
+        const bool posted = count == 1 ? queue_.post_common(&descriptor, number + 3, control,
+                                                            std::array{all[0]}, depth)
+                                       : queue_.post_common(&descriptor, number + 3, control,
+                                                            std::array{all[0], all[1]}, depth);
         short_ones += posted ? 1 : 0;
         if (!posted) {
             ASSERT_EQ(queue_.post(&descriptor, number + 3, control, all.data(), 0, depth),
@@ -219,13 +219,13 @@ TEST_F(WorkQueueTest, CommonDescriptorsGoTheShortWayAsTheyGoTheOtherOne) {
     EXPECT_GT(short_ones, 180U) << "all but the first of each chunk";
 }
 
-TEST_F(WorkQueueTest, TheShortWayKnowsTheLimitAndWhatIsOutstanding) {
+TEST_F(WorkQueueTest, TheFastPathKnowsTheLimitAndWhatIsOutstanding) {
     const std::array<Segment, 1> segments{};
     ControlSegment control{};
     control.segment_count = 1;
-    ASSERT_TRUE(queue_.post_plain(&descriptors_[0], 1, control, segments, 2));
-    ASSERT_TRUE(queue_.post_plain(&descriptors_[1], 1, control, segments, 2));
-    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segments, 2));
+    ASSERT_TRUE(queue_.post_common(&descriptors_[0], 1, control, segments, 2));
+    ASSERT_TRUE(queue_.post_common(&descriptors_[1], 1, control, segments, 2));
+    EXPECT_FALSE(queue_.post_common(&descriptors_[2], 1, control, segments, 2));
     EXPECT_FALSE(queue_.is_last_posted());
     ASSERT_NE(queue_.oldest_current(), nullptr);
     queue_.start_next();
@@ -234,7 +234,7 @@ TEST_F(WorkQueueTest, TheShortWayKnowsTheLimitAndWhatIsOutstanding) {
     EXPECT_NE(queue_.oldest_current(), nullptr);
     queue_.complete_current();
     queue_.reset();
-    EXPECT_FALSE(queue_.post_plain(&descriptors_[2], 1, control, segments, 2)) << "it is gone";
+    EXPECT_FALSE(queue_.post_common(&descriptors_[2], 1, control, segments, 2)) << "it is gone";
     ASSERT_TRUE(queue_.prepare());
 }
 

@@ -1,5 +1,5 @@
 // What an authenticated wire asks of a library of cryptography. The state machines of this module
-// are in the deterministic zone and know this interface alone; secure/libcrypto implements it.
+// are in the deterministic zone and know this interface alone; libcrypto and ipsec_mb implement it.
 #pragma once
 
 #include <array>
@@ -21,6 +21,8 @@ using PublicKey = std::array<std::byte, key_length>;
 
 /// Writes zeros, also where nobody reads the room again.
 void erase(Room room);
+/// In constant time: how many bytes were right is not to be learned.
+bool is_same(Bytes one, Bytes other);
 
 /// 32 bytes that nobody else may know, overwritten when they go.
 class Secret {

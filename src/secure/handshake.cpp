@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "secure/hkdf.hpp"
+#include "secure/mutation.hpp"
 
 namespace via::secure {
 namespace {
@@ -28,27 +29,25 @@ Fault in_turn(Steps... steps) {
 
 }  // namespace
 
-const char* to_string(Fault fault) {
-    switch (fault) {
-        case Fault::none:
-            return "none";
-        case Fault::out_of_turn:
-            return "a message that is not the next one";
-        case Fault::length:
-            return "a length that no message has";
-        case Fault::key:
-            return "a public key that nobody has";
-        case Fault::forged:
-            return "not made with the keys that are known";
-        case Fault::library:
-            return "the library of cryptography failed";
+bool prepare(Crypto& crypto, const PublicKey* peer, Ephemeral& ephemeral) {
+    if (!crypto.public_key(ephemeral.own, ephemeral.own_public.emplace())) {
+        ephemeral.own_public.reset();
+        return false;
     }
-    return "unknown";
+    if (peer == nullptr) return true;
+    ephemeral.peer = *peer;
+    if (crypto.agree(ephemeral.own, *peer, ephemeral.with_peer.emplace())) return true;
+    ephemeral.with_peer.reset();
+    return false;
 }
 
 Handshake::Handshake(Crypto& crypto, const Identity& identity, bool asks)
     : crypto_(&crypto), identity_(identity), asks_(asks) {
-    if (!crypto.public_key(identity.own, own_public_)) broken_ = Fault::library;
+    if (identity.own_public) {
+        own_public_ = *identity.own_public;
+    } else if (!crypto.public_key(identity.own, own_public_)) {
+        broken_ = Fault::library;
+    }
 }
 
 Handshake Handshake::ask(Crypto& crypto, const Identity& identity, const PublicKey& peer,
@@ -76,13 +75,14 @@ void Handshake::begin(const PublicKey& answerer, Bytes prologue) {
         return;
     }
     state.chain = state.hash;
+    if (mutated(Mutation::skip_prologue)) prologue = {};
     broken_ = in_turn([&] { return mix_hash(state, prologue); },
                       [&] { return mix_hash(state, answerer); });
 }
 
 // The two messages --------------------------------------------------------------------------------
 
-Fault Handshake::write(const Secret& ephemeral, Bytes payload, Room message) {
+Fault Handshake::write(const Ephemeral& ephemeral, Bytes payload, Room message) {
     if (broken_ != Fault::none) return broken_;
     if (step_ == Step::done || asks_ != (step_ == Step::first)) return Fault::out_of_turn;
     const std::size_t overhead = asks_ ? first_overhead : second_overhead;
@@ -112,6 +112,7 @@ Fault Handshake::read(Bytes message, Room payload) {
         asks_ ? read_second(next, message, payload) : read_first(next, message, payload);
     if (fault != Fault::none) {
         erase(payload);
+        if (mutated(Mutation::keep_after_fault)) state_ = next;
         return fault;
     }
     state_ = next;
@@ -124,9 +125,9 @@ Fault Handshake::write_first(State& state, Bytes payload, Room message) {
     constexpr std::size_t sealed_key = key_length + tag_length;
     return in_turn(
         [&] { return put_ephemeral(state, message); },
-        [&] { return mix_agreement(state, state.ephemeral, state.peer); },
+        [&] { return mix_ephemeral_and_peer(state); },
         [&] { return seal(state, own_public_, message.subspan(key_length, sealed_key)); },
-        [&] { return mix_agreement(state, identity_.own, state.peer); },
+        [&] { return mix_identities(state); },
         [&] { return seal(state, payload, message.subspan(key_length + sealed_key)); });
 }
 
@@ -135,22 +136,21 @@ Fault Handshake::read_first(State& state, Bytes message, Room payload) {
     return in_turn([&] { return take_ephemeral(state, message); },
                    [&] { return mix_agreement(state, identity_.own, state.peer_ephemeral); },
                    [&] { return open(state, message.subspan(key_length, sealed_key), state.peer); },
-                   [&] { return mix_agreement(state, identity_.own, state.peer); },
+                   [&] { return mix_identities(state); },
                    [&] { return open(state, message.subspan(key_length + sealed_key), payload); });
 }
 
 /// e, ee, se, psk
 Fault Handshake::write_second(State& state, Bytes payload, Room message) {
     return in_turn([&] { return put_ephemeral(state, message); },
-                   [&] { return mix_agreement(state, state.ephemeral, state.peer_ephemeral); },
-                   [&] { return mix_agreement(state, state.ephemeral, state.peer); },
-                   [&] { return mix_shared(state); },
+                   [&] { return mix_agreement(state, state.ephemeral.own, state.peer_ephemeral); },
+                   [&] { return mix_ephemeral_and_peer(state); }, [&] { return mix_shared(state); },
                    [&] { return seal(state, payload, message.subspan(key_length)); });
 }
 
 Fault Handshake::read_second(State& state, Bytes message, Room payload) {
     return in_turn([&] { return take_ephemeral(state, message); },
-                   [&] { return mix_agreement(state, state.ephemeral, state.peer_ephemeral); },
+                   [&] { return mix_agreement(state, state.ephemeral.own, state.peer_ephemeral); },
                    [&] { return mix_agreement(state, identity_.own, state.peer_ephemeral); },
                    [&] { return mix_shared(state); },
                    [&] { return open(state, message.subspan(key_length), payload); });
@@ -162,8 +162,11 @@ Fault Handshake::take_keys(ConnectionKeys& keys) {
     Secret* const outputs[] = {&keys.from_asker, &keys.from_answerer};
     const bool done = hkdf(*crypto_, state_.chain, {}, outputs);
     // Nobody needs them any more, and who gets hold of them could read what the keys protect.
-    state_.chain = state_.key = state_.ephemeral = Secret{};
-    identity_ = Identity{};
+    if (!mutated(Mutation::keep_handshake_keys)) {
+        state_.chain = state_.key = Secret{};
+        state_.ephemeral = Ephemeral{Secret{}};
+        identity_ = Identity{};
+    }
     broken_ = done ? Fault::out_of_turn : Fault::library;
     return done ? Fault::none : Fault::library;
 }
@@ -172,7 +175,10 @@ Fault Handshake::take_keys(ConnectionKeys& keys) {
 
 Fault Handshake::put_ephemeral(State& state, Room to) {
     PublicKey key;
-    if (!crypto_->public_key(state.ephemeral, key)) return Fault::library;
+    if (state.ephemeral.own_public)
+        key = *state.ephemeral.own_public;
+    else if (!crypto_->public_key(state.ephemeral.own, key))
+        return Fault::library;
     std::ranges::copy(key, to.begin());
     const Fault fault = mix_hash(state, key);
     if (fault != Fault::none || !identity_.shared) return fault;
@@ -199,12 +205,29 @@ Fault Handshake::mix_key(State& state, Bytes input) {
 
 Fault Handshake::mix_agreement(State& state, const Secret& own, const PublicKey& peer) {
     Secret shared;
-    if (!crypto_->agree(own, peer, shared)) return Fault::key;
+    if (!crypto_->agree(own, peer, shared) && !mutated(Mutation::accept_any_point))
+        return Fault::key;
     return mix_key(state, shared.bytes());
 }
 
+Fault Handshake::mix_ephemeral_and_peer(State& state) {
+    const Ephemeral& ephemeral = state.ephemeral;
+    if (ephemeral.with_peer &&
+        (ephemeral.peer == state.peer || mutated(Mutation::take_prepared_for_any)))
+        return mix_key(state, ephemeral.with_peer->bytes());
+    return mix_agreement(state, ephemeral.own, state.peer);
+}
+
+/// Who asks has the private key of the one that he says he is.
+Fault Handshake::mix_identities(State& state) {
+    if (mutated(Mutation::skip_own_agreement)) return Fault::none;
+    if (identity_.with_own && state.peer == own_public_)
+        return mix_key(state, identity_.with_own->bytes());
+    return mix_agreement(state, identity_.own, state.peer);
+}
+
 Fault Handshake::mix_shared(State& state) {
-    if (!identity_.shared) return Fault::none;
+    if (!identity_.shared || mutated(Mutation::skip_shared_key)) return Fault::none;
     Secret for_hash;
     Secret* const outputs[] = {&state.chain, &for_hash, &state.key};
     if (!hkdf(*crypto_, state.chain, identity_.shared->bytes(), outputs)) return Fault::library;
@@ -216,14 +239,14 @@ Fault Handshake::seal(State& state, Bytes plain, Room sealed) {
     const auto sealer = crypto_->sealer(identity_.cipher, state.key);
     if (!sealer || !sealer->seal(state.number++, state.hash.bytes(), plain, sealed))
         return Fault::library;
-    return mix_hash(state, sealed);
+    return mutated(Mutation::forget_transcript) ? Fault::none : mix_hash(state, sealed);
 }
 
 Fault Handshake::open(State& state, Bytes sealed, Room plain) {
     const auto opener = crypto_->opener(identity_.cipher, state.key);
     if (!opener) return Fault::library;
     if (!opener->open(state.number++, state.hash.bytes(), sealed, plain)) return Fault::forged;
-    return mix_hash(state, sealed);
+    return mutated(Mutation::forget_transcript) ? Fault::none : mix_hash(state, sealed);
 }
 
 }  // namespace via::secure

@@ -17,13 +17,16 @@ enum class Fault : std::uint8_t {
     forged,       ///< not made by who has the keys, or not for us
     library,      ///< the library of cryptography failed
 };
-const char* to_string(Fault fault);
 
 /// What one end brings along.
 struct Identity {
     CipherKind cipher{};
     Secret own;                    ///< the private key
     std::optional<Secret> shared;  ///< the pre-shared key
+    /// The public half of `own`, where it is known: to make it takes a multiplication.
+    std::optional<PublicKey> own_public{};
+    /// What `own` and `own_public` agree on, where it is known: peers may have the same pair.
+    std::optional<Secret> with_own{};
 };
 
 /// Of the two directions; who asks sends with the first.
@@ -31,6 +34,21 @@ struct ConnectionKeys {
     Secret from_asker;
     Secret from_answerer;
 };
+
+/// A fresh random key, used for one handshake and nothing else. What takes a multiplication may be
+/// made beforehand, when nobody waits for it.
+struct Ephemeral {
+    Ephemeral(const Secret& key) : own(key) {}  // NOLINT(google-explicit-constructor)
+
+    Secret own;
+    std::optional<PublicKey> own_public{};
+    PublicKey peer{};  ///< a static key
+    /// What `own` and `peer` agree on.
+    std::optional<Secret> with_peer{};
+};
+/// Makes the rest of it, for a handshake with who has `peer`; nullptr: nobody knows who that is.
+/// False: the library failed.
+bool prepare(Crypto& crypto, const PublicKey* peer, Ephemeral& ephemeral);
 
 class Handshake {
 public:
@@ -43,8 +61,8 @@ public:
                          Bytes prologue);
     static Handshake answer(Crypto& crypto, const Identity& identity, Bytes prologue);
 
-    /// The next message, if it is ours. `ephemeral`: a fresh random key, used for nothing else.
-    Fault write(const Secret& ephemeral, Bytes payload, Room message);
+    /// The next message, if it is ours.
+    Fault write(const Ephemeral& ephemeral, Bytes payload, Room message);
     /// The next message, if it is the peer's. A fault leaves the handshake as it was: a forged
     /// answer does not keep the true one out. `payload` is as long as the message's; zeros after a
     /// fault.
@@ -67,7 +85,7 @@ private:
         Secret chain;
         Secret key;
         std::uint64_t number = 0;  ///< of texts under `key`
-        Secret ephemeral;
+        Ephemeral ephemeral{Secret{}};
         PublicKey peer{};
         PublicKey peer_ephemeral{};
     };
@@ -83,6 +101,8 @@ private:
     Fault mix_hash(State& state, Bytes bytes);
     Fault mix_key(State& state, Bytes input);
     Fault mix_agreement(State& state, const Secret& own, const PublicKey& peer);
+    Fault mix_ephemeral_and_peer(State& state);
+    Fault mix_identities(State& state);
     Fault mix_shared(State& state);
     Fault seal(State& state, Bytes plain, Room sealed);
     Fault open(State& state, Bytes sealed, Room plain);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "secure/mutation.hpp"
 
 namespace via::secure {
 namespace {
@@ -35,19 +36,23 @@ SealingKeys::SealingKeys(Crypto& crypto, CipherKind kind, const Secret& first,
 }
 
 bool SealingKeys::seal(Bytes associated, Pieces plain, Room sealed, std::uint64_t& number) {
-    if (broken_ || next_ == number_of_renewal || !reach(next_ / per_key_)) {
+    const bool early = mutated(Mutation::change_key_early) && next_ != 0;
+    const bool at_end = next_ == number_of_renewal && !mutated(Mutation::begin_numbers_anew);
+    if (broken_ || at_end || !reach((early ? next_ - 1 : next_) / per_key_)) {
         broken_ = true;
         return false;
     }
     // Used from here on, whatever comes of it.
     number = next_++;
+    if (mutated(Mutation::reuse_number)) number &= ~std::uint64_t{1};
+    if (mutated(Mutation::skip_header_check)) associated = {};
     broken_ = !sealer_->seal(number, associated, plain, sealed);
     return !broken_;
 }
 
 void SealingKeys::note(Time now) {
     if (timed_ == next_ / per_key_) {
-        if (now - since_ < age_) return;
+        if (now - since_ < age_ || mutated(Mutation::keep_old_key)) return;
         change();
     }
     timed_ = next_ / per_key_;
@@ -60,7 +65,7 @@ void SealingKeys::change() {
 }
 
 bool SealingKeys::reach(std::uint64_t generation) {
-    if (generation == generation_) return true;
+    if (generation == generation_ || mutated(Mutation::keep_key)) return true;
     for (; generation_ < generation; ++generation_)
         if (!renew(*crypto_, kind_, key_)) return false;
     sealer_ = crypto_->sealer(kind_, key_);
@@ -74,13 +79,16 @@ OpeningKeys::OpeningKeys(Crypto& crypto, CipherKind kind, const Secret& first,
 }
 
 Opened OpeningKeys::open(std::uint64_t number, Bytes associated, Bytes sealed, Room plain) {
-    if (!window_->is_new(number)) return Opened::replayed;
+    if (!window_->is_new(number) && !mutated(Mutation::forget_replay_window))
+        return Opened::replayed;
     if (forged_ >= limits_.forged) return Opened::worn_out;
     const std::uint64_t generation = number / limits_.packets;
     Opener* const opener = number == number_of_renewal ? nullptr : opener_of(generation);
     if (opener == nullptr) return Opened::far;
-    if (!opener->open(number, associated, sealed, plain)) {
-        ++forged_;
+    if (mutated(Mutation::skip_header_check)) associated = {};
+    if (mutated(Mutation::advance_unproved) && generation > generation_) advance(generation);
+    if (!opener->open(number, associated, sealed, plain) && !mutated(Mutation::skip_tag_check)) {
+        forged_ += mutated(Mutation::forgive_forgeries) ? 0 : 1;
         return Opened::forged;
     }
     window_->note(number);
@@ -90,9 +98,11 @@ Opened OpeningKeys::open(std::uint64_t number, Bytes associated, Bytes sealed, R
 
 /// nullptr: that key is not kept, or not to be expected yet.
 Opener* OpeningKeys::opener_of(std::uint64_t generation) {
-    if (generation + 1 < generation_ || generation > generation_ + ahead_max) return nullptr;
+    const std::uint64_t ahead = mutated(Mutation::expect_any_key) ? 4 * ahead_max : ahead_max;
+    if (generation + 1 < generation_ || generation > generation_ + ahead) return nullptr;
     for (; derived_ <= generation; ++derived_) {
-        if (derived_ != 0 && !renew(*crypto_, kind_, last_)) return nullptr;
+        if (derived_ != 0 && !mutated(Mutation::keep_key) && !renew(*crypto_, kind_, last_))
+            return nullptr;
         openers_[derived_ % kept] = crypto_->opener(kind_, last_);
     }
     return openers_[generation % kept].get();

@@ -55,15 +55,20 @@ bool CheckProtection::allowed(const RdmaAsked& asked) const {
 void CheckProtection::on_asked(const RdmaAsked& asked) {
     const bool now = allowed(asked);
     operations_[asked.work] = {asked, now, now};
+    to_node_[asked.node].push_back(asked.work);
 }
 
+/// Of the operations that go to its memory; those that are over are forgotten.
 void CheckProtection::regions_changed(NodeNumber node) {
-    for (auto& [work, operation] : operations_) {
-        if (operation.asked.node != node) continue;
+    std::erase_if(to_node_[node], [this](WorkNumber work) {
+        const auto found = operations_.find(work);
+        if (found == operations_.end()) return true;
+        Operation& operation = found->second;
         const bool now = allowed(operation.asked);
         operation.ever |= now;
         operation.always &= now;
-    }
+        return false;
+    });
 }
 
 void CheckProtection::on_completed(const Completed& completed) {

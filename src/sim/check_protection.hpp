@@ -5,6 +5,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "sim/checker.hpp"
 #include "sim/open_ranges.hpp"
@@ -34,6 +35,7 @@ private:
     std::map<ViNumber, engine::ViAttributes> vis_;
     OpenRanges open_;
     std::map<WorkNumber, Operation> operations_;
+    std::map<NodeNumber, std::vector<WorkNumber>> to_node_;  ///< of these, perhaps more
 };
 
 }  // namespace via::sim

@@ -25,7 +25,7 @@ Checkers::Checkers(Trace& trace) : trace_(trace) {
 }
 
 void Checkers::observe(Time now, const Happening& what) {
-    trace_.line(now, "%s", to_text(what).c_str());
+    trace_.add(now, to_text(what));
     const Event event{now, what};
     for (auto& checker : checkers_) checker->observe(event);
     collect(now);

@@ -1,5 +1,6 @@
 #include "sim/medium.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "device/sim/sim_device.hpp"
 #include "device/sim/sim_port.hpp"
 #include "wire/packet.hpp"
+#include "wire/sealed.hpp"
 
 namespace via::sim {
 
@@ -23,8 +25,17 @@ LosslessMedium::LosslessMedium(const Parameters& parameters, device::sim::Virtua
     fabric_.carry_by(*carrier_);
 }
 
+/// In weather it is a matter of time.
+bool LosslessMedium::tell_of_arrivals(std::function<void(const Node&)>&& tell) {
+    if (!carrier_) return false;
+    fabric_.watch([this, tell = std::move(tell)](device::sim::NodeId to) { tell(*nodes_[to]); });
+    return true;
+}
+
 std::unique_ptr<device::Device> LosslessMedium::open(Node& node) {
     auto device = std::make_unique<device::sim::SimDevice>(fabric_, address_of_host(node.host));
+    nodes_.resize(std::max<std::size_t>(nodes_.size(), device->node() + 1));
+    nodes_[device->node()] = &node;
     if (carrier_) carrier_->attend(device->node(), node.receives);
     return device;
 }
@@ -45,9 +56,24 @@ constexpr std::uint32_t payload_of_the_shortest = 400;
 /// A hint that a port is unreachable ends a path that is silent for this long at least.
 constexpr Duration hint_patience = milliseconds(3);
 
+bool is_sealed_data(std::span<const std::byte> bytes) {
+    return bytes.size() >= wire::sealed::text &&
+           bytes[4] == static_cast<std::byte>(wire::sealed::version) &&
+           bytes[5] == static_cast<std::byte>(wire::PacketKind::data);
+}
+
+/// In what is for a relay, or from one: the envelope. Nothing: it is no such.
+std::optional<wire::Envelope> envelope_of(std::span<const std::byte> bytes) {
+    wire::Envelope envelope;
+    if (wire::parse_envelope(bytes, envelope) != wire::PacketError::none) return {};
+    return envelope;
+}
+
 /// What is said of no path, such as "close, I know no such path" to one who was told lies in its
 /// peer's name, does not tell that the peer has the path yet.
-device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> bytes) {
+device::sim::DatagramNetwork::Meaning meaning_of_packet(std::span<const std::byte> bytes) {
+    // What is in a sealed one nobody sees; so it may ask for an answer.
+    if (is_sealed_data(bytes)) return {true, true};
     wire::PacketPrefix prefix;
     if (wire::parse_prefix(bytes, prefix) != wire::PacketError::none ||
         prefix.kind != wire::PacketKind::data)
@@ -61,14 +87,37 @@ device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> byte
     return {true, asks};
 }
 
-std::uint16_t port_of(const HostAddress& address) {
-    const std::uint8_t* at = address.bytes.data() + address.length - 2;
-    return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
+device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> bytes) {
+    const auto envelope = envelope_of(bytes);
+    if (!envelope) return meaning_of_packet(bytes);
+    if (envelope->kind == wire::EnvelopeKind::unreachable) return {false, false};
+    const std::uint32_t at = wire::envelope_length(envelope->source.length);
+    device::sim::DatagramNetwork::Meaning meaning = meaning_of_packet(bytes.subspan(at));
+    meaning.packet_at = at;
+    meaning.source = envelope->source;
+    meaning.destination = envelope->destination;
+    return meaning;
+}
+
+constexpr std::size_t forged_max = wire::data_header_length + wire::ack_length_max;
+
+/// That far more came than the peer can have sent by its packet `number`.
+std::uint32_t emit_forged(std::uint64_t connection, std::uint64_t number, std::uint64_t own_number,
+                          std::span<std::byte, forged_max> bytes) {
+    wire::Ack ack;
+    ack.largest = number + 1'000'000;
+    ack.count = 1;
+    ack.ranges[0] = {0, 1};
+    const std::uint32_t length = wire::data_header_length +
+                                 wire::emit_ack_chunk(ack, bytes.data() + wire::data_header_length);
+    wire::seal_data(bytes.first(length), connection, own_number);
+    return length;
 }
 
 }  // namespace
 
-DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock)
+DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
+                               const CryptoMaker& crypto)
     : datagram_(parameters.datagram),
       clock_(clock),
       random_(parameters.seed ^ 0xDA7A'64A3ULL),
@@ -77,6 +126,12 @@ DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::Virtua
     network_.watch_gaps(datagram_.silence);
     network_.set_reader(meaning_of);
     network_.remember(datagram_.strangers_see);
+    network_.set_watch([this](device::sim::SocketId from,
+                              const device::datagram::Outgoing& outgoing,
+                              const device::sim::Fate& fate) { watch(from, outgoing, fate); });
+    if (datagram_.relays.count != 0) relays_.emplace(datagram_, network_);
+    if (datagram_.keys != KeysOf::nobody)
+        sealing_.emplace(datagram_, parameters.seed, crypto, network_);
 }
 
 std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
@@ -92,11 +147,14 @@ std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
     device::sim::SimPortOptions port_options = datagram_.port;
     port_options.seed = random_.next();
     port_options.data_port = node.data_port;
-    auto port = std::make_unique<device::sim::SimPort>(network_, address_of_host(node.host),
+    auto made = std::make_unique<device::sim::SimPort>(network_, address_of_host(node.host),
                                                        options.instance, port_options);
     node.instance = options.instance;
-    node.port = port.get();
-    node.socket = port->socket();
+    node.port = made.get();
+    node.socket = made->socket();
+    std::unique_ptr<device::datagram::Port> port = std::move(made);
+    if (relays_) port = relays_->wrap(std::move(port), node.host, node.socket);
+    if (sealing_) port = sealing_->seal(std::move(port), options, node.host, node.socket);
     return std::make_unique<device::datagram::DatagramDevice>(std::move(port), options);
 }
 
@@ -116,6 +174,7 @@ Duration DatagramMedium::disturb(Node& node) {
 void DatagramMedium::disturb_by_strangers(const Node& node) {
     const HostAddress stranger =
         address_of_host(240 + static_cast<std::uint32_t>(random_.below(8)));
+    if (sealing_ && random_.chance(70)) return sealing_->meddler().act(stranger);
     const auto drawn = random_.below(100);
     const std::uint64_t pick = random_.next();
     if (datagram_.strangers_forge && random_.chance(50)) return forge(pick);
@@ -145,21 +204,40 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
 void DatagramMedium::forge(std::uint64_t pick) {
     const device::sim::DatagramNetwork::Remembered* const seen = network_.remembered(pick);
     wire::PacketPrefix prefix;
-    if (seen == nullptr || wire::parse_prefix(seen->bytes, prefix) != wire::PacketError::none ||
+    if (seen == nullptr) return;
+    if (const auto envelope = envelope_of(seen->bytes)) return forge_for_others(*seen, *envelope);
+    if (wire::parse_prefix(seen->bytes, prefix) != wire::PacketError::none ||
         prefix.kind != wire::PacketKind::data)
         return;
     const std::uint64_t number = wire::ChunkReader(seen->bytes).packet_number();
-    std::array<std::byte, wire::data_header_length + wire::ack_length_max> bytes;
-    wire::Ack ack;
-    ack.largest = number + 1'000'000;
-    ack.count = 1;
-    ack.ranges[0] = {0, 1};
-    const std::uint32_t length = wire::data_header_length +
-                                 wire::emit_ack_chunk(ack, bytes.data() + wire::data_header_length);
+    std::array<std::byte, forged_max> bytes;
     const bool knows_path = random_.chance(50);
-    wire::seal_data(std::span(bytes).first(length),
-                    knows_path ? prefix.connection : random_.next() | 1, number + 1 + pick % 4);
+    const std::uint32_t length = emit_forged(knows_path ? prefix.connection : random_.next() | 1,
+                                             number, number + 1 + pick % 4, bytes);
     network_.inject(knows_path ? address_of_host(240) : seen->from, seen->to,
+                    std::span(bytes).first(length));
+}
+
+/// The same in an envelope, to a relay or from one.
+void DatagramMedium::forge_for_others(const device::sim::DatagramNetwork::Remembered& seen,
+                                      const wire::Envelope& envelope) {
+    const std::uint32_t at = wire::envelope_length(envelope.source.length);
+    const std::span packet =
+        std::span(seen.bytes).subspan(std::min<std::size_t>(at, seen.bytes.size()));
+    wire::PacketPrefix prefix;
+    if (wire::parse_prefix(packet, prefix) != wire::PacketError::none ||
+        prefix.kind != wire::PacketKind::data)
+        return;
+    const std::uint64_t number = wire::ChunkReader(packet).packet_number();
+    const bool knows_path = random_.chance(50);
+    wire::Envelope forged = envelope;
+    forged.connection = knows_path ? prefix.connection : random_.next() | 1;
+    std::array<std::byte, wire::envelope_length_max + forged_max> bytes;
+    wire::emit_envelope(forged, bytes.data());
+    const std::uint32_t length =
+        at + emit_forged(forged.connection, number, number + 1 + random_.below(4),
+                         std::span(bytes).subspan(at).first<forged_max>());
+    network_.inject(knows_path ? address_of_host(240) : seen.from, seen.to,
                     std::span(bytes).first(length));
 }
 
@@ -179,7 +257,10 @@ void DatagramMedium::close(Node& node) {
         node.port->crash(silently ? device::sim::Ending::silent : device::sim::Ending::closed);
 }
 
-void DatagramMedium::heal() { weather_.heal(clock_.now()); }
+void DatagramMedium::heal() {
+    weather_.heal(clock_.now());
+    if (relays_) relays_->heal();
+}
 
 /// Could it have answered? Who stood still from before there was a doubt asks when that is over.
 bool DatagramMedium::was_asked(const Node& here, const Node& there) const {
@@ -191,9 +272,18 @@ bool DatagramMedium::was_asked(const Node& here, const Node& there) const {
     return here.stood_still_from > doubt || here.stood_still_until <= std::max(latest, heard);
 }
 
-/// It was silent for the whole patience, though asked, or since a hint that nobody is there.
 bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
+    return !datagram_.relays.steady && is_silent(here, there);
+}
+
+/// It was silent for the whole patience, though asked, or since a hint that nobody is there.
+bool DatagramMedium::is_silent(const Node& here, const Node& there) const {
     const Time now = clock_.now();
+    // Of one end what it asks may be lost with a relay, of the other end later what it answers: so
+    // it is heard, and has no answer for its whole patience.
+    if (relays_ && Relays::are_apart(here.host, there.host) &&
+        relays_->was_one_dead_since(Time{(now - Time{}).ns - datagram_.silence.ns * 2}))
+        return true;
     const Time heard = network_.last_heard(here.socket, there.socket);
     if (now - heard >= datagram_.silence && was_asked(here, there)) return true;
     // Who talks to itself has two ends, which hear each other at different times.
@@ -209,7 +299,7 @@ bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
 }
 
 bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {
-    return may_give_up(here, there) ||
+    return is_silent(here, there) ||
            clock_.now() - network_.last_heard(here.socket, there.socket) >= datagram_.silence ||
            network_.last_gap_end(here.socket, there.socket) > since ||
            network_.last_told_unreachable(here.socket, there.socket) > since;
@@ -222,24 +312,33 @@ bool DatagramMedium::may_have_broken(const Node& here, const Node& there, Time s
 Duration DatagramMedium::one_way_max() const {
     const device::sim::LinkOptions& link = datagram_.weather.link;
     const std::int64_t waiting = link.ns_per_kilobyte * (link.queue_bytes / 1024 + 2);
-    return link.delay_max + link.jitter_max + datagram_.port.refuse_max +
-           nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting) + milliseconds(2);
+    const Duration hop = link.delay_max + link.jitter_max + datagram_.port.refuse_max +
+                         nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting);
+    return hop * (relays_ ? relays_->between() + 1 : 1) + milliseconds(2);
 }
 
-void DatagramMedium::show_datagrams(const std::function<void(const char* line)>& show) {
-    network_.set_watch([this, show](device::sim::SocketId from,
-                                    const device::datagram::Outgoing& outgoing,
-                                    const device::sim::Fate& fate) {
-        char packet[200];
-        wire::print_packet(outgoing.copy(), packet, sizeof packet);
-        char line[300];
-        std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s: %s",
-                      network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
-                      outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
-                      fate.lost ? " LOST" : "", fate.damage != 0 ? " DAMAGED" : "",
-                      fate.doubled ? " DOUBLED" : "", packet);
-        show(line);
-    });
+void DatagramMedium::watch(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
+                           const device::sim::Fate& fate) {
+    const auto envelope = envelope_of(outgoing.copy());
+    const std::uint32_t at = envelope ? wire::envelope_length(envelope->source.length) : 0;
+    const std::vector<std::byte> bytes(outgoing.bytes + at, outgoing.bytes + outgoing.length);
+    const bool is_passed_on = envelope && envelope->source != network_.data_address(from);
+    if (sealing_ && !is_passed_on) sealing_->record().note_sent(from, bytes);
+    if (!show_) return;
+    char packet[200] = "nobody is there";
+    if (!bytes.empty()) wire::print_packet(bytes, packet, sizeof packet);
+    char line[400];
+    char of[60] = "";
+    if (envelope)
+        std::snprintf(of, sizeof of, " (%u:%u -> %u:%u)", envelope->source.bytes[3],
+                      port_of(envelope->source), envelope->destination.bytes[3],
+                      port_of(envelope->destination));
+    std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u%s %u bytes%s%s%s: %s",
+                  network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
+                  outgoing.to.bytes[3], port_of(outgoing.to), of, outgoing.length,
+                  fate.lost ? " LOST" : "", fate.corruption != 0 ? " CORRUPTED" : "",
+                  fate.duplicated ? " DUPLICATED" : "", packet);
+    show_(line);
 }
 
 std::uint32_t DatagramMedium::payload_min() const { return payload_of_the_shortest; }

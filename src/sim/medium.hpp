@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/random.hpp"
 #include "device/sim/datagram_network.hpp"
@@ -11,6 +13,8 @@
 #include "device/sim/stormy_weather.hpp"
 #include "sim/model.hpp"
 #include "sim/parameters.hpp"
+#include "sim/relays.hpp"
+#include "sim/sealing.hpp"
 
 namespace via::sim {
 
@@ -46,12 +50,21 @@ public:
     virtual void show_datagrams(const std::function<void(const char* line)>& /*show*/) {}
     /// More was under way than a peer said that it takes, though nothing was ever lost.
     virtual bool was_flooded() const { return false; }
+    /// Once. It calls `tell` for each node to which something comes, when that is known. False: it
+    /// does not, and any node may have work or another deadline at any time.
+    virtual bool tell_of_arrivals(std::function<void(const Node&)>&& /*tell*/) { return false; }
+    /// What a stranger got through though there are keys; nullptr: nothing.
+    virtual const char* broken_seal() const { return nullptr; }
+    /// Packets that a key vouched for.
+    virtual std::uint64_t sealed_packets() const { return 0; }
     /// When something happens on it that no NIC has asked for; never() if nothing will.
     virtual Time next() const { return Time::never(); }
     /// Lets such things happen by `end` at the latest, and moves the clock along.
     virtual void run(Time /*end*/) {}
     /// Datagrams sent so far, by all.
     virtual std::uint64_t datagrams() const { return 0; }
+    /// Of these and of answers to them, by relays.
+    virtual std::uint64_t passed_on() const { return 0; }
 };
 
 /// The lossless fabric of SimDevice, in fair weather or by a carrier.
@@ -64,6 +77,7 @@ public:
     Duration one_way_max() const override;
     std::uint32_t payload_min() const override { return parameters_.fabric.payload_max; }
     std::uint32_t payload_max() const override { return parameters_.fabric.payload_max; }
+    bool tell_of_arrivals(std::function<void(const Node&)>&& tell) override;
     Time next() const override { return carrier_ ? carrier_->next() : Time::never(); }
     void run(Time end) override {
         if (carrier_) carrier_->run(end);
@@ -74,12 +88,14 @@ private:
     device::sim::FairWeather weather_;
     device::sim::Fabric fabric_;
     std::unique_ptr<device::sim::Carrier> carrier_;  ///< nullptr: none
+    std::vector<Node*> nodes_;                       ///< by the fabric's numbers
 };
 
 /// Datagrams in stormy weather.
 class DatagramMedium final : public Medium {
 public:
-    DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock);
+    DatagramMedium(const Parameters& parameters, device::sim::VirtualClock& clock,
+                   const CryptoMaker& crypto);
 
     std::unique_ptr<device::Device> open(Node& node) override;
     Duration disturb(Node& node) override;
@@ -92,14 +108,30 @@ public:
     std::uint32_t payload_min() const override;
     std::uint32_t payload_max() const override;
     Duration silence() const override { return datagram_.silence; }
-    void show_datagrams(const std::function<void(const char* line)>& show) override;
+    void show_datagrams(const std::function<void(const char* line)>& show) override {
+        show_ = show;
+    }
     std::uint64_t datagrams() const override { return network_.sent(); }
+    std::uint64_t passed_on() const override { return relays_ ? relays_->passed_on() : 0; }
+    Time next() const override { return relays_ ? relays_->next() : Time::never(); }
+    void run(Time /*end*/) override { relays_->run(); }
     bool was_flooded() const override;
+    const char* broken_seal() const override {
+        return sealing_ ? sealing_->record().complaint() : nullptr;
+    }
+    std::uint64_t sealed_packets() const override {
+        return sealing_ ? sealing_->record().heard() : 0;
+    }
 
 private:
+    void watch(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
+               const device::sim::Fate& fate);
     void disturb_by_strangers(const Node& node);
     void forge(std::uint64_t pick);
+    void forge_for_others(const device::sim::DatagramNetwork::Remembered& seen,
+                          const wire::Envelope& envelope);
     bool was_asked(const Node& here, const Node& there) const;
+    bool is_silent(const Node& here, const Node& there) const;
     bool gave_up_since(const Node& here, const Node& there, Time since) const;
 
     const DatagramWorld& datagram_;
@@ -107,6 +139,9 @@ private:
     Random random_;
     device::sim::StormyWeather weather_;
     device::sim::DatagramNetwork network_;
+    std::optional<Relays> relays_;    ///< where there are two networks
+    std::optional<Sealing> sealing_;  ///< where there are keys
+    std::function<void(const char* line)> show_;
 };
 
 }  // namespace via::sim

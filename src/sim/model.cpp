@@ -10,7 +10,9 @@ namespace via::sim {
 HostAddress address_of_host(std::uint32_t host) {
     HostAddress address;
     address.length = 6;
-    address.bytes = {10, 0, 0, static_cast<std::uint8_t>(host + 1), 0x26, 0x0D};
+    const std::uint32_t last = host + 1;
+    address.bytes = {
+        10, 0, static_cast<std::uint8_t>(last >> 8), static_cast<std::uint8_t>(last), 0x26, 0x0D};
     return address;
 }
 
@@ -68,6 +70,14 @@ Vi& Model::add_vi(Node& node, engine::Vi& vi, const engine::ViAttributes& attrib
     record.generation = vi.generation.load();
     record.attributes = attributes;
     node.vis.push_back(&record);
+    return record;
+}
+
+Vi& Model::add_holder(Node& node, const engine::ViAttributes& attributes) {
+    Vi& record = vis_.emplace_back();
+    record.number = static_cast<ViNumber>(vis_.size() - 1);
+    record.node = &node;
+    record.attributes = attributes;
     return record;
 }
 

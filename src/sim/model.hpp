@@ -38,6 +38,14 @@ struct Region {
     std::uint32_t changes = 0;  ///< of its rights, and its end
 };
 
+/// A memory window, until its program ends it.
+struct Window {
+    memory::MemoryHandle handle;
+    const Region* region;  ///< nullptr: it is gone, and the window's rights with it
+    std::uint64_t begin;
+    std::uint64_t length;
+};
+
 /// Part of a message in the program's memory.
 struct Piece {
     Region* region;
@@ -57,6 +65,7 @@ struct Target {
     std::uint64_t offset;
     std::uint32_t length;
     Opened opened{};
+    const Window* window = nullptr;  ///< by which it goes there; nullptr: by the region's handle
 };
 
 enum class WorkKind : std::uint8_t {
@@ -99,6 +108,7 @@ struct Work {
     Word* word = nullptr;  ///< of an atomic operation
     std::vector<Opened> opened;
     bool completed = false;
+    bool taken = false;
     bool delivered = false;
     bool landed = false;  ///< of a read: its bytes are there
 
@@ -160,6 +170,8 @@ struct Vi {
     Queue receive;
     bool trouble = false;  ///< a receive was posted that cannot take every message
     bool wants_credits = false;
+    bool takes_shared = false;   ///< from its node's shared receive queue
+    queue::Cursor next_receive;  ///< then: the first in its receive queue that was not looked at
     bool alive = true;
     std::optional<SegmentQuestion> question;
     /// Segments that it ever asked for to write to, on this connection, and their addresses: what
@@ -174,6 +186,16 @@ struct Offer {
     std::uint32_t attempt;
     engine::RemoteAttributes attributes;
     Time given{};
+};
+
+/// A shared receive queue. What no VI has taken stands with the holder, which is no VI.
+struct SharedQueue {
+    std::uint64_t name;
+    engine::SharedShape shape;
+    Vi* holder;
+    WorkNumber newest_taken;  ///< of all receives that VIs took
+    std::uint32_t limit;      ///< armed; 0: none
+    bool reached;             ///< it was, and nobody has asked since
 };
 
 struct Waiting {
@@ -221,14 +243,18 @@ struct Node final : nic::Attendant {
     std::vector<memory::ProtectionTag> tags;
     std::vector<std::uint64_t> completion_queues;
     std::vector<Vi*> vis;
+    std::unique_ptr<SharedQueue> shared;
     std::vector<Offer> offers;
     std::vector<std::byte*> imports;  ///< of peers' segments, not let go of
     std::vector<engine::ErrorEvent> errors;
     std::vector<std::unique_ptr<Target>> targets;  ///< RDMA writes that come here
-    std::deque<Word> words;                        ///< those that are gone, too
+    std::vector<Work*> asked_here;  ///< reads and atomic operations that do; some are taken
+    std::deque<Word> words;         ///< those that are gone, too
+    std::vector<std::unique_ptr<Window>> windows;  ///< bound and not ended, in that order
+    memory::MemoryHandle window_gone = 0;          ///< that was ended last; 0: none was
     std::map<std::uint64_t, Work*> by_descriptor;  ///< not taken
-    Time next_step{};
-    Time not_before{};  ///< earliest moment of the next turn
+    Time not_before{};                             ///< earliest moment of the next turn
+    bool unasked = false;                          ///< its NIC will be asked when it wants that
     bool alive = true;
     const char* refusal = nullptr;  ///< why a frame of a peer was refused last
     // Of worlds of datagrams
@@ -247,6 +273,8 @@ Vi* any_vi(Node& node);
 class Model {
 public:
     Vi& add_vi(Node& node, engine::Vi& vi, const engine::ViAttributes& attributes);
+    /// None of the node's VIs: it only has attributes and descriptors.
+    Vi& add_holder(Node& node, const engine::ViAttributes& attributes);
     Work& add_work(Vi& vi, WorkKind kind);
     Connection& add_connection(Vi& asked, Vi& accepted);
     std::uint64_t next_opening() { return ++openings_; }

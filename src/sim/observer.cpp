@@ -58,6 +58,7 @@ void Observer::look(Node& node, Cause cause, const Vi* vi) {
     if (model_.shares) look_at_shared(node);
     look_at_memory(node);
     look_at_targets(node);
+    if (node.shared != nullptr) look_at_shared_receives(node);
     for (Vi* each : node.vis) look_at_queue(each->receive);
     deliver_landed(nullptr, 0, ~WorkNumber{0});
     for (Vi* each : node.vis) look_at_reads(each->send);
@@ -66,6 +67,46 @@ void Observer::look(Node& node, Cause cause, const Vi* vi) {
         look_at_state(*each, vi == nullptr || vi == each ? cause : Cause::turn);
     look_at_errors(node);
     drop_targets(node);
+}
+
+void Observer::withdraw(Work& work) {
+    for (const Opened& opened : work.opened) close(opened);
+    work.opened.clear();
+}
+
+void Observer::take_shared(Vi& vi, const void* descriptor) {
+    Node& node = *vi.node;
+    const auto found = node.by_descriptor.find(node.arena.offset_of(descriptor));
+    if (found == node.by_descriptor.end() || node.shared == nullptr ||
+        found->second->vi != node.shared->holder)
+        return;
+    Work& work = *found->second;
+    if (!vi.takes_shared || vi.receive.works.size() >= node.shared->shape.quota)
+        tell(Called{"a shared receive beyond the quota", Status::success, Status::error_resource});
+    std::erase(node.shared->holder->receive.works, &work);
+    work.vi = &vi;
+    vi.receive.works.push_back(&work);
+    node.shared->newest_taken = std::max(node.shared->newest_taken, work.number);
+    tell(Posted{work.number, vi.number, true, status::operation_receive, 0, vi.state,
+                vi.attributes.reliability});
+}
+
+/// Which VI took a receive its own queue tells: Done would, later. The oldest ones go first.
+void Observer::look_at_shared_receives(Node& node) {
+    for (Vi* vi : node.vis) {
+        if (!vi->takes_shared) continue;
+        const std::uint32_t posted = vi->vi->receive.work.posted();
+        for (queue::Cursor& at = vi->next_receive; at.position() != posted; at.pass())
+            take_shared(*vi, at.cell().descriptor);
+    }
+    SharedQueue& shared = *node.shared;
+    const std::deque<Work*>& left = shared.holder->receive.works;
+    if (!left.empty() && left.front()->number < shared.newest_taken)
+        tell(Called{"the oldest shared receive", Status::not_done, Status::success});
+    if (left.size() < shared.limit) {
+        shared.limit = 0;
+        shared.reached = true;
+    }
 }
 
 /// A request that was accepted: from now on messages of that connection may arrive.

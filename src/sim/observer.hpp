@@ -21,8 +21,10 @@ struct Tally {
     std::uint64_t errors = 0;
     std::uint64_t lost = 0;
     std::uint64_t turns = 0;
-    std::uint64_t direct = 0;   ///< RDMA without frames
-    std::uint64_t fetched = 0;  ///< messages in one copy
+    std::uint64_t direct = 0;     ///< RDMA without frames
+    std::uint64_t pulled = 0;     ///< messages in one copy
+    std::uint64_t sealed = 0;     ///< packets that a key vouched for
+    std::uint64_t passed_on = 0;  ///< datagrams, by relays
 };
 
 class Observer {
@@ -42,6 +44,11 @@ public:
     /// Looks at memory that the program is about to use for something else.
     void look_at(Node& node, std::uint64_t begin, std::uint64_t length);
 
+    /// A receive of the node's shared queue has become the VI's, if it is one; before looking.
+    void take_shared(Vi& vi, const void* descriptor);
+    /// The NIC writes to the descriptor and its pieces no more, and nothing came of it.
+    void withdraw(Work& work);
+
     /// The NIC may write to the node's memory there.
     Opened open(Node& node, std::uint64_t begin, std::uint64_t length, bool remote,
                 bool atomic = false);
@@ -55,6 +62,7 @@ public:
 private:
     void close(const Opened& opened);
     void join(Vi& vi);
+    void look_at_shared_receives(Node& node);
     void look_at_shared(const Node& node);
     void look_at_memory(Node& node);
     void look_at_targets(Node& node);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "wire/envelope.hpp"
+#include "wire/packet.hpp"
 
 namespace via::sim {
 
@@ -90,11 +92,11 @@ device::sim::LinkOptions draw_link(Random& random, Duration way) {
     link.loss = draw_chance(random, 70, 300'000);
     link.burst_begin = draw_chance(random, 40, 50'000);
     link.burst_end = static_cast<std::uint32_t>(random.between(20'000, 500'000));
-    link.doubling = draw_chance(random, 50, 200'000);
-    link.disorder = draw_chance(random, 50, 300'000);
-    link.disorder_max = up_to(4 * way.ns + 1);
-    link.damage = draw_chance(random, 50, 100'000);
-    link.slander = draw_chance(random, 30, 50'000);
+    link.duplication = draw_chance(random, 50, 200'000);
+    link.reordering = draw_chance(random, 50, 300'000);
+    link.reordering_max = up_to(4 * way.ns + 1);
+    link.corruption = draw_chance(random, 50, 100'000);
+    link.forged_unreachable = draw_chance(random, 30, 50'000);
     if (random.chance(40)) {
         link.fits_min = static_cast<std::uint32_t>(random.between(548, 1'500));
         link.fits_max = link.fits_min + static_cast<std::uint32_t>(random.below(9'000));
@@ -124,6 +126,11 @@ std::vector<device::sim::Cut> draw_cuts(Random& random, std::uint32_t hosts, Dur
     return cuts;
 }
 
+/// How long programs work.
+Duration working_time(const Parameters& p) {
+    return nanoseconds(p.step_max.ns / 2 * p.steps / p.nics + 1);
+}
+
 /// What else a world of datagrams decides, from a stream of its own.
 void draw_datagram_world(Parameters& p) {
     Random random(Random(p.seed ^ 0xDA7A'0000'0001ULL).next());
@@ -145,7 +152,7 @@ void draw_datagram_world(Parameters& p) {
                                 static_cast<std::int64_t>(random.between(1, 10)));
     world.weather.link = draw_link(random, way);
     world.weather.links_differ = random.chance(60);
-    const Duration all = nanoseconds(p.step_max.ns / 2 * p.steps / p.nics + 1);
+    const Duration all = working_time(p);
     const Duration longest =
         random.chance(50) ? nanoseconds(20 * way.ns) : nanoseconds(world.silence.ns * 3 / 2);
     if (random.chance(50)) world.weather.cuts = draw_cuts(random, world.hosts, all, longest);
@@ -180,12 +187,12 @@ void draw_peers(Parameters& p) {
     p.peer_percent = random.chance(70) ? static_cast<std::uint32_t>(random.between(5, 90)) : 0;
 }
 
-constexpr std::uint64_t first_seed_with_short_ways = 20'000'000;
+constexpr std::uint64_t first_seed_with_fast_paths = 20'000'000;
 
 /// Many small messages, and all that is made for them.
-void draw_short_ways(Parameters& p) {
+void draw_fast_paths(Parameters& p) {
     Random random(Random(p.seed ^ 0xDA7A'0000'0006ULL).next());
-    p.short_ways = true;
+    p.fast_paths = true;
     p.together_max = random.chance(70) ? draw_scaled(random, 2, 32) : 1;
     p.credit_percent = random.chance(50) ? static_cast<std::uint32_t>(random.between(20, 100)) : 0;
     p.fabric.small_max = random.chance(75) ? draw_scaled(random, 16, p.fabric.payload_max) : 0;
@@ -212,14 +219,14 @@ void draw_segments(Parameters& p) {
     if (random.chance(50)) p.weights.memory = 1;
 }
 
-constexpr std::uint64_t first_seed_with_fetching = 40'000'000;
+constexpr std::uint64_t first_seed_with_pulls = 40'000'000;
 
-/// Messages that are fetched from their senders' memory, which takes long ones, and one at a time.
-void draw_fetching(Parameters& p) {
+/// Messages that are pulled from their senders' memory, which takes long ones, and one at a time.
+void draw_pulls(Parameters& p) {
     Random random(Random(p.seed ^ 0xDA7A'0000'0008ULL).next());
-    p.fabric.transfers = true;
+    p.fabric.pulls = true;
     if (random.chance(60))
-        p.fabric.transfer_fails_every = static_cast<std::uint32_t>(random.between(2, 20));
+        p.fabric.pull_fails_every = static_cast<std::uint32_t>(random.between(2, 20));
     // In frames they shall not take a world's time.
     p.fabric.payload_max = static_cast<std::uint32_t>(random.between(2'048, 8'192));
     p.limits.turn_bytes_max = static_cast<std::uint32_t>(random.between(16, 128)) * 1'024;
@@ -248,6 +255,26 @@ void draw_atomics(Parameters& p) {
             profile.reliability = engine::Reliability::delivery;
         profile.transfer_length_max = std::max(profile.transfer_length_max, 8U);
     }
+}
+
+constexpr std::uint64_t first_seed_with_shared_receives = 60'000'000;
+
+/// VIs that take from one queue, many of them with credits.
+void draw_shared_receives(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'000AULL).next());
+    p.shared_percent = static_cast<std::uint32_t>(random.between(30, 100));
+    p.credit_percent = static_cast<std::uint32_t>(random.between(20, 100));
+    p.vis_max = std::max(p.vis_max, static_cast<std::uint32_t>(random.between(3, 10)));
+}
+
+constexpr std::uint64_t first_seed_with_windows = 70'000'000;
+
+/// Few, so that their handles come and go.
+void draw_windows(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'000BULL).next());
+    p.window_percent = static_cast<std::uint32_t>(random.between(20, 100));
+    p.limits.windows_max = static_cast<std::uint32_t>(random.between(2, 40));
+    p.weights.memory += static_cast<std::uint32_t>(random.between(2, 12));
 }
 
 void make_hostile(Parameters& parameters) {
@@ -289,6 +316,123 @@ void make_narrow(Parameters& parameters) {
     for (auto& profile : parameters.profiles)
         profile.transfer_length_max =
             static_cast<std::uint32_t>(random.between(longest / 2, longest));
+}
+
+/// No interface and no way is too short for a packet of the least length and that many bytes more.
+void leave_room_for(std::uint32_t more, DatagramWorld& world) {
+    const std::uint32_t least = wire::packet_length_min + more;
+    for (std::uint32_t* length : {&world.datagram_min, &world.port.datagram_max,
+                                  &world.weather.link.fits_min, &world.weather.link.fits_max})
+        *length = std::max(*length, least);
+}
+
+constexpr std::uint32_t sealed_more = 24;
+
+void draw_keys(Random& random, DatagramWorld& world) {
+    world.keys = random.chance(50) ? KeysOf::cluster : KeysOf::hosts;
+    world.packets_per_key = 64;
+    world.key_age = world.silence * static_cast<std::int64_t>(random.between(1, 20));
+}
+
+/// Keys change as often as can be; what goes through is a sealed packet of the least length.
+void make_sealed(Parameters& parameters) {
+    Random random(Random(parameters.seed ^ 0xDA7A'0000'000AULL).next());
+    if (random.chance(70)) make_hostile(parameters);
+    DatagramWorld& world = parameters.datagram;
+    world.strangers_permille = std::max(world.strangers_permille, 100U);
+    world.strangers_see = std::max(world.strangers_see, 100U);
+    draw_keys(random, world);
+    leave_room_for(sealed_more, world);
+}
+
+Duration draw_below(Random& random, Duration end) {
+    return nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(end.ns))));
+}
+
+/// Programs work for so long, and wait for each other as long as they need for that.
+void work_for(Duration all, Parameters& p) {
+    p.step_max = nanoseconds(all.ns * 2 * p.nics / p.steps + 200);
+    p.listen_max = std::max(p.listen_max, p.step_max * 60);
+    p.request_max = std::max(p.request_max, p.step_max * 120);
+}
+
+/// Whenever, and several at once.
+std::vector<RelayDeath> draw_deaths(Random& random, const Parameters& p) {
+    const DatagramWorld& world = p.datagram;
+    std::vector<RelayDeath> deaths;
+    for (auto n = random.below(5); n != 0; --n) {
+        RelayDeath death;
+        death.relay = static_cast<std::uint32_t>(random.below(world.relays.count));
+        death.begin = Time{} + draw_below(random, working_time(p));
+        death.end = death.begin + draw_below(random, world.silence * 2);
+        death.ending =
+            random.chance(50) ? device::sim::Ending::silent : device::sim::Ending::closed;
+        death.for_good = random.chance(20);
+        deaths.push_back(death);
+    }
+    return deaths;
+}
+
+/// Never both, and time enough between to find the way that works.
+std::vector<RelayDeath> draw_deaths_by_turns(Random& random, const Parameters& p) {
+    const Duration silence = p.datagram.silence;
+    std::vector<RelayDeath> deaths;
+    Time now{};
+    while (true) {
+        RelayDeath death;
+        death.relay = static_cast<std::uint32_t>(random.below(p.datagram.relays.count));
+        death.begin = now + silence + draw_below(random, silence * 2);
+        death.end = death.begin + draw_below(random, silence * 3);
+        death.ending =
+            random.chance(50) ? device::sim::Ending::silent : device::sim::Ending::closed;
+        if (death.begin > Time{} + working_time(p)) return deaths;
+        now = death.end;
+        deaths.push_back(death);
+    }
+}
+
+/// Nothing goes wrong but that.
+void make_steady(Random& random, Parameters& p) {
+    DatagramWorld& world = p.datagram;
+    const Duration way = world.weather.link.delay_max;
+    world.weather = {};
+    world.weather.link.delay_min = world.weather.link.delay_max = way;
+    world.port.receive_room = std::max(world.port.receive_room, 212'992U);
+    world.length_changes_permille = world.pauses_permille = 0;
+    world.strangers_permille = world.strangers_see = 0;
+    // Two probe timeouts of the whole way find the other one, and then its peer has to.
+    world.silence =
+        std::max(milliseconds(60), way * 300) * static_cast<std::int64_t>(random.between(1, 3));
+    work_for(world.silence * static_cast<std::int64_t>(random.between(5, 15)), p);
+}
+
+/// One or two between two networks.
+void make_relays(Parameters& p) {
+    Random random(Random(p.seed ^ 0xDA7A'0000'000CULL).next());
+    DatagramWorld& world = p.datagram;
+    RelayedWorld& relays = world.relays;
+    relays.count = static_cast<std::uint32_t>(random.between(1, relays_max));
+    relays.in_a_row = relays.count > 1 && random.chance(30);
+    relays.steady = relays.count > 1 && !relays.in_a_row && random.chance(50);
+    const bool has_keys = random.chance(25);
+    if (relays.steady) {
+        make_steady(random, p);
+        relays.deaths = draw_deaths_by_turns(random, p);
+    } else {
+        world.silence = world.silence * (relays.in_a_row ? 3 : 2);  // as long as the way
+        if (random.chance(40)) make_hostile(p);
+        if (random.chance(50))
+            work_for(world.silence * static_cast<std::int64_t>(random.between(2, 8)), p);
+        const Duration longest = random.chance(50) ? world.weather.link.delay_max * 20
+                                                   : nanoseconds(world.silence.ns * 3 / 2);
+        world.weather.cuts.clear();
+        if (random.chance(50))
+            world.weather.cuts =
+                draw_cuts(random, world.hosts + 2 * relays.count, working_time(p), longest);
+        relays.deaths = draw_deaths(random, p);
+    }
+    if (has_keys) draw_keys(random, world);
+    leave_room_for(wire::envelope_length(6) + (has_keys ? sealed_more : 0), world);
 }
 
 /// A NIC of the laboratory takes tens of microseconds for a message.
@@ -358,14 +502,18 @@ Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     if (p.medium == MediumKind::datagram) draw_datagram_world(p);
     p.fabric.small_max = 0;
     if (seed >= first_seed_with_peers) draw_peers(p);
-    if (seed >= first_seed_with_short_ways) draw_short_ways(p);
+    if (seed >= first_seed_with_fast_paths) draw_fast_paths(p);
     if (seed >= first_seed_with_segments && kind == WorldKind::lossless) draw_segments(p);
-    if (seed >= first_seed_with_fetching && kind == WorldKind::lossless) draw_fetching(p);
+    if (seed >= first_seed_with_pulls && kind == WorldKind::lossless) draw_pulls(p);
     if (seed >= first_seed_with_atomics) draw_atomics(p);
+    if (seed >= first_seed_with_shared_receives && kind != WorldKind::lab) draw_shared_receives(p);
+    if (seed >= first_seed_with_windows) draw_windows(p);
     if (kind == WorldKind::hostile) make_hostile(p);
     if (kind == WorldKind::calm) make_calm(p);
     if (kind == WorldKind::narrow) make_narrow(p);
     if (kind == WorldKind::lab) make_lab(p);
+    if (kind == WorldKind::sealed) make_sealed(p);
+    if (kind == WorldKind::relays) make_relays(p);
     return p;
 }
 
@@ -376,22 +524,31 @@ std::string to_text(const DatagramWorld& world) {
     char text[600];
     std::snprintf(
         text, sizeof text,
-        "hosts=%u way=%lld..%lld+%lldns wire=%lldns/KiB queue=%u loss=%u burst=%u/%u double=%u "
-        "disorder=%u/%lldns damage=%u slander=%u fits=%u..%u/%lldns%s%s cuts=%zu longest=%u..%u/%u "
+        "hosts=%u way=%lld..%lld+%lldns wire=%lldns/KiB queue=%u loss=%u burst=%u/%u "
+        "duplication=%u "
+        "reordering=%u/%lldns corruption=%u forged_unreachable=%u fits=%u..%u/%lldns%s%s cuts=%zu "
+        "longest=%u..%u/%u "
         "room=%u kept=%u full=%u%% silence=%lldns pauses=%u/%lldns crash=%u%% strangers=%u/%u%s%s ",
         world.hosts, static_cast<long long>(link.delay_min.ns),
         static_cast<long long>(link.delay_max.ns), static_cast<long long>(link.jitter_max.ns),
         static_cast<long long>(link.ns_per_kilobyte), link.queue_bytes, link.loss, link.burst_begin,
-        link.burst_end, link.doubling, link.disorder, static_cast<long long>(link.disorder_max.ns),
-        link.damage, link.slander, link.fits_min, link.fits_max,
-        static_cast<long long>(link.fits_period.ns), link.tells_length ? "" : " silently",
-        world.weather.links_differ ? " differ" : "", world.weather.cuts.size(), world.datagram_min,
-        world.port.datagram_max, world.length_changes_permille, world.port.receive_room,
-        world.port.kept_max, world.port.refuse_percent, static_cast<long long>(world.silence.ns),
-        world.pauses_permille, static_cast<long long>(world.pause_max.ns), world.crash_percent,
-        world.strangers_permille, world.strangers_see, world.strangers_forge ? " forge" : "",
-        world.calm ? " calm" : "");
-    return text;
+        link.burst_end, link.duplication, link.reordering,
+        static_cast<long long>(link.reordering_max.ns), link.corruption, link.forged_unreachable,
+        link.fits_min, link.fits_max, static_cast<long long>(link.fits_period.ns),
+        link.tells_length ? "" : " silently", world.weather.links_differ ? " differ" : "",
+        world.weather.cuts.size(), world.datagram_min, world.port.datagram_max,
+        world.length_changes_permille, world.port.receive_room, world.port.kept_max,
+        world.port.refuse_percent, static_cast<long long>(world.silence.ns), world.pauses_permille,
+        static_cast<long long>(world.pause_max.ns), world.crash_percent, world.strangers_permille,
+        world.strangers_see, world.strangers_forge ? " forge" : "", world.calm ? " calm" : "");
+    std::string result = text;
+    if (const RelayedWorld& relays = world.relays; relays.count != 0)
+        result += "relays=" + std::to_string(relays.count) + (relays.in_a_row ? " in a row" : "") +
+                  (relays.steady ? " steady" : "") +
+                  " deaths=" + std::to_string(relays.deaths.size()) + " ";
+    if (world.keys == KeysOf::nobody) return result;
+    return result + std::string(world.keys == KeysOf::cluster ? "keys=cluster/" : "keys=hosts/") +
+           std::to_string(world.packets_per_key) + "/" + std::to_string(world.key_age.ns) + "ns ";
 }
 
 }  // namespace
@@ -414,19 +571,26 @@ std::string to_text(const Parameters& p) {
         static_cast<long long>(p.weather.ns_per_kilobyte), p.weights.close, p.table.entries,
         p.table.line, p.table.ways);
     std::string result = text;
-    if (p.short_ways)
+    if (p.fast_paths)
         result.insert(result.rfind("profiles="),
                       "together=" + std::to_string(p.together_max) +
                           " credits=" + std::to_string(p.credit_percent) +
                           "% small=" + std::to_string(p.fabric.small_max) + " ");
     if (p.share_percent != 0)
         result.insert(result.rfind("profiles="), "share=" + std::to_string(p.share_percent) + "% ");
-    if (p.fabric.transfers)
+    if (p.fabric.pulls)
         result.insert(result.rfind("profiles="),
-                      "fetch fails=1/" + std::to_string(p.fabric.transfer_fails_every) + " ");
+                      "pull fails=1/" + std::to_string(p.fabric.pull_fails_every) + " ");
     if (p.atomic_percent != 0)
         result.insert(result.rfind("profiles="),
                       "atomics=" + std::to_string(p.atomic_percent) + "% ");
+    if (p.shared_percent != 0)
+        result.insert(result.rfind("profiles="),
+                      "shared receives=" + std::to_string(p.shared_percent) + "% ");
+    if (p.window_percent != 0)
+        result.insert(result.rfind("profiles="), "windows=" + std::to_string(p.window_percent) +
+                                                     "%/" + std::to_string(p.limits.windows_max) +
+                                                     " ");
     if (p.medium == MediumKind::datagram)
         result.insert(result.rfind("profiles="), to_text(p.datagram));
     for (const Profile& profile : p.profiles) {

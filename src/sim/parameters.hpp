@@ -44,6 +44,33 @@ enum class MediumKind : std::uint8_t {
     datagram,  ///< the protocol between hosts over datagrams, in any weather
 };
 
+/// Who has keys for the wire.
+enum class KeysOf : std::uint8_t {
+    nobody,
+    cluster,  ///< all have the same
+    hosts,    ///< each has its own, and those of all others
+};
+
+constexpr std::uint32_t relays_max = 2;
+
+/// A relay passes nothing on for a while.
+struct RelayDeath {
+    std::uint32_t relay = 0;
+    Time begin{};
+    Time end{};
+    device::sim::Ending ending{};
+    bool for_good = false;  ///< once it has died; the world does not wait for its end
+};
+
+/// Of worlds whose hosts are of two networks, by turns, and meet over relays.
+struct RelayedWorld {
+    std::uint32_t count = 0;  ///< 0: all are in one network
+    bool in_a_row = false;    ///< one behind the other, instead of side by side
+    /// There always is a way that works, and nothing else goes wrong: no connection may break.
+    bool steady = false;
+    std::vector<RelayDeath> deaths;
+};
+
 /// Of worlds of datagrams.
 struct DatagramWorld {
     std::uint32_t hosts = 1;  ///< NICs beyond are further processes of these
@@ -60,6 +87,10 @@ struct DatagramWorld {
     std::uint32_t strangers_see = 0;  ///< datagrams that they know; 0: they see nothing
     bool strangers_forge = false;     ///< data, with what they know
     bool calm = false;                ///< nothing is lost, and nobody stands still
+    KeysOf keys = KeysOf::nobody;
+    std::uint64_t packets_per_key = 0;
+    Duration key_age{};
+    RelayedWorld relays;
 };
 
 struct Parameters {
@@ -75,12 +106,14 @@ struct Parameters {
     std::uint32_t fault_percent = 0;   ///< of posts that are wrong on purpose
     std::uint32_t segments_max = 1;
     std::uint32_t peer_percent = 0;  ///< of requests that are peer to peer
-    /// Worlds of the short ways: descriptors are posted together, connections have credits, frames
+    /// Worlds of fast paths: descriptors are posted together, connections have credits, frames
     /// are sent in one call.
-    bool short_ways = false;
+    bool fast_paths = false;
     std::uint32_t together_max = 1;    ///< descriptors that one call posts
     std::uint32_t credit_percent = 0;  ///< of VIs that want to send only what finds a receive
     std::uint32_t share_percent = 0;   ///< of regions are segments that peers may attach to
+    std::uint32_t window_percent = 0;  ///< of RDMA that goes by a memory window
+    std::uint32_t shared_percent = 0;  ///< of VIs take from their node's shared receive queue
     std::uint32_t atomic_percent = 0;  ///< of sends are atomic operations instead
     std::uint32_t queue_entries_max = 1;
     Duration step_max{};                     ///< between two steps of a NIC
@@ -98,13 +131,24 @@ struct Parameters {
 
 /// What the NICs of a world are on: frames that are never lost, or datagrams in any weather; and of
 /// the latter with more of something: strangers who see all traffic and forge data, with much
-/// coming and going at the same ports; weather in which nothing may be sent in vain; ways that
-/// become narrower while messages longer than a packet are under way. Of the former with the pace
+/// coming and going at the same ports; weather in which nothing may be sent for nothing; ways that
+/// become narrower while messages longer than a packet are under way; keys for the wire, and
+/// strangers who try all that they can without one; relays between two networks, which die. Of the
+/// former with the pace
 /// of NICs that take their time: a carrier brings the frames (World).
-enum class WorldKind : std::uint8_t { lossless, datagram, hostile, calm, narrow, lab };
+enum class WorldKind : std::uint8_t {
+    lossless,
+    datagram,
+    hostile,
+    calm,
+    narrow,
+    lab,
+    sealed,
+    relays
+};
 /// By kind.
-constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile",
-                                            "calm",     "narrow",   "lab"};
+constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile", "calm",
+                                            "narrow",   "lab",      "sealed",  "relays"};
 std::optional<WorldKind> world_kind_of(std::string_view name);
 
 /// The same seed and kind, the same parameters. A lossless world is the same whatever is added to

@@ -68,6 +68,9 @@ bool Places::give_target(Work& work, std::uint32_t length, queue::Segment& remot
     Region* region = nullptr;
     if (model_.shares && !work.vi->shared.empty() && work.vi->node->random.chance(80))
         region = Sharing::segment_of(*work.vi, write);
+    const bool by_window = parameters_.window_percent != 0 && length != 0 && region == nullptr &&
+                           work.vi->node->random.chance(parameters_.window_percent);
+    if (by_window) region = any_region(node, memory::no_tag, false, false);
     if (region == nullptr) region = any_region(node, there.attributes.tag, write, !write);
     if (region == nullptr) return false;
     const auto skew = static_cast<std::uint32_t>(node.random.below(9));
@@ -76,6 +79,14 @@ bool Places::give_target(Work& work, std::uint32_t length, queue::Segment& remot
     auto target =
         std::make_unique<Target>(Target{&work, &there, region, *block, *block + skew, length, {}});
     remote = {node.arena.address(target->offset), region->handle, 0};
+    if (by_window) {
+        target->window = give_window(there, *target, write);
+        if (target->window == nullptr) {
+            region->blocks.give_back(target->block);
+            return false;
+        }
+        remote.handle = target->window->handle;
+    }
     std::vector<std::byte> bytes = work.bytes;
     if (write)  // so that its arrival is seen: every byte of it makes a difference
         for (std::byte& byte : bytes) byte = ~byte;
@@ -85,6 +96,49 @@ bool Places::give_target(Work& work, std::uint32_t length, queue::Segment& remot
         node.targets.push_back(std::move(target));
     } else {
         work.read_from = std::move(target);
+    }
+    return true;
+}
+
+/// One of exactly the target's bytes, or of some more of its region. nullptr: there are as many as
+/// can be.
+const Window* Places::give_window(const Vi& there, const Target& target, bool write) {
+    Node& node = *there.node;
+    Random& random = node.random;
+    const Region& region = *target.region;
+    memory::MemoryAttributes attributes;
+    attributes.tag = there.attributes.tag;
+    attributes.rdma_write = write || random.chance(30);
+    attributes.rdma_read = !write || random.chance(30);
+    const std::uint64_t before = target.offset - region.begin;
+    const std::uint64_t behind = region.length - before - target.length;
+    const std::uint64_t more_before = random.chance(70) ? 0 : random.below(before + 1);
+    const std::uint64_t more_behind = random.chance(70) ? 0 : random.below(behind + 1);
+    const std::uint64_t begin = target.offset - more_before;
+    const std::uint64_t length = more_before + target.length + more_behind;
+    const auto got =
+        node.nic.bind_window(region.handle, node.arena.address(begin), length, attributes);
+    const bool full = node.windows.size() == parameters_.limits.windows_max;
+    observer_.expect("BindWindow", got ? Status::success : got.error(),
+                     full ? Status::error_resource : Status::success);
+    if (!got) return nullptr;
+    node.windows.push_back(std::make_unique<Window>(Window{*got, &region, begin, length}));
+    observer_.tell(Granted{node.number, *got, begin, length, attributes});
+    return node.windows.back().get();
+}
+
+/// Beyond a window, though in its region, or by one that was ended. False: there is none.
+bool Places::give_wrong_window(Node& node, std::uint64_t length, queue::Segment& remote) {
+    if (node.windows.empty() || node.random.chance(30)) {
+        remote.handle = node.window_gone;
+        return node.window_gone != 0;
+    }
+    const Window& window = *node.windows[node.random.below(node.windows.size())];
+    remote = {node.arena.address(window.begin), window.handle, 0};
+    if (node.random.chance(50) || window.length < length) {
+        remote.address -= 1;
+    } else {
+        remote.address += window.length - length + 1;
     }
     return true;
 }
@@ -112,6 +166,9 @@ bool Places::give_wrong_target(Work& work, queue::Segment& remote) {
             remote = *gone;
             return true;
         }
+    if (parameters_.window_percent != 0 && random.chance(50) &&
+        give_wrong_window(node, length, remote))
+        return true;
     switch (is_forbidden(work) ? 7 : random.below(8)) {
         case 0:
             remote.handle = wrong_handle;

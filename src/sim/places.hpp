@@ -11,7 +11,7 @@ namespace via::sim {
 
 class Places {
 public:
-    static constexpr std::uint32_t wrong_handle = 0x80001234;  ///< bit 31 is never set (VIPL 1.11)
+    static constexpr std::uint32_t wrong_handle = 0x80001234;  ///< a window's, that is none's
 
     Places(const Parameters& parameters, Model& model, Observer& observer)
         : parameters_(parameters), model_(model), observer_(observer) {}
@@ -30,6 +30,8 @@ public:
 
 private:
     std::optional<std::uint64_t> take_block(Node& node, Region& region, std::uint64_t length);
+    const Window* give_window(const Vi& there, const Target& target, bool write);
+    static bool give_wrong_window(Node& node, std::uint64_t length, queue::Segment& remote);
 
     const Parameters& parameters_;
     Model& model_;

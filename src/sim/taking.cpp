@@ -15,6 +15,7 @@ void Taking::on_taken(Vi& vi, Queue& queue, void* descriptor) {
     observer_.tell(Taken{work.number});
     node.by_descriptor.erase(found);
     std::erase(queue.works, &work);
+    work.taken = true;
     places_.give_back(work);
 }
 
@@ -22,6 +23,7 @@ void Taking::take_from(Vi& vi, Queue& queue) {
     engine::ViQueue& work = &queue == &vi.send ? vi.vi->send : vi.vi->receive;
     void* descriptor = nullptr;
     const Status got = vi.node->nic.done(work, descriptor);
+    if (descriptor != nullptr) observer_.take_shared(vi, descriptor);
     observer_.look(*vi.node);
     if (got == Status::descriptor_error && descriptor == nullptr) {
         observer_.expect("Done on an empty queue", got,

@@ -1,26 +1,34 @@
 #include "sim/trace.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 
 namespace via::sim {
 
 void Trace::line(Time now, const char* format, ...) {
-    char text[340];
-    constexpr std::size_t text_max = sizeof text - 1;  // room for the line's end
-    auto used = static_cast<std::size_t>(
-        std::snprintf(text, sizeof text, "%lld ", static_cast<long long>(now.ns)));
+    char text[text_max + 1];
     std::va_list arguments;
     va_start(arguments, format);
-    const int wanted = std::vsnprintf(text + used, text_max - used, format, arguments);
+    const int wanted = std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    used += wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
-    if (used > text_max - 1) used = text_max - 1;
-    text[used++] = '\n';
-    for (std::size_t n = 0; n < used; ++n)
-        hash_ = (hash_ ^ static_cast<unsigned char>(text[n])) * 0x100000001B3ULL;
+    const auto length = static_cast<std::size_t>(std::max(wanted, 0));
+    add(now, {text, std::min(length, text_max)});
+}
+
+void Trace::add(Time now, std::string_view text) {
+    char line[text_max + 1];
+    char* at = std::to_chars(line, line + text_max, now.ns).ptr;
+    *at++ = ' ';
+    const auto room = static_cast<std::size_t>(line + text_max - at);
+    at = std::ranges::copy(text.substr(0, room), at).out;
+    *at++ = '\n';
+    const std::string_view whole(line, static_cast<std::size_t>(at - line));
+    for (const char letter : whole)
+        hash_ = (hash_ ^ static_cast<unsigned char>(letter)) * 0x100000001B3ULL;
     ++lines_;
-    if (sink_) sink_({text, used});
+    if (sink_) sink_(whole);
 }
 
 }  // namespace via::sim

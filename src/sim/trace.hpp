@@ -18,11 +18,14 @@ public:
     void set_sink(Sink sink) { sink_ = std::move(sink); }
     /// One line "<now in ns> <text>"; text beyond 300 bytes is cut.
     void line(Time now, const char* format, ...) __attribute__((format(printf, 3, 4)));
+    void add(Time now, std::string_view text);  ///< the same
 
     std::uint64_t hash() const { return hash_; }
     std::uint64_t lines() const { return lines_; }
 
 private:
+    static constexpr std::size_t text_max = 338;  ///< bytes of a line, but its end
+
     Sink sink_;
     std::uint64_t hash_ = 0xCBF29CE484222325ULL;  // FNV-1a
     std::uint64_t lines_ = 0;

@@ -17,6 +17,7 @@ void Workload::furnish(Node& node) {
                 .create_completion_queue(static_cast<std::uint32_t>(
                     node.random.between(1, parameters_.queue_entries_max)))
                 .value());
+    make_shared(node);
 }
 
 bool Workload::step(Node& node) {
@@ -48,7 +49,9 @@ bool Workload::step(Node& node) {
     } else if (is(w.disconnect)) {
         disconnect(*vi);
     } else if (is(w.post_receive)) {
-        for (auto n = node.random.between(1, 4); n != 0; --n) post_some(*vi, true);
+        const bool shared = node.shared != nullptr && node.random.chance(50);
+        for (auto n = node.random.between(1, 4); n != 0; --n)
+            shared ? post_shared(node) : post_some(*vi, true);
     } else if (is(w.post_send)) {
         for (auto n = node.random.between(1, 4); n != 0; --n) post_some(*vi, false);
     } else if (is(w.take)) {
@@ -73,6 +76,8 @@ void Workload::dismantle(Node& node) {
     for (std::size_t n = node.vis.size(); n-- != 0;) destroy(*node.vis[n]);
     expect("the last DestroyVi", node.vis.empty() ? Status::success : Status::error_resource,
            Status::success);
+    destroy_shared(node);
+    while (!node.windows.empty()) end_window(node, node.windows.size() - 1);
     forget_dead_regions(node);
     for (auto& region : node.regions)
         if (region->live) drop_region(node, *region);

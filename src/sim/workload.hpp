@@ -62,7 +62,9 @@ private:
     void change_region(Node& node, Region& region);
     void drop_region(Node& node, Region& region);
     void forget_dead_regions(Node& node);
-    void trouble(const Region& region);
+    static void trouble(Node& node, const Region& region);
+    static void trouble(Node& node, const Window& window);
+    void end_window(Node& node, std::size_t index);
     void change_queues(Node& node);
 
     // workload_post.cpp
@@ -79,7 +81,15 @@ private:
     void post(std::span<Draft> drafts);
     std::uint32_t spoil(Work& work, queue::ControlSegment& control,
                         std::vector<queue::Segment>& segments);
+    void open_for(Work& work);
     void begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote);
+
+    // workload_shared.cpp
+    void make_shared(Node& node);
+    void attach(Vi& vi);
+    void post_shared(Node& node);
+    void use_limit(Node& node);
+    void destroy_shared(Node& node);
 
     // workload_atomic.cpp
     Word* word_for(const Vi& there);

@@ -104,6 +104,7 @@ void Workload::post_atomic(Vi& vi) {
                                             work.descriptor.region->handle, change);
     expect("PostAtomic", got, Status::success);
     vi.send.works.push_back(&work);
+    there.node->asked_here.push_back(&work);
     node.by_descriptor[work.descriptor.offset] = &work;
     observer_.tell(WordAsked{work.number, word->number, connection.channel_from(vi.side), step,
                              swaps ? std::optional(change.operand) : std::nullopt});

@@ -67,6 +67,7 @@ void Workload::make_vi(Node& node) {
     vi.send.completions = send;
     vi.receive.completions = receive;
     observer_.tell(ViMade{vi.number, node.number, attributes});
+    attach(vi);
     observer_.look(node);
 }
 
@@ -197,7 +198,7 @@ NetAddress Workload::somewhere(Node& node) {
     NetAddress address;
     address.discriminator = ear(node.random.below(ears));
     if (node.random.chance(3)) {
-        address.host = address_of_host(200);
+        address.host = address_of_host(std::max(200U, parameters_.nics));  // nobody's
         return address;
     }
     std::vector<const Waiting*> waiting;

@@ -126,6 +126,8 @@ bool Workload::draft_send(Vi& vi, std::vector<Draft>& drafts) {
     if (work.consumes_receive() && work.connection != nullptr && receives_left(vi) <= before) {
         if (vi.connection->has_credits()) {
             if (random.chance(70)) return false;
+        } else if (vi.connection->ends[1 - vi.side]->takes_shared && random.chance(70)) {
+            vi.connection->trouble = true;  // other VIs may have the receive
         } else if (random.chance(parameters_.fault_percent)) {
             vi.connection->trouble = true;
         } else {

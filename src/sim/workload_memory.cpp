@@ -17,6 +17,10 @@ bool in_use(const Node& node, const Region& region) {
                           (piece.named ? piece.region : piece.instead) == &region;
                });
     };
+    const auto& shared = node.shared;
+    if (shared != nullptr && std::any_of(shared->holder->receive.works.begin(),
+                                         shared->holder->receive.works.end(), uses))
+        return true;
     return std::any_of(node.vis.begin(), node.vis.end(), [&](const Vi* vi) {
         return std::any_of(vi->send.works.begin(), vi->send.works.end(), uses) ||
                std::any_of(vi->receive.works.begin(), vi->receive.works.end(), uses);
@@ -25,17 +29,43 @@ bool in_use(const Node& node, const Region& region) {
 
 }  // namespace
 
-/// RDMA that is under way to the region may be refused from now on.
-void Workload::trouble(const Region& region) {
-    for (auto& node : model_.nodes) {
-        for (auto& target : node->targets)
-            if (target->region == &region) target->work->connection->trouble = true;
-        for (Vi* vi : node->vis)
-            for (Work* work : vi->send.works)
-                if ((work->read_from && work->read_from->region == &region) ||
-                    (work->word != nullptr && work->word->region == &region))
-                    work->connection->trouble = true;
+/// RDMA that is under way to the node's region may be refused from now on.
+void Workload::trouble(Node& node, const Region& region) {
+    for (auto& target : node.targets)
+        if (target->region == &region) target->work->connection->trouble = true;
+    std::erase_if(node.asked_here, [](const Work* work) { return work->taken; });
+    for (Work* work : node.asked_here)
+        if ((work->read_from && work->read_from->region == &region) ||
+            (work->word != nullptr && work->word->region == &region))
+            work->connection->trouble = true;
+}
+
+void Workload::trouble(Node& node, const Window& window) {
+    for (auto& target : node.targets)
+        if (target->window == &window) target->work->connection->trouble = true;
+    for (Work* work : node.asked_here)
+        if (!work->taken && work->read_from && work->read_from->window == &window) {
+            work->connection->trouble = true;
+            work->read_from->window = nullptr;
+        }
+}
+
+void Workload::end_window(Node& node, std::size_t index) {
+    const Window& window = *node.windows[index];
+    trouble(node, window);
+    expect("RevokeWindow", node.nic.end_window(window.handle), Status::success);
+    // From now on nothing comes there by it any more.
+    for (std::size_t n = 0; n < node.targets.size();) {
+        if (node.targets[n]->window == &window) {
+            observer_.close_target(node, n);
+        } else {
+            ++n;
+        }
     }
+    if (window.region != nullptr) observer_.tell(Revoked{node.number, window.handle});
+    node.window_gone = window.handle;
+    node.windows.erase(node.windows.begin() + static_cast<std::ptrdiff_t>(index));
+    observer_.look(node);
 }
 
 void Workload::add_region(Node& node) {
@@ -61,7 +91,7 @@ void Workload::add_region(Node& node) {
 }
 
 void Workload::change_region(Node& node, Region& region) {
-    trouble(region);
+    trouble(node, region);
     if (region.attributes.atomics && node.random.chance(50)) {
         expect("SetMemAtomics",
                node.nic.allow_atomics(region.handle, node.arena.address(region.begin), false),
@@ -93,7 +123,7 @@ void Workload::change_region(Node& node, Region& region) {
 }
 
 void Workload::drop_region(Node& node, Region& region) {
-    trouble(region);
+    trouble(node, region);
     const Status got = region.shared
                            ? sharing_.remove(node, region)
                            : node.nic.deregister(region.handle, node.arena.address(region.begin));
@@ -112,6 +142,11 @@ void Workload::drop_region(Node& node, Region& region) {
         }
         observer_.end_words(node, region);
         observer_.tell(Revoked{node.number, region.handle});
+        for (const auto& window : node.windows) {
+            if (window->region != &region) continue;
+            window->region = nullptr;
+            observer_.tell(Revoked{node.number, window->handle});
+        }
     }
     observer_.look(node);
 }
@@ -128,6 +163,13 @@ void Workload::forget_dead_regions(Node& node) {
 
 void Workload::change_memory(Node& node) {
     forget_dead_regions(node);
+    if (!node.windows.empty() && node.random.chance(60)) {
+        // The last ones are in use as a rule.
+        const std::uint64_t last = node.windows.size() - 1;
+        return end_window(node, node.random.chance(60)
+                                    ? last - node.random.below(std::min<std::uint64_t>(last, 2) + 1)
+                                    : node.random.below(last + 1));
+    }
     if (node.regions.empty() || node.random.chance(40)) return add_region(node);
     Region& region = *node.regions[node.random.below(node.regions.size())];
     if (!region.live) return;
@@ -136,6 +178,7 @@ void Workload::change_memory(Node& node) {
 }
 
 void Workload::change_queues(Node& node) {
+    if (node.shared != nullptr && node.random.chance(50)) return use_limit(node);
     if (node.completion_queues.empty()) return;
     const std::uint64_t name =
         node.completion_queues[node.random.below(node.completion_queues.size())];

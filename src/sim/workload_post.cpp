@@ -50,15 +50,11 @@ std::uint32_t Workload::spoil(Work& work, queue::ControlSegment& segment,
     return status::format_error;
 }
 
-/// Tells what begins with the post that just succeeded.
-void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote) {
-    Vi& vi = *work.vi;
-    Node& node = *vi.node;
+/// What the NIC may write of a descriptor (VIPL 4.9): Next and NextHandle, Status, and of a receive
+/// Length and ImmediateData; and where it is to put bytes.
+void Workload::open_for(Work& work) {
+    Node& node = *work.vi->node;
     const bool receive = work.kind == WorkKind::receive;
-    observer_.tell(Posted{work.number, vi.number, receive, operation_bits(work.kind), fault, state,
-                          vi.attributes.reliability});
-    // What the NIC may write of a descriptor (VIPL 4.9): Next and NextHandle, Status, and of a
-    // receive Length and ImmediateData.
     const std::uint64_t at = work.descriptor.offset;
     work.opened.push_back(observer_.open(node, at, 12, false));
     work.opened.push_back(receive ? observer_.open(node, at + 20, 12, false)
@@ -66,6 +62,15 @@ void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue
     if (receive || work.kind == WorkKind::rdma_read || work.is_atomic())
         for (const Piece& piece : work.pieces)
             work.opened.push_back(observer_.open(node, piece.offset, piece.length, false));
+}
+
+/// Tells what begins with the post that just succeeded.
+void Workload::begin(Work& work, ViState state, std::uint32_t fault, const queue::Segment* remote) {
+    const Vi& vi = *work.vi;
+    const bool receive = work.kind == WorkKind::receive;
+    observer_.tell(Posted{work.number, vi.number, receive, operation_bits(work.kind), fault, state,
+                          vi.attributes.reliability});
+    open_for(work);
     if (fault != 0 || work.connection == nullptr || receive) return;
     Connection& connection = *work.connection;
     const int side = work.side;
@@ -151,6 +156,8 @@ void Workload::post(std::span<Draft> drafts) {
                posted == std::min(room, drafts.size()) ? got : Status::not_done, got);
     for (const Draft& draft : drafts.first(posted)) {
         queue.works.push_back(draft.work);
+        if (draft.work->read_from)
+            draft.work->read_from->vi->node->asked_here.push_back(draft.work);
         node.by_descriptor[draft.work->descriptor.offset] = draft.work;
         begin(*draft.work, state, draft.fault, draft.remote ? &*draft.remote : nullptr);
     }
@@ -172,7 +179,10 @@ void Workload::feed(Node& node) {
         }
         const auto waiting =
             std::count_if(vi->receive.works.begin(), vi->receive.works.end(), is_open);
-        if (vi->connection != nullptr && waiting < wanted) disconnect(*vi);
+        // Some are sent and not here yet, and have a receive.
+        const auto undelivered = std::count_if(coming.begin(), coming.end(),
+                                               [](const Work* work) { return !work->delivered; });
+        if (vi->connection != nullptr && waiting < undelivered) disconnect(*vi);
     }
 }
 

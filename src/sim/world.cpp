@@ -12,27 +12,29 @@ namespace via::sim {
 namespace {
 
 std::unique_ptr<Medium> make_medium(const Parameters& parameters, device::sim::VirtualClock& clock,
-                                    std::uint64_t seed, const device::sim::CarrierMaker& carrier) {
+                                    std::uint64_t seed, const device::sim::CarrierMaker& carrier,
+                                    const CryptoMaker& crypto) {
     if (parameters.medium == MediumKind::datagram)
-        return std::make_unique<DatagramMedium>(parameters, clock);
+        return std::make_unique<DatagramMedium>(parameters, clock, crypto);
     return std::make_unique<LosslessMedium>(parameters, clock, seed, carrier);
 }
 
 }  // namespace
 
-World::World(const Parameters& parameters, bool frames, const device::sim::CarrierMaker& carrier)
+World::World(const Parameters& parameters, bool frames, const device::sim::CarrierMaker& carrier,
+             const CryptoMaker& crypto)
     : parameters_(parameters),
       frames_(frames),
       random_(~parameters.seed),
-      medium_(make_medium(parameters_, clock_, random_.next(), carrier)),
+      medium_(make_medium(parameters_, clock_, random_.next(), carrier, crypto)),
       checkers_(trace_),
       observer_(model_, checkers_, clock_, *medium_),
-      workload_(parameters_, model_, observer_, clock_, *medium_) {
+      workload_(parameters_, model_, observer_, clock_, *medium_),
+      all_unasked_(!medium_->tell_of_arrivals([this](const Node& node) { ask_again(node); })) {
     const std::uint32_t hosts =
         parameters_.medium == MediumKind::datagram ? parameters_.datagram.hosts : parameters_.nics;
     if (frames)
-        medium_->show_datagrams(
-            [this](const char* line) { trace_.line(clock_.now(), "%s", line); });
+        medium_->show_datagrams([this](const char* line) { trace_.add(clock_.now(), line); });
     model_.shares = parameters_.share_percent != 0;
     for (std::uint32_t n = 0; n < parameters_.nics; ++n) make_node(n % hosts);
 }
@@ -62,7 +64,8 @@ Node& World::make_node(std::uint32_t host, std::uint16_t data_port) {
                             line.data());
             });
     node.nic.add_device(std::move(device));
-    node.next_step = clock_.now();
+    steps_due_.set(number, clock_.now());
+    ask_again(node);
     return node;
 }
 
@@ -74,41 +77,47 @@ bool World::is_of_this_world(const HostAddress& address) const {
 
 // Time --------------------------------------------------------------------------------------------
 
-/// When the node's NIC wants its next turn.
-Time World::due(Node& node) {
-    if (!node.alive) return Time::never();
+/// Something came to the node, or its program did something: its NIC may want a turn earlier.
+void World::ask_again(const Node& node) {
+    if (!all_unasked_) unasked_.insert(node.number);
+}
+
+/// When its NIC wants its next turn. Work is wanted now; and until then time does not go on.
+void World::ask(Node& node) {
+    if (!node.alive) return;
     const Time wanted = node.nic.has_work() ? clock_.now() : node.nic.next_deadline();
-    return wanted.is_never() ? wanted : std::max(wanted, node.not_before);
+    turns_due_.set(node.number, wanted.is_never() ? wanted : std::max(wanted, node.not_before));
+}
+
+/// In the order of their numbers. Who is asked may answer to others: one of a lower number, who
+/// gets something by that, is asked the next time.
+void World::ask_all() {
+    if (all_unasked_)
+        for (const auto& node : model_.nodes) ask(*node);
+    for (auto next = unasked_.begin(); next != unasked_.end();) {
+        const NodeNumber number = *next;
+        unasked_.erase(next);
+        ask(*model_.nodes[number]);
+        next = unasked_.upper_bound(number);
+    }
 }
 
 /// Goes to the next moment at which something happens, and lets it. False: nothing ever will.
 bool World::advance(bool working) {
-    Node* next = nullptr;
-    Time moment = Time::never();
-    bool turn = true;
-    for (auto& node : model_.nodes) {
-        if (const Time at = due(*node); at < moment) {
-            next = node.get();
-            moment = at;
-        }
-    }
-    for (auto& node : model_.nodes) {
-        if (working && node->alive && node->next_step < moment) {
-            next = node.get();
-            moment = node->next_step;
-            turn = false;
-        }
-    }
+    ask_all();
+    const Time step = working ? steps_due_.earliest() : Time::never();
+    const bool turn = !(step < turns_due_.earliest());
+    const Time moment = turn ? turns_due_.earliest() : step;
     if (const Time at = medium_->next(); !at.is_never() && at <= moment) {
         medium_->run(moment);
         return true;
     }
-    if (next == nullptr) return false;
+    if (moment.is_never()) return false;
     clock_.advance_to(std::max(moment, clock_.now()));
     if (turn) {
-        take_turn(*next);
+        take_turn(*model_.nodes[turns_due_.first()]);
     } else {
-        take_step(*next);
+        take_step(*model_.nodes[steps_due_.first()]);
     }
     return true;
 }
@@ -116,16 +125,17 @@ bool World::advance(bool working) {
 void World::take_turn(Node& node) {
     const std::uint64_t sent = node.counters.get(Counter::bytes_sent);
     const std::uint64_t received = node.counters.get(Counter::bytes_received);
+    ask_again(node);
     node.nic.take_turn();
     if (parameters_.medium == MediumKind::datagram) node.nic.service(clock_.now());
     const nic::Turn turn = node.nic.turn(clock_.now());
     node.nic.end_turn();
     ++turns_;
-    // Each way has its share, and a burst that was begun is finished. Who lets a message be fetched
+    // Each way has its share, and a burst that was begun is finished. Who lets a message be pulled
     // moves nothing, and counts it as sent when it hears that it was.
     constexpr std::uint32_t burst = 16;
     const std::uint64_t moved_out =
-        parameters_.fabric.transfers ? 0 : node.counters.get(Counter::bytes_sent) - sent;
+        parameters_.fabric.pulls ? 0 : node.counters.get(Counter::bytes_sent) - sent;
     observer_.tell(TurnDone{
         node.number, std::max(turn.received, turn.sent),
         parameters_.limits.turn_frames_max + burst - 1,
@@ -134,6 +144,8 @@ void World::take_turn(Node& node) {
     if (node.refusal != nullptr)
         trace_.line(clock_.now(), "node=%u refused a frame: %s", node.number, node.refusal);
     node.refusal = nullptr;
+    if (const char* const what = medium_->broken_seal())
+        observer_.tell(Called{what, Status::success, Status::not_reachable});
     observer_.look(node);
     node.not_before =
         clock_.now() +
@@ -143,10 +155,12 @@ void World::take_turn(Node& node) {
 
 void World::take_step(Node& node) {
     ++steps_;
+    ask_again(node);
     const bool closes = workload_.step(node);
-    node.next_step =
+    const Time next_step =
         clock_.now() + nanoseconds(1 + static_cast<std::int64_t>(node.random.below(
                                            static_cast<std::uint64_t>(parameters_.step_max.ns))));
+    steps_due_.set(node.number, next_step);
     if (closes) return close(node);
     const Duration pause = medium_->disturb(node);
     if (pause == Duration{}) return;
@@ -155,7 +169,7 @@ void World::take_step(Node& node) {
     node.stood_still_from = clock_.now();
     node.stood_still_until = clock_.now() + pause;
     node.not_before = std::max(node.not_before, clock_.now() + pause);
-    node.next_step = std::max(node.next_step, clock_.now() + pause);
+    steps_due_.set(node.number, std::max(next_step, clock_.now() + pause));
 }
 
 /// The program closes its NIC and opens another one at the same address.
@@ -170,6 +184,8 @@ void World::close(Node& node) {
     workload_.take_all(node);
     workload_.dismantle(node);
     node.alive = false;
+    turns_due_.set(node.number, Time::never());
+    steps_due_.set(node.number, Time::never());
     workload_.furnish(make_node(node.host, node.data_port));
 }
 
@@ -181,9 +197,8 @@ void World::work() {
 }
 
 bool World::at_rest() {
-    return medium_->next().is_never() &&
-           std::all_of(model_.nodes.begin(), model_.nodes.end(),
-                       [this](auto& node) { return due(*node).is_never(); });
+    ask_all();
+    return medium_->next().is_never() && turns_due_.earliest().is_never();
 }
 
 /// How long what is under way may take: every frame of it on its own, there and back, several
@@ -248,8 +263,10 @@ void World::look_at_idleness() {
 void World::rest() {
     medium_->heal();
     if (parameters_.credit_percent != 0)
-        for (auto& node : model_.nodes)
+        for (auto& node : model_.nodes) {
+            ask_again(*node);
             if (node->alive) workload_.feed(*node);
+        }
     const Duration bound = patience();
     const Time end = clock_.now() + bound + bound;
     observer_.tell(Stopped{bound});
@@ -279,8 +296,10 @@ void World::rest() {
 
 void World::leave() {
     const auto each = [this](auto act) {
-        for (auto& node : model_.nodes)
+        for (auto& node : model_.nodes) {
+            ask_again(*node);
             if (node->alive && !checkers_.failed()) act(*node);
+        }
     };
     each([this](Node& node) { workload_.decline_all(node); });
     each([this](Node& node) { workload_.disconnect_all(node); });
@@ -306,9 +325,11 @@ Report World::run() {
     report.trace_lines = trace_.lines();
     report.tally = observer_.tally();
     report.tally.turns = turns_;
+    report.tally.sealed = medium_->sealed_packets();
+    report.tally.passed_on = medium_->passed_on();
     for (const auto& node : model_.nodes) {
         report.tally.direct += node->counters.get(Counter::direct_transfers);
-        report.tally.fetched += node->counters.get(Counter::messages_pulled);
+        report.tally.pulled += node->counters.get(Counter::messages_pulled);
     }
     return report;
 }

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "sim/agenda.hpp"
 #include "sim/checkers.hpp"
 #include "sim/observer.hpp"
 #include "sim/parameters.hpp"
@@ -29,9 +31,9 @@ struct Report {
 class World {
 public:
     /// `frames`: the trace shows every frame too. `carrier`: carries them in place of the weather,
-    /// in a lossless world.
+    /// in a lossless world. `crypto`: wanted by a world with keys.
     explicit World(const Parameters& parameters, bool frames = false,
-                   const device::sim::CarrierMaker& carrier = {});
+                   const device::sim::CarrierMaker& carrier = {}, const CryptoMaker& crypto = {});
     ~World();
 
     Trace& trace() { return trace_; }
@@ -43,7 +45,9 @@ private:
     bool is_of_this_world(const HostAddress& address) const;
     bool advance(bool working);
     void advance_until(Time end);
-    Time due(Node& node);
+    void ask_again(const Node& node);
+    void ask(Node& node);
+    void ask_all();
     void take_turn(Node& node);
     void take_step(Node& node);
     void close(Node& node);
@@ -66,6 +70,10 @@ private:
     Model model_;
     Observer observer_;
     Workload workload_;
+    Agenda turns_due_;
+    Agenda steps_due_;
+    std::set<NodeNumber> unasked_;  ///< whose next turn is not known
+    bool all_unasked_;  ///< of a medium that does not tell to whom something comes: ever
     std::uint64_t turns_ = 0;
     std::uint32_t steps_ = 0;
 };

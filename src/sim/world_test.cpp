@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "secure/libcrypto/libcrypto.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,13 +70,13 @@ TEST(World, worlds_of_many_kinds_are_good) {
 }
 
 TEST(World, what_was_kept_stays_what_it_was) {
-    // No short ways below their first seed.
-    EXPECT_FALSE(draw_parameters(19'999'999).short_ways);
+    // No fast paths below their first seed.
+    EXPECT_FALSE(draw_parameters(19'999'999).fast_paths);
     EXPECT_EQ(draw_parameters(19'999'999).fabric.small_max, 0U);
-    EXPECT_TRUE(draw_parameters(20'000'000).short_ways);
+    EXPECT_TRUE(draw_parameters(20'000'000).fast_paths);
 }
 
-TEST(World, worlds_of_short_ways_are_good) {
+TEST(World, worlds_of_fast_paths_are_good) {
     std::uint64_t messages = 0;
     std::uint32_t together = 0;
     std::uint32_t credits = 0;
@@ -110,18 +112,77 @@ TEST(World, worlds_that_share_memory_are_good) {
     EXPECT_GT(direct, 100U) << "writes and reads that went without a frame";
 }
 
-TEST(World, worlds_that_fetch_messages_are_good) {
-    EXPECT_FALSE(draw_parameters(39'999'999).fabric.transfers) << "what was kept stays";
-    std::uint64_t fetched = 0;
+TEST(World, worlds_that_pull_messages_are_good) {
+    EXPECT_FALSE(draw_parameters(39'999'999).fabric.pulls) << "what was kept stays";
+    std::uint64_t pulled = 0;
     std::uint64_t messages = 0;
     for (std::uint64_t seed = 40'001'000; seed < 40'001'015; ++seed) {
         const Report report = run(seed, false);
         EXPECT_TRUE(report.good()) << report.violation << "\nagain: ./dev sim --seed " << seed;
-        fetched += report.tally.fetched;
+        pulled += report.tally.pulled;
         messages += report.tally.messages;
     }
-    EXPECT_GT(fetched, 20U) << "from the memory of who sent them";
-    EXPECT_GT(messages, 2 * fetched) << "and others in frames";
+    EXPECT_GT(pulled, 20U) << "from the memory of who sent them";
+    EXPECT_GT(messages, 2 * pulled) << "and others in frames";
+}
+
+std::unique_ptr<secure::Crypto> crypto() {
+    auto loaded = secure::load_libcrypto();
+    EXPECT_TRUE(loaded) << loaded.error();
+    return std::move(*loaded);
+}
+
+Report run_sealed(std::uint64_t seed) {
+    return World(draw_parameters(seed, WorldKind::sealed), false, {}, crypto).run();
+}
+
+TEST(World, worlds_with_keys_are_good_and_say_the_same_again) {
+    std::uint64_t sealed = 0;
+    std::uint32_t of_hosts = 0;
+    for (std::uint64_t seed = 1000; seed < 1015; ++seed) {
+        of_hosts += draw_parameters(seed, WorldKind::sealed).datagram.keys == KeysOf::hosts ? 1 : 0;
+        const Report report = run_sealed(seed);
+        EXPECT_TRUE(report.good())
+            << report.violation << "\nagain: ./dev sim --medium sealed --seed " << seed;
+        sealed += report.tally.sealed;
+    }
+    EXPECT_EQ(run_sealed(1000).trace_hash, run_sealed(1000).trace_hash);
+    EXPECT_GT(sealed, 5'000U) << "packets that a key vouched for";
+    EXPECT_GT(of_hosts, 2U);
+    EXPECT_LT(of_hosts, 13U);
+}
+
+TEST(World, worlds_with_relays_are_good_and_say_the_same_again) {
+    const auto run_relays = [](std::uint64_t seed) {
+        return World(draw_parameters(seed, WorldKind::relays), false, {}, crypto).run();
+    };
+    Tally sum;
+    std::uint32_t in_a_row = 0;
+    std::uint32_t steady = 0;
+    std::uint32_t with_keys = 0;
+    std::size_t deaths = 0;
+    for (std::uint64_t seed = 1000; seed < 1040; ++seed) {
+        const DatagramWorld world = draw_parameters(seed, WorldKind::relays).datagram;
+        in_a_row += world.relays.in_a_row ? 1 : 0;
+        steady += world.relays.steady ? 1 : 0;
+        with_keys += world.keys != KeysOf::nobody ? 1 : 0;
+        deaths += world.relays.deaths.size();
+        const Report report = run_relays(seed);
+        EXPECT_TRUE(report.good())
+            << report.violation << "\nagain: ./dev sim --medium relays --seed " << seed;
+        sum.messages += report.tally.messages;
+        sum.passed_on += report.tally.passed_on;
+        sum.lost += report.tally.lost;
+    }
+    EXPECT_EQ(run_relays(1000).trace_hash, run_relays(1000).trace_hash);
+    EXPECT_GT(sum.messages, 1'000U);
+    EXPECT_GT(sum.passed_on, 10'000U);
+    EXPECT_GT(sum.lost, 50U) << "relays that die end connections";
+    EXPECT_GT(deaths, 40U);
+    for (const std::uint32_t worlds : {in_a_row, steady, with_keys}) {
+        EXPECT_GT(worlds, 3U);
+        EXPECT_LT(worlds, 20U);
+    }
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ Pressure::Pressure(std::unique_ptr<device::Device> below, const PressureOptions&
     : Tap(std::move(below)),
       options_(options),
       random_(options.seed),
-      small_random_(~options.seed) {
+      small_random_(~options.seed),
+      small_below_(Tap::below().small_sends()) {
     VIA_ASSERT(options.refuse_percent < 100);
 }
 
@@ -25,13 +26,14 @@ bool Pressure::reserve(device::PathId path, std::uint32_t header_length,
 
 std::uint32_t Pressure::send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
                                    const std::byte* payload, std::uint32_t length, bool alone) {
-    return refuses(small_random_) ? not_sent
-                                  : below().send_small(path, low, high, payload, length, alone);
+    return refuses(small_random_)
+               ? not_sent
+               : small_below_->send_small(path, low, high, payload, length, alone);
 }
 
 std::uint32_t Pressure::send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
                                     const Pieces& payload) {
-    return refuses(small_random_) ? not_sent : below().send_pieces(path, low, high, payload);
+    return refuses(small_random_) ? not_sent : small_below_->send_pieces(path, low, high, payload);
 }
 
 std::size_t Pressure::receive(std::span<device::Frame> frames) {

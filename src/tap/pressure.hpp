@@ -17,12 +17,13 @@ struct PressureOptions {
 
 /// Takes no capability away: nothing is lost, order is kept. A refusal has no cause that could go
 /// away, so has_work() tells whoever waits for room to ask again.
-class Pressure final : public Tap {
+class Pressure final : public Tap, public device::SmallSends {
 public:
     Pressure(std::unique_ptr<device::Device> below, const PressureOptions& options);
 
     bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  device::FrameSlot& slot) override;
+    device::SmallSends* small_sends() override { return small_below_ != nullptr ? this : nullptr; }
     std::uint32_t send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     std::uint32_t send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
@@ -38,6 +39,7 @@ private:
     PressureOptions options_;
     Random random_;
     Random small_random_;  ///< of what is sent in one call; whether it is changes nothing else
+    device::SmallSends* small_below_;  ///< of the device below, or nullptr
     std::uint64_t refused_ = 0;
     std::uint64_t shortened_ = 0;
 };

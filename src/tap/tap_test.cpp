@@ -74,12 +74,12 @@ TEST(Tap, passes_on_what_it_is_not_about) {
     tap.resolve({host(), ear}, 10);
     ASSERT_TRUE(tap.next_event(event));
     EXPECT_EQ(event.status, Status::no_match);
-    ASSERT_TRUE(put(tap, 1, 10));
-    tap.abandon(0);
     ASSERT_TRUE(put(tap, 2, 10));
     tap.transmit(0);
     EXPECT_EQ(messages_received(tap), (std::vector<std::uint32_t>{2}));
-    EXPECT_EQ(tap.wait_handle(), -1);
+    EXPECT_EQ(tap.sleeping(), nullptr);
+    EXPECT_NE(tap.sharing(), nullptr);
+    EXPECT_EQ(tap.small_sends(), &tap);
     EXPECT_TRUE(tap.next_deadline().is_never());
     EXPECT_EQ(tap.notify(), 0U);
 }
@@ -162,14 +162,12 @@ TEST(TraceTap, prints_frames_when_they_are_sent_and_received) {
               (std::vector<std::string>{"> path 0 send first last vi=3 message=1 length=8",
                                         "> path 0 send first last vi=3 message=2 length=100"}));
     lines.clear();
-    ASSERT_TRUE(put(tap, 3, 1));
-    tap.abandon(0);
     messages_received(tap);
     EXPECT_EQ(lines,
               (std::vector<std::string>{"< path 0 send first last vi=3 message=1 length=8",
                                         "< path 0 send first last vi=3 message=2 length=100"}));
     lines.clear();
-    tap.condemn(0, "a test");
+    tap.close_for_violation(0, "a test");
     device::PathEvent event{};
     ASSERT_TRUE(tap.next_event(event));
     EXPECT_EQ(lines, (std::vector<std::string>{"closed path 0: a test", "event path 0 down"}));
@@ -186,7 +184,7 @@ TEST(TraceTap, prints_what_is_sent_in_one_call) {
     EXPECT_EQ(tap.send_small(0, low, wire::whole_send_high(7), payload, 8, false), 0U);
     EXPECT_EQ(tap.send_pieces(0, low, wire::whole_send_high(8), {payload, 8, payload, 4}), 0U);
     EXPECT_EQ(tap.send_small(0, low, wire::whole_send_high(9), payload, 8, true),
-              device::Device::not_sent);
+              device::SmallSends::not_sent);
     EXPECT_EQ(lines,
               (std::vector<std::string>{"> path 0 send first last vi=3 message=7 length=8",
                                         "> path 0 send first last vi=3 message=8 length=12"}));

@@ -36,7 +36,7 @@ const char* kind_of(device::PathEventKind kind) {
 }  // namespace
 
 TraceTap::TraceTap(std::unique_ptr<device::Device> below, TraceSink sink)
-    : Tap(std::move(below)), sink_(std::move(sink)) {}
+    : Tap(std::move(below)), sink_(std::move(sink)), small_below_(Tap::below().small_sends()) {}
 
 void TraceTap::print_frame(const char* direction, device::PathId path, const std::byte* header,
                            std::uint32_t length, std::uint32_t payload_length) {
@@ -74,14 +74,14 @@ void TraceTap::print_small(device::PathId path, std::uint64_t low, std::uint64_t
 
 std::uint32_t TraceTap::send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
                                    const std::byte* payload, std::uint32_t length, bool alone) {
-    const std::uint32_t calls = below().send_small(path, low, high, payload, length, alone);
+    const std::uint32_t calls = small_below_->send_small(path, low, high, payload, length, alone);
     if (calls != not_sent) print_small(path, low, high, length);
     return calls;
 }
 
 std::uint32_t TraceTap::send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
                                     const Pieces& payload) {
-    const std::uint32_t calls = below().send_pieces(path, low, high, payload);
+    const std::uint32_t calls = small_below_->send_pieces(path, low, high, payload);
     if (calls != not_sent)
         print_small(path, low, high, payload.first_length + payload.second_length);
     return calls;
@@ -93,11 +93,6 @@ void TraceTap::transmit(device::PathId path) {
             print_frame(">", path, frame.header, frame.header_length, frame.payload_length);
     std::erase_if(staged_, [path](const Staged& frame) { return frame.path == path; });
     below().transmit(path);
-}
-
-void TraceTap::abandon(device::PathId path) {
-    std::erase_if(staged_, [path](const Staged& frame) { return frame.path == path; });
-    below().abandon(path);
 }
 
 std::size_t TraceTap::receive(std::span<device::Frame> frames) {
@@ -113,10 +108,10 @@ std::size_t TraceTap::receive(std::span<device::Frame> frames) {
     return count;
 }
 
-void TraceTap::condemn(device::PathId path, const char* reason) {
+void TraceTap::close_for_violation(device::PathId path, const char* reason) {
     char line[line_max];
     sink_(fitting(line, std::snprintf(line, sizeof line, "closed path %u: %s", path, reason)));
-    below().condemn(path, reason);
+    below().close_for_violation(path, reason);
 }
 
 bool TraceTap::next_event(device::PathEvent& event) {

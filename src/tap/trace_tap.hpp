@@ -18,20 +18,20 @@ using TraceSink = std::function<void(std::string_view line)>;
 /// "< path 0 ..." for one received, "event path 0 up" and the like. A frame that the device takes
 /// in one call is printed then. They hold no address of memory, so that equal runs print equal
 /// lines.
-class TraceTap final : public Tap {
+class TraceTap final : public Tap, public device::SmallSends {
 public:
     TraceTap(std::unique_ptr<device::Device> below, TraceSink sink);
 
     bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  device::FrameSlot& slot) override;
+    device::SmallSends* small_sends() override { return small_below_ != nullptr ? this : nullptr; }
     std::uint32_t send_small(device::PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     std::uint32_t send_pieces(device::PathId path, std::uint64_t low, std::uint64_t high,
                               const Pieces& payload) override;
     void transmit(device::PathId path) override;
-    void abandon(device::PathId path) override;
     std::size_t receive(std::span<device::Frame> frames) override;
-    void condemn(device::PathId path, const char* reason) override;
+    void close_for_violation(device::PathId path, const char* reason) override;
     bool next_event(device::PathEvent& event) override;
 
 private:
@@ -47,7 +47,8 @@ private:
                      std::uint32_t payload_length);
 
     TraceSink sink_;
-    std::vector<Staged> staged_;  ///< reserved, still being filled
+    device::SmallSends* small_below_;  ///< of the device below, or nullptr
+    std::vector<Staged> staged_;       ///< reserved, still being filled
 };
 
 }  // namespace via::tap

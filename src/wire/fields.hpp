@@ -9,6 +9,7 @@
 
 #include "wire/frame.hpp"
 #include "wire/packet.hpp"
+#include "wire/sealed.hpp"
 
 namespace via::wire {
 
@@ -48,9 +49,9 @@ constexpr const char* name_of(E value, std::span<const Name> names) {
     return name_of(static_cast<std::uint32_t>(value), names);
 }
 
-inline constexpr Name packet_kind_names[] = {{1, "query"},       {2, "answer"},  {3, "hello"},
-                                             {4, "retry"},       {5, "welcome"}, {6, "refuse"},
-                                             {7, "unsupported"}, {8, "data"},    {9, "close"}};
+inline constexpr Name packet_kind_names[] = {
+    {1, "query"},  {2, "answer"},      {3, "hello"}, {4, "retry"}, {5, "welcome"},
+    {6, "refuse"}, {7, "unsupported"}, {8, "data"},  {9, "close"}, {10, "rails"}};
 inline constexpr Name answer_names[] = {{1, "found"}, {2, "no_match"}};
 inline constexpr Name path_refusal_names[] = {
     {1, "unknown_instance"}, {2, "no_resource"}, {3, "not_admitted"}};
@@ -75,6 +76,8 @@ inline constexpr Name refuse_names[] = {
 inline constexpr Name nak_names[] = {{1, "no_receive"}, {2, "protection"}, {3, "protocol"}};
 inline constexpr Name attach_refusal_names[] = {
     {1, "no_right"}, {2, "not_supported"}, {3, "no_resource"}};
+/// Of an authenticated wire (secure::CipherKind).
+inline constexpr Name cipher_names[] = {{0, "chacha20_poly1305"}, {1, "aes_256_gcm"}};
 /// VIPL's bits (VIPL 4.25).
 inline constexpr Name reliability_names[] = {
     {1, "unreliable"}, {2, "reliable_delivery"}, {4, "reliable_reception"}};
@@ -100,7 +103,7 @@ inline constexpr Field hello[] = {
     {"moment", 32, 8, decimal},       {"proof", 40, 8, hexadecimal},
     {"instance", 48, 8, hexadecimal}, {"receive_room", 56, 4, decimal},
     {"ack_delay_us", 60, 4, decimal}, {"datagram_max", 64, 2, decimal},
-    {"nic_port", 66, 2, decimal},     {"zero", 68, 4, zero}};
+    {"nic_port", 66, 2, decimal},     {"joins", 68, 4, decimal}};
 inline constexpr Field retry[] = {{"moment", 16, 8, decimal}, {"proof", 24, 8, hexadecimal}};
 inline constexpr Field welcome[] = {
     {"reply_to", 16, 8, hexadecimal}, {"attempt", 24, 8, decimal},
@@ -112,6 +115,11 @@ inline constexpr Field unsupported[] = {
     {"least", 16, 1, decimal}, {"greatest", 17, 1, decimal}, {"zero", 18, 2, zero}};
 inline constexpr Field data[] = {{"number", 16, 8, decimal}};
 inline constexpr Field close[] = {{"why", 16, 4, named, close_names}};
+inline constexpr Field rails[] = {
+    {"asks", 16, 1, decimal},     {"count", 17, 1, decimal},    {"zero", 18, 2, zero},
+    {"length_1", 20, 2, decimal}, {"address_1", 22, 18, bytes}, {"length_2", 40, 2, decimal},
+    {"address_2", 42, 18, bytes}, {"length_3", 60, 2, decimal}, {"address_3", 62, 18, bytes},
+    {"length_4", 80, 2, decimal}, {"address_4", 82, 18, bytes}};
 
 inline constexpr Field chunk[] = {{"kind", 0, 1, named, chunk_kind_names},
                                   {"flags_or_count", 1, 1, decimal},
@@ -147,6 +155,19 @@ inline constexpr Field connect[] = {{"vi", 0, 4, decimal},
                                     {"remote_discriminator", 92, 64, bytes},
                                     {"private_length", 156, 4, decimal}};
 
+// What is in the open of packets of version 2.
+inline constexpr Field sealed_hello[] = {
+    {"target", sealed::hello_target, 8, hexadecimal},
+    {"moment", sealed::hello_moment, 8, decimal},
+    {"proof", sealed::hello_proof, 8, hexadecimal},
+    {"cipher", sealed::hello_cipher, 1, named, cipher_names},
+    {"zero", sealed::hello_zero, 7, zero},
+    {"message", sealed::hello_message, sealed::hello_message_length, bytes},
+    {"admission", sealed::hello_admission, sealed::admission_length, bytes}};
+inline constexpr Field sealed_welcome[] = {
+    {"message", sealed::welcome_message, sealed::welcome_length - sealed::welcome_message, bytes}};
+inline constexpr Field sealed_text[] = {{"number", sealed::number, 8, decimal}};
+
 }  // namespace fields
 
 /// Behind the prefix, in the order of PacketKind.
@@ -159,7 +180,8 @@ inline constexpr Layout packet_layouts[] = {
     {"refuse", "openvia.refuse", fields::refuse, 20},
     {"unsupported", "openvia.unsupported", fields::unsupported, 20},
     {"data", "openvia.data", fields::data, data_header_length},
-    {"close", "openvia.close", fields::close, 20}};
+    {"close", "openvia.close", fields::close, 20},
+    {"rails", "openvia.rails", fields::rails, 100}};
 /// The others. Those of frames follow each other, as far as flags say.
 inline constexpr Layout other_layouts[] = {
     {"prefix", "openvia", fields::prefix, packet_prefix_length},
@@ -171,20 +193,25 @@ inline constexpr Layout other_layouts[] = {
     {"frame", "openvia.frame", fields::frame, header_length_base},
     {"frame_extent", "openvia.frame", fields::frame_extent, header_length_extent},
     {"frame_remote", "openvia.frame", fields::frame_remote, header_length_remote},
-    {"connect", "openvia.connect", fields::connect, sizeof(ConnectMessage)}};
+    {"connect", "openvia.connect", fields::connect, sizeof(ConnectMessage)},
+    {"sealed_hello", "openvia.sealed.hello", fields::sealed_hello, sealed::hello_length},
+    {"sealed_welcome", "openvia.sealed.welcome", fields::sealed_welcome, sealed::welcome_length},
+    {"sealed_text", "openvia.sealed", fields::sealed_text, sealed::text}};
 
 /// Of a packet of that kind; of data, without its chunks.
 constexpr std::uint32_t packet_length(PacketKind kind) {
     return packet_layouts[static_cast<std::uint8_t>(kind) - 1].end;
 }
 
-/// Side by side, each within the packet, and a number no longer than 8 bytes.
+/// Side by side, each within the packet, and what is shown as a number of a number's length.
 constexpr bool has_no_gap(const Layout& layout) {
     std::uint32_t at = layout.fields.front().offset;
     for (const Field& field : layout.fields) {
         const bool number =
             field.length == 1 || field.length == 2 || field.length == 4 || field.length == 8;
-        if (field.offset != at || (!number && field.form != FieldForm::bytes)) return false;
+        if (field.offset != at ||
+            (!number && field.form != FieldForm::bytes && field.form != FieldForm::zero))
+            return false;
         at += field.length;
     }
     return at == layout.end;

@@ -36,7 +36,7 @@ enum class FrameKind : std::uint8_t {
     credit,          ///< message: receives posted since the connection was made
     attach_request,  ///< asks to map a segment; message: which question; code: 1: to write to it
     attach_refuse,   ///< message: which question; code: AttachRefusal
-    pulled,          ///< message `message` was fetched; code 1: it could not be, send it
+    pulled,          ///< message `message` was pulled; code 1: it could not be, send it
     skip,            ///< no flags: in place of a lost frame; `vi`: its connection is over, or 0
     compare_swap,  ///< changes a word of remote memory; payload: what is expected there, what shall
                    ///< be; answered by the word as it was, in a read_reply
@@ -76,7 +76,7 @@ constexpr std::uint8_t immediate = 4;  ///< the message carries immediate data
 constexpr std::uint8_t extent = 8;     ///< message length and offset are present
 constexpr std::uint8_t remote = 16;    ///< remote address and handle are present
 constexpr std::uint8_t placed = 32;    ///< the sender wrote the bytes itself; only the news travel
-constexpr std::uint8_t pull = 64;      ///< the payload says where the receiver may fetch the bytes
+constexpr std::uint8_t pull = 64;      ///< the payload says where the receiver may pull the bytes
 constexpr std::uint8_t all = 127;
 }  // namespace flag
 

@@ -18,8 +18,11 @@ constexpr std::uint32_t welcome_length = packet_length(PacketKind::welcome);
 constexpr std::uint32_t refuse_length = packet_length(PacketKind::refuse);
 constexpr std::uint32_t unsupported_length = packet_length(PacketKind::unsupported);
 constexpr std::uint32_t close_length = packet_length(PacketKind::close);
-static_assert(query_length <= connecting_length_max && hello_length <= connecting_length_max &&
-              welcome_length <= connecting_length_max);
+constexpr std::uint32_t rails_length = packet_length(PacketKind::rails);
+constexpr std::uint32_t rail_length = 20;  ///< of one address, with its length before it
+static_assert(rails_length == 20 + rails_max * rail_length);
+static_assert(std::max({rails_length, query_length, hello_length, welcome_length}) <=
+              connecting_length_max);
 
 // Nobody gets others to send more than three times what he sent, with whatever sender's address.
 static_assert(answer_length < query_length);
@@ -35,7 +38,6 @@ void put_offer(const PathOffer& offer, std::byte* to) {
     put(to + 12, offer.ack_delay_us);
     put(to + 16, offer.datagram_max);
     put(to + 18, offer.nic_port);
-    put(to + 20, std::uint32_t{0});
 }
 
 /// False: there is no path to what says this.
@@ -46,7 +48,7 @@ bool get_offer(const std::byte* from, PathOffer& offer) {
     offer.datagram_max = get<std::uint16_t>(from + 16);
     offer.nic_port = get<std::uint16_t>(from + 18);
     return offer.datagram_max >= packet_length_min && offer.datagram_max <= packet_length_max &&
-           offer.receive_room >= packet_length_min && get<std::uint32_t>(from + 20) == 0;
+           offer.receive_room >= packet_length_min;
 }
 
 std::uint32_t seal_connecting(ConnectingBytes packet, std::uint32_t length, PacketKind kind,
@@ -144,6 +146,7 @@ std::uint32_t emit_hello(std::uint64_t connection, const Hello& hello, Connectin
     put(packet.data() + 32, hello.cookie.moment);
     put(packet.data() + 40, hello.cookie.proof);
     put_offer(hello.offer, packet.data() + 48);
+    put(packet.data() + 68, std::uint32_t{hello.joins});
     return seal_connecting(packet, hello_length, PacketKind::hello, connection);
 }
 
@@ -153,7 +156,10 @@ PacketError parse_hello(std::span<const std::byte> packet, Hello& hello) {
     hello.attempt = get<std::uint64_t>(packet.data() + 24);
     hello.cookie.moment = get<std::uint64_t>(packet.data() + 32);
     hello.cookie.proof = get<std::uint64_t>(packet.data() + 40);
-    const bool good = get_offer(packet.data() + 48, hello.offer) && hello.attempt != 0;
+    const auto joins = get<std::uint32_t>(packet.data() + 68);
+    hello.joins = joins != 0;
+    const bool good =
+        get_offer(packet.data() + 48, hello.offer) && hello.attempt != 0 && joins <= 1;
     return good ? PacketError::none : PacketError::contents;
 }
 
@@ -175,6 +181,7 @@ std::uint32_t emit_welcome(std::uint64_t connection, const Welcome& welcome,
     put(packet.data() + 16, welcome.connection);
     put(packet.data() + 24, welcome.attempt);
     put_offer(welcome.offer, packet.data() + 32);
+    put(packet.data() + 52, std::uint32_t{0});
     return seal_connecting(packet, welcome_length, PacketKind::welcome, connection);
 }
 
@@ -183,7 +190,7 @@ PacketError parse_welcome(std::span<const std::byte> packet, Welcome& welcome) {
     welcome.connection = get<std::uint64_t>(packet.data() + 16);
     welcome.attempt = get<std::uint64_t>(packet.data() + 24);
     const bool good = get_offer(packet.data() + 32, welcome.offer) && welcome.connection != 0 &&
-                      welcome.attempt != 0;
+                      welcome.attempt != 0 && get<std::uint32_t>(packet.data() + 52) == 0;
     return good ? PacketError::none : PacketError::contents;
 }
 
@@ -226,6 +233,46 @@ PacketError parse_close(std::span<const std::byte> packet, CloseReason& why) {
     const bool good = why == CloseReason::left || why == CloseReason::broke_the_protocol ||
                       why == CloseReason::unknown_path;
     return good ? PacketError::none : PacketError::contents;
+}
+
+std::uint32_t emit_rails(std::uint64_t connection, const Rails& rails, ConnectingBytes packet) {
+    std::byte* to = packet.data() + packet_prefix_length;
+    put(to, static_cast<std::uint8_t>(rails.asks));
+    put(to + 1, rails.count);
+    put(to + 2, std::uint16_t{0});
+    to += 4;
+    for (std::uint32_t n = 0; n < rails_max; ++n, to += rail_length) {
+        const HostAddress& address = rails.addresses[n];
+        const std::uint16_t length = n < rails.count ? address.length : std::uint16_t{0};
+        std::memset(to, 0, rail_length);
+        put(to, length);
+        std::memcpy(to + 2, address.bytes.data(), length);
+    }
+    return seal_connecting(packet, rails_length, PacketKind::rails, connection);
+}
+
+PacketError parse_rails(std::span<const std::byte> packet, Rails& rails) {
+    if (packet.size() != rails_length) return PacketError::contents;
+    const std::byte* from = packet.data() + packet_prefix_length;
+    const auto asks = get<std::uint8_t>(from);
+    rails.asks = asks != 0;
+    rails.count = get<std::uint8_t>(from + 1);
+    if (asks > 1 || rails.count > rails_max || get<std::uint16_t>(from + 2) != 0)
+        return PacketError::contents;
+    from += 4;
+    for (std::uint32_t n = 0; n < rails_max; ++n, from += rail_length) {
+        HostAddress& address = rails.addresses[n];
+        address.length = get<std::uint16_t>(from);
+        const bool is_length =
+            n < rails.count ? address.length == 6 || address.length == 18 : address.length == 0;
+        if (!is_length) return PacketError::contents;
+        std::memcpy(address.bytes.data(), from + 2, address.bytes.size());
+        if (!std::all_of(address.bytes.begin() + address.length, address.bytes.end(),
+                         [](std::uint8_t byte) { return byte == 0; }))
+            return PacketError::contents;
+        if (address.length != 0 && port_of(address) == 0) return PacketError::contents;
+    }
+    return PacketError::none;
 }
 
 const char* to_string(PacketError error) {

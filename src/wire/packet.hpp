@@ -1,5 +1,5 @@
-// Packets: what travels between two NICs in one datagram, where the medium may lose, double,
-// reorder or damage it (docs/design/protocol.md). Little-endian. parse_*() refuses every byte
+// Packets: what travels between two NICs in one datagram, where the medium may drop, duplicate,
+// reorder or corrupt it (docs/design/protocol.md). Little-endian. parse_*() refuses every byte
 // string that no emit_*() makes, and looks at no byte beyond the length it is given.
 //
 // Every packet, of every version, for ever:
@@ -14,6 +14,7 @@
 //   ping:  nothing    padding: bytes of no meaning
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,8 +35,9 @@ enum class PacketKind : std::uint8_t {
     unsupported,  ///< to a packet of a version that is not spoken here
     data,         ///< numbered: frames and acknowledgements
     close,        ///< the sender has ended the path
+    rails,        ///< of a path that is up: where else its sender takes its packets
 };
-constexpr std::uint8_t packet_kind_max = static_cast<std::uint8_t>(PacketKind::close);
+constexpr std::uint8_t packet_kind_max = static_cast<std::uint8_t>(PacketKind::rails);
 
 enum class PacketError : std::uint8_t { none, truncated, checksum, version, kind, contents };
 const char* to_string(PacketError error);
@@ -106,10 +108,13 @@ struct Cookie {
     std::uint64_t proof = 0;
 };
 struct Hello {
-    std::uint64_t target = 0;   ///< instance that is meant
-    std::uint64_t attempt = 0;  ///< grows with every path that the sender asks for; not 0
+    std::uint64_t target = 0;  ///< instance that is meant
+    /// Grows with every path that the sender asks for; not 0. Where it joins one, the identifier by
+    /// which the target knows that.
+    std::uint64_t attempt = 0;
     Cookie cookie;
     PathOffer offer;
+    bool joins = false;  ///< what is asked for is no path of its own, but a rail of another one
 };
 struct Welcome {
     std::uint64_t connection = 0;  ///< by which the sender knows the path; not 0
@@ -122,6 +127,14 @@ enum class PathRefusal : std::uint32_t {
     not_admitted,  ///< the asker has not the key that is wanted here
 };
 enum class CloseReason : std::uint32_t { left = 1, broke_the_protocol, unknown_path };
+/// Networks of one NIC, at most.
+constexpr std::uint32_t rails_max = 4;
+/// Where the sender takes packets, an address in each of its networks.
+struct Rails {
+    bool asks = false;  ///< the same is wanted of the other
+    std::uint8_t count = 0;
+    std::array<HostAddress, rails_max> addresses{};
+};
 
 /// Each fills `packet` whole, checksum included, and returns its length: at most
 /// connecting_length_max. `connection`: the asker's identifier; in a close the receiver's.
@@ -136,6 +149,7 @@ std::uint32_t emit_welcome(std::uint64_t connection, const Welcome& welcome,
 std::uint32_t emit_refuse(std::uint64_t connection, PathRefusal why, ConnectingBytes packet);
 std::uint32_t emit_unsupported(std::uint64_t connection, ConnectingBytes packet);
 std::uint32_t emit_close(std::uint64_t connection, CloseReason why, ConnectingBytes packet);
+std::uint32_t emit_rails(std::uint64_t connection, const Rails& rails, ConnectingBytes packet);
 
 /// What follows the prefix of a packet of that kind, of exactly its length: contents, or none.
 PacketError parse_query(std::span<const std::byte> packet, Query& query);
@@ -145,6 +159,7 @@ PacketError parse_retry(std::span<const std::byte> packet, Cookie& cookie);
 PacketError parse_welcome(std::span<const std::byte> packet, Welcome& welcome);
 PacketError parse_refuse(std::span<const std::byte> packet, PathRefusal& why);
 PacketError parse_close(std::span<const std::byte> packet, CloseReason& why);
+PacketError parse_rails(std::span<const std::byte> packet, Rails& rails);
 /// Versions that the other one speaks, the least and the greatest.
 struct Versions {
     std::uint8_t least = 0;

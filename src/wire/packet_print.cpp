@@ -1,8 +1,12 @@
 // Packets as one line for people.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
+#include "wire/bytes.hpp"
 #include "wire/fields.hpp"
+#include "wire/sealed.hpp"
 
 namespace via::wire {
 
@@ -65,6 +69,7 @@ bool print_hello(std::span<const std::byte> packet, Line& line) {
     line.add(" target=%016llx attempt=%llu%s", static_cast<unsigned long long>(hello.target),
              static_cast<unsigned long long>(hello.attempt), cookie ? " cookie" : "");
     add_offer(hello.offer, line);
+    if (hello.joins) line.add(" joins");
     return true;
 }
 
@@ -102,6 +107,13 @@ bool print_close(std::span<const std::byte> packet, Line& line) {
     CloseReason why{};
     if (parse_close(packet, why) != PacketError::none) return false;
     line.add(" %s", name_of(why, close_names));
+    return true;
+}
+
+bool print_rails(std::span<const std::byte> packet, Line& line) {
+    Rails rails;
+    if (parse_rails(packet, rails) != PacketError::none) return false;
+    line.add(" count=%u%s", unsigned{rails.count}, rails.asks ? " asks" : "");
     return true;
 }
 
@@ -146,24 +158,84 @@ bool print_data(std::span<const std::byte> packet, Line& line) {
 
 using Print = bool (*)(std::span<const std::byte> packet, Line& line);
 /// In the order of PacketKind.
-constexpr Print prints[] = {print_query,       print_answer,  print_hello,
-                            print_retry,       print_welcome, print_refuse,
-                            print_unsupported, print_data,    print_close};
+constexpr Print prints[] = {print_query,   print_answer, print_hello,       print_retry,
+                            print_welcome, print_refuse, print_unsupported, print_data,
+                            print_close,   print_rails};
 static_assert(std::size(prints) == packet_kind_max);
+
+// Version 2 ---------------------------------------------------------------------------------------
+
+bool is_sealed(std::span<const std::byte> packet) {
+    if (packet.size() < packet_length_least ||
+        get<std::uint8_t>(packet.data() + 4) != sealed::version)
+        return false;
+    const auto kind = get<PacketKind>(packet.data() + 5);
+    return kind == PacketKind::hello || kind == PacketKind::welcome || kind == PacketKind::data ||
+           kind == PacketKind::close;
+}
+
+/// With a cookie, or without one as of version 1.
+bool print_sealed_hello(std::span<const std::byte> packet, Line& line) {
+    if (packet.size() == sealed::bare_hello_length) {
+        std::byte bare[sealed::bare_hello_length];
+        std::memcpy(bare, packet.data(), sizeof bare);
+        seal(bare, {PacketKind::hello, get<std::uint64_t>(bare + 8)});
+        return print_hello(bare, line);
+    }
+    if (packet.size() != sealed::hello_length) return false;
+    const auto zeros = packet.subspan(sealed::hello_zero, 7);
+    const auto cipher = get<std::uint8_t>(packet.data() + sealed::hello_cipher);
+    if (cipher >= std::size(cipher_names) ||
+        std::ranges::any_of(zeros, [](std::byte byte) { return byte != std::byte{0}; }))
+        return false;
+    line.add(
+        " target=%016llx cookie %s",
+        static_cast<unsigned long long>(get<std::uint64_t>(packet.data() + sealed::hello_target)),
+        name_of(cipher, cipher_names));
+    return true;
+}
+
+bool print_sealed_text(std::span<const std::byte> packet, Line& line) {
+    constexpr std::uint32_t around = sealed::text + sealed::tag_length;
+    if (packet.size() < around + sealed::text_least) return false;
+    line.add(" #%llu (%zu)",
+             static_cast<unsigned long long>(get<std::uint64_t>(packet.data() + sealed::number)),
+             packet.size() - around);
+    return true;
+}
+
+/// What stands in the open of a packet under its path's keys.
+PacketError print_sealed(std::span<const std::byte> packet, Line& line) {
+    const auto kind = get<PacketKind>(packet.data() + 5);
+    const bool is_text = kind == PacketKind::data || kind == PacketKind::close;
+    if (is_text ? get<std::uint32_t>(packet.data()) != 0 : !has_checksum(packet))
+        return PacketError::checksum;
+    line.add("sealed %s connection=%016llx", name_of(kind, packet_kind_names),
+             static_cast<unsigned long long>(get<std::uint64_t>(packet.data() + 8)));
+    bool good = get<std::uint16_t>(packet.data() + 6) == 0;
+    if (good && is_text) good = print_sealed_text(packet, line);
+    if (good && kind == PacketKind::hello) good = print_sealed_hello(packet, line);
+    if (good && kind == PacketKind::welcome) good = packet.size() == sealed::welcome_length;
+    return good ? PacketError::none : PacketError::contents;
+}
+
+PacketError print_bare(std::span<const std::byte> packet, Line& line) {
+    PacketPrefix prefix;
+    if (const PacketError error = parse_prefix(packet, prefix); error != PacketError::none)
+        return error;
+    line.add("%s", name_of(prefix.kind, packet_kind_names));
+    if (prefix.kind != PacketKind::data)
+        line.add(" connection=%016llx", static_cast<unsigned long long>(prefix.connection));
+    const Print print = prints[static_cast<std::uint8_t>(prefix.kind) - 1];
+    return print(packet, line) ? PacketError::none : PacketError::contents;
+}
 
 }  // namespace
 
 std::size_t print_packet(std::span<const std::byte> packet, char* text, std::size_t size) {
     Line line(text, size);
-    PacketPrefix prefix;
-    PacketError error = parse_prefix(packet, prefix);
-    if (error == PacketError::none) {
-        line.add("%s", name_of(prefix.kind, packet_kind_names));
-        if (prefix.kind != PacketKind::data)
-            line.add(" connection=%016llx", static_cast<unsigned long long>(prefix.connection));
-        const Print print = prints[static_cast<std::uint8_t>(prefix.kind) - 1];
-        if (!print(packet, line)) error = PacketError::contents;
-    }
+    const PacketError error =
+        is_sealed(packet) ? print_sealed(packet, line) : print_bare(packet, line);
     if (error != PacketError::none)
         line.add("%spacket of %zu bytes %s", line.length() == 0 ? "" : " ... ", packet.size(),
                  to_string(error));

@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "wire/bytes.hpp"
 #include "wire/fields.hpp"
+#include "wire/sealed.hpp"
 
 namespace via::wire::packet_test {
 namespace {
@@ -19,8 +20,9 @@ namespace {
 using Bytes = std::vector<std::byte>;
 constexpr std::byte guard{0xA5};
 constexpr PacketKind connecting_kinds[] = {
-    PacketKind::query,   PacketKind::answer, PacketKind::hello,       PacketKind::retry,
-    PacketKind::welcome, PacketKind::refuse, PacketKind::unsupported, PacketKind::close};
+    PacketKind::query,       PacketKind::answer,  PacketKind::hello,
+    PacketKind::retry,       PacketKind::welcome, PacketKind::refuse,
+    PacketKind::unsupported, PacketKind::close,   PacketKind::rails};
 
 std::uint8_t number_of(PacketKind kind) { return static_cast<std::uint8_t>(kind); }
 
@@ -34,6 +36,7 @@ struct Contents {
     PathRefusal refusal{};
     Versions versions;
     CloseReason reason{};
+    Rails rails;
 };
 
 Contents random_contents(Random& random) {
@@ -55,6 +58,16 @@ Contents random_contents(Random& random) {
         contents.answer = {AnswerCode::no_match, 0, 0};
     contents.hello = {random.next(), random.next() | 1, {random.next(), random.next()}, offer()};
     if (random.chance(50)) contents.hello.cookie = {};
+    contents.hello.joins = random.chance(50);
+    contents.rails.asks = random.chance(50);
+    contents.rails.count = static_cast<std::uint8_t>(random.below(rails_max + 1));
+    for (std::uint32_t n = 0; n < contents.rails.count; ++n) {
+        HostAddress& address = contents.rails.addresses[n];
+        address.length = random.chance(50) ? 6 : 18;
+        for (std::uint16_t at = 0; at < address.length; ++at)
+            address.bytes[at] = static_cast<std::uint8_t>(random.next());
+        address.bytes[address.length - 1U] |= 1;
+    }
     contents.cookie = {random.next(), random.next() | 1};
     contents.welcome = {random.next() | 1, random.next() | 1, offer()};
     contents.refusal = static_cast<PathRefusal>(random.between(1, 3));
@@ -91,6 +104,9 @@ Bytes emitted(PacketKind kind, std::uint64_t connection, const Contents& content
         case PacketKind::close:
             length = emit_close(connection, contents.reason, bytes);
             break;
+        case PacketKind::rails:
+            length = emit_rails(connection, contents.rails, bytes);
+            break;
         case PacketKind::data:
             ADD_FAILURE() << "not a packet of connecting";
     }
@@ -118,6 +134,8 @@ PacketError parsed(PacketKind kind, std::span<const std::byte> packet, Contents&
             return parse_unsupported(packet, contents.versions);
         case PacketKind::close:
             return parse_close(packet, contents.reason);
+        case PacketKind::rails:
+            return parse_rails(packet, contents.rails);
         case PacketKind::data:
             break;
     }
@@ -179,11 +197,14 @@ TEST(Packet, EveryFieldStandsWhereTheTableSays) {
     c.hello = {0x3132333435363738,
                0x4142434445464748,
                {0x5152535455565758, 0x6162636465666768},
-               {0x7172737475767778, 0x81828384, 0x91929394, 0xA1A2, 0xB1B2}};
+               {0x7172737475767778, 0x81828384, 0x91929394, 0xA1A2, 0xB1B2},
+               true};
     c.cookie = {0xC1C2C3C4C5C6C7C8, 0xD1D2D3D4D5D6D7D8};
     c.welcome = {0xE1E2E3E4E5E6E7E8, 0xF1F2F3F4F5F6F7F8, c.hello.offer};
     c.refusal = PathRefusal::no_resource;
     c.reason = CloseReason::unknown_path;
+    c.rails = {true, 2, {HostAddress{{1, 2, 3, 4, 5, 6}, 6}, HostAddress{{7, 8, 9}, 18}}};
+    c.rails.addresses[1].bytes[17] = 1;
     const auto offered = [&](const char* name) -> std::uint64_t {
         const PathOffer& offer = c.hello.offer;
         return !std::strcmp(name, "instance")       ? offer.instance
@@ -214,6 +235,13 @@ TEST(Packet, EveryFieldStandsWhereTheTableSays) {
         {PacketKind::unsupported, "least", 1},
         {PacketKind::unsupported, "greatest", 1},
         {PacketKind::close, "why", 3},
+        {PacketKind::hello, "joins", 1},
+        {PacketKind::rails, "asks", 1},
+        {PacketKind::rails, "count", 2},
+        {PacketKind::rails, "length_1", 6},
+        {PacketKind::rails, "length_2", 18},
+        {PacketKind::rails, "length_3", 0},
+        {PacketKind::rails, "length_4", 0},
     };
     for (const char* name :
          {"instance", "receive_room", "ack_delay_us", "datagram_max", "nic_port"}) {
@@ -230,7 +258,13 @@ TEST(Packet, EveryFieldStandsWhereTheTableSays) {
     const Bytes query = emitted(PacketKind::query, 7, c);
     const Field& discriminator = field(PacketKind::query, "discriminator");
     EXPECT_EQ(std::memcmp(query.data() + discriminator.offset, "name\0", 5), 0);
-    std::size_t others = 1;  // the discriminator
+    const Bytes rails = emitted(PacketKind::rails, 7, c);
+    for (std::uint32_t n = 0; n < rails_max; ++n) {
+        const Field& place = field(PacketKind::rails, "address_" + std::to_string(n + 1));
+        EXPECT_EQ(std::memcmp(rails.data() + place.offset, c.rails.addresses[n].bytes.data(), 18),
+                  0);
+    }
+    std::size_t others = 1 + rails_max;  // the discriminator, addresses
     for (const PacketKind kind : connecting_kinds)
         for (const Field& place : packet_layouts[number_of(kind) - 1].fields)
             if (place.form == FieldForm::zero) {
@@ -346,6 +380,21 @@ TEST(Packet, BadValuesBehindARightChecksumAreRefused) {
         EXPECT_FALSE(refused(kind, "datagram_max", packet_length_max));
         EXPECT_FALSE(refused(kind, "receive_room", packet_length_min));
     }
+    contents.rails = {false, 2, {HostAddress{{1, 2, 3, 4, 5, 6}, 6}, HostAddress{{7, 8, 9}, 18}}};
+    contents.rails.addresses[1].bytes[17] = 1;
+    EXPECT_FALSE(refused(PacketKind::rails, "asks", 1));
+    EXPECT_TRUE(refused(PacketKind::rails, "asks", 2));
+    EXPECT_TRUE(refused(PacketKind::rails, "count", 1)) << "an address behind the last one";
+    EXPECT_TRUE(refused(PacketKind::rails, "count", 3)) << "one that is none";
+    EXPECT_TRUE(refused(PacketKind::rails, "count", rails_max + 1));
+    for (const std::uint64_t length : {0U, 4U, 5U, 19U, 65535U})
+        EXPECT_TRUE(refused(PacketKind::rails, "length_1", length)) << length;
+    EXPECT_TRUE(refused(PacketKind::rails, "length_2", 6)) << "bytes behind its end";
+    contents.rails.addresses[0].bytes[4] = contents.rails.addresses[0].bytes[5] = 0;
+    EXPECT_TRUE(refused(PacketKind::rails, "asks", 1)) << "no port";
+    EXPECT_FALSE(refused(PacketKind::hello, "joins", 1));
+    EXPECT_TRUE(refused(PacketKind::hello, "joins", 2));
+    EXPECT_TRUE(refused(PacketKind::hello, "joins", 1U << 31));
     contents.answer = {AnswerCode::no_match, 0, 0};
     EXPECT_TRUE(refused(PacketKind::answer, "port", 1));
     EXPECT_TRUE(refused(PacketKind::answer, "instance", 1));
@@ -419,6 +468,14 @@ TEST(PacketPrinting, SaysWhatMatters) {
     EXPECT_EQ(of(PacketKind::refuse), "refuse" + id + "unknown_instance");
     EXPECT_EQ(of(PacketKind::unsupported), "unsupported" + id + "versions=1-1");
     EXPECT_EQ(of(PacketKind::close), "close" + id + "left");
+    c.rails.count = 2;
+    for (HostAddress& address : c.rails.addresses) address = {{1, 2, 3, 4, 5, 6}, 6};
+    EXPECT_EQ(of(PacketKind::rails), "rails" + id + "count=2");
+    c.rails.asks = true;
+    EXPECT_EQ(of(PacketKind::rails), "rails" + id + "count=2 asks");
+    c.hello.joins = true;
+    EXPECT_TRUE(of(PacketKind::hello).ends_with(" joins"));
+    c.hello.joins = false;
     c.answer.code = AnswerCode::no_match;
     c.hello.cookie = {};
     EXPECT_EQ(of(PacketKind::answer), "answer" + id + "no_match");
@@ -432,10 +489,55 @@ TEST(PacketPrinting, SaysWhatIsWrong) {
     }());
     EXPECT_EQ(printed(std::span(good).first(3)), "packet of 3 bytes too short");
     EXPECT_EQ(printed(std::span(good).first(30)), "packet of 30 bytes with a wrong checksum");
-    EXPECT_EQ(printed(changed(good, 4, 1, 2)), "packet of 72 bytes of an unknown version");
+    EXPECT_EQ(printed(changed(good, 4, 1, 3)), "packet of 72 bytes of an unknown version");
     EXPECT_EQ(printed(changed(good, 5, 1, 200)), "packet of 72 bytes of an unknown kind");
     EXPECT_EQ(printed(changed(good, 24, 8, 0)),
               "hello connection=0000000000000007 ... packet of 72 bytes with impossible contents");
+}
+
+/// Of version 2: what an observer may see.
+TEST(PacketPrinting, SaysWhatIsInTheOpenOfSealedPackets) {
+    Bytes text(sealed::text + 5 + sealed::tag_length, std::byte{0x77});
+    const auto begin = [](Bytes& packet, PacketKind kind) {
+        put_packet_prefix(packet, {kind, 0x99});
+        put(packet.data() + 4, sealed::version);
+    };
+    begin(text, PacketKind::data);
+    put(text.data() + sealed::number, std::uint64_t{12});
+    const std::string id = " connection=0000000000000099";
+    EXPECT_EQ(printed(text), "sealed data" + id + " #12 (5)");
+    begin(text, PacketKind::close);
+    EXPECT_EQ(printed(text), "sealed close" + id + " #12 (5)");
+    put(text.data(), std::uint32_t{1});
+    EXPECT_EQ(printed(text), "packet of 45 bytes with a wrong checksum");
+    put(text.data(), std::uint32_t{0});
+    EXPECT_EQ(printed(std::span(text).first(43)),
+              "sealed close" + id + " ... packet of 43 bytes with impossible contents");
+
+    const auto finish = [](Bytes& packet) {
+        put(packet.data(), crc32c(std::span<const std::byte>(packet).subspan(4)));
+        return printed(packet);
+    };
+    Bytes hello(sealed::hello_length);
+    begin(hello, PacketKind::hello);
+    put(hello.data() + sealed::hello_target, std::uint64_t{0x11});
+    put(hello.data() + sealed::hello_cipher, std::uint8_t{1});
+    EXPECT_EQ(finish(hello), "sealed hello" + id + " target=0000000000000011 cookie aes_256_gcm");
+    put(hello.data() + sealed::hello_zero + 6, std::uint8_t{1});
+    EXPECT_EQ(finish(hello),
+              "sealed hello" + id + " ... packet of 232 bytes with impossible contents");
+    hello[20] ^= std::byte{1};
+    EXPECT_EQ(printed(hello), "packet of 232 bytes with a wrong checksum");
+    Contents c;
+    c.hello = {0x11, 2, {}, {5, 60000, 1000, 1472, 9741}};
+    EXPECT_EQ(printed(changed(emitted(PacketKind::hello, 0x99, c), 4, 1, 2)),
+              "sealed " + printed(emitted(PacketKind::hello, 0x99, c)));
+    Bytes welcome(sealed::welcome_length);
+    begin(welcome, PacketKind::welcome);
+    EXPECT_EQ(finish(welcome), "sealed welcome" + id);
+    welcome.pop_back();
+    EXPECT_EQ(finish(welcome),
+              "sealed welcome" + id + " ... packet of 119 bytes with impossible contents");
 }
 
 TEST(PacketPrinting, NeverWritesMoreThanItMay) {

@@ -5,7 +5,7 @@
 //          48 the handshake's first message, which holds the hello of version 1 without a cookie
 //         216 admission: 16 bytes of a keyed hash of all before it, from byte 4 on
 //   welcome: 16 the handshake's second message, which holds the welcome of version 1
-//   data, close: 16 number   24 what stands behind the prefix in version 1, sealed; no checksum
+//   data, close, rails: 16 number   24 what stands behind the prefix in version 1, sealed; no sum
 #pragma once
 
 #include "wire/packet.hpp"
@@ -30,5 +30,8 @@ constexpr std::uint32_t welcome_length = welcome_message + 48 + bare_welcome_len
 static_assert(welcome_length <= hello_length, "nobody gets others to send more than he sent");
 constexpr std::uint32_t number = 16;
 constexpr std::uint32_t text = 24;
+constexpr std::uint32_t tag_length = 16;  ///< behind the text
+/// Of data and close: there is something in them.
+constexpr std::uint32_t text_least = 4;
 
 }  // namespace via::wire::sealed

@@ -215,8 +215,8 @@ VIPL_TEST(Vipl_4_20_a_request_that_is_not_answered_times_out, nothing) {
     });
     test.role("client", [](Role& me) {
         End end(me);
-        request_in_vain(me, end.vi(), me.nic().address("client"), me.hear<Address>("server"),
-                        "server");
+        request_unanswered(me, end.vi(), me.nic().address("client"), me.hear<Address>("server"),
+                           "server");
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
         me.tell("server", 'x');
         me.meet();

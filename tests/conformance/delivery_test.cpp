@@ -1,5 +1,8 @@
 // What arrives, and in which order (VIPL 4.23).
+#include <via/via.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "harness/end.hpp"
 #include "harness/one_processor.hpp"
@@ -353,6 +356,55 @@ VIPL_TEST(Vipl_4_23_an_rdma_write_is_in_place_when_the_receive_behind_it_complet
                 make_send(send, {});
                 for (VIP_DESCRIPTOR* one : {writes[0], writes[1], send}) end.post_send(one);
                 for (int n = 0; n < 3; ++n) end.sent();
+            }
+            me.meet();
+        }
+    });
+}
+
+VIPL_TEST(Vipl_4_23_one_notification_tells_of_many_rdma_writes, nothing) {
+    constexpr std::size_t writes = 40;
+    constexpr std::size_t size = 600;
+    constexpr std::size_t apart = 1000;
+    constexpr int rounds = 20;
+    test.role("server", [](Role& me) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+            End end(me, {.level = level});
+            const Piece room = end.take(writes * apart);
+            end.accept("client");
+            for (int round = 0; round < rounds; ++round) {
+                end.receive(Pieces{});
+                me.tell("client", Target(room));
+                const VIP_DESCRIPTOR* told = end.received();
+                EXPECT_EQ(static_cast<VIP_UINT32>(round), told->CS.ImmediateData);
+                for (std::size_t n = 0; n < writes; ++n)
+                    EXPECT_TRUE(holds(room.part(n * apart, size),
+                                      static_cast<std::uint64_t>(round) * writes + n));
+            }
+            me.meet();
+        }
+    });
+    test.role("client", [](Role& me) {
+        for (const VIP_RELIABILITY_LEVEL level : levels_that_deliver()) {
+            End end(me, {.level = level});
+            const Piece data = end.take(writes * size);
+            std::vector<VIP_DESCRIPTOR*> descriptors;
+            const std::vector<VIP_MEM_HANDLE> handles(writes, end.memory().handle());
+            for (std::size_t n = 0; n < writes; ++n)
+                descriptors.push_back(end.memory().descriptor());
+            end.connect("server");
+            for (int round = 0; round < rounds; ++round) {
+                const auto target = me.hear<Target>("server");
+                for (std::size_t n = 0; n < writes; ++n) {
+                    const Piece piece = data.part(n * size, size);
+                    fill(piece, static_cast<std::uint64_t>(round) * writes + n);
+                    make_write(descriptors[n], target.at(n * apart), {&piece, 1},
+                               n + 1 == writes ? VIP_CONTROL_IMMEDIATE : 0,
+                               static_cast<VIP_UINT32>(round));
+                }
+                VIP_UINT32 posted = 0;
+                OK(ViaPostSendMany(end.vi(), descriptors.data(), handles.data(), writes, &posted));
+                for (std::size_t n = 0; n < writes; ++n) EXPECT_EQ(descriptors[n], end.sent());
             }
             me.meet();
         }

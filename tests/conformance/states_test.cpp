@@ -231,7 +231,7 @@ VIPL_TEST(Vipl_3_pending_refused_gives_idle_and_the_same_vi_may_ask_again, nothi
         me.hear<char>("holder");
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
         holder = me.hear<Address>("holder");
-        request_in_vain(me, end.vi(), own, holder, "holder");
+        request_unanswered(me, end.vi(), own, holder, "holder");
         EXPECT_EQ(VIP_STATE_IDLE, end.state());
         EXPECT_FALSE(end.receive_queue_empty()) << "the receive stays posted";
         me.tell("holder", 't');

@@ -50,7 +50,7 @@ void look_at(const char* nic, const char* what, unsigned least, unsigned allowed
 /// What a message takes, one after the other. Of each message one part is stepped through.
 enum class Part : std::uint8_t {
     post_receive,
-    poll_in_vain,
+    empty_poll,
     post_send,
     queue_done,
     receive_done,
@@ -63,7 +63,7 @@ struct PartEntry {
 };
 constexpr PartEntry all_parts[] = {
     {Part::post_receive, "post receive", 100},
-    {Part::poll_in_vain, "receive done, nothing there", 150},
+    {Part::empty_poll, "receive done, nothing there", 150},
     {Part::post_send, "post send", 300},
     {Part::queue_done, "queue done", 100},
     {Part::receive_done, "receive done", 300},
@@ -82,13 +82,13 @@ public:
         }));
         const auto receive_done = [&] { return VipRecvDone(world_.receiver, &descriptor); };
         if (world_.completions == nullptr)
-            require(carry_out(Part::poll_in_vain, receive_done) == VIP_NOT_DONE, "nothing came");
+            require(carry_out(Part::empty_poll, receive_done) == VIP_NOT_DONE, "nothing came");
         OK(carry_out(Part::post_send,
                      [&] { return VipPostSend(world_.sender, &world_.room.send, world_.handle); }));
         if (world_.completions != nullptr) {
             // The send's, which is there when its post returns; then the receive's.
             take_from(world_.completions, Part::queue_done);
-            take_from(world_.receive_completions, Part::poll_in_vain);
+            take_from(world_.receive_completions, Part::empty_poll);
         }
         complete(Part::receive_done, receive_done);
         complete(Part::send_done, [&] { return VipSendDone(world_.sender, &descriptor); });
@@ -155,6 +155,37 @@ void look_at_write(World& world) {
     });
 }
 
+/// By the thread that owns the turn, as it binds one for each request that it makes.
+void look_at_windows(World& world) {
+    constexpr VIA_WINDOW_ATTRIBUTES writes{nullptr, VIP_TRUE, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_HANDLE window = 0;
+    const auto bind = [&] {
+        return ViaBindWindow(world.nic, world.room.in, sizeof world.room.in, world.handle, &writes,
+                             &window);
+    };
+    const auto revoke = [&] { return ViaRevokeWindow(world.nic, window); };
+    const auto step = [&](auto call) {
+        VIP_RETURN code = VIP_NOT_DONE;
+        step_through([&] { code = call(); });
+        OK(code);
+        return steps;
+    };
+    const auto after_messages = [&](bool looks_at_bind) {
+        for (unsigned m = 0; m < messages_between; ++m) require(pass(world), "a message passes");
+        Steps found;
+        if (looks_at_bind) {
+            found = step(bind);
+            OK(revoke());
+        } else {
+            OK(bind());
+            found = step(revoke);
+        }
+        return found;
+    };
+    look_at("shm", "bind window", 100, 0, [&] { return after_messages(true); });
+    look_at("shm", "revoke window", 100, 0, [&] { return after_messages(false); });
+}
+
 }  // namespace
 
 int main() {
@@ -175,5 +206,6 @@ int main() {
     look_at_message("loopback", with_queue);
     look_at_message("shm", shm_with_queue);
     look_at_write(plain);
+    look_at_windows(shm);
     return faults == 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// What one message of 8 bytes costs in the library without its fronts: two VIs of a NIC on the
+// What one message of 8 bytes costs in the library without its C API: two VIs of a NIC on the
 // loopback device, all in one thread. Run under callgrind by counts.py.
 #include <cstdio>
 #include <cstdlib>

@@ -49,15 +49,15 @@ bool remote(World& world, VIP_DESCRIPTOR& descriptor) {
 
 }  // namespace
 
-VIA_MEASURED VIP_RETURN measured_vipl_send_done_in_vain(World& world) {
+VIA_MEASURED VIP_RETURN measured_vipl_send_done_empty(World& world) {
     VIP_DESCRIPTOR* done = nullptr;
     return VipSendDone(world.sender, &done);
 }
-VIA_MEASURED VIP_RETURN measured_vipl_receive_done_in_vain(World& world) {
+VIA_MEASURED VIP_RETURN measured_vipl_receive_done_empty(World& world) {
     VIP_DESCRIPTOR* done = nullptr;
     return VipRecvDone(world.receiver, &done);
 }
-VIA_MEASURED VIP_RETURN measured_vipl_cq_done_in_vain(World& world) {
+VIA_MEASURED VIP_RETURN measured_vipl_cq_done_empty(World& world) {
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN receive = VIP_FALSE;
     return VipCQDone(world.completions, &vi, &receive);
@@ -69,6 +69,11 @@ VIA_MEASURED VIP_RETURN measured_vipl_cq_done(World& world, VIP_VI_HANDLE* vi,
 
 VIA_MEASURED bool measured_vipl_message_4k(World& world) { return exchange(world); }
 VIA_MEASURED bool measured_vipl_message_8_segments(World& world) {
+    return exchange(world, pages.send.first, pages.receive.first, handle_of_pages);
+}
+/// The copy that is made for it included.
+VIA_MEASURED bool measured_vipl_message_inline(World& world) {
+    ViaCopyInline(&pages.send.first, handle_of_pages, world.room.out, length);
     return exchange(world, pages.send.first, pages.receive.first, handle_of_pages);
 }
 VIA_MEASURED bool measured_vipl_message_immediate(World& world) { return exchange(world); }
@@ -93,22 +98,32 @@ VIA_MEASURED VIP_RETURN measured_vipl_deregister_4k(World& world, VIP_MEM_HANDLE
     return VipDeregisterMem(world.nic, pages.more, handle);
 }
 
+/// Of a page, to which peers may write.
+VIA_MEASURED VIP_RETURN measured_vipl_bind_window(World& world, VIP_MEM_HANDLE region,
+                                                  VIP_MEM_HANDLE* window) {
+    constexpr VIA_WINDOW_ATTRIBUTES writes{nullptr, VIP_TRUE, VIP_FALSE, VIP_FALSE};
+    return ViaBindWindow(world.nic, pages.more, page, region, &writes, window);
+}
+VIA_MEASURED VIP_RETURN measured_vipl_revoke_window(World& world, VIP_MEM_HANDLE window) {
+    return ViaRevokeWindow(world.nic, window);
+}
+
 namespace {
 
 using Pass = void (*)(World&, std::uint64_t);
 
-void look_in_vain(World& world, std::uint64_t) {
+void look_at_nothing(World& world, std::uint64_t) {
     VIP_DESCRIPTOR* done = nullptr;
-    require(measured_vipl_send_done_in_vain(world) == VIP_DESCRIPTOR_ERROR, "nothing is posted");
+    require(measured_vipl_send_done_empty(world) == VIP_DESCRIPTOR_ERROR, "nothing is posted");
     OK(VipPostRecv(world.receiver, &world.room.receive, world.handle));
-    require(measured_vipl_receive_done_in_vain(world) == VIP_NOT_DONE, "nothing came");
+    require(measured_vipl_receive_done_empty(world) == VIP_NOT_DONE, "nothing came");
     OK(VipPostSend(world.sender, &world.room.send, world.handle));
     require(succeeds([&] { return VipSendDone(world.sender, &done); }), "it is sent");
     require(succeeds([&] { return VipRecvDone(world.receiver, &done); }), "it is received");
 }
 
 void look_at_queue(World& world, std::uint64_t) {
-    require(measured_vipl_cq_done_in_vain(world) == VIP_NOT_DONE, "nothing is done");
+    require(measured_vipl_cq_done_empty(world) == VIP_NOT_DONE, "nothing is done");
     OK(VipPostRecv(world.receiver, &world.room.receive, world.handle));
     OK(VipPostSend(world.sender, &world.room.send, world.handle));
     for (int entries = 0; entries < 2; ++entries) {
@@ -132,7 +147,19 @@ void make_and_end(World& world, std::uint64_t) {
     OK(measured_vipl_create_cq(world, &queue));
     OK(measured_vipl_destroy_cq(queue));
     OK(measured_vipl_register_4k(world, &handle));
+    VIP_MEM_HANDLE window = 0;
+    OK(measured_vipl_bind_window(world, handle, &window));
+    OK(measured_vipl_revoke_window(world, window));
     OK(measured_vipl_deregister_4k(world, handle));
+}
+
+/// So that it shows if one more took longer where there are many.
+void bind_many_windows(World& world) {
+    constexpr unsigned many = 10'000;
+    constexpr VIA_WINDOW_ATTRIBUTES reads{nullptr, VIP_FALSE, VIP_TRUE, VIP_FALSE};
+    VIP_MEM_HANDLE window = 0;
+    for (unsigned n = 0; n < many; ++n)
+        OK(ViaBindWindow(world.nic, world.room.in, length, world.handle, &reads, &window));
 }
 
 VIP_DATA_SEGMENT segment(VIP_MEM_HANDLE handle, void* at, VIP_UINT32 bytes) {
@@ -159,6 +186,14 @@ void set_pieces(LongDescriptor& descriptor, unsigned char* at) {
         const auto piece = segment(handle_of_pages, at + n * page / pieces, page / pieces);
         std::memcpy(segments + n * sizeof piece, &piece, sizeof piece);
     }
+}
+
+/// Short messages from behind their descriptor.
+void set_inline() {
+    pages.send.first.CS = {};
+    pages.receive.first.CS.SegCount = 1;
+    pages.receive.first.CS.Length = length;
+    pages.receive.first.DS[0].Local = segment(handle_of_pages, pages.in, length);
 }
 
 /// RDMA from one page to another, or back.
@@ -194,8 +229,9 @@ int main() {
     static World reception(false, VIP_SERVICE_RELIABLE_RECEPTION);
     const auto count = [](World& world, Pass pass) { warm_and_count(world, pass, counted_phase); };
 
-    count(plain, look_in_vain);
+    count(plain, look_at_nothing);
     count(with_queue, look_at_queue);
+    bind_many_windows(plain);
     count(plain, make_and_end);
     count(unreliable, pass<measured_vipl_message_unreliable>);
     count(reception, pass<measured_vipl_message_reception>);
@@ -206,6 +242,8 @@ int main() {
     set_pieces(pages.send, pages.out);
     set_pieces(pages.receive, pages.in);
     count(plain, pass<measured_vipl_message_8_segments>);
+    set_inline();
+    count(plain, pass<measured_vipl_message_inline>);
     set_size(plain, length);
     plain.room.send.CS.Control = VIP_CONTROL_IMMEDIATE;
     count(plain, pass<measured_vipl_message_immediate>);

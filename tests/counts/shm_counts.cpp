@@ -16,8 +16,7 @@ VIA_MEASURED VIP_RETURN measured_shm_send_done(World& world, VIP_DESCRIPTOR** de
 VIA_MEASURED VIP_RETURN measured_shm_receive_done(World& world, VIP_DESCRIPTOR** descriptor) {
     return VipRecvDone(world.receiver, descriptor);
 }
-VIA_MEASURED VIP_RETURN measured_shm_receive_done_in_vain(World& world,
-                                                          VIP_DESCRIPTOR** descriptor) {
+VIA_MEASURED VIP_RETURN measured_shm_receive_done_empty(World& world, VIP_DESCRIPTOR** descriptor) {
     return VipRecvDone(world.receiver, descriptor);
 }
 
@@ -90,10 +89,10 @@ void pass_call_by_call(World& world, std::uint64_t number) {
     require(std::memcmp(world.room.in, &number, sizeof number) == 0, "the bytes arrive");
 }
 
-void look_in_vain(World& world, std::uint64_t number) {
+void look_at_nothing(World& world, std::uint64_t number) {
     VIP_DESCRIPTOR* descriptor = nullptr;
     if (number == 0) OK(VipPostRecv(world.receiver, &world.room.receive, world.receive_handle));
-    require(measured_shm_receive_done_in_vain(world, &descriptor) == VIP_NOT_DONE, "nothing came");
+    require(measured_shm_receive_done_empty(world, &descriptor) == VIP_NOT_DONE, "nothing came");
 }
 
 void pass_through_queue(World& world, std::uint64_t number) {
@@ -147,7 +146,7 @@ int main() {
     static World plain(World::OverShm{false});
     static World with_queue(World::OverShm{true});
     // The empty polls last: they leave a receive posted.
-    for (const Pass pass : {pass_call_by_call, pass_through_queue, pass_many, look_in_vain}) {
+    for (const Pass pass : {pass_call_by_call, pass_through_queue, pass_many, look_at_nothing}) {
         World& world = pass == pass_through_queue ? with_queue : plain;
         warm_and_count(world, pass, counted_phase);
     }

@@ -32,6 +32,15 @@ VIA_MEASURED bool measured_vipl_message(World& world) { return pass_message(worl
 /// The buffers in other regions than the descriptors, as libraries above VIA have them.
 VIA_MEASURED bool measured_vipl_message_buffers_apart(World& world) { return pass_message(world); }
 
+/// The receive comes from a shared receive queue.
+VIA_MEASURED bool measured_vipl_message_shared(World& world) {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    return ViaPostSharedRecv(world.shared, &world.room.receive, world.handle) == VIP_SUCCESS &&
+           VipPostSend(world.sender, &world.room.send, world.handle) == VIP_SUCCESS &&
+           succeeds([&] { return VipSendDone(world.sender, &descriptor); }) &&
+           succeeds([&] { return VipRecvDone(world.receiver, &descriptor); });
+}
+
 VIA_MEASURED bool measured_vipl_message_through_queue(World& world) {
     bool right = VipPostRecv(world.receiver, &world.room.receive, world.handle) == VIP_SUCCESS &&
                  VipPostSend(world.sender, &world.room.send, world.handle) == VIP_SUCCESS;
@@ -100,6 +109,12 @@ void pass_apart(World& world, std::uint64_t number) {
     require(buffers.in == number, "the bytes arrive");
 }
 
+void pass_shared(World& world, std::uint64_t number) {
+    write_number(world, number);
+    require(measured_vipl_message_shared(world), "the message passes");
+    expect_number(world, number);
+}
+
 void pass_through_queue(World& world, std::uint64_t number) {
     write_number(world, number);
     require(measured_vipl_message_through_queue(world), "the message passes");
@@ -134,10 +149,14 @@ int main() {
     static World plain(false);
     static World with_queue(true);
     static World apart(false);
+    static World sharing(false, VIP_SERVICE_RELIABLE_DELIVERY, true);
     set_apart(apart);
-    for (const Pass pass : {pass_call_by_call, pass_whole, pass_apart, pass_through_queue,
-                            pass_to_segment, pass_many}) {
-        World& world = pass == pass_through_queue ? with_queue : pass == pass_apart ? apart : plain;
+    for (const Pass pass : {pass_call_by_call, pass_whole, pass_apart, pass_shared,
+                            pass_through_queue, pass_to_segment, pass_many}) {
+        World& world = pass == pass_through_queue ? with_queue
+                       : pass == pass_apart       ? apart
+                       : pass == pass_shared      ? sharing
+                                                  : plain;
         warm_and_count(world, pass, counted_phase);
     }
     return 0;

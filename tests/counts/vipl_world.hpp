@@ -35,8 +35,9 @@ union Address {
 class World {
 public:
     explicit World(bool with_completion_queue,
-                   VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY)
-        : level_(level) {
+                   VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY,
+                   bool shares_receives = false)
+        : level_(level), shares_receives_(shares_receives) {
         OK(VipOpenNic("loopback", &nic));
         OK(VipRegisterMem(nic, &room, sizeof room, nullptr, &handle));
         if (with_completion_queue) OK(VipCreateCQ(nic, 64, &completions));
@@ -78,12 +79,18 @@ public:
     VIP_CQ_HANDLE receive_completions = nullptr;
     VIP_VI_HANDLE sender = nullptr;
     VIP_VI_HANDLE receiver = nullptr;
-    unsigned char* segment = nullptr;  ///< of our own, as a peer has it
+    VIA_SHARED_RECV_HANDLE shared = nullptr;  ///< where the receiver's receives come from, if so
+    unsigned char* segment = nullptr;         ///< of our own, as a peer has it
 
 private:
     void begin() {
         sender = make_vi(nic, completions);
         receiver = make_vi(receiver_nic, receive_completions);
+        if (shares_receives_) {
+            const VIA_SHARED_RECV_ATTRIBUTES attributes{nullptr, 64, 0};
+            OK(ViaCreateSharedRecv(receiver_nic, &attributes, &shared));
+            OK(ViaSetSharedRecv(receiver, shared));
+        }
         connect();
         fill(room.send, room.out, handle);
         fill(room.receive, room.in, receive_handle);
@@ -140,6 +147,7 @@ private:
         room.write.DS[1].Local.Length = length;
     }
     VIP_RELIABILITY_LEVEL level_;
+    bool shares_receives_ = false;
 };
 
 /// So many messages posted and taken at once, by the calls of via.h.

@@ -95,7 +95,7 @@ public:
     void let_go(std::uint32_t) override {}
     std::uint32_t keeps_left() const override { return 0; }
     bool has_work() override { return arrived_ != 0; }
-    bool next_trouble(Trouble&) override { return false; }
+    bool next_network_error(NetworkError&) override { return false; }
     Status listen(const Discriminator&) override { return Status::success; }
     void unlisten(const Discriminator&) override {}
     bool find_listener(const Discriminator&, std::uint16_t& port,

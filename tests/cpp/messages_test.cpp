@@ -52,6 +52,38 @@ TEST_P(Messages, PingAndPongThroughPools) {
     EXPECT_EQ("pong!", text_of_bytes(must(asking.receive_wait(patience)).bytes()));
 }
 
+TEST_P(Messages, InlineSendsNeedNoMemoryOfTheirOwn) {
+    const auto from = must(MemoryRegion::allocate(near(), 4096));
+    auto to = must(MemoryRegion::allocate(far(), 4096, {.rdma_write = true}));
+    auto asking = must(Vi::create(near()));
+    auto asked = must(Vi::create(far(), {.rdma_write = true}));
+    must(asked.post_receive(to.descriptor(0).receive(to.segment(256, 64))));
+    connect(asking, asked);
+    Descriptor write = from.descriptor(0, 4);
+    Descriptor send = from.descriptor(128, 4);
+    EXPECT_EQ(32U, send.inline_room());
+    EXPECT_EQ(0U, from.descriptor(0).inline_room());
+    {
+        std::string text = "written";
+        write.rdma_write_inline(to.remote().from(512), std::as_bytes(std::span(text)));
+        text = "to send";
+        send.send_inline(std::as_bytes(std::span(text))).immediate(7);
+    }
+    must(asking.post_send(write));
+    must(asking.post_send(send));
+    const auto heard = must(asked.receive_wait(patience));
+    EXPECT_EQ("to send", text_of_bytes(heard.bytes()));
+    EXPECT_EQ(7U, heard.immediate());
+    EXPECT_EQ("written", text_of_bytes(to.bytes().subspan(512, 7)));
+    must(asking.send_wait(patience));
+    must(asking.send_wait(patience));
+
+    const auto too_long = asking.post_send(send.send_inline(from.bytes().first(33)));
+    ASSERT_FALSE(too_long);
+    EXPECT_EQ(VIP_INVALID_PARAMETER, too_long.error().code());
+    must(asking.post_send(send.send_inline(from.bytes().first(32))));
+}
+
 TEST_P(Messages, SegmentsImmediateDataAndSeveralInOneGo) {
     auto from = must(MemoryRegion::allocate(near(), 4096));
     auto to = must(MemoryRegion::allocate(far(), 4096));

@@ -15,6 +15,7 @@
 #include "base/random.hpp"
 #include "wire/bytes.hpp"
 #include "wire/fields.hpp"
+#include "wire/sealed.hpp"
 
 using namespace via;
 using namespace via::wire;
@@ -132,7 +133,24 @@ private:
         }
         text_ += "\n";
     }
+    /// Of version 2 and with right contents; false: it is none.
+    bool add_sealed(const Bytes& packet, std::size_t at) {
+        if (packet.size() < packet_length_least ||
+            get<std::uint8_t>(packet.data() + 4) != sealed::version)
+            return false;
+        add_fields("prefix", packet.data(), at);
+        const auto kind = get<PacketKind>(packet.data() + 5);
+        const bool is_text = kind == PacketKind::data || kind == PacketKind::close;
+        if (is_text && packet.size() >= sealed::text + sealed::tag_length + sealed::text_least)
+            add_fields("sealed_text", packet.data(), at);
+        if (kind == PacketKind::hello)
+            add_fields(packet.size() == sealed::bare_hello_length ? "hello" : "sealed_hello",
+                       packet.data(), at);
+        if (kind == PacketKind::welcome) add_fields("sealed_welcome", packet.data(), at);
+        return true;
+    }
     void add_packet(const Bytes& packet, std::size_t at) {
+        if (add_sealed(packet, at)) return;
         PacketPrefix prefix;
         const PacketError error = parse_prefix(packet, prefix);
         if (error == PacketError::truncated) return;
@@ -303,6 +321,44 @@ void add_parts(std::vector<Datagram>& all) {
     all.push_back({50000, 50001, {packet}});
 }
 
+/// Of version 2; what is under keys is any bytes.
+void add_sealed(std::vector<Datagram>& all) {
+    const auto made = [](PacketKind kind, std::size_t length) {
+        Bytes packet(length, std::byte{0x77});
+        put_packet_prefix(packet, {kind, 0xA1A2A3A4A5A6A7A8});
+        put(packet.data() + 4, sealed::version);
+        return packet;
+    };
+    const auto text = [&](PacketKind kind, std::uint64_t number, std::size_t length) {
+        Bytes packet = made(kind, sealed::text + length + sealed::tag_length);
+        put(packet.data() + sealed::number, number);
+        return packet;
+    };
+    const auto add = [&](Bytes packet) {
+        put(packet.data(), crc32c(std::span<const std::byte>(packet).subspan(4)));
+        all.push_back({40000, 50000, {std::move(packet)}});
+    };
+    Bytes bare = connecting([](ConnectingBytes to) {
+        return emit_hello(5, {77, 3, {}, {0xAABBCCDD00112233, 212992, 1000, 1472, host_port}}, to);
+    });
+    put(bare.data() + 4, sealed::version);
+    add(bare);
+    Bytes hello = made(PacketKind::hello, sealed::hello_length);
+    put(hello.data() + sealed::hello_cipher, std::uint64_t{1});
+    add(hello);
+    add(made(PacketKind::welcome, sealed::welcome_length));
+    all.push_back({50000, 50001, {text(PacketKind::data, 1ULL << 40, 1400)}});
+    all.push_back({50000, 50001, {text(PacketKind::close, 0, sealed::text_least)}});
+    all.push_back({50000,
+                   50001,
+                   {text(PacketKind::data, 5, 300), text(PacketKind::data, 6, 300),
+                    text(PacketKind::data, 7, 20)}});
+    all.push_back({50000, host_port, {text(PacketKind::data, 8, sealed::text_least - 1)}});
+    Bytes marked = text(PacketKind::data, 9, 20);
+    put(marked.data(), std::uint32_t{1});
+    all.push_back({60000, 60001, {marked}, false});
+}
+
 void add_bad_ones(std::vector<Datagram>& all) {
     Bytes packet = data(5, {frame_of(FrameKind::send, 0, 9)});
     const Bytes good = packet;
@@ -310,7 +366,7 @@ void add_bad_ones(std::vector<Datagram>& all) {
     all.push_back({40000, host_port, {packet}});
     all.push_back({60000, 60001, {packet}, false});
     packet = good;
-    packet[4] = std::byte{2};
+    packet[4] = std::byte{3};
     put(packet.data(), crc32c(std::span(packet).subspan(4)));
     all.push_back({40000, host_port, {packet}});
     all.push_back({60000, 60001, {packet}, false});
@@ -361,6 +417,7 @@ int main(int argc, char** argv) {
     add_meeting(all);
     add_data(all);
     add_parts(all);
+    add_sealed(all);
     add_bad_ones(all);
     Expected expected;
     for (const Datagram& datagram : all) expected.add(datagram);

@@ -49,8 +49,8 @@ def described(field):
 
 def is_of_the_table(name):
     """Not what the dissector has besides: bits of flags, payload, private data, complaints."""
-    others = ("openvia.frame.payload", "openvia.connect.private_data", "openvia.frame.flags.",
-              "openvia.malformed", "openvia.wrong_checksum")
+    others = ("openvia.frame.payload", "openvia.sealed.text", "openvia.connect.private_data",
+              "openvia.frame.flags.", "openvia.malformed", "openvia.wrong_checksum")
     return name.startswith("openvia.") and not name.startswith(others)
 
 

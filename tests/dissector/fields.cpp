@@ -60,6 +60,9 @@ void write_codes(FrameKind kind, std::span<const Name> names) {
 
 int main() {
     std::printf("local version = %u\n", unsigned{packet_version});
+    std::printf("local sealed_version = %u\n", unsigned{sealed::version});
+    std::printf("local sealed_around = %u\n", sealed::tag_length);
+    std::printf("local sealed_least = %u\n", sealed::text_least);
     std::printf("local shortest = %u\n", packet_length_least);
     std::printf("local part_length = %u\n", part_length);
     std::printf("local frame_longest = %u\n", frame_length_max);

@@ -27,8 +27,7 @@ public:
         std::uint32_t payload_length;
     };
 
-    const device::Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
+    HostileDevice() : Device({payload_max, 64, payload_max, true, true}, {}) {}
 
     void resolve(const NetAddress&, std::uint64_t cookie) override {
         if (up_)
@@ -58,7 +57,6 @@ public:
         for (Sent& sent : reserved_) look_at(sent);
         reserved_.clear();
     }
-    void abandon(device::PathId) override { reserved_.clear(); }
     std::uint32_t notify() override { return 0; }
 
     std::size_t receive(std::span<device::Frame> frames) override {
@@ -74,7 +72,7 @@ public:
         lent_.clear();
         return false;
     }
-    void condemn(device::PathId, const char* reason) override {
+    void close_for_violation(device::PathId, const char* reason) override {
         fuzz::require(reason != nullptr && *reason != '\0', "there is a reason");
         go_down();
     }
@@ -84,11 +82,8 @@ public:
         events_.pop_front();
         return true;
     }
-    void service(Time) override {}
-    void arm(device::Sleep) override {}
     void set_waiting_for_room(device::PathId) override {}
     bool has_work() override { return !arriving_.empty() || !events_.empty(); }
-    std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
 
     // The peer
     void come_up() {
@@ -146,8 +141,6 @@ private:
         numbers_.push_back(message.vi);
     }
 
-    device::Capabilities capabilities_{payload_max, 64, payload_max, true, true};
-    HostAddress address_{};
     bool up_ = false;
     unsigned room_ = 64;
     std::uint32_t last_read_ = 0;

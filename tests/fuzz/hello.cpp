@@ -64,7 +64,7 @@ public:
         auto opened = ShmDevice::open(config);
         fuzz::require(opened.has_value(), "the device opens");
         device_ = std::move(*opened);
-        device_->expect_offers([](PathId, std::uint64_t) { return true; });
+        device_->sharing()->expect_offers([](PathId, std::uint64_t) { return true; });
         // The name that most greetings give is there, as that of a good peer is.
         peer_ = directory_ + "/" + make_nic_name(getpid(), 2);
         close(open(peer_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));

@@ -83,6 +83,8 @@ void check_contents(const PacketPrefix& prefix, std::span<const std::byte> packe
             return check<PathRefusal>(prefix, packet, parse_refuse, emit_refuse);
         case PacketKind::close:
             return check<CloseReason>(prefix, packet, parse_close, emit_close);
+        case PacketKind::rails:
+            return check<Rails>(prefix, packet, parse_rails, emit_rails);
         case PacketKind::data:
             return check_data(prefix, packet);
         case PacketKind::unsupported:

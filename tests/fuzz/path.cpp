@@ -27,7 +27,7 @@ public:
         network_.fates.clear();
         for (End* end : {&a_, &b_}) end->port->send_max = ~std::size_t{0};
         wait(seconds(20), true);
-        if (sees_all_ || condemned_) return;
+        if (sees_all_ || closed_) return;
         require(network_.disturbed || (a_.is_up && b_.is_up), "no stranger keeps them apart");
         if (a_.is_over || b_.is_over || !a_.is_up) return;
         require(a_.is_quiet() && b_.is_quiet(), "everything is acknowledged");
@@ -57,7 +57,7 @@ private:
             case 8:
                 return hint(end, input);
             default:
-                return trouble(end, input);
+                return error(end, input);
         }
     }
 
@@ -225,19 +225,19 @@ private:
 
     /// The network says something, which may be a lie.
     void hint(End& end, Input& input) {
-        const auto kind = static_cast<TroubleKind>(input.byte() % 3);
+        const auto kind = static_cast<NetworkErrorKind>(input.byte() % 3);
         const HostAddress& to = somebody(input);
         const std::uint32_t length = input.half() % 2000U;
-        end.port->troubles.push_back({kind, to, length, identifier(input)});
+        end.port->network_errors.push_back({kind, to, length, identifier(input)});
         // Before a path, it is what refuses the question.
         if (!end.was_up) network_.disturbed = true;
     }
 
-    void trouble(End& end, Input& input) {
+    void error(End& end, Input& input) {
         const std::uint8_t what = input.byte();
         if (what % 8 == 0) {
-            condemned_ = true;
-            end.condemn();
+            closed_ = true;
+            end.close_for_violation();
         } else if (what % 8 < 4) {
             end.port->send_max = what / 8;
             network_.disturbed = true;
@@ -247,7 +247,7 @@ private:
     }
 
     bool sees_all_;
-    bool condemned_ = false;
+    bool closed_ = false;
     Network network_;
     End a_{network_, 1};
     End b_{network_, 2};

@@ -119,7 +119,7 @@ public:
 
     static constexpr std::uint32_t keep_max = 8;
     std::vector<Datagram> arrived;
-    std::vector<Trouble> troubles;
+    std::vector<NetworkError> network_errors;
     std::size_t send_max = ~std::size_t{0};
     bool listening = false;
 
@@ -176,10 +176,10 @@ public:
         network_.settle();
         return !arrived.empty();
     }
-    bool next_trouble(Trouble& trouble) override {
-        if (troubles.empty()) return false;
-        trouble = troubles.back();
-        troubles.pop_back();
+    bool next_network_error(NetworkError& error) override {
+        if (network_errors.empty()) return false;
+        error = network_errors.back();
+        network_errors.pop_back();
         return true;
     }
     Status listen(const Discriminator&) override {
@@ -268,8 +268,8 @@ public:
             waiting_.push_back({numbers_[must_arrive]++, length, must_arrive});
         push();
     }
-    void condemn() {
-        if (is_up) device->condemn(path, "to see what happens");
+    void close_for_violation() {
+        if (is_up) device->close_for_violation(path, "to see what happens");
     }
     void turn() {
         PathEvent event;

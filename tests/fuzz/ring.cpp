@@ -135,10 +135,8 @@ void write_to_anybody(fuzz::Input& input) {
                 break;
             }
             case 2:
-                writer.transmit();
-                break;
             case 3:
-                writer.abandon();
+                writer.transmit();
                 break;
             case 4:
                 head.store(head.load() + input.byte() % 8);

@@ -1,14 +1,12 @@
 // A trace's file as anybody may have written it, compressed or not. What is taken is written again
 // with the same bytes; what is refused is refused in words that can be printed.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <string>
 #include <string_view>
 
 #include "input.hpp"
 #include "lab/study/trace.hpp"
 #include "laboratory/trace_file.hpp"
+#include "memory_file.hpp"
 
 using namespace via;
 using lab::study::decode;
@@ -17,22 +15,16 @@ using lab::study::Trace;
 
 namespace {
 
-/// A file that only this process has.
-class File {
-public:
-    explicit File(std::string_view bytes) : file_(::memfd_create("trace", MFD_CLOEXEC)) {
-        const auto size = static_cast<ssize_t>(bytes.size());
-        fuzz::require(file_ >= 0, "there is a file in memory");
-        fuzz::require(::write(file_, bytes.data(), bytes.size()) == size, "it can be written");
+/// What is taken can be replayed in a time that has an end.
+void check_lengths(const Trace& trace) {
+    std::uint64_t sum = 0;
+    for (const lab::study::TraceEvent& event : trace.events) {
+        if (event.kind < lab::study::TraceKind::send) continue;
+        fuzz::require(event.length() <= lab::study::trace_message_max, "a NIC takes each message");
+        sum += event.length();
     }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    ~File() { ::close(file_); }
-    std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
-private:
-    int file_;
-};
+    fuzz::require(sum <= lab::study::trace_messages_max, "all messages together have an end");
+}
 
 void check_words(const std::expected<Trace, std::string>& read) {
     if (read) return;
@@ -46,12 +38,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     const auto plain = decode(bytes);
     check_words(plain);
+    if (plain) check_lengths(*plain);
     fuzz::require(!plain || encode(*plain) == bytes, "there is one way to write a trace");
-    const auto file = cli::load_trace(File(bytes).path());
+    const auto file = cli::load_trace(fuzz::MemoryFile(std::as_bytes(std::span(bytes))).path());
     check_words(file);
     if (!bytes.starts_with("\x1f\x8b"))
         fuzz::require(file.has_value() == plain.has_value(), "a file holds what its bytes hold");
     if (file) {
+        check_lengths(*file);
         const auto again = decode(encode(*file));
         fuzz::require(again && again->events == file->events, "what was read can be written");
     }

@@ -1,7 +1,7 @@
 # Compares what a library exports with what it promises: no more, no less.
 # cmake -DNM=... -DREADELF=... -DLIBRARY=... -DSONAME=... and
 #   -DFUNCTIONS=vipl_functions.def              for libvipl: VIPL's functions (VIPL 1.10)
-#   -DFRONT=vipl_front.c -DHEADER=via.h         for libvia: what libvipl goes to, and via/via.h's
+#   -DNAMES=vipl_names.c -DHEADER=via.h         for libvia: what libvipl goes to, and via/via.h's
 cmake_minimum_required(VERSION 3.20)
 
 foreach(argument NM READELF LIBRARY SONAME)
@@ -27,13 +27,15 @@ if(FUNCTIONS)
         message(FATAL_ERROR "${FUNCTIONS} lists ${count} functions, VIPL 1.0 and its time have 43")
     endif()
 else()
-    names_in("${FRONT}" below "\n(FRONT\\(|extern [A-Za-z_]+ via_)" "Vip[A-Za-z0-9]+")
+    names_in("${NAMES}" below "\n(NAME\\(|extern [A-Za-z_]+ via_)" "Vip[A-Za-z0-9]+")
     list(TRANSFORM below PREPEND via_)
     names_in("${HEADER}" own "\n[A-Za-z][^\n/(]*[ *]" "Via[A-Z][A-Za-z0-9]+")
+    names_in("${HEADER}" of_header "\nstatic inline [^\n/(]*[ *]" "Via[A-Z][A-Za-z0-9]+")
+    list(REMOVE_ITEM own ${of_header})
     list(LENGTH below below_count)
     list(LENGTH own own_count)
     if(below_count LESS 43 OR own_count LESS 24)
-        message(FATAL_ERROR "only ${below_count} names in ${FRONT}, ${own_count} in ${HEADER}")
+        message(FATAL_ERROR "only ${below_count} names in ${NAMES}, ${own_count} in ${HEADER}")
     endif()
     set(expected ${below} ${own})
 endif()

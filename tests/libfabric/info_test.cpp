@@ -121,8 +121,8 @@ TEST(Info, WhatIsNotSupportedSaysSo) {
     fi_av_attr vector{};
     fid_av* addresses = nullptr;
     EXPECT_EQ(fi_av_open(side.domain.get(), &vector, &addresses, nullptr), -FI_ENOSYS);
-    fid_ep* shared = nullptr;
-    EXPECT_EQ(fi_srx_context(side.domain.get(), side.info->rx_attr, &shared, nullptr), -FI_ENOSYS);
+    fid_stx* shared = nullptr;
+    EXPECT_EQ(fi_stx_context(side.domain.get(), side.info->tx_attr, &shared, nullptr), -FI_ENOSYS);
 }
 
 TEST(Info, NothingClosesBeforeWhatStandsOnIt) {

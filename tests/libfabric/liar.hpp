@@ -56,7 +56,7 @@ public:
     /// magic, version and port, packet, crossed, incarnation; lines' address and handle, and
     /// whether they are wanted.
     static std::vector<std::uint32_t> hello(std::uint32_t port, bool wants_lines = false) {
-        return {0x4d445256, 5 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_lines ? 1U : 0U};
+        return {0x4d445256, 6 | port << 16, 16 + 65536, 0, 7, 0, 0, 0, 0, wants_lines ? 1U : 0U};
     }
     VIP_RETURN connect(const std::vector<std::uint32_t>& said) {
         return beside_victim([&] {
@@ -66,7 +66,7 @@ public:
         });
     }
     /// The victim's lines, attached, of eight words each: 32 that it stores in, 32 of ours; then 1
-    /// KB for each of them, then where each end is. nullptr: it has none.
+    /// KB for each of them, then where each end is, then what each took. nullptr: it has none.
     std::uint64_t* lines() {
         std::uint32_t reply[10] = {};
         VIP_UINT32 length = sizeof reply;
@@ -81,7 +81,7 @@ public:
                                               &room);
                   }),
                   VIP_SUCCESS);
-        EXPECT_GE(room, 64 * (64 + 1024U) + 2 * 64);
+        EXPECT_GE(room, 64 * (64 + 1024U) + 4 * 64);
         return static_cast<std::uint64_t*>(here);
     }
     void say(const std::vector<std::uint64_t>& words, std::size_t length) {

@@ -91,7 +91,7 @@ TEST_F(Many, WhatCameBeforeIsThereAtOnce) {
     EXPECT_FALSE(expect(0, pattern(300, 4), 2));
 }
 
-/// The memory is given back with whatever is done last: long ones are fetched while others come.
+/// The memory is given back with whatever is done last: long ones are pulled while others come.
 TEST_F(Many, LongAndShortOnesTogether) {
     room.resize(std::size_t{4} << 20);
     const std::size_t lengths[] = {3, 500000, 40, 1 << 20, 20000, 1 << 20, 64, 1 << 20};

@@ -192,7 +192,7 @@ TEST_P(Confirmed, MessagesAreAtThePeerWhenTheyAreTold) {
         for (const std::size_t length : lengths) {
             const auto sent = pattern(length, static_cast<unsigned>(round));
             send(sent, length, 0);
-            // What is offered is fetched by the peer's program.
+            // What is offered is pulled by the peer's program.
             std::vector<std::byte> got(length);
             if (length > 65536) couple.b.post(got.data(), length, length, 1);
             EXPECT_EQ(couple.a.completion(length > 65536 ? &couple.b : nullptr).op_context,
@@ -285,7 +285,7 @@ TEST(Datagrams, WhatComesBehindAFloodIsNotKeptByIt) {
     couple.a.inject(couple.to_b, &sent, sizeof sent, 2, 0, &couple.b);
     couple.b.completion(&couple.a);
     EXPECT_EQ(got, sent);
-    // Nor is the word that a long message was fetched.
+    // Nor is the word that a long message was pulled.
     const auto much = pattern(2 << 20, 2);
     std::vector<std::byte> room(much.size());
     couple.a.post(room.data(), room.size(), 3, 1);

@@ -110,20 +110,20 @@ void await_message(Party& party, std::uint64_t tag) {
 }
 
 /// The sender stands still; is its message received meanwhile?
-void receive_from_stopped(bool is_fetched) {
+void receive_from_stopped(bool is_pulled) {
     Party receiver;
     Sender sender(receiver);
     await_message(receiver, 1);
     sender.stop();
     std::vector<std::byte> got(long_one);
     receiver.post(got.data(), got.size(), 1, 3);
-    if (!is_fetched) {
+    if (!is_pulled) {
         receiver.expect_nothing();
         sender.go_on();
     }
     EXPECT_EQ(receiver.completion().len, long_one);
     EXPECT_EQ(got, message());
-    if (is_fetched) sender.go_on();
+    if (is_pulled) sender.go_on();
     sender.expect_good_end(receiver);
 }
 
@@ -143,7 +143,7 @@ TEST(OneCopy, NotWhereTheProgramSaysNo) {
 }
 
 /// For a peer may hold back the pages of its memory.
-TEST(OneCopy, NotWhereTheNicShallFetchNothing) {
+TEST(OneCopy, NotWhereTheNicShallPullNothing) {
     const Variable wanted("FI_VIA_ONE_COPY", "1");
     const Variable options("OPENVIA_OPTIONS", "one_copy=never");
     receive_from_stopped(false);
@@ -242,7 +242,7 @@ protected:
                   48);
     }
     /// It was asked for by RDMA, which that peer does not allow.
-    void expect_not_fetched() {
+    void expect_not_pulled() {
         const auto bytes = pattern(20000, 3);
         std::vector<std::byte> got(bytes.size());
         b_.post(got.data(), got.size(), 6, 1);
@@ -269,21 +269,21 @@ TEST_F(OneCopyByHand, IsToldOfByAnEnd) {
         EXPECT_EQ(b_.completion().len, bytes.size());
         EXPECT_EQ(got, bytes);
         liar_.hear();
-        EXPECT_EQ(heard[0], 77U) << "the cookie of what was fetched";
+        EXPECT_EQ(heard[0], 77U) << "the cookie of what was pulled";
     }
 }
 
-TEST_F(OneCopyByHand, NotFromOneThatSaysNothingOfItself) { expect_not_fetched(); }
+TEST_F(OneCopyByHand, NotFromOneThatSaysNothingOfItself) { expect_not_pulled(); }
 
 TEST_F(OneCopyByHand, NotFromWhereTheLinesAreNot) {
     static std::uint64_t elsewhere[whereabouts_at + 16];
     says(static_cast<std::uint64_t>(getpid()), elsewhere);
-    expect_not_fetched();
+    expect_not_pulled();
 }
 
 TEST_F(OneCopyByHand, NotFromAProcessThatIsNone) {
     says(~std::uint64_t{0}, lines_);
-    expect_not_fetched();
+    expect_not_pulled();
 }
 
 /// Another one, whose memory may be read as well.
@@ -301,7 +301,7 @@ TEST_F(OneCopyByHand, NotFromAProcessThatThePeerNamesInItsPlace) {
     EXPECT_EQ(read(said[0], &none, 1), 0) << "until it has no memory of ours any more";
     close(said[0]);
     says(static_cast<std::uint64_t>(other), lines_);
-    expect_not_fetched();
+    expect_not_pulled();
     kill(other, SIGKILL);
     EXPECT_EQ(waitpid(other, nullptr, 0), other);
 }

@@ -43,7 +43,7 @@ TEST(DatagramProgress, GoesOnWhileTheProgramComputes) {
         std::vector<std::byte> got(bytes.size());
         b.post(got.data(), got.size(), 1, 1);
         a.send(to, bytes.data(), bytes.size(), 1, 2);
-        EXPECT_EQ(a.completion().op_context, word(2));  // it was fetched
+        EXPECT_EQ(a.completion().op_context, word(2));  // it was pulled
         EXPECT_EQ(got, bytes);
         const std::uint64_t one = 1;
         for (std::uint64_t time = 0; time < 100; ++time) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: the program reads and writes the memory of peers.
+#include <rdma/fi_atomic.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -73,10 +75,7 @@ TEST_F(DatagramRma, IsOfferedToWhoAsks) {
     int error = 0;
     find(wanted.get(), &error);
     EXPECT_EQ(error, -FI_ENODATA) << "a program that does not know where memory is";
-    wanted = rma_hints();
-    wanted->caps |= FI_RMA_EVENT;
-    find(wanted.get(), &error);
-    EXPECT_EQ(error, -FI_ENODATA) << "VIA tells a program nothing of its peers' RDMA";
+    EXPECT_EQ(info->caps & FI_RMA_EVENT, 0U) << "it was not asked for";
 }
 
 TEST_F(DatagramRma, WritesAndReads) {
@@ -283,6 +282,139 @@ TEST_F(DatagramRma, CountersCountIt) {
     counting.expect_nothing();
 }
 
+/// One whose program counts what peers do to its memory, and looks at its counter alone.
+class CountedRma : public testing::Test {
+protected:
+    explicit CountedRma(std::uint64_t kind = FI_REMOTE_WRITE)
+        : wanted(rma_hints(FI_RMA | FI_ATOMIC | FI_RMA_EVENT)),
+          b(wanted.get(), 0, FI_WAIT_NONE, kind),
+          a(wanted.get()),
+          target(size),
+          local(pattern(size, 5)),
+          region(b.memory(target.data(), size, all_rights)),
+          to(a.knows(b)) {}
+
+    std::uint64_t address() const { return address_of(target.data()); }
+    std::uint64_t key() const { return fi_mr_key(region.get()); }
+    void write(std::size_t length) {
+        until_taken(a, nullptr, [&] {
+            fi_cntr_read(b.counter.get());
+            return fi_write(a.endpoint.get(), local.data(), length, nullptr, to, address(), key(),
+                            word(1));
+        });
+    }
+    void read(void* into, std::size_t length) {
+        until_taken(a, nullptr, [&] {
+            fi_cntr_read(b.counter.get());
+            return fi_read(a.endpoint.get(), into, length, nullptr, to, address(), key(), word(2));
+        });
+    }
+    /// The counter becomes that, while both make progress.
+    void expect_count(std::uint64_t count) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+        while (fi_cntr_read(b.counter.get()) < count && std::chrono::steady_clock::now() < end)
+            a.read();
+        EXPECT_EQ(fi_cntr_read(b.counter.get()), count);
+        EXPECT_EQ(fi_cntr_readerr(b.counter.get()), 0U);
+    }
+
+    Info wanted;
+    Party b;
+    Party a;
+    std::vector<std::byte> target;
+    std::vector<std::byte> local;
+    Owned<fid_mr> region;
+    fi_addr_t to;
+};
+
+TEST_F(CountedRma, WritesAreThereWhenTheyAreCounted) {
+    EXPECT_NE(b.info->caps & FI_RMA_EVENT, 0U);
+    std::uint64_t count = 0;
+    for (const std::size_t length : {8UL, 1000UL, 65536UL, size, 0UL}) {
+        std::ranges::fill(target, std::byte{0});
+        write(length);
+        expect_count(++count);
+        EXPECT_TRUE(
+            std::ranges::equal(std::span(target).first(length), std::span(local).first(length)))
+            << length;
+        EXPECT_EQ(a.completion().op_context, word(1));
+    }
+    std::vector<std::byte> back(8);
+    read(back.data(), back.size());
+    EXPECT_EQ(a.completion(&b).op_context, word(2));
+    write(8);
+    expect_count(++count);
+}
+
+TEST_F(CountedRma, DataAndAtomicOperationsCountOnce) {
+    until_taken(a, nullptr, [&] {
+        fi_cntr_read(b.counter.get());
+        return fi_inject_writedata(a.endpoint.get(), local.data(), 8, 7, to, address(), key());
+    });
+    expect_count(1);
+    EXPECT_EQ(b.completion(&a).data, 7U);
+    const std::uint64_t addend = 1;
+    ASSERT_EQ(
+        fi_inject_atomic(a.endpoint.get(), &addend, 1, to, address(), key(), FI_UINT64, FI_SUM), 0);
+    expect_count(2);
+    // Without the right: it is told, and not counted.
+    const auto shown = b.memory(target.data(), 64, FI_REMOTE_READ);
+    ASSERT_EQ(fi_atomic(a.endpoint.get(), &addend, 1, nullptr, to, address(),
+                        fi_mr_key(shown.get()), FI_UINT64, FI_SUM, word(3)),
+              0);
+    EXPECT_EQ(a.failure(&b).err, FI_EACCES);
+    expect_count(2);
+}
+
+TEST_F(CountedRma, WhoAskedForTheConnectionIsToldToo) {
+    int got = 0;
+    const int said = 3;
+    a.post(&got, sizeof got, 1, 9);
+    b.inject(b.knows(a), &said, sizeof said, 1, 0, &a);
+    EXPECT_EQ(a.completion(&b).op_context, word(9));
+    write(8);
+    expect_count(1);
+}
+
+TEST_F(CountedRma, OnesOwnCountToo) {
+    const fi_addr_t self = b.knows(b);
+    ASSERT_EQ(fi_write(b.endpoint.get(), local.data(), 8, nullptr, self, address(), key(), word(4)),
+              0);
+    EXPECT_EQ(fi_cntr_read(b.counter.get()), 1U);
+    ASSERT_EQ(fi_write(b.endpoint.get(), local.data(), 8, nullptr, self, address() + size, key(),
+                       word(5)),
+              0);
+    EXPECT_EQ(fi_cntr_read(b.counter.get()), 1U) << "refused";
+}
+
+class CountedReads : public CountedRma {
+protected:
+    CountedReads() : CountedRma(FI_REMOTE_READ) {}
+};
+
+TEST_F(CountedReads, HaveComeWhenTheyAreCounted) {
+    std::uint64_t count = 0;
+    for (const std::size_t length : {8UL, 65536UL, size}) {
+        std::ranges::copy(local, target.begin());
+        std::vector<std::byte> back(length);
+        read(back.data(), length);
+        expect_count(++count);
+        // What was counted does not need its memory any more.
+        std::ranges::fill(target, std::byte{0});
+        EXPECT_EQ(a.completion(&b).op_context, word(2));
+        EXPECT_TRUE(std::ranges::equal(back, std::span(local).first(length))) << length;
+    }
+    write(8);
+    EXPECT_EQ(a.completion(&b).op_context, word(1));
+    std::uint64_t before = 0;
+    const std::uint64_t addend = 1;
+    until_taken(a, nullptr, [&] {
+        return fi_fetch_atomic(a.endpoint.get(), &addend, 1, nullptr, &before, nullptr, to,
+                               address(), key(), FI_UINT64, FI_SUM, word(3));
+    });
+    expect_count(++count);
+}
+
 TEST_F(DatagramRma, WakesWhoSleeps) {
     Party sleeper(rma_hints().get(), 0, FI_WAIT_UNSPEC);
     const fi_addr_t to = sleeper.knows(couple.b);
@@ -326,6 +458,25 @@ TEST(CutDatagramRma, GoesInPiecesAndIsToldOnce) {
     EXPECT_EQ(move(fi_write, copy, 129 * 65552UL), -FI_EMSGSIZE)
         << "more pieces than there is room";
     unsetenv("FI_VIA_MAX_TRANSFER_SIZE");
+}
+
+TEST(LiarsOfRma, SayNothingOfMovesToWhoDoesNotCount) {
+    Party b(rma_hints().get());
+    Liar liar(b);
+    ASSERT_EQ(liar.connect(Liar::hello(2)), VIP_SUCCESS);
+    liar.say({0, kind(7, 0), 0}, 16);
+    liar.expect_end();
+    b.expect_nothing();
+}
+
+TEST(LiarsOfRma, SayWhetherAMoveWasAReadOrAWrite) {
+    const Info wanted = rma_hints(FI_RMA | FI_RMA_EVENT);
+    Party b(wanted.get(), 0, FI_WAIT_NONE, FI_REMOTE_WRITE);
+    Liar liar(b);
+    ASSERT_EQ(liar.connect(Liar::hello(2)), VIP_SUCCESS);
+    liar.say({0, kind(7, 0) | 2, 0}, 16);
+    liar.expect_end();
+    EXPECT_EQ(fi_cntr_read(b.counter.get()), 0U);
 }
 
 TEST(LiarsOfRma, SayWhatWasWrittenInAHeaderAlone) {

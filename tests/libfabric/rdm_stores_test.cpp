@@ -300,6 +300,86 @@ TEST_P(LongLies, EndTheConnection) {
 
 INSTANTIATE_TEST_SUITE_P(Lengths, LongLies, testing::Values(0, 40, 1025, 0xFFFFFFFF));
 
+/// What an end says that it took: so many, before its message `number`.
+constexpr std::uint64_t told(std::uint64_t taken, std::uint64_t number) {
+    return taken << 16 | number;
+}
+
+class TakenWordsByHand : public ByHand {
+protected:
+    static constexpr std::size_t at = 8 * 2 * lines_each + 2 * lines_each * long_room / 8 + 8 * 2;
+
+    /// So that none of its lines is free.
+    void fill() {
+        store(ours_, word_of(1, 0, 8), 3, 1);
+        EXPECT_EQ(received(3), 1U);
+        for (; stored_ <= lines_each; ++stored_) {
+            if (stored_ == lines_each) expect_over_vi(1, number_++);  // after a row
+            inject(stored_);
+            ++number_;
+        }
+    }
+    void tell(std::uint64_t word) {
+        std::atomic_ref(theirs_[at + 8]).store(word, std::memory_order_release);
+    }
+    void expect_in_line(std::uint64_t line) {
+        inject(7);
+        EXPECT_EQ(word_in(theirs_ + 8 * line) >> 16, stored_++ << 16 | number_++);
+    }
+
+    std::uint64_t stored_ = 1;
+    std::uint64_t number_ = 0;
+};
+
+TEST_F(TakenWordsByHand, SayWhatItTookAndBeforeWhichOfItsOwn) {
+    EXPECT_EQ(word_in(theirs_ + at), 0U);
+    store(ours_, word_of(1, 0, 8), 3, 1);
+    EXPECT_EQ(received(3), 1U);
+    EXPECT_EQ(word_in(theirs_ + at), told(1, 0));
+    store(ours_ + 8, word_of(2, 1, 8), 3, 2);
+    EXPECT_EQ(received(3), 2U);
+    EXPECT_EQ(word_in(theirs_ + at), told(2, 0));
+    inject(1);
+    store(ours_ + 16, word_of(3, 2, 8), 3, 3);
+    EXPECT_EQ(received(3), 3U);
+    EXPECT_EQ(word_in(theirs_ + at), told(3, 1));
+}
+
+TEST_F(TakenWordsByHand, FreeLinesWhereNoMessageTells) {
+    fill();
+    expect_over_vi(8, number_++);
+    tell(told(20, 1));
+    for (std::uint64_t line = 0; line < 20; ++line) expect_in_line(line);
+    expect_over_vi(9, number_++);
+    tell(told(52, 1));
+    expect_in_line(0);
+}
+
+/// What they tell is older than what is known already.
+TEST_F(TakenWordsByHand, CountMoreThanMessagesFromBefore) {
+    fill();
+    tell(told(20, 3));
+    expect_in_line(0);
+    store(ours_ + 8, word_of(2, 1, 8, 1 | taken(0)), 3, 2);
+    EXPECT_EQ(received(3), 2U);
+    expect_in_line(1);
+    store(ours_ + 16, word_of(3, 2, 8, 1 | taken(2)), 3, 3);
+    EXPECT_EQ(received(3), 3U);
+    expect_in_line(2);
+    store(ours_ + 24, word_of(4, 3, 8, 1 | taken(35)), 3, 4);
+    EXPECT_EQ(received(3), 4U);
+    expect_in_line(0);
+}
+
+/// More than was stored, nothing, and before a message that has told more since.
+TEST_F(TakenWordsByHand, FreeNothingWhereTheyCannotBe) {
+    fill();
+    for (const std::uint64_t word : {told(0, 1), told(33, 1), told(1U << 31, 1), told(20, 0)}) {
+        tell(word);
+        expect_over_vi(word, number_++);
+    }
+}
+
 TEST_F(ByHand, TheirsAreFreeWhenItHearsThatTheyWereTaken) {
     store(ours_, word_of(1, 0, 8), 3, 1);
     EXPECT_EQ(received(3), 1U);

@@ -75,7 +75,7 @@ void others_may_call_when_it_yields(Party& party, Work&& work) {
     other.join();
 }
 
-TEST(Threads, WhoPollsAndRestsHoldsNoLock) {
+TEST(Threads, WhoPollsAndYieldsHoldsNoLock) {
     Couple couple;
     couple.a.inject(couple.to_b, "x", 1, 1, 0, &couple.b);  // without a peer it does not poll
     others_may_call_when_it_yields(couple.a, [&] { couple.a.read(); });

@@ -312,6 +312,15 @@ std::string do_epoll(Words& words) {
         const int ready = poll(&one, 1, 0);
         return result(ready, errno) + " " + std::to_string(one.revents);
     }
+    if (what == "copy") {  // and the first descriptor is closed, or the copy is
+        std::string kept;
+        words >> kept;
+        const int copy = fcntl(epoll_set, F_DUPFD_CLOEXEC, 0);
+        const int error = errno;
+        if (copy < 0) return result(-1, error);
+        if (kept == "copy") epoll_sets[name] = copy;
+        return result(kept == "both" ? 0 : close(kept == "copy" ? epoll_set : copy), errno);
+    }
     if (what == "wait") {
         int ms = 0;
         words >> ms;
@@ -348,7 +357,9 @@ std::string do_fork(Words& words) {
         Words inner(rest);
         std::string what;
         inner >> what;
-        const std::string said = what == "send" ? do_send(inner) : do_receive(inner);
+        const std::string said = what == "send"    ? do_send(inner)
+                                 : what == "epoll" ? do_epoll(inner)
+                                                   : do_receive(inner);
         if (write(pipes[1], said.data(), said.size()) < 0) _exit(1);
         _exit(0);
     }

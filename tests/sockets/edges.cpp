@@ -1,9 +1,13 @@
-// No edge is lost: a server that reads to EAGAIN on each event of an edge-triggered set, and
-// clients that ask at any moment of its round. Under libvia-sockets.so, or over the kernel.
+// No event is lost: a server that waits for an epoll set, and clients that ask at any moment of its
+// round. Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_edges memory|kernel REQUESTS
+//     via_sockets_edges memory|kernel REQUESTS [edge|level|alone|shared|handed|taken]
 //
-// `memory`: fails too if the bytes did not go through memory.
+// `memory`: fails too if the bytes did not go through memory. The server: `edge` reads to EAGAIN on
+// each event of an edge-triggered set; `level` once, `alone` of a single connection, where nothing
+// that comes later hides what was lost; with `shared` several threads wait for one
+// set, one-shot, and arm again what they have answered; with `handed` and `taken` one waits and
+// another one answers, and arms again, or takes the socket out before and adds it.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>
@@ -21,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -28,25 +33,24 @@ namespace {
 
 constexpr std::size_t asked = 112;
 constexpr std::size_t answered = 739;
-constexpr int threads = 2;
-constexpr int connections = 10;  // of each thread
+constexpr int servers = 3;  // threads, with `shared`
 
 [[noreturn]] void fail(const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
     std::_Exit(1);
 }
 
-/// Reads to EAGAIN; false: the peer has ended.
-bool answer_all(int fd) {
+/// Reads to EAGAIN, or once; false: the peer has ended.
+bool answer_all(int fd, bool once) {
     std::array<char, 4096> bytes;
     std::size_t came = 0;
-    for (;;) {
+    do {
         const long got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
         if (got == 0) return false;
         if (got < 0 && errno != EAGAIN) fail("recv");
         if (got < 0) break;
         came += static_cast<std::size_t>(got);
-    }
+    } while (!once);
     if (came % asked != 0) fail("part of a request");  // they are sent whole, one at a time
     for (std::size_t each = 0; each < came / asked; ++each) {
         if (send(fd, bytes.data(), answered, MSG_NOSIGNAL) != static_cast<long>(answered))
@@ -55,28 +59,80 @@ bool answer_all(int fd) {
     return true;
 }
 
-void serve(int listener) {
-    const int set = epoll_create1(0);
-    epoll_event event{EPOLLIN, {.fd = listener}};
-    if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, listener, &event) != 0) fail("epoll");
-    for (int open = -1; open != 0;) {
-        std::array<epoll_event, 64> events;
-        const int count = epoll_wait(set, events.data(), events.size(), -1);
-        if (count < 0) fail("epoll_wait");
-        for (int at = 0; at < count; ++at) {
-            const int fd = events[static_cast<std::size_t>(at)].data.fd;
-            if (fd == listener) {
-                const int one = accept(listener, nullptr, nullptr);
-                event = {EPOLLIN | EPOLLRDHUP | EPOLLET, {.fd = one}};
-                if (one < 0 || epoll_ctl(set, EPOLL_CTL_ADD, one, &event) != 0) fail("accept");
-                open = open < 0 ? 1 : open + 1;
-            } else if (!answer_all(fd)) {
-                close(fd);
-                --open;
+class Server {
+public:
+    Server(int listener, std::string_view how, int clients)
+        : how_(how), listener_(listener), clients_(clients), set_(epoll_create1(0)) {
+        if (set_ < 0 || pipe(queue_) != 0 || pipe(end_) != 0) fail("epoll");
+        control(EPOLL_CTL_ADD, listener, EPOLLIN);
+        control(EPOLL_CTL_ADD, end_[0], EPOLLIN);
+    }
+    void run() {
+        std::vector<std::thread> others;
+        for (int n = 1; n < servers && how_ == "shared"; ++n)
+            others.emplace_back([this] { wait(); });
+        if (hands_on()) others.emplace_back([this] { answer_handed(); });
+        wait();
+        close(queue_[1]);
+        for (std::thread& other : others) other.join();
+    }
+
+private:
+    bool is_level() const { return how_ == "level" || how_ == "alone"; }
+    bool hands_on() const { return how_ == "handed" || how_ == "taken"; }
+    void control(int operation, int fd, std::uint32_t events) const {
+        epoll_event event{events, {.fd = fd}};
+        if (epoll_ctl(set_, operation, fd, &event) != 0) fail("epoll_ctl");
+    }
+    std::uint32_t events() const {
+        if (is_level()) return EPOLLIN;
+        return EPOLLIN | EPOLLRDHUP | EPOLLET |
+               (how_ == "edge" ? 0u : static_cast<std::uint32_t>(EPOLLONESHOT));
+    }
+    void wait() {
+        std::array<epoll_event, 4> events;
+        for (;;) {
+            const int count = epoll_wait(set_, events.data(), events.size(), -1);
+            if (count < 0) fail("epoll_wait");
+            for (int at = 0; at < count; ++at) {
+                const int fd = events[static_cast<std::size_t>(at)].data.fd;
+                if (fd == end_[0]) return;
+                if (fd == listener_)
+                    take_in();
+                else if (hands_on())
+                    write(queue_[1], &fd, sizeof fd) == sizeof fd ? void() : fail("write");
+                else
+                    answer(fd);
             }
         }
     }
-}
+    void take_in() {
+        const int one = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK);
+        if (one < 0 && errno == EAGAIN) return;  // another thread has it
+        if (one < 0) fail("accept");
+        control(EPOLL_CTL_ADD, one, events());
+    }
+    void answer(int fd) {
+        if (how_ == "taken") control(EPOLL_CTL_DEL, fd, 0);
+        if (answer_all(fd, is_level())) {
+            if (how_ == "taken") control(EPOLL_CTL_ADD, fd, events());
+            if (how_ == "shared" || how_ == "handed") control(EPOLL_CTL_MOD, fd, events());
+            return;
+        }
+        close(fd);
+        const bool last = ended_.fetch_add(1) + 1 == clients_;
+        if (last && write(end_[1], "", 1) != 1) fail("write");
+    }
+    void answer_handed() {
+        int fd;
+        while (read(queue_[0], &fd, sizeof fd) == sizeof fd) answer(fd);
+    }
+
+    const std::string_view how_;
+    const int listener_, clients_, set_;
+    int queue_[2], end_[2];
+    std::atomic<int> ended_{0};
+};
 
 std::uint64_t kernel_received(int fd) {
     tcp_info info{};
@@ -86,7 +142,8 @@ std::uint64_t kernel_received(int fd) {
 }
 
 /// Each request at another moment; the answers of a round are read when all have been asked for.
-void ask(const sockaddr_in& server, int requests, unsigned seed, bool through_memory) {
+void ask(const sockaddr_in& server, int requests, int connections, unsigned seed,
+         bool through_memory) {
     std::vector<int> sockets;
     for (int n = 0; n < connections; ++n) {
         const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -121,28 +178,32 @@ void ask(const sockaddr_in& server, int requests, unsigned seed, bool through_me
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != 3) return 2;
+    if (count != 3 && count != 4) return 2;
     const bool through_memory = std::strcmp(words[1], "memory") == 0;
-    const int requests = std::atoi(words[2]) / threads;
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    const std::string_view how = count == 4 ? words[3] : "edge";
+    const unsigned threads = how == "alone" ? 1 : 2;
+    const int connections = how == "alone" ? 1 : 10;  // of each thread
+    const int clients = static_cast<int>(threads) * connections;
+    const int requests = std::atoi(words[2]) / static_cast<int>(threads);
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
     if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-        listen(listener, threads * connections) != 0 ||
+        listen(listener, clients) != 0 ||
         getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
         fail("listen");
     const pid_t child = fork();
     if (child < 0) fail("fork");
     if (child == 0) {
-        std::vector<std::thread> clients;
+        std::vector<std::thread> asking;
         for (unsigned n = 0; n < threads; ++n)
-            clients.emplace_back(ask, address, requests, n + 1, through_memory);
-        for (std::thread& client : clients) client.join();
+            asking.emplace_back(ask, address, requests, connections, n + 1, through_memory);
+        for (std::thread& one : asking) one.join();
         std::_Exit(0);
     }
-    serve(listener);
+    Server(listener, how, clients).run();
     int status = 0;
     if (waitpid(child, &status, 0) != child) fail("waitpid");
     return status == 0 ? 0 : 1;

@@ -124,10 +124,29 @@ def child_of_a_waiting_parent():
         0 epoll second wait 0""")
 
 
+def closed_when_there_was_no_memory():
+    """It was forgotten before it was closed: its set then told the next socket of that number what
+    the program had said of this one."""
+    yield from connected()
+    yield from steps("""
+        0 memory 1
+        0 epoll first add 1 8193
+        0 dup 1 2
+        0 close 1
+        0 close 2
+        1 ended 1""")
+    yield from connected(3)
+    yield from steps("""
+        0 epoll first add 3 5
+        0 fork send 3 5 0 100 write
+        1 recv 3 100 read
+        0 epoll first wait 0""")
+
+
 def main():
     for script in (sent_after_end_of_reading, limit_of_a_sender_that_has_not_read,
                    peer_without_memory, shut_down_by_a_system_call,
-                   child_of_a_waiting_parent):
+                   child_of_a_waiting_parent, closed_when_there_was_no_memory):
         arguments = argparse.Namespace(actor=sys.argv[1], options='after=1')
         if script == peer_without_memory:
             arguments.options = 'after=3'

@@ -124,5 +124,7 @@ def some_bytes(count, seed=7):
 
 
 def same(got, sent):
+    if got == sent:
+        return
     right = next((at for at, (one, two) in enumerate(zip(got, sent)) if one != two), len(got))
-    assert got == sent, f'{len(got)} bytes of {len(sent)}, the first {right} right'
+    raise AssertionError(f'{len(got)} bytes of {len(sent)}, the first {right} right')

@@ -34,6 +34,7 @@ LONG = {
     'postgres': servers.postgres,
     'node': servers.node,
     'java': streams.java,
+    'wrk': servers.wrk,
 }
 SIDES = {'both sides': (True, True), 'the server alone': (True, False),
          'the client alone': (False, True)}

@@ -133,7 +133,15 @@ def script(seed, steps):
                 # When a FIN is acknowledged, which is told as an edge, is the kernel's affair.
                 edges = ' '.join(str(x.number) + '!' * x.finished[side] for x in alive
                                  if x.registered[side].get(name, 0) & ET)
-                if draw.random() < 0.1:
+                if draw.random() < 0.03 and not few[side]:
+                    yield side, f'epoll {name} copy {draw.choice(["copy", "first", "both"])}'
+                if draw.random() < 0.01 and not (few[side] or poor[side]):
+                    if draw.random() < 0.3 and not of[name] & EXCLUSIVE:
+                        of[name] = draw.choice([IN, IN | OUT, OUT, IN | ONESHOT])
+                        yield side, f'fork epoll {name} mod {c.number} {of[name]}'
+                    else:
+                        yield side, f'fork epoll {name} wait 0 {edges}'
+                elif draw.random() < 0.1:
                     yield side, f'epoll {name} poll {edges}'
                 elif draw.random() < 0.05 and name == 'first':
                     yield side, f'epoll outer {draw.choice(["wait 0", "poll"])} {edges}'

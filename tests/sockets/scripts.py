@@ -226,6 +226,27 @@ int main(int count, char **words) {
 }
 '''
 
+# Each thread of wrk has a world of its own; done() asks them.
+WRK_CHECK = '''
+local threads = {}
+function setup(thread) table.insert(threads, thread) end
+function init()
+    right, wrong = 0, 0
+    wanted = io.open('small', 'rb'):read('*a')
+end
+function response(status, headers, body)
+    if status == 200 and body == wanted then right = right + 1 else wrong = wrong + 1 end
+end
+function done(summary)
+    local all, errors = 0, summary.errors
+    local bad = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+    for _, thread in ipairs(threads) do
+        all, bad = all + thread:get('right'), bad + thread:get('wrong')
+    end
+    print('checked ' .. all .. ' ' .. bad)
+end
+'''
+
 REDIS_CLIENT = '''
 import selectors, socket, sys
 port, connections, keys = (int(word) for word in sys.argv[1:])

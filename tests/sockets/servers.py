@@ -107,6 +107,18 @@ def nginx(place):
     assert b'Failed requests:        0\n' in clean and b'Non-2xx' not in clean, clean
 
 
+def wrk(place):
+    program, content = need('wrk'), some_bytes(3000)
+    place.path('small', content)
+    script = place.path('check.lua', scripts.WRK_CHECK)
+    _, port = start_nginx(place)
+    address = f'http://127.0.0.1:{port}/small'
+    for connections in ('1', '50'):
+        out = place.client(program, '-t', '1', '-c', connections, '-d', '1', '-s', script, address)
+        right, wrong = (int(word) for word in out.split(b'checked ')[1].split()[:2])
+        assert right > 0 and wrong == 0, out
+
+
 HAPROXY = '''
 global
     maxconn 200

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <fstream>
 #include <optional>
 #include <random>
 
@@ -178,6 +179,19 @@ TEST(Death, LeavesNothingInTheRuntimeDirectory) {
 
 void be_opener(Parent&) { Nic nic; }
 const Role opener_role("opener", be_opener);
+
+/// A process that was killed while it opened a NIC, between the two steps that make its name.
+TEST(Death, InTheMidstOfOpeningLeavesNothing) {
+    Host host;
+    host.reclaim();
+    Child opener("opener");
+    const std::string name = "new-" + std::to_string(opener.pid()) + "-0123456789abcdef";
+    opener.kill();
+    std::ofstream(host.meeting_place() + "/" + name).flush();
+    ASSERT_EQ(host.met(), name);
+    host.reclaim();
+    EXPECT_EQ(host.met(), "");
+}
 
 /// Opens a NIC and ends without closing it.
 void be_careless(Parent&) {

@@ -189,12 +189,10 @@ void Attacker::enter(Where where) {
 // ---------------------------------------------------------------------------------------
 
 void Attacker::write_slot(std::uint32_t lengths, const void* bytes, std::size_t length) {
-    via::device::FrameSlot slot;
     until("there is room for a slot", [&] {
         writer_.refresh();
-        return writer_.reserve(16, 0, slot);
+        return writer_.published() - writer_.peer_head() < layout.ring_slots;
     });
-    writer_.abandon();
     const std::uint32_t position = writer_.published();
     shm::Slot& at = ring()[position % layout.ring_slots];
     std::memcpy(reinterpret_cast<std::byte*>(&at.words[1]), bytes, length);

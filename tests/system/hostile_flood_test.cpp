@@ -90,7 +90,7 @@ const Flood floods[] = {
      [](Attacker& attacker, int number) {
          return send_kind(attacker, FrameKind::nak, static_cast<std::uint32_t>(number));
      }},
-    {"words_of_fetched_messages",
+    {"words_of_pulled_messages",
      [](Attacker& attacker, int number) {
          return send_kind(attacker, FrameKind::pulled, static_cast<std::uint32_t>(number));
      }},

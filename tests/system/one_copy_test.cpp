@@ -35,7 +35,7 @@ std::uint64_t counted(Nic& nic, const char* name) {
     return value;
 }
 
-/// Argument 0: what this process forbids first. Sends, then hears how many were fetched.
+/// Argument 0: what this process forbids first. Sends, then hears how many were pulled.
 void be_sender(Parent& parent) {
     if (parent.argument(0) == "open") become_nobody(false);
     if (parent.argument(0) == "closed") become_nobody(true);
@@ -76,10 +76,10 @@ void be_receiver(Parent& parent) {
 }
 const Role receiver_role("one-copy-receiver", be_receiver);
 
-/// How many of the messages the receiver fetched by itself.
-std::uint64_t fetched(const std::string& sender_does, const std::string& receiver_does,
-                      const std::string& sender_wants = "always",
-                      const std::string& receiver_wants = "always") {
+/// How many of the messages the receiver pulled by itself.
+std::uint64_t pulled(const std::string& sender_does, const std::string& receiver_does,
+                     const std::string& sender_wants = "always",
+                     const std::string& receiver_wants = "always") {
     Child::Options options;
     options.environment = {"OPENVIA_OPTIONS=one_copy=" + receiver_wants};
     options.arguments = {receiver_does};
@@ -101,24 +101,24 @@ std::uint64_t fetched(const std::string& sender_does, const std::string& receive
 
 TEST(OneCopy, WhereTheSystemLetsUs) {
     Host host;
-    EXPECT_EQ(messages, fetched("", ""));
+    EXPECT_EQ(messages, pulled("", ""));
 }
 
 TEST(OneCopy, NotWhereTheOptionForbidsIt) {
     Host host;
-    EXPECT_EQ(0U, fetched("", "", "never"));
-    EXPECT_EQ(0U, fetched("", "", "always", "never")) << "nor where the receiver's does";
+    EXPECT_EQ(0U, pulled("", "", "never"));
+    EXPECT_EQ(0U, pulled("", "", "always", "never")) << "nor where the receiver's does";
 }
 
 TEST(OneCopy, AFilterOfSystemCallsLeavesTwoCopies) {
     Host host;
-    EXPECT_EQ(0U, fetched("", "no reading"));
+    EXPECT_EQ(0U, pulled("", "no reading"));
 }
 
 TEST(OneCopy, AProcessThatMayNotBeLookedIntoSendsTwoCopies) {
     if (geteuid() != 0) GTEST_SKIP() << "takes the administrator, who becomes an ordinary user";
-    EXPECT_EQ(messages, fetched("open", "nobody")) << "as an ordinary user it works";
-    EXPECT_EQ(0U, fetched("closed", "nobody"));
+    EXPECT_EQ(messages, pulled("open", "nobody")) << "as an ordinary user it works";
+    EXPECT_EQ(0U, pulled("closed", "nobody"));
 }
 
 }  // namespace system_test::one_copy_test

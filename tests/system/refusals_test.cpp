@@ -43,7 +43,7 @@ const Forbidden all_forbidden[] = {
     {SYS_socket, "socket getifaddrs"},
     {SYS_bind, "bind getifaddrs"},
     {SYS_listen, "listen"},
-    {SYS_fcntl, "F_DUPFD_CLOEXEC fcntl"},
+    {SYS_fcntl, "F_DUPFD_CLOEXEC F_ADD_SEALS fcntl"},
     {SYS_ftruncate, "ftruncate"},
     {SYS_symlinkat, "symlinkat"},
     {SYS_epoll_ctl, "epoll_ctl"},

@@ -23,77 +23,75 @@ void be_bystander(Parent& parent) {
 }
 const Role bystander_role("udp bystander", be_bystander);
 
-/// Arguments: network, NIC, host to ask; none: it is asked. One message goes each way.
-void be_link_local(Parent& parent) {
-    enter_network(parent.argument(0));
-    Nic nic(parent.argument(1).c_str());
-    End end(nic);
-    parent.say("open");
-    if (parent.arguments() > 2) {
+/// A process on one of the hosts. Arguments: network, NIC, host to ask; none: it is asked.
+struct Party {
+    explicit Party(Parent& from, const Wants& wants = {}) : parent(from), end(nic, wants) {}
+    bool asks() const { return parent.arguments() > 2; }
+    void meet() {
+        parent.say("open");
+        if (!asks()) return end.accept("door");
         nic.turn_to(parent.argument(2));
         end.connect("door");
-    } else {
-        end.accept("door");
     }
-    end.post_send(0, 64);
-    require(end.wait_sent(watchdog_ms)->ok() && end.wait_received(watchdog_ms)->ok(),
-            "a message each way");
-    parent.say("done");
-    parent.expect("end");
-}
-const Role link_local_role("udp link-local", be_link_local);
-
-/// Arguments: network, NIC, host to ask; none: it is asked. Small messages go each way, then
-/// whoever asked sends a long one.
-void be_narrow(Parent& parent) {
-    enter_network(parent.argument(0));
-    Nic nic(parent.argument(1).c_str());
-    End end(nic, {.length = 20'000});
-    parent.say("open");
-    const bool asks = parent.arguments() > 2;
-    if (asks) {
-        nic.turn_to(parent.argument(2));
-        end.connect("door");
-    } else {
-        end.accept("door");
-    }
-    for (int n = 0; n < 100; ++n) {
+    /// One message goes each way.
+    void exchange() {
         end.post_send(0, 64);
         const auto sent = end.wait_sent(watchdog_ms);
         const auto received = end.wait_received(watchdog_ms);
         require(sent && sent->ok() && received && received->ok(), "a message each way");
         end.post_receive(received->slot);
     }
+    void done(const char* what = "done") {
+        parent.say(what);
+        parent.expect("end");
+    }
+
+    static const char* come(const Parent& parent) {
+        enter_network(parent.argument(0));
+        return parent.argument(1).c_str();
+    }
+    Parent& parent;
+    Nic nic{come(parent)};
+    End end;
+};
+
+void be_link_local(Parent& parent) {
+    Party party(parent);
+    party.meet();
+    party.exchange();
+    party.done();
+}
+const Role link_local_role("udp link-local", be_link_local);
+
+/// Small messages go each way, then the one that asked sends a long one.
+void be_narrow(Parent& parent) {
+    Party party(parent, {.length = 20'000});
+    party.meet();
+    for (int n = 0; n < 100; ++n) party.exchange();
     parent.say("small ones pass");
-    if (asks) {
-        end.post_send(0, 20'000);
-        const auto sent = end.wait_sent(watchdog_ms);
+    if (party.asks()) {
+        party.end.post_send(0, 20'000);
+        const auto sent = party.end.wait_sent(watchdog_ms);
         require(sent && !sent->ok(), "a long one comes back with an error");
     }
-    until("both hear of it", [&] { return end.state() == VIP_STATE_ERROR; });
-    parent.say("over");
-    parent.expect("end");
+    until("both hear of it", [&] { return party.end.state() == VIP_STATE_ERROR; });
+    party.done("over");
 }
 const Role narrow_role("udp narrow", be_narrow);
 
-/// Arguments: network, NIC, host to ask. Asks again and again, as old programs do, while nobody has
-/// a NIC there.
+/// Asks again and again, as old programs do, while nobody has a NIC there.
 void be_early(Parent& parent) {
-    enter_network(parent.argument(0));
-    Nic nic(parent.argument(1).c_str());
-    End end(nic);
-    nic.turn_to(parent.argument(2));
+    Party party(parent);
+    party.nic.turn_to(parent.argument(2));
     for (int n = 0; n < 10; ++n)
-        require(end.request("door", 3000) == VIP_NO_MATCH, "it is known that nobody is there");
+        require(party.end.request("door", 3000) == VIP_NO_MATCH,
+                "it is known that nobody is there");
     parent.say("early");
     VIP_RETURN code = VIP_NO_MATCH;
-    while (code == VIP_NO_MATCH) code = end.request("door", watchdog_ms);
+    while (code == VIP_NO_MATCH) code = party.end.request("door", watchdog_ms);
     require(code == VIP_SUCCESS, "now somebody is there");
-    end.post_send(0, 64);
-    require(end.wait_sent(watchdog_ms)->ok() && end.wait_received(watchdog_ms)->ok(),
-            "a message each way");
-    parent.say("done");
-    parent.expect("end");
+    party.exchange();
+    party.done();
 }
 const Role early_role("udp early", be_early);
 

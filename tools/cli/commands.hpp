@@ -34,6 +34,9 @@ struct KeysOptions {
     std::string until;    // YYYY-MM-DD; empty: for ever
     std::string trusted_host;
     std::string trusted_key;
+    std::string capture;
+    std::string log;
+    std::string output;
 };
 
 struct DemoOptions {
@@ -84,6 +87,7 @@ int run_info(const InfoOptions& options);
 int run_keys_new(const KeysOptions& options);
 int run_keys_show();
 int run_keys_trust(const KeysOptions& options);
+int run_keys_decrypt(const KeysOptions& options);
 int run_stat(const StatOptions& options);
 int run_demo(const DemoOptions& options);
 // Everything behind the word mpirun, as it came.

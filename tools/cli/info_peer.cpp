@@ -28,6 +28,7 @@
 #include "bench/via_names.hpp"
 #include "info_names.hpp"
 #include "json.hpp"
+#include "secure/ipsec_mb/ipsec_mb.hpp"
 
 namespace via::cli {
 
@@ -191,7 +192,11 @@ std::string protection_of(const std::string& nic, const HostAddress& peer) {
     const auto options = agent::nic_options(agent::split_nic_name(nic));
     const auto keys = agent::find_wire_keys();
     if (!options || !keys) return "unknown: " + (keys ? options.error() : keys.error());
-    return agent::protection_of(*keys, options->secure, peer, std::time(nullptr));
+    std::string why = agent::protection_of(*keys, options->secure, peer, std::time(nullptr));
+    if (!why.starts_with("sealed")) return why;
+    const auto library = secure::ipsec_mb_name();
+    return why + (library ? "; ciphers of " + *library
+                          : "; ciphers of OpenSSL, the slower ones: " + library.error());
 }
 
 }  // namespace

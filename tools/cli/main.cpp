@@ -64,6 +64,15 @@ void add_keys(CLI::App& app, KeysOptions& options) {
         command->add_option("--until", options.until, "The day on which it is good no more (UTC)")
             ->type_name("YYYY-MM-DD");
     keys->add_subcommand("show", "Show which keys there are, secret ones by fingerprints");
+    auto* decrypt = keys->add_subcommand(
+        "decrypt", "Open a capture's sealed packets with keys that OPENVIA_KEY_LOG had written");
+    decrypt->add_option("capture", options.capture, "A pcap file")->required();
+    decrypt->add_option("-k,--keys", options.log, "The file of the keys")
+        ->type_name("FILE")
+        ->required();
+    decrypt->add_option("-o,--output", options.output, "The pcap file to write")
+        ->type_name("FILE")
+        ->required();
 }
 
 // Arguments that are another program's: the command line's reader never sees them.
@@ -160,6 +169,7 @@ int run(int argc, char** argv) {
         if (app.got_subcommand("keys")) {
             const CLI::App& which = *app.get_subcommand("keys");
             if (which.got_subcommand("new")) return run_keys_new(keys);
+            if (which.got_subcommand("decrypt")) return run_keys_decrypt(keys);
             return which.got_subcommand("trust") ? run_keys_trust(keys) : run_keys_show();
         }
         if (app.got_subcommand("lab")) return run_lab(*app.get_subcommand("lab"), lab);

@@ -1,5 +1,5 @@
-// `via bench suite`: asks the papers' questions one after the other, each by a `via bench` of its
-// own, and keeps what they print, with a description of the machine, in a folder.
+// `via bench suite`: runs the published VIA benchmarks one after the other, each by a `via bench`
+// of its own, and keeps what they print, with a description of the machine, in a folder.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -28,9 +28,9 @@ page_of_via=$(page via.1)
 # What a command's --help names of its own commands.
 commands() { sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 kinds=$("$bin/via" bench --help | commands)
-for command in info stat demo "keys new" "keys trust" "keys show" \
+for command in info stat demo "keys new" "keys trust" "keys show" "keys decrypt" \
     "lab list" "lab run" "lab exec" "lab explain" "lab reproduce" \
-    "lab without" "lab compare" "lab ask" "lab record" "lab replay" "lab sweep" \
+    "lab without" "lab compare" "lab ask" "lab record" "lab replay" "lab sweep" "lab measure" \
     topology sockets $(printf 'bench+%s ' $kinds); do
     kind=${command#bench+}
     test "$kind" = "$command" || command="bench $kind"
@@ -56,9 +56,14 @@ help=$("$bin/via-sim" --help) || exit 1
 tells via-sim.1 "$(page via-sim.1)" $(printf '%s\n' "$help" | sed -n 's/^ *\(--[a-z]*\).*/\1/p') \
     $(printf '%s\n' "$help" | choices --medium)
 
+given=$("$bin/viad" --help | options) || exit 1
+tells viad.8 "$(page viad.8)" $given
+all="$all $given"
+
 # What is told and cannot be done; mpirun's own options are another program's.
 all="$all --version --show --mca $("$bin/via-sim" --help | options)"
-for told in $(options "$completion") $(page via.1 | options) $(page via-sim.1 | options); do
+for told in $(options "$completion") $(page via.1 | options) $(page via-sim.1 | options) \
+    $(page viad.8 | options); do
     case " $(echo $all) " in
         *" $told "*) ;;
         *) echo "$told is told of, and no command has it"; failed=1 ;;

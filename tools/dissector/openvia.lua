@@ -4,6 +4,9 @@
 
 -- begin fields: made of src/wire/fields.hpp by 'cmake --build BUILD --target update_dissector'
 local version = 1
+local sealed_version = 2
+local sealed_around = 16
+local sealed_least = 4
 local shortest = 20
 local part_length = 512
 local frame_longest = 65475
@@ -36,7 +39,7 @@ local layouts = {
         {"ack_delay_us", 60, 4, "decimal"},
         {"datagram_max", 64, 2, "decimal"},
         {"nic_port", 66, 2, "decimal"},
-        {"zero", 68, 4, "zero"},
+        {"joins", 68, 4, "decimal"},
     },
     retry = {
         filter = "openvia.retry",
@@ -80,6 +83,21 @@ local layouts = {
         {"why", 16, 4, "named",
             {[1] = "left", [2] = "broke_the_protocol", [3] = "unknown_path"}},
     },
+    rails = {
+        filter = "openvia.rails",
+        length = 100,
+        {"asks", 16, 1, "decimal"},
+        {"count", 17, 1, "decimal"},
+        {"zero", 18, 2, "zero"},
+        {"length_1", 20, 2, "decimal"},
+        {"address_1", 22, 18, "bytes"},
+        {"length_2", 40, 2, "decimal"},
+        {"address_2", 42, 18, "bytes"},
+        {"length_3", 60, 2, "decimal"},
+        {"address_3", 62, 18, "bytes"},
+        {"length_4", 80, 2, "decimal"},
+        {"address_4", 82, 18, "bytes"},
+    },
     prefix = {
         filter = "openvia",
         length = 16,
@@ -88,7 +106,7 @@ local layouts = {
         {"kind", 5, 1, "named",
             {[1] = "query", [2] = "answer", [3] = "hello", [4] = "retry",
              [5] = "welcome", [6] = "refuse", [7] = "unsupported", [8] = "data",
-             [9] = "close"}},
+             [9] = "close", [10] = "rails"}},
         {"zero", 6, 2, "zero"},
         {"connection", 8, 8, "hexadecimal"},
     },
@@ -173,6 +191,28 @@ local layouts = {
         {"remote_discriminator", 92, 64, "bytes"},
         {"private_length", 156, 4, "decimal"},
     },
+    sealed_hello = {
+        filter = "openvia.sealed.hello",
+        length = 232,
+        {"target", 16, 8, "hexadecimal"},
+        {"moment", 24, 8, "decimal"},
+        {"proof", 32, 8, "hexadecimal"},
+        {"cipher", 40, 1, "named",
+            {[0] = "chacha20_poly1305", [1] = "aes_256_gcm"}},
+        {"zero", 41, 7, "zero"},
+        {"message", 48, 168, "bytes"},
+        {"admission", 216, 16, "bytes"},
+    },
+    sealed_welcome = {
+        filter = "openvia.sealed.welcome",
+        length = 120,
+        {"message", 16, 104, "bytes"},
+    },
+    sealed_text = {
+        filter = "openvia.sealed",
+        length = 24,
+        {"number", 16, 8, "decimal"},
+    },
 }
 -- What a frame's code is called.
 local codes = {
@@ -198,7 +238,7 @@ local numbers = {[1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoFie
 local function make_field(filter, row)
     local name, length, form, names = row[1], row[3], row[4], row[5]
     local path = filter .. "." .. name
-    if form == "bytes" then return ProtoField.bytes(path, name) end
+    if form == "bytes" or not numbers[length] then return ProtoField.bytes(path, name) end
     local shown = (form == "hexadecimal" or form == "flags") and base.HEX or base.DEC
     return numbers[length](path, name, shown, form == "named" and names or nil)
 end
@@ -224,9 +264,11 @@ for layout, rows in pairs(layouts) do
 end
 table.sort(bits, function(a, b) return a.value < b.value end)
 local payload_field = ProtoField.bytes("openvia.frame.payload", "payload")
+local sealed_field = ProtoField.bytes("openvia.sealed.text", "text and tag, under the path's keys")
 local private_field = ProtoField.bytes("openvia.connect.private_data", "private data")
 all[#all + 1] = payload_field
 all[#all + 1] = private_field
+all[#all + 1] = sealed_field
 openvia.fields = all
 
 local wrong_checksum = ProtoExpert.new("openvia.wrong_checksum", "wrong checksum",
@@ -274,8 +316,26 @@ end
 
 -- Packets -----------------------------------------------------------------------------------------
 
+-- Of version 2, whose text is under keys: its kind, else nil.
+local is_sealed_kind = {hello = true, welcome = true, data = true, close = true}
+local function sealed_kind(tvb, at)
+    local kind = packet_kinds[tvb(at + 5, 1):uint()]
+    return tvb(at + 4, 1):uint() == sealed_version and is_sealed_kind[kind] and kind or nil
+end
+local function is_text(kind) return kind == "data" or kind == "close" end
+
+-- Its tag is behind the keys, so instead of a checksum there are zeros.
+local function checksum_or_zero_is_right(tvb, at, length)
+    if is_text(sealed_kind(tvb, at)) then return tvb(at, 4):uint() == 0 end
+    return checksum_is_right(tvb, at, length)
+end
+
 local function looks_like_a_packet(tvb, at)
     if tvb:len() - at < shortest then return false end
+    local sealed = sealed_kind(tvb, at)
+    if sealed then
+        return tvb(at + 6, 2):uint() == 0 and (not is_text(sealed) or tvb(at, 4):uint() == 0)
+    end
     local kind = packet_kinds[tvb(at + 5, 1):uint()]
     return kind ~= nil and tvb(at + 6, 2):uint() == 0 and
         (tvb(at + 4, 1):uint() == version or kind == "unsupported")
@@ -285,6 +345,20 @@ end
 -- the kernel or the network card is to cut it later; then the next one begins behind a chunk.
 local function packet_length(tvb, at)
     local rest = tvb:len() - at
+    if is_text(sealed_kind(tvb, at)) then
+        -- The next one begins as this one does, with the next number.
+        local raw = tvb:raw(at, rest)
+        local number = tvb(at + 16, 8):le_uint64()
+        local least = layouts.sealed_text.length + sealed_around
+        local next_one = raw:find(raw:sub(1, 16), least + 1, true)
+        while next_one and rest - next_one + 1 >= layouts.sealed_text.length do
+            if tvb(at + next_one + 15, 8):le_uint64() == number + UInt64(1) then
+                return next_one - 1
+            end
+            next_one = raw:find(raw:sub(1, 16), next_one + 1, true)
+        end
+        return rest
+    end
     if packet_kinds[tvb(at + 5, 1):uint()] ~= "data" then return rest end
     local length = layouts.data.length
     while rest - length >= layouts.data.length do
@@ -458,7 +532,8 @@ local connecting_text = {
         local none = tvb:raw(at + place("hello", "moment"), 16) == string.rep("\0", 16)
         return "target=" .. hexadecimal(tvb, at + place("hello", "target")) .. " attempt=" ..
             tostring(tvb(at + place("hello", "attempt"), 8):le_uint64()) ..
-            (none and "" or " cookie") .. offer_text(tvb, at + place("hello", "instance"))
+            (none and "" or " cookie") .. offer_text(tvb, at + place("hello", "instance")) ..
+            (tvb(at + place("hello", "joins"), 4):le_uint() ~= 0 and " joins" or "")
     end,
     retry = function(tvb, at)
         return "moment=" .. tostring(tvb(at + place("retry", "moment"), 8):le_uint64())
@@ -474,7 +549,38 @@ local connecting_text = {
             tvb(at + place("unsupported", "greatest"), 1):uint()
     end,
     close = function(tvb, at) return name_at("close", tvb, at) end,
+    rails = function(tvb, at)
+        return "count=" .. tvb(at + place("rails", "count"), 1):uint() ..
+            (tvb(at + place("rails", "asks"), 1):uint() ~= 0 and " asks" or "")
+    end,
 }
+
+-- Of version 2: what is in the open. Returns one line, and whether all is well.
+local function add_sealed(tree, kind, tvb, at, length)
+    local text = "sealed " .. kind .. " connection=" .. hexadecimal(tvb, at + 8)
+    if tvb(at + 6, 2):uint() ~= 0 then return text, false end
+    if is_text(kind) then
+        local fixed = layouts.sealed_text.length
+        local rest = length - fixed - sealed_around
+        if rest < sealed_least then return text, false end
+        add_fields(tree, "sealed_text", tvb, at)
+        tree:add(sealed_field, tvb(at + fixed, length - fixed))
+        return string.format("%s #%s (%d)", text, tostring(tvb(at + 16, 8):le_uint64()), rest), true
+    end
+    if kind == "hello" and length == layouts.hello.length then
+        add_fields(tree, "hello", tvb, at)
+        return text .. " " .. connecting_text.hello(tvb, at), true
+    end
+    local layout = "sealed_" .. kind
+    if length ~= layouts[layout].length then return text, false end
+    add_fields(tree, layout, tvb, at)
+    if kind == "welcome" then return text, true end
+    local cipher = tvb(at + place(layout, "cipher"), 1):uint()
+    local zeros = tvb:raw(at + place(layout, "zero"), 7)
+    if cipher > 1 or zeros ~= string.rep("\0", 7) then return text, false end
+    return text .. " target=" .. hexadecimal(tvb, at + place(layout, "target")) .. " cookie " ..
+        layouts[layout][4][5][cipher], true
+end
 
 -- The same words as wire::print_packet().
 local function add_packet(tree, tvb, at, length, whole)
@@ -485,11 +591,20 @@ local function add_packet(tree, tvb, at, length, whole)
         return wrong("too short")
     end
     add_fields(packet, "prefix", tvb, at)
-    if whole and not checksum_is_right(tvb, at, length) then
+    if whole and not checksum_or_zero_is_right(tvb, at, length) then
         packet:add_proto_expert_info(wrong_checksum)
         return wrong("with a wrong checksum")
     end
     local kind = packet_kinds[tvb(at + 5, 1):uint()]
+    if sealed_kind(tvb, at) then
+        local text, good = add_sealed(packet, kind, tvb, at, length)
+        if not good then
+            packet:add_proto_expert_info(malformed)
+            text = text .. " ... " .. wrong("with impossible contents")
+        end
+        packet:append_text(": " .. text)
+        return text
+    end
     if tvb(at + 4, 1):uint() ~= version and kind ~= "unsupported" then
         return wrong("of an unknown version")
     end
@@ -532,7 +647,9 @@ end
 -- Data ports have any number: what looks like a packet, and has the checksum of one, is one.
 local function heuristic(tvb, pinfo, tree)
     if tvb:captured_len() ~= tvb:reported_len() or not looks_like_a_packet(tvb, 0) or
-        not checksum_is_right(tvb, 0, packet_length(tvb, 0)) then
+        not checksum_or_zero_is_right(tvb, 0, packet_length(tvb, 0)) or
+        (is_text(sealed_kind(tvb, 0)) and
+            tvb:len() < layouts.sealed_text.length + sealed_around + sealed_least) then
         return false
     end
     pinfo.conversation = openvia

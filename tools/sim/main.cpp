@@ -22,6 +22,7 @@
 #include "console/command_line.hpp"
 #include "console/output.hpp"
 #include "laboratory.hpp"
+#include "secure/libcrypto/libcrypto.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -84,11 +85,14 @@ bool close_well(File file) {
 using via::device::sim::CarrierMaker;
 using via::lab::carrier::Plan;
 
+/// read_and_run() saw that it can be loaded.
+std::unique_ptr<via::secure::Crypto> make_crypto() { return via::secure::load_libcrypto().value(); }
+
 Report run_world(const Options& options, const Parameters& parameters,
                  const std::optional<Plan>& plan, std::FILE* trace, Total& total) {
     const via::lab::carrier::ClusterCarrier* laboratory = nullptr;
     World world(parameters, options.frames,
-                plan ? via::sim_tool::maker_of(*plan, laboratory) : CarrierMaker());
+                plan ? via::sim_tool::maker_of(*plan, laboratory) : CarrierMaker(), make_crypto);
     if (trace != nullptr)
         world.trace().set_sink(
             [trace](std::string_view line) { std::fwrite(line.data(), 1, line.size(), trace); });
@@ -236,7 +240,7 @@ int read_and_run(int argc, char** argv) {
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
     CLI::Option* nics =
         app.add_option("--nics", options.nics, "NICs in the world, instead of a drawn number");
-    nics->check(CLI::Range(1, 64));
+    nics->check(CLI::Range(1, 1024));
     CLI::Option* steps = app.add_option("--steps", options.steps,
                                         "steps of the programs, instead of a drawn number");
     steps->check(CLI::Range(1, 1'000'000));
@@ -245,7 +249,9 @@ int read_and_run(int argc, char** argv) {
            "what the NICs are on: frames that are never lost, or the protocol between hosts "
            "over datagrams in any weather, among strangers who see and forge (hostile), "
            "where nothing is lost (calm), or where ways become narrower under long messages "
-           "(narrow); or network interfaces of the laboratory, a design by each seed (lab) "
+           "(narrow), or sealed by keys, among strangers who try all that they can without one "
+           "(sealed), or over relays that die (relays); or network interfaces of the laboratory, a "
+           "design by each seed (lab) "
            "(lossless)")
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(via::sim::world_kind_names),
                                                        std::end(via::sim::world_kind_names))));
@@ -282,6 +288,13 @@ int read_and_run(int argc, char** argv) {
         via::console::complain("via-sim: there are not so many seeds behind --seed {}",
                                options.seed);
         return exit_trouble;
+    }
+    if (options.medium == "sealed" || options.medium == "relays") {
+        if (const auto library = via::secure::load_libcrypto(); !library) {
+            via::console::complain("via-sim: worlds with keys want OpenSSL's library: {}",
+                                   library.error());
+            return exit_trouble;
+        }
     }
     return run(options);
 }

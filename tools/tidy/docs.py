@@ -14,6 +14,7 @@ QUOTE = re.compile(r"^<!-- from (\S+) -->\n(?:```.*\n((?:.*\n)*?)```)?", re.M)
 PLACE = re.compile(r"`((?:src|tools|adapters|tests|include)/[\w./-]*\w\.\w+)(?::(~?\w+))?`")
 # docs/glossary.md has the words that took their place; the diary and the figures are as they were.
 OLD_WORDS = re.compile(r"\b(the seam|in vain|(a|the) walk of|walks? (home|the same way)|the C front"
+                       r"|the fronts|short ways?|papers' questions"
                        r"|frames of our own|condemn(s|ed)|troubles|disorder(?!=)|slandered"
                        r"|a sixth (less|more)|dearer|mend(s|ed|ing)?)\b|^## Rooms\b", re.I | re.M)
 # "Who asks waits" for "the one that asks waits": a sentence that begins so is a question.

@@ -33,6 +33,34 @@ TAP = """struct Tap : public Device {
     Device* below_;
 };
 """
+# Of 60 member functions, and some that are none.
+LARGE = """#pragma once
+// Owns nothing: void no();
+/// Owns what it is asked for.
+template <class Of>
+class Large final : public Base<Of> {
+public:
+    Large() = default;
+    explicit Large(int n) : n_(n), m_{n} { if (n) m_ = call(n); }
+    ~Large() override;
+    Large& operator=(const Large&) = delete;
+    bool operator()(int n) const { return n; }
+    explicit operator bool() const noexcept(true);
+    template <class T, std::size_t n = sizeof(T)>
+    [[nodiscard]] std::array<T, 2> pair(T (&of)[n]) requires(n > 1) { return {}; }
+    friend bool operator==(Large, Large);
+    using Call = std::function<void(int)>;
+    static_assert(sizeof(int) == 4);
+    enum class Kind : unsigned char { one, two };
+    struct Inner {
+        void inner();
+        int of(int n) { return n; }
+    };
+    void (*pointer)(int) = nullptr;
+    Call call_ = make(");");
+    std::function<void(int)> other_;
+""" + "".join(f"    void f{number}();\n" for number in range(53))
+LARGE_END = "    int n_ = take(1'000), m_{2};\n};\n"
 ASSERTIONS = """## agent
 | invariant | asserted in | what throws bytes at it |
 |---|---|---|
@@ -46,7 +74,7 @@ CLEAN = {
     "src/memory/m.cpp": '#include "memory/m.hpp"\n#include <memory>\n'
                         "int twice() { return 2 * number(); }\n",
     "src/agent/agent.hpp": '#pragma once\n#include <mutex>\n#include "memory/m.hpp"\n',
-    "src/agent/other.hpp": "#pragma once\n",
+    "src/agent/other.hpp": LARGE + LARGE_END,
     "src/agent/agent.cpp": '#include "agent/agent.hpp"\n#include "agent/other.hpp"\n'
                            "void hold() {\n    VIA_ASSERT(true);\n}\n",
     "docs/design/assertions.md": ASSERTIONS,
@@ -63,7 +91,8 @@ CLEAN = {
        for module in ("base", "memory", "agent", "device", "device/loopback", "sim")},
 }
 
-# check, path, text (None: take the file away), words of the complaint
+# check, path, text (None: take the file away), words of the complaint. Rows look alike: each is a
+# case.
 FAULTS = [
     ("includes", "src/base/b.cpp", '#include "memory/m.hpp"\n', "base must not include memory"),
     ("includes", "src/memory/n.cpp", '#include "agent/other.hpp"\n',
@@ -112,6 +141,14 @@ FAULTS = [
      "no test or fuzz target Vipl_1_1_is_not"),
     ("assertions", "docs/design/assertions.md", ASSERTIONS.replace("`Vipl_1_1_is_held`", "none"),
      "nothing shows that no bytes reach"),
+    ("classes", "src/agent/other.hpp", LARGE + "    int more(int);\n" + LARGE_END,
+     "Large has 61 member functions"),
+    ("classes", "src/agent/other.hpp", LARGE + "    Large(const Large&) = delete;\n" + LARGE_END,
+     "Large has 61 member functions"),
+    ("classes", "src/agent/other.hpp", (LARGE + LARGE_END).replace("/// Owns", "/// Knows"),
+     "does not say what it owns"),
+    ("classes", "src/lab/adapter.hpp", "class Adapter {\n    void run();\n};\n",
+     "Adapter needs no exception"),
     ("names", "README.md", "see /wo" "rk/notes\n", "path of one machine"),
     ("names", "README.md", "from deb.deb" "ian.org\n", "host of a registry"),
     ("docs", "src/memory/README.md", None, "the module has no README.md"),
@@ -161,8 +198,8 @@ def build(root):
 
 def run(check, root):
     arguments = {
-        "includes": ["--table", root / "build/rooms.txt"],
-        "symbols": ["--table", root / "build/rooms.txt", "--archives", root / "build"],
+        "includes": ["--table", root / "build/modules.txt"],
+        "symbols": ["--table", root / "build/modules.txt", "--archives", root / "build"],
         "sources": ["--compile-commands", root / "build/compile_commands.json"],
     }.get(check, [])
     if check == "symbols":
@@ -175,7 +212,7 @@ def run(check, root):
 def trial(check, changes):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        write(root, {**CLEAN, "build/rooms.txt": TABLE})
+        write(root, {**CLEAN, "build/modules.txt": TABLE})
         listed = [{"directory": str(root), "file": path} for path in CLEAN]
         write(root, {"build/compile_commands.json": json.dumps(listed)})
         for path, text in changes.items():

@@ -64,7 +64,7 @@ def closure(name, modules):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", required=True, help="rooms.txt in the build folder")
+    parser.add_argument("--table", required=True, help="modules.txt in the build folder")
     parser.add_argument("--archives", required=True, help="folder of the modules' libraries")
     options = parser.parse_args()
     modules, report, root = read_table(options.table), Report("symbols"), project_root()

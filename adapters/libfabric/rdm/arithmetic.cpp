@@ -243,4 +243,15 @@ void carry_out(const Calculation& calculation) {
     });
 }
 
+bool is_call(const AtomicCall& call, std::size_t length) {
+    if (call.form > static_cast<std::uint8_t>(Form::compare) || call.zero != 0 ||
+        !is_atomic(static_cast<Form>(call.form), call.datatype, call.operation))
+        return false;
+    const std::size_t size = atomic_size(call.datatype);
+    if (call.count == 0 || call.count > atomic_bytes_max / size) return false;
+    const std::size_t values = (call.operation != FI_ATOMIC_READ ? 1U : 0U) +
+                               (static_cast<Form>(call.form) == Form::compare ? 1U : 0U);
+    return length == sizeof call + values * call.count * size;
+}
+
 }  // namespace via::fabric::rdm

@@ -5,6 +5,7 @@
 #include <rdma/fi_atomic.h>
 
 #include "common.hpp"
+#include "rdm/wire.hpp"
 
 namespace via::fabric::rdm {
 
@@ -16,6 +17,9 @@ inline constexpr std::size_t atomic_bytes_max = 480;
 
 /// Is there that operation, in that form? Any numbers may be asked for.
 bool is_atomic(Form form, std::uint32_t datatype, std::uint32_t operation);
+/// Is that a call with its values behind it, `length` bytes together? What a peer asks for may be
+/// anything.
+bool is_call(const AtomicCall& call, std::size_t length);
 /// Of one value of a type that there is.
 std::size_t atomic_size(std::uint32_t datatype);
 std::size_t atomic_alignment(std::uint32_t datatype);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: libfabric's atomic operations. Values are of one piece of memory.
+#include "rdm/arithmetic.hpp"
 #include "rdm/endpoint.hpp"
 
 namespace via::fabric::rdm {
@@ -45,7 +46,7 @@ ssize_t do_now(fid_ep* endpoint, const There& there, const What& what, const Ato
                void* context) {
     Endpoint& object = endpoint_of(endpoint);
     return do_with(object, there, what, values, context,
-                   object.tells_sends(object.transmit_flags()));
+                   object.completions().tells_sends(object.transmit_flags()));
 }
 
 /// Values are copied, and an answer awaited, whatever `flags` say of that.
@@ -56,7 +57,7 @@ ssize_t do_message(fid_ep* endpoint, const fi_msg_atomic& message, const What& w
     if (message.rma_iov_count != 1 || message.rma_iov->count != what.count) return -FI_EINVAL;
     Endpoint& object = endpoint_of(endpoint);
     return do_with(object, {message.addr, message.rma_iov->addr, message.rma_iov->key}, what,
-                   values, message.context, object.tells_sends(flags));
+                   values, message.context, object.completions().tells_sends(flags));
 }
 
 /// False: that is no single piece with as many values.

@@ -1,158 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints for datagrams: peers, and connections to them when they are first needed.
+#include "rdm/connecting.hpp"
+
 #include <algorithm>
-#include <thread>
+#include <random>
+#include <utility>
 
 #include "info.hpp"
-#include "rdm/endpoint.hpp"
 
 namespace via::fabric::rdm {
 
-// Peers -----------------------------------------------------------------------------------------
+namespace {
 
-/// nullptr: the address vector knows no such number, there is no memory, or it is not sure yet who
-/// that is.
-Peer* Endpoint::find_peer(fi_addr_t number) {
-    const sockaddr_in* const address = addresses_ != nullptr ? addresses_->find(number) : nullptr;
-    if (address == nullptr) return nullptr;
-    Peer* found = nullptr;
-    guarded([&] {
-        // Who had that name before may have ended, unseen so far.
-        if (peers_.contains(name_of(*address))) progress();
-        Peer& peer = peer_named(*address);
-        // Older than the number, so it may be over, and somebody else there, though nobody told us.
-        if (peer.connection != nullptr &&
-            addresses_->is_newer(number, peer.connection->there_since)) {
-            ask_whether_there(*peer.connection);
-            return 0;
-        }
-        if (peer.number == FI_ADDR_NOTAVAIL) peer.number = number;
-        found = place_of(number) = &peer;
-        return 0;
+std::uint64_t new_incarnation() {
+    std::random_device source;
+    return (std::uint64_t{source()} << 32 | source()) | 1;
+}
+
+}  // namespace
+
+Connecting::Connecting(Domain& domain, Peers& peers, Connections& connections,
+                       ReceiveQueues& receive_queues, Receives& receives, End end)
+    : domain_(domain),
+      peers_(peers),
+      connections_(connections),
+      receive_queues_(receive_queues),
+      receives_(receives),
+      end_(std::move(end)),
+      incarnation_(new_incarnation()),
+      listener_(std::make_unique<Listener>(domain.shared_nic())) {}
+
+int Connecting::listen(std::uint16_t port, std::vector<WaitObject*> shown, bool counts_moves) {
+    counts_moves_ = counts_moves;
+    mailbox_.shown_by(std::move(shown));
+    return listener_->listen(port, [this](auto request, auto data, auto length) {
+        mailbox_.put_request(std::move(request), data, length);
     });
-    return found;
 }
 
-ssize_t Endpoint::no_peer(fi_addr_t number) const {
-    return addresses_->find(number) == nullptr ? -FI_EINVAL : -FI_EAGAIN;
-}
-
-void Endpoint::ask_whether_there(Connection& connection) {
-    if (connection.is_asked) return;
-    Send* const send = connection.take();
-    if (send == nullptr) return;  // the next one who wonders asks
-    send->kind = Send::Kind::question;
-    const VIP_RETURN code = connection.post_question(*send);
-    if (code == VIP_SUCCESS) {
-        connection.is_asked = true;
-        connection.asked_at = addresses_->now();
-        ++connection.waited_for;
-        watch(connection);
-    } else if (code != VIP_ERROR_RESOURCE) {
-        fail(connection);
-    }
-}
-
-Peer*& Endpoint::place_of(fi_addr_t number) {
-    if (by_number_.size() <= number) by_number_.resize(number + 1);
-    return by_number_[number];
-}
-
-/// Who has that name now.
-Peer& Endpoint::peer_named(const sockaddr_in& address) {
-    std::unique_ptr<Peer>& known = peers_[name_of(address)];
-    if (known == nullptr || has_successor(*known)) {
-        auto fresh = std::make_unique<Peer>();
-        fresh->name = name_of(address);
-        fresh->address = address;
-        fresh->is_self = fresh->name == name_of(listener_->address());
-        if (known != nullptr) {
-            fresh->incarnation = known->incarnation;  // it may not be that one itself
-            if (known->number != FI_ADDR_NOTAVAIL) place_of(known->number) = known.get();
-            former_.push_back(std::move(known));
-        }
-        known = std::move(fresh);
-    }
-    return *known;
-}
-
-/// The program knows the name of one that ended by a number that was not used yet, so that is
-/// another one: ports are used again. The former keeps its number, its end and its messages.
-bool Endpoint::has_successor(const Peer& peer) const {
-    if (peer.state != Peer::State::ended) return false;
-    const fi_addr_t latest = addresses_->number_of(peer.name);
-    return latest != FI_ADDR_NOTAVAIL && latest != peer.number &&
-           (latest >= by_number_.size() || by_number_[latest] == nullptr);
-}
-
-fi_addr_t Endpoint::find_number(Peer& peer) {
-    return peer.number = addresses_->number_of(peer.name);
-}
-
-void Endpoint::forget(fi_addr_t number) {
-    if (number >= by_number_.size() || by_number_[number] == nullptr) return;
-    Peer& peer = *by_number_[number];
-    by_number_[number] = nullptr;
-    if (peer.number != number) return;
-    peer.number = FI_ADDR_NOTAVAIL;
-    // Who is inserted again by that address may be another one.
-    if (peer.state == Peer::State::ended) peer.state = Peer::State::unknown;
+void Connecting::cancel_all() {
+    for (const auto& attempt : attempts_) domain_.fabric().connector().cancel(*attempt);
 }
 
 // Asking ----------------------------------------------------------------------------------------
 
-/// Nobody need read a completion queue meanwhile.
-ssize_t Endpoint::not_connected(Peer& peer) {
-    progress();
-    if (peer.state == Peer::State::ended) return -peer.error;
-    if (peer.state == Peer::State::refused) {
-        peer.state = Peer::State::unknown;
-        return -peer.error;
-    }
-    if (peer.state == Peer::State::unknown) {
-        if (const int error = ask(peer)) return error;
-    } else {
-        // Who asks again at once keeps the processor from those that connect, the peer among them.
-        domain_.rest();
-    }
-    return -FI_EAGAIN;
-}
-
-Hello Endpoint::hello() const {
+Hello Connecting::hello() const {
     Hello hello;
-    hello.port = port_of(listener_->address());
+    hello.port = port_of(address());
     hello.packet = packet_max;
     hello.incarnation = incarnation_;
+    hello.counts_moves = counts_moves_ ? 1 : 0;
     return hello;
 }
 
-bool Endpoint::wants_lines(const Peer& peer) const {
+bool Connecting::wants_lines(const Peer& peer) const {
     const auto asked = static_cast<std::size_t>(std::ranges::count_if(
         attempts_, [](const auto& attempt) { return attempt->asks_for_lines(); }));
-    return !waits() && stores_are_wanted() && lined_.size() + asked < lines_max &&
+    return !receive_queues_.waits() && stores_are_wanted() &&
+           connections_.lined().size() + asked < LinedConnections::lines_max &&
            domain_.nic().has_shared_memory_to(peer.address);
 }
 
-int Endpoint::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
-                              std::unique_ptr<Connection>& connection) {
+int Connecting::make_connection(Peer& peer, const VIP_VI_ATTRIBUTES* of_requester,
+                                std::unique_ptr<Connection>& connection) {
     return guarded([&] {
         // What is told of it later shall need no memory.
-        const std::size_t all = connections_.size() + attempts_.size() + 1;
-        watched_.reserve(all);
-        failed_.reserve(all);
-        connections_.reserve(all);
-        direct_.reserve(all);
-        lined_.reserve(all);
+        connections_.reserve(attempts_.size() + 1);
         VIP_CQ_HANDLE queue = nullptr;
-        if (!reserve_receives(queue)) return -FI_ENOMEM;
-        const int error =
-            Connection::open(domain_.nic(), peer, queue, waits(), of_requester, connection);
-        if (error != 0) give_back_receives(queue);
+        if (!receive_queues_.reserve(connections_.direct().size(), queue)) return -FI_ENOMEM;
+        const int error = Connection::open(domain_.nic(), peer, queue, receive_queues_.waits(),
+                                           of_requester, connection);
+        if (error != 0) receive_queues_.give_back(queue);
         return error;
     });
 }
 
-int Endpoint::ask(Peer& peer) {
+int Connecting::ask(Peer& peer) {
     return guarded([&] {
         std::unique_ptr<Connection> connection;
         if (const int error = make_connection(peer, nullptr, connection)) return error;
@@ -164,14 +86,14 @@ int Endpoint::ask(Peer& peer) {
             attempts_.push_back(std::make_unique<Attempt>(domain_.nic(), peer,
                                                           std::move(connection), asks, mailbox_));
         } catch (...) {
-            give_back_receives(queue);
+            receive_queues_.give_back(queue);
             throw;
         }
         try {
             domain_.fabric().connector().start(*attempts_.back());
         } catch (...) {
             attempts_.pop_back();
-            give_back_receives(queue);
+            receive_queues_.give_back(queue);
             throw;
         }
         peer.state = Peer::State::asking;
@@ -180,22 +102,15 @@ int Endpoint::ask(Peer& peer) {
     });
 }
 
-void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
-                         std::uint64_t incarnation) {
+void Connecting::connected(Peer& peer, std::unique_ptr<Connection> connection,
+                           const Hello& theirs) {
     peer.state = Peer::State::connected;
     peer.connection = connection.get();
     peer.attempt = nullptr;
-    peer.incarnation = incarnation;
-    connection->there_since = addresses_->now();
-    if (connection->queue() == nullptr) direct_.push_back(connection.get());
-    if (connection->lines.are_open()) {
-        lined_.push_back(connection.get());
-        if (lined_.size() >= std::thread::hardware_concurrency()) {
-            patience_most_ = patience_ = 0;
-            fetches_at_once_ = domain_.nic().may_fetch() && one_copy_is_wanted(true);
-        }
-    }
-    connections_.push_back(std::move(connection));
+    peer.incarnation = theirs.incarnation;
+    connection->counts_moves = theirs.counts_moves == 1;
+    connection->there_since = peers_.addresses()->now();
+    connections_.add_open(std::move(connection));
     FI_INFO(&provider, FI_LOG_EP_CTRL, "connected to port %u%s\n",
             static_cast<unsigned>(port_of(peer.address)),
             peer.connection->lines.are_open() ? ", the shortest messages by stores" : "");
@@ -203,7 +118,7 @@ void Endpoint::connected(Peer& peer, std::unique_ptr<Connection> connection,
 
 /// An attempt came to its end: there is a connection, or the peer preferred its own request, or
 /// there is nobody.
-void Endpoint::answered(Attempt& attempt) {
+void Connecting::answered(Attempt& attempt) {
     Peer& peer = attempt.peer;
     const auto place = std::ranges::find(attempts_, &attempt, &std::unique_ptr<Attempt>::get);
     const std::unique_ptr<Attempt> owned = std::move(*place);
@@ -216,28 +131,28 @@ void Endpoint::answered(Attempt& attempt) {
         const bool is_broken = connection->is_broken;
         Connection& now = *connection;
         now.lines.open();
-        connected(peer, std::move(connection), owned->reply.incarnation);
-        if (is_broken) fail(now);
+        connected(peer, std::move(connection), owned->reply);
+        if (is_broken) connections_.fail(now);
         return;
     }
     if (owned->code == VIP_SUCCESS) {  // the program may have messages of it already
-        connections_.push_back(std::move(connection));
-        end(*connections_.back(), FI_ECONNREFUSED);
+        Connection& refused = *connection;
+        connections_.add(std::move(connection));
+        end_(refused, FI_ECONNREFUSED);
     } else {
-        give_back_receives(connection->queue());
+        receive_queues_.give_back(connection->queue());
     }
     if (peer.attempt != &attempt) return;  // the other way was faster
     peer.attempt = nullptr;
     peer.state = Peer::State::refused;
     peer.error = owned->code == VIP_SUCCESS ? FI_ECONNREFUSED : error_of(owned->code);
     FI_INFO(&provider, FI_LOG_EP_CTRL, "no connection: %s\n", ViaReturnText(owned->code));
-    fail_receives(tagged_, peer, peer.error);
-    fail_receives(plain_, peer, peer.error);
+    receives_.fail_all_from(peer, peer.error);
 }
 
 // Answering -------------------------------------------------------------------------------------
 
-void Endpoint::read_mail() noexcept {
+void Connecting::read_mail() noexcept {
     std::vector<Mailbox::Request> requests;
     std::vector<Attempt*> all_answered;
     // For want of memory it is read the next time.
@@ -254,26 +169,27 @@ void Endpoint::read_mail() noexcept {
         });
 }
 
-void Endpoint::reject(Mailbox::Request& request, bool crossed) {
+void Connecting::reject(Mailbox::Request& request, bool crossed) {
     Hello reply = hello();
     reply.crossed = crossed ? 1 : 0;
     request.request->reject(&reply, sizeof reply);
 }
 
 /// Of two requests that cross, the one of the endpoint with the lower name stands.
-void Endpoint::answer(Mailbox::Request& request) {
+void Connecting::answer(Mailbox::Request& request) {
     sockaddr_in address = request.request->peer;
     address.sin_port = htons(request.hello.port);
-    Peer& peer = peer_named(address);
+    Peer& peer = peers_.named(address, own_name());
     const bool is_same = request.hello.incarnation == peer.incarnation;
     switch (peer.state) {
         case Peer::State::asking:
-            if (peer.name > name_of(listener_->address())) return reject(request, true);
+            if (peer.name > own_name()) return reject(request, true);
             break;
         case Peer::State::connected:
             // It asks again, and may be let in when the present one has ended. As long as that one
             // lives it keeps its name, whoever else claims it.
-            if (!is_same) ask_whether_there(*peer.connection);
+            if (!is_same)
+                connections_.ask_whether_there(*peer.connection, peers_.addresses()->now());
             return reject(request, true);
         case Peer::State::refused:
         case Peer::State::ended:
@@ -284,7 +200,7 @@ void Endpoint::answer(Mailbox::Request& request) {
     if (!peer.is_self) accept(peer, request);
 }
 
-void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
+void Connecting::accept(Peer& peer, Mailbox::Request& request) {
     std::unique_ptr<Connection> connection;
     if (make_connection(peer, &request.request->attributes, connection) != 0)
         return reject(request, false);
@@ -293,12 +209,12 @@ void Endpoint::accept(Peer& peer, Mailbox::Request& request) {
     const VIP_RETURN code = request.request->accept(connection->vi(), &reply, sizeof reply);
     if (code != VIP_SUCCESS) {  // it has given up
         FI_INFO(&provider, FI_LOG_EP_CTRL, "accepting: %s\n", ViaReturnText(code));
-        give_back_receives(connection->queue());
+        receive_queues_.give_back(connection->queue());
         return;
     }
     // Ours that is under way is answered, by a refusal if nothing else, and found to be late.
     Attempt* const ours = std::exchange(peer.attempt, nullptr);
-    connected(peer, std::move(connection), request.hello.incarnation);
+    connected(peer, std::move(connection), request.hello);
     if (ours != nullptr) ours->interrupt();
 }
 

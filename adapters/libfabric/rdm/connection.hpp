@@ -28,7 +28,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
     enum class Kind : std::uint8_t {
         copied,    ///< nobody waits for it
         lent,      ///< the program's memory, which it gets back with a completion
-        fetch,     ///< a piece of a message that we read from the peer
+        pull,      ///< a piece of a message that we read from the peer
         question,  ///< a read of no bytes, which the peer's NIC answers if it is still there
         part,      ///< of what the program moves by RDMA, but for the last
         move,      ///< the last one, whose end the program is told
@@ -39,7 +39,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
     Connection* connection;
     union {
         void* context;     ///< of what is lent
-        Receive* receive;  ///< of what is fetched
+        Receive* receive;  ///< of what is pulled
     };
     std::uint64_t flags;
     std::size_t length;  ///< of the piece that is read
@@ -48,6 +48,9 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Send {
     std::byte copy[inject_max];
 };
 
+/// Owns a VI and its descriptors: the receives that are posted, the sends that are under way, and
+/// the lines beside them. What else of it waits is kept here for who works on it. Under the
+/// domain's guard.
 class Connection {
 public:
     /// A VI with its receives posted; receives complete in `queue`, if it is not null, and sends if
@@ -73,9 +76,9 @@ public:
         if (head_ - tail_ == sends_max) return nullptr;
         return &sends_[head_ % sends_max];
     }
-    /// `length` bytes from the header on. What VIPL answers.
-    VIP_RETURN post(Send& send, std::size_t length) {
-        set(send, VIP_CONTROL_OP_SENDRECV, 1);
+    /// `length` bytes from the header on; `control`: VIP_CONTROL_QFENCE, or 0. What VIPL answers.
+    VIP_RETURN post(Send& send, std::size_t length, VIP_UINT16 control = VIP_CONTROL_OP_SENDRECV) {
+        set(send, control, 1);
         send.descriptor.DS[0].Local = {{.Address = &send.header}, memory_, length32(length)};
         send.descriptor.CS.Length = length32(length);
         return post_message(send);
@@ -83,8 +86,8 @@ public:
     /// The header, then the program's bytes where they are.
     VIP_RETURN post_lent(Send& send, const void* bytes, std::size_t length);
     VIP_RETURN post_question(Send& send);
-    VIP_RETURN post_fetch(Send& send, std::byte* to, std::uint64_t address, std::uint32_t key,
-                          std::size_t length) {
+    VIP_RETURN post_pull(Send& send, std::byte* to, std::uint64_t address, std::uint32_t key,
+                         std::size_t length) {
         return post_rdma(send, VIP_CONTROL_OP_RDMAREAD, to, address, key, length);
     }
     /// Whatever is sent behind a write comes after it.
@@ -166,6 +169,7 @@ public:
     }
     SharedLines lines;
 
+    bool counts_moves = false;      ///< the peer is told when its memory was read or written
     bool is_asked = false;          ///< a question is under way
     std::uint64_t asked_at = 0;     ///< AddressVector::now() then
     std::uint64_t there_since = 0;  ///< the last such moment at which the peer was surely there
@@ -178,9 +182,9 @@ public:
     std::uint32_t atomics = 0;     ///< ours, that it has not answered
     Line<Message> answers;         ///< to its atomic operations, not sent yet
     int move_error = 0;            ///< why an earlier part of the move that now ends failed
-    std::uint32_t held = 0;        ///< messages and fetches that name it
+    std::uint32_t held = 0;        ///< messages and pulls that name it
     std::size_t copied = 0;        ///< memory of messages that have some of their own
-    Line<Receive> waiting;         ///< to be fetched, or to be told that they were
+    Line<Receive> waiting;         ///< to be pulled, or to be told that they were
 
 private:
     static constexpr std::uint32_t batch = 4;

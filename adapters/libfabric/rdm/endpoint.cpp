@@ -3,7 +3,7 @@
 #include "rdm/endpoint.hpp"
 
 #include <algorithm>
-#include <random>
+#include <utility>
 
 #include "info.hpp"
 
@@ -47,8 +47,9 @@ struct EndpointOperations {
     }
     static int getname(fid* endpoint, void* address, std::size_t* length) {
         const Endpoint& object = of(endpoint);
-        if (!object.listener_->is_listening()) return -FI_EOPBADSTATE;
-        return write_address(object.listener_->address(), address, length) == 0 ? 0 : -FI_ETOOSMALL;
+        if (!object.connecting_.is_listening()) return -FI_EOPBADSTATE;
+        return write_address(object.connecting_.address(), address, length) == 0 ? 0
+                                                                                 : -FI_ETOOSMALL;
     }
 };
 
@@ -65,13 +66,10 @@ fi_ops_cm cm_operations = {sizeof(fi_ops_cm), unsupported, Operations::getname, 
                            unsupported,       unsupported, unsupported,         unsupported,
                            unsupported,       unsupported};
 
-/// Connections that are looked at one by one. With more of them a look takes longer than one at a
-/// queue does.
-constexpr std::size_t direct_max = 4;
-
-std::uint64_t new_incarnation() {
-    std::random_device source;
-    return (std::uint64_t{source()} << 32 | source()) | 1;
+/// Bytes of the longest message that is done without its receive, as one to another endpoint is.
+std::size_t copied_to_self(Nic& nic) {
+    const std::size_t eager = eager_size(nic.has_shared_memory_to(nic.address(0)));
+    return std::max(inject_max, std::min(eager_max, eager));
 }
 
 std::uint16_t port_in(const fi_info& info) {
@@ -101,133 +99,115 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
              &atomic_operations,
              nullptr},
       domain_(domain),
-      incarnation_(new_incarnation()),
       transmit_flags_(info.tx_attr->op_flags),
       receive_flags_(info.rx_attr->op_flags),
       directed_((info.caps & FI_DIRECTED_RECV) != 0),
       told_of_writes_((info.caps & FI_REMOTE_WRITE) != 0),
-      takes_atomics_((info.caps & FI_ATOMIC) != 0),
-      copied_max_(unexpected_size_max()),
-      eager_size_to_self_(std::min(
-          eager_max, eager_size(domain.nic().has_shared_memory_to(domain.nic().address(0))))),
+      may_count_moves_((info.caps & FI_RMA_EVENT) != 0),
       wanted_port_(port_in(info)),
-      fetches_at_once_(domain.nic().may_fetch() && one_copy_is_wanted(false)),
+      receive_queues_(domain.nic()),
+      receives_(completions_, peers_),
+      long_messages_(domain.nic(), completions_),
+      pulls_(domain.nic(), completions_, connections_, receives_),
+      unexpected_(completions_, peers_, connections_, long_messages_, receives_, pulls_,
+                  unexpected_size_max()),
+      sends_(domain.nic(), completions_, connections_, long_messages_, pulls_),
+      atomics_(domain.regions(), completions_, connections_, long_messages_,
+               (info.caps & FI_ATOMIC) != 0),
+      to_self_(completions_, peers_, receives_, unexpected_, long_messages_, atomics_,
+               domain.regions(), copied_to_self(domain.nic())),
       alone_(domain.has_progress() ? std::make_unique<ProgressThread>() : nullptr),
-      listener_(std::make_unique<Listener>(domain.shared_nic())) {
+      connecting_(domain, peers_, connections_, receive_queues_, receives_,
+                  [this](Connection& connection, int error) { end(connection, error); }) {
     domain_.users.add();
 }
 
 /// No thread makes progress here any more.
 void Endpoint::leave_to_itself() {
     if (alone_ != nullptr) alone_->stop();
-    for (Counter* counter : counters_)
+    for (Counter* counter : completions_.counters())
         if (counter != nullptr) counter->unwatch(this);
     const Domain::Guard guard(domain_);
-    for (Queue* queue : {sends_, receives_})
+    unwatch_queues();
+}
+
+void Endpoint::unwatch_queues() {
+    for (Queue* queue : completions_.queues())
         if (queue != nullptr) queue->unwatch(*this);
 }
 
 /// What is posted vanishes without a word; what was sent is given some time to leave.
 Endpoint::~Endpoint() {
     leave_to_itself();
-    listener_.reset();
+    connecting_.stop_listening();
     linger();
-    for (const auto& attempt : attempts_) domain_.fabric().connector().cancel(*attempt);
-    for (Counter* counter : counters_)
+    connecting_.cancel_all();
+    for (Counter* counter : completions_.counters())
         if (counter != nullptr) counter->users.remove();
     const Domain::Guard guard(domain_);
-    while (promised_sends_ != 0) give_back_send();
-    while (promised_receives_ != 0) give_back_receive();
-    for (Queue* queue : {sends_, receives_})
-        if (queue != nullptr) queue->users.remove();
-    if (addresses_ != nullptr) {
-        addresses_->unwatch(*this);
-        addresses_->users.remove();
+    completions_.end();
+    if (AddressVector* const addresses = peers_.addresses()) {
+        addresses->unwatch(*this);
+        addresses->users.remove();
     }
-    discard_all();
-    attempts_.clear();
+    long_messages_.discard_all();
+    unexpected_.discard_all();
+    connecting_.clear();
     connections_.clear();
-    for (const Part& part : parts_) VipDestroyCQ(part.queue);
+    receive_queues_.end();
     domain_.users.remove();
 }
 
 int Endpoint::bind(::fid* object, std::uint64_t flags) {
-    if (listener_->is_listening()) return -FI_EOPBADSTATE;
+    if (connecting_.is_listening()) return -FI_EOPBADSTATE;
     if (object->fclass == FI_CLASS_AV) {
-        if (addresses_ != nullptr) return -FI_EINVAL;
-        addresses_ = static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object));
-        addresses_->users.add();
+        if (peers_.addresses() != nullptr) return -FI_EINVAL;
+        peers_.bind(*static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object)));
+        peers_.addresses()->users.add();
         return 0;
     }
     // An event queue has nothing to tell: what becomes of connections is seen by who uses them.
     if (object->fclass == FI_CLASS_EQ) return 0;
     if (object->fclass == FI_CLASS_CNTR)
-        return bind_counter(*static_cast<Counter*>(reinterpret_cast<fid_cntr*>(object)), flags);
+        return completions_.bind_counter(
+            *static_cast<Counter*>(reinterpret_cast<fid_cntr*>(object)), flags, may_count_moves_);
     Queue* const queue = Queue::of(*object);
-    return queue != nullptr ? bind_queue(*queue, flags) : -FI_ENOSYS;
-}
-
-int Endpoint::bind_queue(Queue& queue, std::uint64_t flags) {
-    if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
-    const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-    if (((flags & FI_TRANSMIT) != 0 && sends_ != nullptr) ||
-        ((flags & FI_RECV) != 0 && receives_ != nullptr))
-        return -FI_EINVAL;
-    if ((flags & FI_TRANSMIT) != 0) {
-        sends_ = &queue;
-        selective_sends_ = selective;
-        queue.users.add();
-    }
-    if ((flags & FI_RECV) != 0) {
-        receives_ = &queue;
-        selective_receives_ = selective;
-        queue.users.add();
-    }
-    return 0;
-}
-
-int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
-    constexpr std::uint64_t kinds[] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE};
-    if ((flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) return -FI_ENOSYS;
-    if (flags == 0) return -FI_EINVAL;
-    return counter.bind(kinds, counters_, flags);
+    return queue != nullptr ? completions_.bind_queue(*queue, flags) : -FI_ENOSYS;
 }
 
 int Endpoint::enable() {
-    if (listener_->is_listening()) return -FI_EOPBADSTATE;
-    if (addresses_ == nullptr) return -FI_ENOAV;
-    if (sends_ == nullptr || receives_ == nullptr) return -FI_ENOCQ;
+    if (connecting_.is_listening()) return -FI_EOPBADSTATE;
+    if (peers_.addresses() == nullptr) return -FI_ENOAV;
+    if (!completions_.has_queues()) return -FI_ENOCQ;
     if (alone_ != nullptr)
         alone_->start([this] {
             const Domain::Guard guard(domain_);
             progress();
         });
-    waiting_.clear();
+    const auto [sends, receives] = completions_.queues();
     {
         const Domain::Guard guard(domain_);
-        sends_->watch(*this);
-        if (receives_ != sends_) receives_->watch(*this);
-        addresses_->watch(*this);
+        sends->watch(*this);
+        if (receives != sends) receives->watch(*this);
+        peers_.addresses()->watch(*this);
     }
-    for (Queue* queue : {sends_, receives_})
+    std::vector<WaitObject*> waiting;
+    for (Queue* queue : completions_.queues())
         if (queue->waiting() != nullptr &&
-            std::ranges::find(waiting_, queue->waiting()) == waiting_.end())
-            waiting_.push_back(queue->waiting());
-    if (alone_ != nullptr) waiting_.push_back(&alone_->waiting());
-    mailbox_.shown_by(waiting_);
-    const auto take = [this](auto request, auto data, auto length) {
-        mailbox_.put_request(std::move(request), data, length);
-    };
-    const int error = listener_->listen(wanted_port_, take);
+            std::ranges::find(waiting, queue->waiting()) == waiting.end())
+            waiting.push_back(queue->waiting());
+    if (alone_ != nullptr) waiting.push_back(&alone_->waiting());
+    receive_queues_.set_waiting(waiting);
+    const int error =
+        connecting_.listen(wanted_port_, std::move(waiting), completions_.counts_moves());
     if (error != 0) {
         if (alone_ != nullptr) alone_->stop();
         const Domain::Guard guard(domain_);
-        sends_->unwatch(*this);
-        receives_->unwatch(*this);
-        addresses_->unwatch(*this);
+        unwatch_queues();
+        peers_.addresses()->unwatch(*this);
         return error;
     }
-    for (Counter* counter : counters_)
+    for (Counter* counter : completions_.counters())
         if (counter != nullptr)
             counter->watch(this, [](void* endpoint) {
                 auto& object = *static_cast<Endpoint*>(endpoint);
@@ -235,58 +215,6 @@ int Endpoint::enable() {
                 object.progress();
             });
     return 0;
-}
-
-// Room for the receives of connections, of which each has as many --------------------------------
-
-bool Endpoint::add_part(std::uint32_t used) {
-    parts_.reserve(parts_.size() + 1);
-    const std::uint32_t room = 16 * entries_each();
-    VIP_CQ_HANDLE queue = nullptr;
-    if (VipCreateCQ(domain_.nic().handle(), room, &queue) != VIP_SUCCESS) return false;
-    int readable = -1;
-    const auto add = [&](WaitObject* waiting) { return waiting->add(readable); };
-    if (waits() &&
-        (ViaCQDescriptor(queue, &readable) != VIP_SUCCESS || !std::ranges::all_of(waiting_, add))) {
-        VipDestroyCQ(queue);
-        return false;
-    }
-    parts_.push_back({queue, room, used});
-    return true;
-}
-
-/// `queue`: where they complete; nullptr: nowhere, which makes each message cheaper, and each look
-/// dearer with every such connection.
-bool Endpoint::reserve_receives(VIP_CQ_HANDLE& queue) {
-    queue = nullptr;
-    // Some look needs a queue, even if nothing completes there.
-    if (parts_.empty() && !add_part(0)) return false;
-    if (!waits() && direct_.size() < direct_max) return true;
-    const auto limit = static_cast<std::uint32_t>(domain_.nic().attributes().MaxCQEntries);
-    const std::uint32_t entries = entries_each();
-    for (Part& part : parts_) {
-        if (part.used + entries > limit) continue;
-        if (part.used + entries > part.room) {
-            const std::uint32_t room = std::min(limit, 2 * part.room);
-            if (VipResizeCQ(part.queue, room) != VIP_SUCCESS) return false;
-            part.room = room;
-        }
-        part.used += entries;
-        queue = part.queue;
-        ++queued_;
-        return true;
-    }
-    if (!add_part(entries)) return false;
-    queue = parts_.back().queue;
-    ++queued_;
-    return true;
-}
-
-void Endpoint::give_back_receives(VIP_CQ_HANDLE queue) {
-    if (queue == nullptr) return;
-    --queued_;
-    for (Part& part : parts_)
-        if (part.queue == queue) part.used -= entries_each();
 }
 
 }  // namespace via::fabric::rdm

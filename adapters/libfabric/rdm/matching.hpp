@@ -15,7 +15,7 @@ struct Outgoing;
 struct Peer;
 struct Slot;
 
-/// A posted receive; then the message that is fetched into it.
+/// A posted receive; then the message that is pulled into it.
 struct Receive {
     Receive* next;
     Peer* from;  ///< nullptr: any
@@ -33,10 +33,10 @@ struct Receive {
     std::uint32_t parts = 0;  ///< that are not done yet
     Receive* of = nullptr;    ///< this is a part of that one
 
-    Connection* connection;  ///< that the message is fetched over
+    Connection* connection;  ///< that the message is pulled over
     Header header;
     Offer offer;
-    std::size_t fetched;
+    std::size_t pulled;
 };
 
 /// A message that came before its receive. It lies in the connection's receive until many do, then
@@ -102,26 +102,30 @@ private:
     Element** last_ = &first_;
 };
 
-/// Tagged messages and others never meet, so an endpoint has two of these.
-struct Matching {
-    Line<Receive> posted;
-    Line<Message> unexpected;
+/// Does the receive take the message? Whether both are tagged is another question.
+inline bool takes(const Receive& receive, const Peer* from, std::uint64_t tag) {
+    return ((receive.tag ^ tag) & ~receive.ignore) == 0 &&
+           (receive.from == nullptr || receive.from == from);
+}
+/// The messages that a receive of this kind takes. `from`: nullptr: anybody's.
+inline auto fitting(const Peer* from, std::uint64_t tag, std::uint64_t ignore) {
+    return [=](const Message& message) {
+        return ((message.header.tag ^ tag) & ~ignore) == 0 &&
+               (from == nullptr || message.peer == from);
+    };
+}
 
-    /// Of one that takes many the message gets a part.
-    Receive* take_receive(const Peer* from, std::uint64_t tag) {
-        return posted.take(
-            [&](const Receive& receive) {
-                return ((receive.tag ^ tag) & ~receive.ignore) == 0 &&
-                       (receive.from == nullptr || receive.from == from);
-            },
-            [](const Receive& receive) { return receive.takes_many; });
-    }
-    static auto fitting(const Peer* from, std::uint64_t tag, std::uint64_t ignore) {
-        return [=](const Message& message) {
-            return ((message.header.tag ^ tag) & ~ignore) == 0 &&
-                   (from == nullptr || message.peer == from);
-        };
-    }
+/// Owns the order of what is posted, or has come: tagged messages and others never meet, so an
+/// endpoint has two lines of each.
+template <class Element>
+class TwoLines {
+public:
+    Line<Element>& tagged_if(bool with_tag) { return with_tag ? tagged_ : plain_; }
+    const Line<Element>& tagged_if(bool with_tag) const { return with_tag ? tagged_ : plain_; }
+
+private:
+    Line<Element> tagged_;
+    Line<Element> plain_;
 };
 
 /// Objects that are taken and given back for each message, without asking the system each time.

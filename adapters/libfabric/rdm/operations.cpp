@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints for datagrams: libfabric's operations on data. Messages are of one piece of memory.
-#include "rdm/short_way.hpp"
+#include "rdm/fast_path.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -12,7 +12,7 @@ Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoin
     // In the peer's receive when it completes: nobody tells us.
     if ((flags & (FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)) != 0) return -FI_EOPNOTSUPP;
     if ((flags & FI_REMOTE_CQ_DATA) != 0) sending.flags |= flag::data;
-    sending.told = endpoint.tells_sends(flags);
+    sending.told = endpoint.completions().tells_sends(flags);
     sending.may_copy = (flags & FI_TRANSMIT_COMPLETE) == 0;
     sending.must_copy = (flags & FI_INJECT) != 0;
     if (sending.must_copy) sending.may_copy = true;
@@ -36,7 +36,7 @@ ssize_t receive_with(Endpoint& endpoint, const iovec* pieces, std::size_t count,
                      std::uint64_t flags) {
     if (count > 1) return -FI_EINVAL;
     const iovec room = count != 0 ? *pieces : iovec{};
-    const bool told = endpoint.tells_receives(flags);
+    const bool told = endpoint.completions().tells_receives(flags);
     const Domain::Guard guard(endpoint.domain());
     // As a default of the endpoint it is of messages without tags alone.
     if ((flags & FI_MULTI_RECV) != 0 && !tagged)
@@ -51,7 +51,7 @@ ssize_t trecv(fid_ep* endpoint, void* buffer, std::size_t length, void*, fi_addr
     Endpoint& to = endpoint_of(endpoint);
     const Domain::Guard guard(to.domain());
     return to.receive(buffer, length, from, tag, ignore, context, true,
-                      to.tells_receives(to.receive_flags()));
+                      to.completions().tells_receives(to.receive_flags()));
 }
 
 ssize_t trecvv(fid_ep* endpoint, const iovec* pieces, void**, std::size_t count, fi_addr_t from,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rdm/short_way.hpp"
+#include "rdm/fast_path.hpp"
 
 namespace via::fabric::rdm {
 namespace {
@@ -39,8 +39,7 @@ struct QueueOperations {
     }
     static int signal(fid_cq* queue) { return queue_of(queue).signal(); }
     static int control(fid* queue, int command, void* argument) {
-        const WaitObject* const waiting = queue_of(reinterpret_cast<fid_cq*>(queue)).waiting();
-        return tell_wait_object(waiting != nullptr ? waiting->descriptor() : -1, command, argument);
+        return Queue::control(queue, command, argument);
     }
     static int close(fid* queue) {
         if (forked()) return -FI_EOPBADSTATE;
@@ -64,21 +63,15 @@ fi_ops_cq queue_operations = {sizeof(fi_ops_cq),   Operations::read,    Operatio
 
 int Queue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context) {
     return guarded([&] {
-        const fi_cq_attr wanted = attributes != nullptr ? *attributes : fi_cq_attr{};
-        if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
-            wanted.wait_obj != FI_WAIT_FD)
-            return -FI_ENOSYS;
-        if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
+        fi_cq_attr wanted;
+        if (const int error = look_at(attributes, FI_CQ_FORMAT_TAGGED, wanted)) return error;
         *queue = new Queue(*static_cast<Domain*>(domain), wanted, context);
         return 0;
     });
 }
 
 Queue::Queue(Domain& domain, const fi_cq_attr& attributes, void* context)
-    : fid_cq{{FI_CLASS_CQ, context, &object_operations}, &queue_operations},
-      domain_(domain),
-      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attributes.format) {
-    if (attributes.wait_obj != FI_WAIT_NONE) waiting_ = std::make_unique<WaitObject>();
+    : QueueBase(domain, attributes, object_operations, queue_operations, context) {
     if (!grow()) throw std::bad_alloc();
     domain_.users.add();
 }
@@ -149,30 +142,13 @@ ssize_t Queue::wait_and_read(void* buffer, std::size_t count, fi_addr_t* from, i
     return waiting_->read([&] { return read(buffer, count, from); }, interrupted, timeout_ms);
 }
 
-void Queue::write(void* buffer, std::size_t index, const Completion& completion) const {
-    if (format_ == FI_CQ_FORMAT_TAGGED) {
-        static_cast<fi_cq_tagged_entry*>(buffer)[index] = {completion.context, completion.flags,
-                                                           completion.length,  completion.buffer,
-                                                           completion.data,    completion.tag};
-    } else if (format_ == FI_CQ_FORMAT_CONTEXT) {
-        static_cast<fi_cq_entry*>(buffer)[index] = {completion.context};
-    } else if (format_ == FI_CQ_FORMAT_MSG) {
-        static_cast<fi_cq_msg_entry*>(buffer)[index] = {completion.context, completion.flags,
-                                                        completion.length};
-    } else {
-        static_cast<fi_cq_data_entry*>(buffer)[index] = {completion.context, completion.flags,
-                                                         completion.length, completion.buffer,
-                                                         completion.data};
-    }
-}
-
 ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
     const Domain::Guard guard(domain_);
-    bool may_rest = true;
-    if (count == 0 || (count_ == 0 && !std::exchange(rests_, false)))
+    bool may_skip = true;
+    if (count == 0 || (count_ == 0 && !std::exchange(skips_next_, false)))
         progress();
     else if (count_ < count)
-        for (Endpoint* endpoint : endpoints_) may_rest = endpoint->look_at_lines() && may_rest;
+        for (Endpoint* endpoint : endpoints_) may_skip = endpoint->look_at_lines() && may_skip;
     std::size_t got = 0;
     while (got < count && count_ != 0) {
         const Completion& completion = entries_[first_];
@@ -186,7 +162,7 @@ ssize_t Queue::read(void* buffer, std::size_t count, fi_addr_t* from) {
     if (waiting_ != nullptr) [[unlikely]]
         show();
     else
-        rests_ = got != 0 && got < count && may_rest;
+        skips_next_ = got != 0 && got < count && may_skip;
     if (got != 0) return static_cast<ssize_t>(got);
     if (count_ == 0) return -FI_EAGAIN;
     return entries_[first_].error != 0 ? -FI_EAVAIL : 0;
@@ -196,16 +172,9 @@ ssize_t Queue::read_error(fi_cq_err_entry* entry) {
     const Domain::Guard guard(domain_);
     if (count_ == 0 || entries_[first_].error == 0) return -FI_EAGAIN;
     const Completion& completion = entries_[first_];
-    entry->op_context = completion.context;
-    entry->flags = completion.flags;
-    entry->len = completion.length;
-    entry->buf = completion.buffer;
-    entry->data = completion.data;
+    write_error(*entry, completion, completion.error);
     entry->tag = completion.tag;
     entry->olen = completion.missing;
-    entry->err = completion.error;
-    entry->prov_errno = completion.error;
-    entry->err_data_size = 0;
     first_ = (first_ + 1) & (room_ - 1);
     --count_;
     return 1;

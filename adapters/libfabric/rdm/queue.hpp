@@ -7,7 +7,7 @@
 
 #include "common.hpp"
 #include "domain.hpp"
-#include "wait_object.hpp"
+#include "queue_base.hpp"
 
 namespace via::fabric::rdm {
 
@@ -26,15 +26,14 @@ struct Completion {
     int error = 0;            ///< FI_E..., positive; 0: none
 };
 
-/// All but open() and what says otherwise is called under the domain's guard.
-class Queue : public fid_cq {
+/// Owns the completions that its endpoints told, and the room for those they may. All but open()
+/// and what says otherwise is called under the domain's guard.
+class Queue : public QueueBase {
 public:
     static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context);
 
     /// The queue behind libfabric's, if it is one of ours.
     static Queue* of(::fid& object);
-    /// What a program sleeps on; nullptr: none was asked for.
-    WaitObject* waiting() { return waiting_.get(); }
     /// Makes progress. Is there something to be read? Takes the domain's guard itself.
     bool has_news();
     /// May the program sleep? Takes the domain's guard itself.
@@ -59,8 +58,6 @@ public:
             waiting_->show(true);
     }
 
-    Users users;
-
 private:
     friend struct QueueOperations;
     Queue(Domain& domain, const fi_cq_attr& attributes, void* context);
@@ -71,11 +68,8 @@ private:
     ssize_t wait_and_read(void* buffer, std::size_t count, fi_addr_t* from, int timeout_ms);
     int signal();
     void show();
-    void write(void* buffer, std::size_t index, const Completion& completion) const;
     void progress();
 
-    Domain& domain_;
-    const fi_cq_format format_;
     std::vector<Endpoint*> endpoints_;
     std::unique_ptr<Completion[]> entries_;
     std::size_t room_ = 0;  ///< a power of two
@@ -84,11 +78,8 @@ private:
     std::size_t promised_ = 0;
     /// The last read took all there was. MPI reads until nothing is left, for each message: it is
     /// told so without a look at the NIC, which would hold up the answer. Lines cost little.
-    bool rests_ = false;
-    // Of a queue that a program sleeps on
-    std::unique_ptr<WaitObject> waiting_;
-    bool is_read_ = false;
-    bool signalled_ = false;
+    bool skips_next_ = false;
+    bool is_read_ = false;  ///< at this moment, one that a program sleeps on
 };
 
 }  // namespace via::fabric::rdm

@@ -14,7 +14,8 @@ constexpr VIP_ULONG patience_ms = 1000;
 constexpr std::size_t rooms_size = SharedLines::lines_each * SharedLines::long_room;
 constexpr std::size_t whereabouts_at =
     2 * (SharedLines::lines_each * sizeof(StoredMessage) + rooms_size);
-constexpr VIP_ULONG lines_size = whereabouts_at + 2 * sizeof(Whereabouts);
+constexpr std::size_t taken_at = whereabouts_at + 2 * sizeof(Whereabouts);
+constexpr VIP_ULONG lines_size = taken_at + 2 * sizeof(TakenWord);
 
 std::atomic_ref<std::uint64_t> shared(std::uint64_t& word) { return std::atomic_ref(word); }
 iovec piece(std::uint64_t address, std::size_t length) {
@@ -70,6 +71,10 @@ void SharedLines::begin(StoredMessage* memory, bool is_maker) {
     auto* const both = reinterpret_cast<Whereabouts*>(rooms + 2 * rooms_size);
     Whereabouts& own = both[is_maker ? 0 : 1];
     their_whereabouts_ = &both[is_maker ? 1 : 0];
+    auto* const words =
+        reinterpret_cast<TakenWord*>(reinterpret_cast<std::byte*>(memory) + taken_at);
+    own_taken_ = &words[is_maker ? 0 : 1];
+    their_taken_ = &words[is_maker ? 1 : 0];
     shared(own.process).store(static_cast<std::uint64_t>(getpid()), std::memory_order_relaxed);
     shared(own.address).store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
 }
@@ -81,6 +86,20 @@ void SharedLines::store_long(const Header& header, const void* bytes, std::size_
     publish(line, header, StoredMessage::is_long);
 }
 
+/// True: there is a free one. 0 is a peer that took nothing yet, or does not tell; a message of the
+/// peer may have told more since. What cannot be frees nothing; what is false costs the peer what
+/// was in its lines.
+bool SharedLines::hear_taken() {
+    if (ours_ == nullptr) return false;
+    const std::uint64_t told = shared(their_taken_->word).load(std::memory_order_acquire);
+    const std::uint32_t used = stored_ - 1 - static_cast<std::uint32_t>(told >> 16);
+    const auto older = static_cast<std::int16_t>(told - came_);
+    if (told == 0 || older < 0 || used >= lines_each) return false;
+    used_ = used;
+    older_ = static_cast<std::uint16_t>(older);
+    return true;
+}
+
 /// False: the peer breaks the rules.
 bool SharedLines::take_long(const StoredMessage& message, std::size_t& length) {
     if (length != StoredMessage::is_long) return false;
@@ -90,15 +109,15 @@ bool SharedLines::take_long(const StoredMessage& message, std::size_t& length) {
     return length > room && length <= long_room;
 }
 
-// Fetching --------------------------------------------------------------------------------------
+// Pulls --------------------------------------------------------------------------------------
 
-bool SharedLines::fetch(void* to, std::uint64_t address, std::size_t length) {
-    if (!may_fetch()) return false;
-    may_fetch_ = (challenge_ != 0 || find_peer()) && fetch_proven(to, address, length);
-    return may_fetch_;
+bool SharedLines::pull(void* to, std::uint64_t address, std::size_t length) {
+    if (!may_pull()) return false;
+    may_pull_ = (challenge_ != 0 || find_peer()) && pull_proven(to, address, length);
+    return may_pull_;
 }
 
-/// Not a byte is fetched from a process before it has shown that it is the peer.
+/// Not a byte is pulled from a process before it has shown that it is the peer.
 bool SharedLines::find_peer() {
     const std::uint64_t process =
         shared(their_whereabouts_->process).load(std::memory_order_relaxed);
@@ -110,15 +129,15 @@ bool SharedLines::find_peer() {
     const std::size_t at = whereabouts_at + (is_maker_ ? sizeof(Whereabouts) : 0);
     challenge_at_ = lines + at + offsetof(Whereabouts, challenge);
     shared(their_whereabouts_->challenge).store(challenge_, std::memory_order_release);
-    if (fetch_proven(nullptr, 0, 0)) return true;
-    FI_INFO(&provider, FI_LOG_EP_CTRL, "long messages of a peer are not fetched in one copy\n");
+    if (pull_proven(nullptr, 0, 0)) return true;
+    FI_INFO(&provider, FI_LOG_EP_CTRL, "long messages of a peer are not pulled in one copy\n");
     return false;
 }
 
 /// The bytes, and behind them by the same call our challenge, as that process has it in the lines.
 /// Who took the peer's place, or whom the peer names in its own, has not got it there; nor has the
 /// peer when it has given the bytes back to its program, for it gives up the lines before that.
-bool SharedLines::fetch_proven(void* to, std::uint64_t address, std::size_t length) {
+bool SharedLines::pull_proven(void* to, std::uint64_t address, std::size_t length) {
     std::uint64_t found = 0;
     const iovec here[] = {{to, length}, {&found, sizeof found}};
     const iovec there[] = {piece(address, length), piece(challenge_at_, sizeof found)};

@@ -36,7 +36,7 @@ struct alignas(64) StoredMessage {
 };
 static_assert(sizeof(StoredMessage) == 64);
 
-/// Of each end, behind the rooms: where its process is, for who fetches from its memory. It names
+/// Of each end, behind the rooms: where its process is, for who pulls from its memory. It names
 /// itself; `challenge` is the other end's.
 struct alignas(64) Whereabouts {
     std::uint64_t process;
@@ -44,11 +44,18 @@ struct alignas(64) Whereabouts {
     std::uint64_t challenge;
 };
 
+/// Of each end, in a line that it alone writes: what it took out of the other's. Bits 16 to 47: how
+/// many; 0 to 15: the number of its own next message.
+struct alignas(64) TakenWord {
+    std::uint64_t word;
+};
+
 /// Each end has a ring of lines for what it sends; one is free again when it has heard that what
 /// lay there was taken, and where all are it begins at the first again, so that two that send each
-/// other one message at a time use one line each, which each processor has at hand. What finds no
-/// line free takes the VI. All messages of an end are numbered, whichever way they take, and taken
-/// in that order.
+/// other one message at a time use one line each, which each processor has at hand. It hears by
+/// the peer's messages; where none is free by them, it reads the peer's TakenWord, which costs the
+/// time of a cache line. What finds no line free takes the VI. All messages of an end are numbered,
+/// whichever way they take, and taken in that order.
 class SharedLines {
 public:
     static constexpr std::size_t room = sizeof(StoredMessage::bytes);
@@ -77,13 +84,13 @@ public:
 
     /// Copies from the memory of the peer's process, which need not run for it. False: that cannot
     /// be, and what lies in `to` is nothing.
-    bool fetch(void* to, std::uint64_t address, std::size_t length);
+    bool pull(void* to, std::uint64_t address, std::size_t length);
     /// It has not failed so far.
-    bool may_fetch() const { return theirs_ != nullptr && may_fetch_; }
+    bool may_pull() const { return theirs_ != nullptr && may_pull_; }
 
     // Sending -----------------------------------------------------------------------------------
-    bool may_store(std::size_t length) const {
-        return used_ < lines_each && length <= room && left_ != 0 && !forked();
+    bool may_store(std::size_t length) {
+        return length <= room && left_ != 0 && has_free() && !forked();
     }
     void store(const Header& header, const void* bytes, std::size_t length) {
         StoredMessage& line = next_line();
@@ -91,8 +98,8 @@ public:
         publish(line, header, length);
     }
     /// One that is too long for a line; at most long_room.
-    bool may_store_long(std::size_t length) const {
-        return used_ < lines_each && length > room && left_ != 0 && !forked();
+    bool may_store_long(std::size_t length) {
+        return length > room && left_ != 0 && has_free() && !forked();
     }
     [[gnu::noinline]] void store_long(const Header& header, const void* bytes, std::size_t length);
     /// Puts into the header what the peer must know of a message over the VI.
@@ -133,6 +140,12 @@ public:
     /// Of the message that was taken last.
     const std::byte* bytes() const { return bytes_; }
     void answer() { ++taken_; }
+    /// Behind one or several answers: for a peer that has no other news of them.
+    void tell_taken() {
+        if (theirs_ == nullptr) [[unlikely]]
+            return;  // what came last ended the connection
+        std::atomic_ref(own_taken_->word).store(found_in(taken_, sent_), std::memory_order_release);
+    }
     /// The number of the next message.
     std::uint16_t came() const { return came_; }
     /// That one came over the VI.
@@ -166,16 +179,22 @@ private:
         ++used_;
         --left_;
     }
+    bool has_free() { return used_ < lines_each || hear_taken(); }
+    [[gnu::noinline]] bool hear_taken();
     [[gnu::noinline]] bool take_long(const StoredMessage& message, std::size_t& length);
     std::uint8_t taken() const { return static_cast<std::uint8_t>(taken_ << flag::taken_shift); }
     void count(std::uint8_t flags) {
         ++came_;
+        if (older_ != 0) [[unlikely]] {
+            --older_;
+            return;
+        }
         if (ours_ != nullptr)
             used_ = (stored_ - 1 - (flags >> flag::taken_shift)) % flag::taken_modulus;
     }
     void begin(StoredMessage* memory, bool is_maker);
     bool find_peer();
-    bool fetch_proven(void* to, std::uint64_t address, std::size_t length);
+    bool pull_proven(void* to, std::uint64_t address, std::size_t length);
 
     StoredMessage* ours_ = nullptr;
     StoredMessage* theirs_ = nullptr;
@@ -191,19 +210,23 @@ private:
     std::uint16_t sent_ = 0;
     std::uint16_t came_ = 0;
     /// Out of theirs; where there are none, a number by which the peer finds none free.
-    std::uint8_t taken_ = lines_each;
+    std::uint32_t taken_ = lines_each;
+    std::uint16_t older_ = 0;  ///< messages to come that were sent before what we heard
     bool is_maker_ = false;
     std::uint32_t left_ = in_a_row;
     std::uint32_t in_row_ = 0;
     Nic* nic_ = nullptr;
     StoredMessage* attached_ = nullptr;  ///< not open yet
 
-    // The peer's process, as far as anything was fetched
+    TakenWord* own_taken_ = nullptr;
+    TakenWord* their_taken_ = nullptr;
+
+    // The peer's process, as far as anything was pulled
     Whereabouts* their_whereabouts_ = nullptr;
     std::int32_t process_ = 0;
     std::uint64_t challenge_at_ = 0;
     std::uint64_t challenge_ = 0;
-    bool may_fetch_ = true;
+    bool may_pull_ = true;
 };
 
 }  // namespace via::fabric::rdm

@@ -6,7 +6,7 @@
 
 namespace via::fabric::rdm {
 
-/// What a receive has room for. Longer messages are fetched by their receiver, and some shorter
+/// What a receive has room for. Longer messages are pulled by their receiver, and some shorter
 /// ones (eager_size()).
 inline constexpr std::size_t eager_max = 65536;
 /// Receives that a connection has posted; so many messages may be on their way.
@@ -18,11 +18,12 @@ inline constexpr std::size_t inject_max = 1024;
 
 enum class Kind : std::uint8_t {
     eager = 1,     ///< the message follows
-    offer = 2,     ///< an Offer follows: where to fetch the message
-    finished = 3,  ///< the offer with the cookie in `tag` was fetched, or is not wanted
+    offer = 2,     ///< an Offer follows: where to pull the message
+    finished = 3,  ///< the offer with the cookie in `tag` was pulled, or is not wanted
     written = 4,   ///< what was written by RDMA before, `tag` bytes, is there
     atomic = 5,    ///< an AtomicCall follows, then its operands, then what they are compared to
     answer = 6,    ///< to the call with the cookie in `tag`: what was there; `data`: FI_E..., or 0
+    moved = 7,     ///< the RDMA before it is done: a read if `data` is 1, a write if it is 0
 };
 
 namespace flag {
@@ -71,7 +72,7 @@ inline constexpr std::size_t packet_max = sizeof(Header) + eager_max;
 /// Goes along with a request, and with the answer to it.
 struct Hello {
     static constexpr std::uint32_t magic_word = 0x4d445256;  // "VRDM"
-    static constexpr std::uint16_t version_now = 5;
+    static constexpr std::uint16_t version_now = 6;
 
     std::uint32_t magic = magic_word;
     std::uint16_t version = version_now;
@@ -81,7 +82,8 @@ struct Hello {
     std::uint64_t incarnation = 0;    ///< tells an endpoint from an earlier one at the same address
     std::uint64_t lines_address = 0;  ///< in an acceptance: SharedLines to attach to; 0: none
     std::uint32_t lines_handle = 0;
-    std::uint32_t wants_lines = 0;  ///< 1, in a request: of use to who asks
+    std::uint16_t wants_lines = 0;   ///< 1, in a request: of use to who asks
+    std::uint16_t counts_moves = 0;  ///< 1: say so when its memory was read or written
 };
 static_assert(sizeof(Hello) == 40 && sizeof(Hello) <= connect_data_max);
 

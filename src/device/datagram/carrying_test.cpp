@@ -24,7 +24,7 @@ TEST_F(Carrying, an_answer_carries_the_acknowledgement) {
 )");
 }
 
-TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_third_look_in_vain) {
+TEST_F(Carrying, a_lone_message_is_acknowledged_at_the_third_empty_poll) {
     a.send("lone");
     network.now = network.now + microseconds(10);
     EXPECT_EQ(b.turn(), 1U);
@@ -324,7 +324,7 @@ TEST_F(Carrying, a_lost_acknowledgement_costs_nothing_but_a_probe) {
     EXPECT_EQ(a.arrived.size(), 1U);
 }
 
-TEST_F(Carrying, doubled_packets_end_at_the_receiver) {
+TEST_F(Carrying, duplicated_packets_end_at_the_receiver) {
     network.weather = [](const Datagram&) {
         return Fate{microseconds(10), microseconds(10), microseconds(12)};
     };
@@ -376,27 +376,6 @@ TEST_F(Carrying, frames_share_packets) {
     EXPECT_EQ(network.log.size(), 1U);
     run(microseconds(10));
     EXPECT_EQ(b.received.size(), 20U);
-}
-
-TEST_F(Carrying, abandoned_frames_give_back_their_numbers) {
-    FrameSlot slot;
-    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
-    EXPECT_EQ(slot.number, 0U);
-    wire::emit({.kind = wire::FrameKind::send}, slot.header);
-    a.device->transmit(a.path);
-    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
-    ASSERT_TRUE(a.device->reserve(a.path, 16, 1400, slot));
-    EXPECT_EQ(slot.number, 2U);
-    a.device->abandon(a.path);
-    ASSERT_TRUE(a.device->reserve(a.path, 16, 8, slot));
-    EXPECT_EQ(slot.number, 1U);
-    wire::emit({.kind = wire::FrameKind::send}, slot.header);
-    a.device->transmit(a.path);
-    a.device->notify();
-    EXPECT_EQ(since(), R"(
-0 1>2 data #0 frame 0 send (24)
-0 1>2 data #1 frame 1 send (24)
-)");
 }
 
 TEST_F(Carrying, unreliable_frames_are_never_sent_again) {

@@ -33,22 +33,34 @@ constexpr std::uint32_t strangers_queries = 2000;
 constexpr std::uint32_t strangers_queries_at_once = 2000;
 constexpr std::uint32_t peers_queries = 8000;
 constexpr std::uint32_t peers_queries_at_once = 8000;
+/// Answers a second to hellos that prove no address: each is a datagram that the kernel carries in
+/// our time, which takes longer than all else that such a hello costs. Whose address floods us has
+/// no more of them than it leaves; who gets none says hello again.
+constexpr std::uint32_t strangers_hellos = 10'000;
+constexpr std::uint32_t strangers_hellos_at_once = 2000;
 /// Newcomers a second for whom, when all paths are in use, one is looked for that gives way: each
 /// by a look at all of them.
 constexpr std::uint32_t ways_made = 500;
 constexpr std::uint32_t ways_made_at_once = 100;
 
+/// How often a peer is asked for its other networks: an older one answers nothing.
+constexpr std::uint32_t rail_questions_max = 12;
+/// From one hello to the next in a network by which nobody answers.
+constexpr Duration rail_try_longest = seconds(1);
+/// The same where somebody says no, or no key is known: our user is told each time.
+constexpr Duration rail_refused_wait = seconds(60);
+
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);
 constexpr std::uint32_t ack_room_divisor = 8;
-/// From what came on, until it is acknowledged without an answer. Whoever waits for his own message
-/// to be done looks once or twice between an answer and what he says to it.
+/// From what came on, until it is acknowledged without an answer. A program that waits for its own
+/// message to be done looks once or twice between an answer and what he says to it.
 constexpr std::uint64_t looks_for_an_answer = 3;
 /// The same behind the frame of a message that goes on: nobody waits for half a message, and what
 /// follows is being filled. Unless it was not there in time when it was last awaited: then its
 /// sender may be the one who waits, for room.
 constexpr std::uint64_t looks_for_the_rest = 24;
-/// After so long one look in vain is enough: who shares his processor looks seldom, and his peers
+/// After so long one empty poll is enough: who shares his processor looks seldom, and his peers
 /// may be waiting meanwhile. Longer than that many looks take of one who does nothing else.
 constexpr Duration looks_take_max = microseconds(20);
 /// Who did not look for longer was away: what he then finds may have waited for him that long. Far
@@ -85,7 +97,7 @@ constexpr std::uint32_t frames_ahead_max = 16384;
 constexpr std::uint32_t frames_ahead_least = 1024;
 /// Under way in any case, however much the peer's other paths have.
 constexpr std::uint32_t frames_under_way_least = 256;
-/// What is known of one that is under way takes: here, and of whoever drives the device.
+/// What is known of one that is under way takes: here, and by the NIC above the device.
 constexpr std::size_t frame_cost = 128;
 /// Places for frames that came early, of which nobody's share is asked: 1.5 KB.
 constexpr std::uint32_t frames_held_least = 64;
@@ -143,8 +155,8 @@ constexpr std::uint32_t long_timeouts_max = 3;
 constexpr Duration length_raise_interval = seconds(600);  ///< RFC 8899, 5.1.1
 
 // Looking
-constexpr std::uint32_t looks_in_vain_max = 1000;
-constexpr std::uint32_t looks_left_out_max = 16;
+constexpr std::uint32_t empty_polls_max = 1000;
+constexpr std::uint32_t polls_left_out_max = 16;
 
 // Silence
 constexpr std::int64_t silence_parts = 3;  ///< a ping after one of them

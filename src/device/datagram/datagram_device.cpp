@@ -1,20 +1,17 @@
-// The device's turn: events, timers, paths coming and going.
+// The device's turn: what comes, timers, what leaves, and the calls of device.hpp.
 #include "device/datagram/datagram_device.hpp"
 
 #include <algorithm>
 
 #include "base/assert.hpp"
 #include "device/datagram/mutation.hpp"
-#include "device/datagram/path.hpp"
-#include "device/datagram/search.hpp"
+#include "wire/bytes.hpp"
 
 namespace via::device::datagram {
 
 namespace {
 
 constexpr std::uint32_t header_max = Frame::inline_max;
-/// What a turn may send, and a datagram of the greatest length behind it.
-constexpr std::uint32_t staging_bytes = 512 * 1024;
 
 std::uint32_t payload_max(std::uint32_t datagram_max) {
     return datagram_max - wire::data_header_length - wire::frame_chunk_overhead -
@@ -24,47 +21,45 @@ std::uint32_t payload_max(std::uint32_t datagram_max) {
 }  // namespace
 
 DatagramDevice::DatagramDevice(std::unique_ptr<Port> port, const DatagramOptions& options)
-    : port_(std::move(port)),
+    : Device({payload_max(wire::packet_length_max), header_max, ~0U, false, true},
+             port->nic_address()),
+      port_(std::move(port)),
       options_(options),
-      authenticates_(port_->authenticates()),
-      capabilities_{payload_max(wire::packet_length_max), header_max, ~0U, false, true},
-      shares_(*port_, options.paths_max, options.early_copies_max, options.tables_max),
-      staging_(staging_bytes, burst_bytes) {
+      interface_max_(port_->datagram_max()),
+      paths_(*port_, options_, totals_),
+      parts_(paths_.shares(), outbox_.staging()),
+      recovery_(*port_, paths_, outbox_, parts_, polls_, events_, may_have_reaped_),
+      sending_(*port_, paths_, outbox_, parts_, recovery_, polls_),
+      packing_(*port_, paths_, outbox_, parts_, recovery_, sending_),
+      receiving_(*port_, paths_, outbox_, recovery_, polls_, totals_),
+      meeting_(*port_, options_, paths_, outbox_, parts_, recovery_, events_, totals_) {
     may_have_reaped_ = false;
     VIA_ASSERT(options.instance != 0);
-    capabilities_.retransmits = true;
-    interface_max_ = port_->datagram_max();
-    ready_.make_room(64);
-    reaped_.make_room(64);
 }
 
 DatagramDevice::~DatagramDevice() {
     // What is left to say: peers learn what arrived before they learn that we left.
     const Time now = port_->now();
-    for (const auto& path : paths_) {
-        if (!path || path->stage != Path::Stage::up) continue;
-        if (!path->owes_ack() && path->ack_unsure == 0) continue;
-        for (int n = 0; n < last_acks; ++n) stage_ack(*path, now);
-    }
-    flush(now);
-    for (const auto& path : paths_) {
-        if (!path || path->stage != Path::Stage::up) continue;
+    paths_.for_each([&](Path& path) {
+        if (path.stage != Path::Stage::up || (!path.owes_ack() && !path.acks.is_unsure())) return;
+        for (int n = 0; n < last_acks; ++n) outbox_.acknowledge(path, now);
+    });
+    sending_.flush(now);
+    paths_.for_each([&](const Path& path) {
+        if (path.stage != Path::Stage::up) return;
         std::byte packet[wire::connecting_length_max];
         const std::uint32_t length =
-            wire::emit_close(path->theirs, wire::CloseReason::left, wire::ConnectingBytes(packet));
-        const Outgoing out{path->peer, packet, length, false};
+            wire::emit_close(path.theirs, wire::CloseReason::left, wire::ConnectingBytes(packet));
+        const Outgoing out{path.peer, packet, length, false};
         port_->send({&out, 1});
-    }
-    for (std::uint64_t n = ready_.begin(); n != ready_.end(); ++n)
-        if (ready_[n].frame.share != nullptr) shares_.let_go(ready_[n].frame);
-    const auto let_go = [this](const FrameOrder::Held& frame) { shares_.let_go(frame); };
-    for (const auto& path : paths_)
-        if (path) path->order.clear(let_go);
-    std::for_each(lent_kept_.begin(), lent_kept_.end(), let_go);
+    });
     if (burst_taken_) port_->release();
-    while (Path* path = ack_owed_.front()) List<Path, AckLink>::remove(*path);
-    while (Path* path = waiting_.front()) List<Path, WaitLink>::remove(*path);
-    while (Path* path = parted_.front()) end_parts(*path);
+}
+
+void DatagramDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
+    const Time now = port_->now();
+    meeting_.resolve(remote, cookie, now);
+    sending_.flush(now);
 }
 
 Status DatagramDevice::listen(const Discriminator& discriminator) {
@@ -76,356 +71,201 @@ void DatagramDevice::unlisten(const Discriminator& discriminator) {
 }
 
 HostAddress DatagramDevice::peer_address(PathId id) const {
-    const Path* path = path_at(id);
+    const Path* path = paths_.at(id);
     VIA_ASSERT(path != nullptr);
-    HostAddress address = path->peer;
-    address.bytes[address.length - 2U] = static_cast<std::uint8_t>(path->offer.nic_port >> 8);
-    address.bytes[address.length - 1U] = static_cast<std::uint8_t>(path->offer.nic_port);
-    return address;
+    return with_port(path->peer, path->offer.nic_port);
 }
 
 PathStatistics DatagramDevice::statistics(PathId id) const {
-    const Path* path = path_at(id);
+    const Path* path = paths_.at(id);
     return path == nullptr ? PathStatistics{} : path->statistics();
 }
 
-// Paths -------------------------------------------------------------------------------------------
-
-/// A path to ourselves has two ends here: the one that asked, and the other.
-Path* DatagramDevice::find_path(std::uint64_t instance, const HostAddress& peer,
-                                bool asked_by_us) const {
-    const auto found = by_instance_.find(whom(instance, peer, asked_by_us));
-    return found == by_instance_.end() ? nullptr : path_at(found->second);
+std::vector<RailStatistics> DatagramDevice::rails(PathId id) const {
+    std::vector<RailStatistics> all;
+    const Path* path = paths_.at(id);
+    if (path == nullptr) return all;
+    for (const Path* rail : path->rails)
+        if (rail->stage == Path::Stage::up)
+            all.push_back({rail->peer, rail->answers(), rail->statistics()});
+    return all;
 }
 
-/// One that is up, by the identifier in packets to it.
-Path* DatagramDevice::find_by_theirs(std::uint64_t theirs, const HostAddress& peer) const {
-    const auto found = by_theirs_.find({peer, theirs});
-    return found == by_theirs_.end() ? nullptr : path_at(found->second);
+// Frames ------------------------------------------------------------------------------------------
+
+bool DatagramDevice::reserve(PathId id, std::uint32_t header_length, std::uint32_t payload_length,
+                             FrameSlot& slot) {
+    Path* path = paths_.at(id);
+    VIA_ASSERT(path != nullptr);
+    return path->stage == Path::Stage::up &&
+           packing_.reserve(*path, header_length, payload_length, slot);
 }
 
-void DatagramDevice::forget_names(const Path& path) {
-    identifiers_.remove(path.ours);
-    port_->forget(path.ours);
-    by_instance_.erase(whom(path.instance, path.peer, path.asked_by_us));
-    // A peer may give several paths one identifier: its loss.
-    const auto found = by_theirs_.find({path.peer, path.theirs});
-    if (found != by_theirs_.end() && found->second == path.id) by_theirs_.erase(found);
+void DatagramDevice::transmit(PathId id) {
+    if (Path* path = paths_.at(id)) packing_.transmit(*path);
 }
 
-/// nullptr: there are too many.
-Path* DatagramDevice::make_path(std::uint64_t instance, const HostAddress& peer, bool asked_by_us) {
-    Share* share = shares_.add_path(peer, asked_by_us);
-    if (share == nullptr) return nullptr;
-    if (free_ids_.empty()) {
-        free_ids_.push_back(static_cast<PathId>(paths_.size()));
-        paths_.emplace_back();
+std::uint32_t DatagramDevice::notify() {
+    sending_.flush_posted();
+    return 0;  // nobody is woken: a packet wakes its receiver by itself
+}
+
+std::size_t DatagramDevice::reap(std::span<Reaped> reaped) { return recovery_.reap(reaped); }
+
+std::size_t DatagramDevice::receive(std::span<Frame> frames) {
+    VIA_ASSERT(!receiving_.lends());  // the frames of the last call were given back
+    if (!std::exchange(looked_, false) && !receiving_.has_ready()) poll();
+    const std::size_t count = receiving_.hand_up(frames);
+    if (outbox_.owes_acks() && outbox_.find_late_acks(polls_.number(), polls_.at()))
+        sending_.flush(polls_.at());
+    return count;
+}
+
+bool DatagramDevice::release() {
+    receiving_.release();
+    if (burst_taken_ && !receiving_.has_ready()) {
+        port_->release();
+        burst_taken_ = false;
     }
-    const PathId id = free_ids_.back();
-    free_ids_.pop_back();
-    paths_[id] = std::make_unique<Path>();
-    Path& path = *paths_[id];
-    path.id = id;
-    path.instance = instance;
-    path.peer = peer;
-    path.share = share;
-    path.asked_by_us = asked_by_us;
-    path.ours = new_identifier();
-    identifiers_.add(path.ours, id);
-    by_instance_.insert_or_assign(whom(instance, peer, asked_by_us), id);
-    return &path;
+    return outbox_.has_due_acks();
 }
 
-/// For a newcomer whom there is no path left for: of the peer that has most the oldest path goes
-/// over which we never had a connection. True: there will be room when its down event was taken.
-bool DatagramDevice::make_way(const HostAddress& newcomer) {
-    Path* victim = nullptr;
-    totals_.paths_looked_at += paths_.size();
-    for (const auto& path : paths_) {
-        if (!path || path->stage != Path::Stage::up || path->asked_by_us || path->carried) continue;
-        if (victim == nullptr || path->share->paths > victim->share->paths ||
-            (path->share->paths == victim->share->paths && path->made < victim->made))
-            victim = path.get();
-    }
-    // Who has as many gains nothing by it: nobody's paths take turns.
-    if (victim == nullptr || victim->share->paths <= shares_.paths_of(newcomer) + 1) return false;
-    leave(*victim, wire::CloseReason::left);
-    return true;
-}
-
-void DatagramDevice::free_path(Path& path) {
-    const PathId id = path.id;
-    shares_.narrow(*path.share, path.tables);
-    shares_.remove_path(*path.share);
-    paths_[id].reset();
-    free_ids_.push_back(id);
-}
-
-/// The path is over; frames that it brought, and what it had of ours, are handed up before that is
-/// told.
-void DatagramDevice::go_down(Path& path) {
-    VIA_ASSERT(path.stage != Path::Stage::ending);
-    const bool was_up = path.stage == Path::Stage::up;
-    path.stage = Path::Stage::ending;
-    if (unsettled_ == &path) {
-        unsettled_ = nullptr;
-        ack_noted_ = false;
-    }
-    forget_names(path);
-    deadlines_.remove(path.id);
-    List<Path, AckLink>::remove_if_linked(path);
-    List<Path, WaitLink>::remove_if_linked(path);
-    staging_.drop(path.id);
-    end_parts(path);
-    shares_.narrow(*path.share, path.order.bytes_charged());
-    path.order.clear([this](const FrameOrder::Held& frame) { shares_.let_go(frame); });
-    if (!was_up) return free_path(path);
-    push_event({PathEventKind::down, path.id});
-}
-
-void DatagramDevice::condemn(PathId id, const char* /*reason*/) {
-    Path* path = path_at(id);
+void DatagramDevice::close_for_violation(PathId id, const char* /*reason*/) {
+    Path* path = paths_.at(id);
     if (path == nullptr) return;
-    settle();
-    ready_.filter([&](const Ready& ready) {
-        if (ready.path != id) return true;
-        if (ready.frame.share != nullptr) shares_.let_go(ready.frame);
-        return false;
-    });
-    path->ready = 0;
+    recovery_.settle();
+    receiving_.drop(*path);
     if (path->stage != Path::Stage::up) return;  // the peer was faster: its down event stands there
-    leave(*path, wire::CloseReason::broke_the_protocol);
-    flush(port_->now());
+    meeting_.leave(*path, wire::CloseReason::broke_the_protocol);
+    sending_.flush(port_->now());
 }
 
-/// Ends a path that is up, and says so: a peer whom we do not hear may hear us.
-void DatagramDevice::leave(Path& path, wire::CloseReason why) {
-    std::byte packet[wire::connecting_length_max];
-    const std::uint32_t length = wire::emit_close(path.theirs, why, wire::ConnectingBytes(packet));
-    stage_connecting(path.peer, {packet, length});
-    go_down(path);
+void DatagramDevice::set_waiting_for_room(PathId id) {
+    Path* path = path_up(id);
+    if (path == nullptr || path->waited_for()) return;
+    packing_.wait(*path);
+    paths_.reschedule(*path, port_->now());
+    for (const Path* rail : path->rails) paths_.reschedule(*rail, port_->now());
 }
 
 // The turn ----------------------------------------------------------------------------------------
 
 bool DatagramDevice::next_event(PathEvent& event) {
-    if (!looked_) {
-        looked_ = true;
-        begin_turn();
-    }
+    if (!std::exchange(looked_, true)) begin_turn();
     if (events_.empty()) return false;
     const PathEventKind kind = events_.front().kind;
-    Path* path = kind == PathEventKind::unresolved ? nullptr : path_at(events_.front().path);
-    if (kind == PathEventKind::down && (path->ready != 0 || has_reaped(path->id))) return false;
+    Path* path = kind == PathEventKind::unresolved ? nullptr : paths_.at(events_.front().path);
+    if (kind == PathEventKind::down && (path->ready != 0 || recovery_.has_reaped_of(path->id)))
+        return false;
     event = std::move(events_.front());
     events_.pop_front();
     if (kind == PathEventKind::up || kind == PathEventKind::resolved) path->announced = true;
-    if (kind == PathEventKind::down) free_path(*path);
+    if (kind == PathEventKind::down) paths_.free(*path);
     return true;
 }
 
-bool DatagramDevice::has_reaped(PathId id) const {
-    for (std::uint64_t n = reaped_.begin(); n != reaped_.end(); ++n)
-        if (reaped_[n].path == id) return true;
-    return false;
+void DatagramDevice::begin_turn() {
+    recovery_.settle();
+    // First: what came while nobody looked was not late.
+    if (receiving_.has_ready())
+        polls_.passed(port_->now());
+    else
+        poll();
+    const Time now = polls_.at();
+    hear_network_errors(now);
+    run_timers(now);
+    if (sending_.is_blocked()) sending_.look_for_room();
+    packing_.end_waiting();
+    if (outbox_.has_to_leave() || !parts_.empty()) sending_.flush_after_look(now);
 }
 
-void DatagramDevice::begin_turn() {
-    settle();
-    // First: what came while nobody looked was not late.
-    if (ready_.empty())
-        poll();
-    else
-        looked_at_ = port_->now();
-    const Time now = looked_at_;
-    hear_troubles(now);
+void DatagramDevice::service(Time now) {
+    recovery_.settle();
+    polls_.expect_news();
+    port_->service(now);
+    look_at_interface(now);
+    hear_network_errors(now);
     run_timers(now);
-    if (blocked_ && port_->has_room()) blocked_ = false;
-    // A turn asks again for room if it still wants it.
-    for (Path* path = waiting_.front(); path != nullptr;) {
-        Path* const next = waiting_.next(*path);
-        if (has_room_for_wanted(*path)) List<Path, WaitLink>::remove(*path);
-        path = next;
-    }
-    if (!rest_waits_on()) flush(now);
+    sending_.flush(now);
 }
+
+/// That it carries less shows by what does not go out.
+void DatagramDevice::look_at_interface(Time now) {
+    const std::uint32_t before = std::exchange(interface_max_, port_->datagram_max());
+    if (interface_max_ <= before) return;
+    paths_.for_each([&](Path& path) {
+        if (path.stage == Path::Stage::up) recovery_.raise_length(path, now);
+    });
+}
+
+// Time --------------------------------------------------------------------------------------------
 
 void DatagramDevice::run_due_timers(Time before, Time now) {
-    const Time due = std::max(earlier(deadlines_.next(), search_deadline_), before);
+    const Time due = std::max(next_timer(), before);
     if (now - due >= stood_still_least && !mutated(Mutation::give_up_unasked))
-        forgive(now - due, now);
-    if (now >= search_deadline_) run_searches(now);
-    PathId id;
-    // Each once: what cannot be done now is not tried again before the next turn.
-    for (std::size_t left = paths_.size(); left != 0 && deadlines_.take_due(now, id); --left) {
-        on_deadline(*paths_[id], now);
-        if (Path* path = path_at(id)) reschedule(*path, now);
-    }
+        extend_deadlines(now - due, now);
+    if (now >= meeting_.searches().deadline()) meeting_.run_searches(now);
+    paths_.run_due(now, [&](Path& path) { on_deadline(path, now); });
 }
 
 /// While nobody ran us nobody was asked: that is no part of anybody's silence. What came meanwhile
 /// may have been taken already, and counts from now.
-void DatagramDevice::forgive(Duration stood_still, Time now) {
-    for (const auto& path : paths_) {
-        if (!path) continue;
-        path->give_up = path->give_up + stood_still;
-        path->last_heard = earlier(path->last_heard + stood_still, now);
-        if (!path->suspected_until.is_never())
-            path->suspected_until =
-                earlier(path->suspected_until + stood_still, now + path->doubt_timeout());
-        path->forgive(stood_still);
-    }
-    for (Search& search : searches_) search.give_up = search.give_up + stood_still;
+void DatagramDevice::extend_deadlines(Duration stood_still, Time now) {
+    paths_.for_each([&](Path& path) { path.extend_deadlines(stood_still, now); });
+    meeting_.searches().extend_deadlines(stood_still);
 }
 
 void DatagramDevice::on_deadline(Path& path, Time now) {
-    if (path.stage == Path::Stage::asking) {
-        if (now >= path.give_up) return give_up(path, Status::timeout);  // it listens, we were told
-        if (now >= path.next_try) say_hello(path, now);
-        return;
-    }
+    if (path.stage == Path::Stage::asking) return meeting_.on_deadline(path, now);
     if (path.stage != Path::Stage::up) return;
-    const bool is_silent = now >= path.last_heard + options_.silence;
-    if (blocked_ && !is_silent && now >= path.suspected_until)
+    if (path.asks_for_rails) meeting_.ask_for_rails(path, now);
+    const Patience& patience = paths_.patience();
+    const bool is_silent = !path.is_mute && now >= path.last_heard + patience.silence;
+    if (sending_.is_blocked() && !is_silent && now >= path.suspected_until && !path.is_mute)
         path.suspected_until = now + path.doubt_timeout();  // the question has not left yet
-    if (is_silent || now >= path.suspected_until) {
+    if ((is_silent || (now >= path.suspected_until && !path.is_mute)) &&
+        !meeting_.goes_on_without(path, now)) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;
         if (!port_->has_work() || now >= path.over_since + last_look_max)
-            return leave(path, wire::CloseReason::left);
+            return meeting_.leave(path, wire::CloseReason::left);
     }
     // It talks, and takes nothing; or it never gets what all the rest waits for.
-    if (path.waits_in_vain(now, options_.silence)) return leave(path, wire::CloseReason::left);
-    if (now >= path.loss_time) detect_losses(path, now);
+    if (path.has_waited_too_long(now, patience))
+        return meeting_.leave(path, wire::CloseReason::left);
+    if (now >= path.loss_time) recovery_.detect_losses(path, now);
     if (path.sent.packets_in_flight() != 0 && now >= path.probe_base + path.probe_timeout() &&
         !mutated(Mutation::forget_probe_timeout)) {
-        on_probe_timeout(path, now);
-    } else if (path.staged_packets == 0 && now >= path.next_question(options_.silence)) {
+        recovery_.on_probe_timeout(path, now);
+    } else if (path.staged_packets == 0 && now >= path.next_question(patience)) {
         path.probe_base = now;
-        stage_ping(path, 0, now);
+        outbox_.ping(path);
     }
-    if (path.owes_ack() && now >= path.ack_since + ack_delay_max) path.ack_now = true;
-}
-
-void DatagramDevice::reschedule(Path& path, Time now) {
-    deadlines_.at_latest(path.id, path.deadline(now, options_.silence));
-}
-
-/// What strangers may have caused is looked up; what our own host says is of all paths that lead
-/// there.
-void DatagramDevice::hear_troubles(Time now) {
-    Trouble trouble;
-    while (port_->next_trouble(trouble)) {
-        if (trouble.is_ours) {
-            for (auto next = searches_.begin(); next != searches_.end();)
-                end_refused(*next++, trouble, now);
-            for (std::size_t n = 0; n < paths_.size(); ++n)
-                if (paths_[n] && paths_[n]->peer == trouble.to)
-                    hear_trouble(*paths_[n], trouble, now);
-            continue;
-        }
-        if (Search* const search = search_of(trouble.connection))
-            end_refused(*search, trouble, now);
-        Path* path = path_at(identifiers_.find(trouble.connection));
-        if (path == nullptr) path = find_by_theirs(trouble.connection, trouble.to);
-        if (path != nullptr && path->peer == trouble.to) hear_trouble(*path, trouble, now);
-    }
-}
-
-/// Nobody is there whom it asks, or there is no way: if several questions in a row meet that.
-void DatagramDevice::end_refused(Search& search, const Trouble& trouble, Time now) {
-    if (trouble.kind != TroubleKind::port_unreachable && trouble.kind != TroubleKind::no_way)
-        return;
-    if (search.path != Search::no_path || search.refused || search.remote.host != trouble.to)
-        return;
-    search.refused = true;
-    if (trouble.kind == TroubleKind::port_unreachable) {
-        refused_.note(trouble.to, now - search.asked, now);
-        expect_silence(search, now - search.asked, now);
-    }
-    if (++search.refusals < refusals_max) return;
-    // A host that says that nobody has the port is there, and its NIC may yet be opened.
-    const Status status =
-        trouble.kind == TroubleKind::port_unreachable ? Status::no_match : Status::not_reachable;
-    end_search(search.question, {PathEventKind::unresolved, 0, status});
-}
-
-/// A hint, perhaps forged by who sees our packets: of a path that is up it ends nothing.
-void DatagramDevice::hear_trouble(Path& path, const Trouble& trouble, Time now) {
-    const bool up = path.stage == Path::Stage::up;
-    if (!trouble.is_of(path.ours) && !(up && trouble.is_of(path.theirs))) return;
-    if (trouble.kind == TroubleKind::too_long) {
-        if (up && path.datagram_max() > trouble.length) hear_of_length(path, trouble, now);
-        return;
-    }
-    if (trouble.kind != TroubleKind::port_unreachable) return;
-    if (path.stage == Path::Stage::asking) return search_again(path, now);
-    if (up) doubt(path, now);
-}
-
-/// Our own host sends no longer ones, that is known. What the network says is a hint: that packets
-/// of this length go through was proven, so it takes packets that are lost to disprove it, but one
-/// round trip of such less; and who is asked at once tells sooner that they are.
-void DatagramDevice::hear_of_length(Path& path, const Trouble& trouble, Time now) {
-    if (trouble.is_ours) return fall_back(path, trouble.length);
-    path.length_hint = trouble.length;
-    if (path.long_timeouts != 0) return;
-    path.long_timeouts = 1;
-    stage_ping(path, 0, now);
-}
-
-/// Asks it for a sign of life, as if it had answered until now; unless one comes soon, it is down.
-void DatagramDevice::doubt(Path& path, Time now) {
-    if (!path.suspected_until.is_never()) return;
-    path.timeouts = 0;
-    path.suspected_until = now + path.doubt_timeout();
-    stage_ping(path, 0, now);
-    reschedule(path, now);
+    if (path.owes_ack()) path.acks.on_time(now);
 }
 
 Time DatagramDevice::next_deadline() const {
-    Time next = earlier(earlier(deadlines_.next(), search_deadline_), port_->next_deadline());
-    if (unsettled_ == nullptr) return next;
-    // What was heard may tell of losses: then at once.
-    if (ack_noted_) return earlier(next, looked_at_);
-    return earlier(next, unsettled_->deadline(looked_at_, options_.silence));
+    return earlier(earlier(next_timer(), port_->next_deadline()), recovery_.deadline());
 }
 
+// Sleeping ----------------------------------------------------------------------------------------
+
 void DatagramDevice::arm(Sleep sleep) {
-    settle();
+    recovery_.settle();
     // Whom a packet wakes was not away.
-    if (asleep_ && sleep == Sleep::awake) looked_at_ = port_->now();
-    asleep_ = sleep != Sleep::awake;
+    if (polls_.is_asleep() && sleep == Sleep::awake) polls_.passed(port_->now());
+    polls_.set_asleep(sleep != Sleep::awake);
     port_->arm(sleep);
 }
 
-void DatagramDevice::service(Time now) {
-    settle();
-    looks_in_vain_ = 0;
-    port_->service(now);
-    look_at_interface(now);
-    hear_troubles(now);
-    run_timers(now);
-    flush(now);
-}
-
-void DatagramDevice::set_waiting_for_room(PathId id) {
-    Path* path = path_at(id);
-    if (path == nullptr || path->stage != Path::Stage::up || path->waited_for()) return;
-    waiting_.push_back(*path);
-    reschedule(*path, port_->now());
-}
-
 bool DatagramDevice::has_work() {
-    settle();
-    if (!events_.empty() || !ready_.empty() || !reaped_.empty()) return true;
-    if ((!ack_owed_.empty() || !staging_.empty() || has_parts_to_send()) && !blocked_) return true;
-    for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
-        if (has_room_for_wanted(*path)) return true;
-    const Time due = earlier(deadlines_.next(), search_deadline_);
+    recovery_.settle();
+    if (!events_.empty() || receiving_.has_ready() || recovery_.has_reaped()) return true;
+    if (sending_.has_to_send() || packing_.has_wanted_room()) return true;
+    const Time due = next_timer();
     if (!due.is_never() && port_->now() >= due) return true;
-    if ((!blocked_ || !port_->has_room()) && !port_->has_work()) return false;
-    looks_in_vain_ = 0;
+    if ((!sending_.is_blocked() || !port_->has_room()) && !port_->has_work()) return false;
+    polls_.expect_news();
     return true;
 }
 
@@ -433,15 +273,124 @@ std::size_t DatagramDevice::wake_words(std::span<WakeWord> words) {
     return words.size() + 1;  // there are none: sleep on the handle
 }
 
-std::size_t DatagramDevice::reap(std::span<Reaped> reaped) {
-    if (ack_noted_) settle_now();
-    std::size_t count = 0;
-    for (; count < reaped.size() && !reaped_.empty(); ++count) {
-        reaped[count] = reaped_.front();
-        reaped_.pop_front();
+// What comes --------------------------------------------------------------------------------------
+
+void DatagramDevice::poll() {
+    VIA_ASSERT(!receiving_.has_ready());
+    recovery_.settle();
+    if (!polls_.is_worthwhile(outbox_.owes_acks())) return polls_.passed(port_->now());
+    if (burst_taken_) port_->release();
+    const std::size_t count = port_->receive(incoming_);
+    burst_taken_ = count != 0;
+    sending_.looked();
+    if (!burst_taken_) return polls_.found_nothing(port_->moment());
+    polls_.found(port_->now(), port_->came());
+    const Time now = polls_.at();
+    const std::span<const Incoming> burst = std::span(incoming_).first(count);
+    for (std::size_t n = 0; n < count;) {
+        const std::size_t taken = receiving_.take_common(burst, n, now);
+        n += std::max<std::size_t>(taken, 1);
+        totals_.datagrams += std::max<std::size_t>(taken, 1);
+        if (taken != 0) continue;
+        recovery_.settle();
+        on_datagram(burst[n - 1], now);
     }
-    may_have_reaped_ = !reaped_.empty();
-    return count;
+    if (receiving_.has_ready()) return;
+    port_->release();
+    burst_taken_ = false;
+}
+
+void DatagramDevice::on_datagram(const Incoming& in, Time now) {
+    wire::PacketPrefix prefix;
+    wire::PacketError error = in.authentic
+                                  ? wire::parse_authentic_prefix({in.bytes, in.length}, prefix)
+                                  : wire::parse_prefix({in.bytes, in.length}, prefix);
+    if (error == wire::PacketError::checksum && mutated(Mutation::forget_checksum)) {
+        error = wire::PacketError::none;
+        prefix.kind = wire::get<wire::PacketKind>(in.bytes + 5);
+        prefix.connection = wire::get<std::uint64_t>(in.bytes + 8);
+    }
+    switch (error) {
+        case wire::PacketError::none:
+            break;
+        case wire::PacketError::truncated:
+            ++totals_.truncated;
+            return;
+        case wire::PacketError::checksum:
+            ++totals_.checksum;
+            return;
+        case wire::PacketError::version:
+            ++totals_.version;
+            return meeting_.answer_stranger(in, prefix.connection, wire::PacketKind::unsupported,
+                                            now);
+        case wire::PacketError::kind:
+            ++totals_.kind;
+            return;
+        case wire::PacketError::contents:
+            ++totals_.contents;
+            return;
+    }
+    if (prefix.kind == wire::PacketKind::data) return on_data(in, prefix.connection, now);
+    meeting_.take(in, prefix, now);
+}
+
+void DatagramDevice::on_data(const Incoming& in, std::uint64_t connection, Time now) {
+    Path* path = paths_.by_ours(connection);
+    if (path == nullptr && mutated(Mutation::accept_any_connection))
+        paths_.for_each([&](Path& any) {
+            if (any.stage == Path::Stage::up && any.peer == in.from) path = &any;
+        });
+    if (path == nullptr) {
+        ++totals_.unknown_connection;
+        return meeting_.answer_stranger(in, connection, wire::PacketKind::close, now);
+    }
+    if (path->peer != in.from && !mutated(Mutation::skip_address_check)) {
+        ++totals_.wrong_address;
+        return;
+    }
+    if (path->stage != Path::Stage::up) return;  // its welcome was lost; this will come again
+    if (!receiving_.read({in.bytes, in.length})) {
+        ++totals_.contents;
+        return;
+    }
+    if (!receiving_.take(*path, in, now)) return;
+    const wire::Ack* const ack = receiving_.ack();
+    if (ack == nullptr) return;
+    if (!path->sent.plausible(*ack))
+        return close_for_violation(path->first->id, "acknowledges what was not sent");
+    recovery_.hear(*path, *ack, now);
+}
+
+/// What strangers may have caused is looked up; what our own host says is of all paths that lead
+/// there.
+void DatagramDevice::hear_network_errors(Time now) {
+    NetworkError& error = network_error_;
+    while (port_->next_network_error(error)) {
+        meeting_.searches().on_network_error(error, now);
+        if (error.is_ours) {
+            paths_.for_each([&](Path& path) {
+                if (path.peer == error.to) on_network_error(path, error, now);
+            });
+            continue;
+        }
+        Path* path = paths_.by_ours(error.connection);
+        if (path == nullptr) path = paths_.by_theirs(error.connection, error.to);
+        if (path != nullptr && path->peer == error.to) on_network_error(*path, error, now);
+    }
+}
+
+/// A hint, perhaps forged by who sees our packets: of a path that is up it ends nothing.
+void DatagramDevice::on_network_error(Path& path, const NetworkError& error, Time now) {
+    const bool up = path.stage == Path::Stage::up;
+    if (!error.is_of(path.ours) && !(up && error.is_of(path.theirs))) return;
+    if (error.kind == NetworkErrorKind::too_long) {
+        if (up) recovery_.on_too_long(path, error);
+        return;
+    }
+    if (error.kind != NetworkErrorKind::port_unreachable) return;
+    if (path.stage == Path::Stage::asking)
+        return path.is_rail_of_another() ? void() : meeting_.search_again(path, now);
+    if (up) meeting_.doubt(path, now);
 }
 
 }  // namespace via::device::datagram

@@ -116,7 +116,7 @@ public:
     std::uint32_t kept = 0;
     std::size_t send_max = ~std::size_t{0};  ///< datagrams that one send() takes
     bool takes_host_port = true;
-    std::vector<Trouble> troubles;
+    std::vector<NetworkError> network_errors;
     std::vector<std::pair<HostAddress, Time>> doubts;
     std::vector<Datagram> arrived;
     std::size_t looks = 0;    ///< calls of receive()
@@ -184,20 +184,18 @@ public:
         return !arrived.empty();
     }
     /// The network says so of the newest datagram that went there, and quotes it.
-    void hint(TroubleKind kind, const HostAddress& to, std::uint32_t length = 0) {
-        troubles.push_back({kind, to, length, newest_[text(to)]});
+    void hint(NetworkErrorKind kind, const HostAddress& to, std::uint32_t length = 0) {
+        network_errors.push_back({kind, to, length, newest_[text(to)]});
     }
-    bool next_trouble(Trouble& trouble) override {
-        if (troubles.empty()) return false;
-        trouble = troubles.front();
-        troubles.erase(troubles.begin());
+    bool next_network_error(NetworkError& error) override {
+        if (network_errors.empty()) return false;
+        error = network_errors.front();
+        network_errors.erase(network_errors.begin());
         return true;
     }
 
     Status listen(const Discriminator& discriminator) override {
-        network_.listeners[{host_, text(discriminator)}] = {
-            static_cast<std::uint16_t>(data_address_.bytes[4] << 8 | data_address_.bytes[5]),
-            instance_};
+        network_.listeners[{host_, text(discriminator)}] = {port_of(data_address_), instance_};
         return Status::success;
     }
     void unlisten(const Discriminator& discriminator) override {

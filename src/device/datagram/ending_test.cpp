@@ -70,7 +70,7 @@ TEST_F(Carrying, who_stood_still_gives_the_rest_of_its_patience) {
 
 TEST_F(Carrying, a_hint_before_standing_still_ends_nothing) {
     lose({0});
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     stand_still(*this, seconds(1));
     run(seconds(1));
@@ -81,7 +81,7 @@ TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     a.send("lost");
     run(seconds(2));
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     a.turn();
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
@@ -91,7 +91,7 @@ TEST_F(Carrying, a_true_hint_after_long_silence_ends_it_soon) {
 TEST_F(Carrying, a_true_hint_while_standing_still_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
     stand_still(*this, seconds(20));
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
     EXPECT_LT((network.now - begin).ns, milliseconds(5).ns);
@@ -120,9 +120,10 @@ TEST_F(Carrying, a_hint_that_quotes_nothing_of_ours_is_none) {
     const std::uint32_t longest = a.device->statistics(a.path).datagram_max;
     network.weather = [](const Datagram&) { return Fate{}; };  // the peer stands still
     for (int n = 0; n < 100; ++n)
-        for (const TroubleKind kind : {TroubleKind::port_unreachable, TroubleKind::too_long})
+        for (const NetworkErrorKind kind :
+             {NetworkErrorKind::port_unreachable, NetworkErrorKind::too_long})
             for (const std::uint64_t guess : {0ULL, 4711ULL})
-                a.port().troubles.push_back({kind, address(2, 40000), 600, guess});
+                a.port().network_errors.push_back({kind, address(2, 40000), 600, guess});
     a.turn();
     EXPECT_EQ(since(), "\n") << "it asks for no sign of life";
     run(milliseconds(100));
@@ -131,7 +132,7 @@ TEST_F(Carrying, a_hint_that_quotes_nothing_of_ours_is_none) {
 }
 
 TEST_F(Carrying, a_forged_hint_ends_nothing) {
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     EXPECT_EQ(network.log.size(), 1U) << "a ping";
     run(seconds(1));
@@ -141,7 +142,7 @@ TEST_F(Carrying, a_forged_hint_ends_nothing) {
 TEST_F(Carrying, a_forged_hint_ends_nothing_while_the_port_takes_no_question) {
     a.port().send_max = 0;
     a.send("waits");
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     a.turn();
     run(seconds(1));
     EXPECT_TRUE(a.is_up);
@@ -153,7 +154,7 @@ TEST_F(Carrying, a_forged_hint_ends_nothing_while_the_port_takes_no_question) {
 
 TEST_F(Carrying, a_true_hint_ends_it_soon) {
     network.weather = [](const Datagram&) { return Fate{}; };
-    a.port().hint(TroubleKind::port_unreachable, address(2, 40000), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, 40000), 0);
     const Time begin = network.now;
     a.turn();
     ASSERT_TRUE(run(seconds(1), [&] { return count(a, PathEventKind::down) == 1; }));
@@ -172,13 +173,13 @@ TEST_F(Carrying, parting) {
 )") << "the acknowledgement has nowhere to go";
 }
 
-TEST_F(Carrying, condemned) {
+TEST_F(Carrying, closed_for_a_protocol_violation) {
     a.send("harmless");
     a.send("evil");
     a.send("more");
     network.now = network.now + microseconds(10);
     b.on_message = [&](const std::string& message) {
-        if (message == "evil") b.device->condemn(b.path, "a test");
+        if (message == "evil") b.device->close_for_violation(b.path, "a test");
     };
     b.turn();
     EXPECT_EQ(count(b, PathEventKind::down), 0U);
@@ -188,7 +189,7 @@ TEST_F(Carrying, condemned) {
     EXPECT_EQ(count(a, PathEventKind::down), 1U);
 }
 
-TEST_F(Carrying, who_acknowledges_what_was_not_sent_is_condemned) {
+TEST_F(Carrying, an_acknowledgement_of_what_was_not_sent_closes_the_path) {
     Datagram datagram;
     network.weather = [&](const Datagram& sent) {
         if (sent.from.bytes[3] == 2) datagram = sent;
@@ -273,20 +274,20 @@ TEST_F(Carrying, spoofed_packets_are_dropped) {
     run(microseconds(100));
     EXPECT_TRUE(b.received.empty());
     EXPECT_EQ(b.device->totals().unknown_connection, 1U);
-    Datagram damaged = datagram;
-    damaged.bytes[30] ^= std::byte{1};
-    network.deliver(network.now, damaged);
+    Datagram corrupt = datagram;
+    corrupt.bytes[30] ^= std::byte{1};
+    network.deliver(network.now, corrupt);
     run(microseconds(100));
     EXPECT_EQ(b.device->totals().checksum, 1U);
     EXPECT_TRUE(b.received.empty());
 }
 
 TEST_F(Carrying, a_peer_that_lost_the_path_gets_a_new_one) {
-    // We condemn it, and the word of that is lost.
+    // We close it for a protocol violation, and the word of that is lost.
     network.weather = [](const Datagram& datagram) {
         return datagram.kind() == wire::PacketKind::close ? Fate{} : Fate{microseconds(10)};
     };
-    a.device->condemn(a.path, "a test");
+    a.device->close_for_violation(a.path, "a test");
     run(microseconds(100));
     EXPECT_TRUE(b.is_up);
     network.weather = nullptr;

@@ -26,11 +26,6 @@ public:
         frames_[slot(end_)] = {};
         return end_++;
     }
-    /// The last `count` were not sent after all.
-    void give_back(std::uint32_t count) {
-        VIA_ASSERT(count <= end_ - begin_);
-        end_ -= count;
-    }
 
     /// That did not arrive; meaningless if there is none.
     std::uint32_t oldest() const { return begin_; }

@@ -62,7 +62,7 @@ TEST_F(Holding, in_quick_succession_without_an_answer_they_wait_for_the_next_loo
     EXPECT_EQ(b.received.size(), 5U);
 }
 
-TEST_F(Holding, whoever_sends_slowly_gains_nothing_by_waiting) {
+TEST_F(Holding, a_slow_sender_gains_nothing_by_waiting) {
     send_and_look(5);
     a.turn();
     network.now = network.now + quick_succession + microseconds(1);

@@ -92,7 +92,7 @@ TEST_F(Lengths, told_of_a_narrower_way) {
     begin(1472);
     stream(10);
     carried = 1000;
-    a.port().hint(TroubleKind::too_long, address(2, 40000), 1000);
+    a.port().hint(NetworkErrorKind::too_long, address(2, 40000), 1000);
     stream(200);
     EXPECT_LE(a.device->statistics(a.path).datagram_max, 1000U);
     EXPECT_GE(a.device->statistics(a.path).datagram_max, 900U);
@@ -103,7 +103,7 @@ TEST_F(Lengths, told_so_without_truth) {
     begin(1472);
     stream(10);
     for (int n = 0; n < 200; ++n) {
-        a.port().hint(TroubleKind::too_long, address(2, 40000), 600);
+        a.port().hint(NetworkErrorKind::too_long, address(2, 40000), 600);
         stream(1);
         ASSERT_EQ(a.device->statistics(a.path).datagram_max, 1472U) << n << ": it was proven";
     }
@@ -111,7 +111,8 @@ TEST_F(Lengths, told_so_without_truth) {
 
 TEST_F(Lengths, what_our_own_host_says_is_true) {
     begin(1472);
-    a.port().troubles.push_back({TroubleKind::too_long, address(2, 40000), 1000, 0, true});
+    a.port().network_errors.push_back(
+        {NetworkErrorKind::too_long, address(2, 40000), 1000, 0, true});
     a.turn();
     EXPECT_EQ(a.device->statistics(a.path).datagram_max, 548U);
 }
@@ -157,7 +158,7 @@ struct Probes : Lengths {
         begin(9000);
         a.device->arm(Sleep::awake);
         network.weather = nullptr;
-        b.send("first");  // those behind it come the short way
+        b.send("first");  // those behind it take the fast path
         run(milliseconds(1));
     }
     void pass() { network.now = network.now + network.delay; }
@@ -245,7 +246,7 @@ TEST_F(Probes, do_not_come_between_frames_that_are_handed_over_together) {
 
 TEST_F(Lengths, a_hint_about_others_changes_nothing) {
     begin(1472);
-    a.port().hint(TroubleKind::too_long, address(3, 40000), 600);
+    a.port().hint(NetworkErrorKind::too_long, address(3, 40000), 600);
     a.turn();
     EXPECT_EQ(a.device->statistics(a.path).datagram_max, 1472U);
 }

@@ -1,86 +1,61 @@
-// How two instances find each other and make a path: queries, cookies, hellos.
+#include "device/datagram/meeting.hpp"
+
 #include <algorithm>
-#include <cstring>
-#include <iterator>
+#include <array>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "device/datagram/cookie.hpp"
-#include "device/datagram/datagram_device.hpp"
 #include "device/datagram/mutation.hpp"
-#include "device/datagram/path.hpp"
-#include "device/datagram/search.hpp"
+#include "device/datagram/packing.hpp"
 #include "device/datagram/siphash.hpp"
 
 namespace via::device::datagram {
 
 namespace {
 
-HostAddress with_port(HostAddress address, std::uint16_t port) {
-    address.bytes[address.length - 2U] = static_cast<std::uint8_t>(port >> 8);
-    address.bytes[address.length - 1U] = static_cast<std::uint8_t>(port);
-    return address;
-}
-
-std::uint16_t port_of(const HostAddress& address) {
-    return static_cast<std::uint16_t>(address.bytes[address.length - 2U] << 8 |
-                                      address.bytes[address.length - 1U]);
-}
-
-bool same_host(const HostAddress& a, const HostAddress& b) {
-    return with_port(a, 0) == with_port(b, 0);
-}
-
 std::span<const std::byte> bytes_of(const Incoming& in) { return {in.bytes, in.length}; }
+
+PathEvent resolved(const Path& path) {
+    return {PathEventKind::resolved, path.id, Status::success, 0, {}, path.payload_max()};
+}
 
 }  // namespace
 
-// Proofs and names --------------------------------------------------------------------------------
-
-/// Nobody who sees one can tell the next.
-std::uint64_t DatagramDevice::new_identifier() {
-    for (;;) {
-        const std::uint64_t number = ++identifiers_made_;
-        const std::uint64_t identifier =
-            siphash(options_.identifier_key, std::as_bytes(std::span(&number, 1)));
-        if (identifier != 0 && identifiers_.find(identifier) == IdentifierTable::none)
-            return identifier;
-    }
-}
-
-wire::PathOffer DatagramDevice::our_offer() const {
-    const std::uint32_t longest =
-        std::clamp(port_->datagram_max(), wire::packet_length_min, wire::packet_length_max);
-    return {options_.instance, std::max(port_->receive_room(), wire::packet_length_min),
+wire::PathOffer Meeting::our_offer() const {
+    return {options_.instance, std::max(port_.receive_room(), wire::packet_length_min),
             static_cast<std::uint32_t>(ack_delay_max.ns / 1000),
-            static_cast<std::uint16_t>(longest), port_of(port_->nic_address())};
+            static_cast<std::uint16_t>(longest_packet(port_)), port_of(port_.nic_address())};
 }
 
-std::uint64_t DatagramDevice::last_attempt(std::uint64_t instance, const HostAddress& peer) const {
-    const auto found = attempt_of_.find({peer, instance});
-    return found == attempt_of_.end() ? 0 : attempts_[found->second].attempt;
-}
-
-void DatagramDevice::note_attempt(std::uint64_t instance, const HostAddress& peer,
-                                  std::uint64_t number) {
-    const auto found = attempt_of_.find({peer, instance});
-    if (found != attempt_of_.end()) {
-        attempts_[found->second].attempt = number;
-        return;
+void Meeting::take(const Incoming& in, const wire::PacketPrefix& prefix, Time now) {
+    const std::uint64_t connection = prefix.connection;
+    switch (prefix.kind) {
+        case wire::PacketKind::query:
+            return on_query(in, connection, now);
+        case wire::PacketKind::answer:
+            return on_answer(in, connection, now);
+        case wire::PacketKind::hello:
+            return on_hello(in, connection, now);
+        case wire::PacketKind::retry:
+            return on_retry(in, connection, now);
+        case wire::PacketKind::welcome:
+            return on_welcome(in, connection, now);
+        case wire::PacketKind::refuse:
+            return on_refuse(in, connection, now);
+        case wire::PacketKind::unsupported:
+            return on_unsupported(in, connection);
+        case wire::PacketKind::close:
+            return on_close(in, connection, now);
+        case wire::PacketKind::rails:
+            return on_rails(in, connection, now);
+        case wire::PacketKind::data:
+            return;
     }
-    std::size_t at = attempts_.size();
-    if (at < attempts_kept) {
-        attempts_.push_back({instance, peer, number});
-    } else {
-        at = oldest_attempt_;
-        oldest_attempt_ = (oldest_attempt_ + 1) % attempts_kept;
-        attempt_of_.erase({attempts_[at].peer, attempts_[at].instance});
-        attempts_[at] = {instance, peer, number};
-    }
-    attempt_of_.emplace(Whom{peer, instance}, at);
 }
 
-void DatagramDevice::answer_stranger(const Incoming& in, std::uint64_t connection,
-                                     wire::PacketKind kind, Time now) {
+void Meeting::answer_stranger(const Incoming& in, std::uint64_t connection, wire::PacketKind kind,
+                              Time now) {
     if (now - strangers_since_ >= seconds(1)) {
         strangers_since_ = now;
         strangers_answered_ = 0;
@@ -93,110 +68,55 @@ void DatagramDevice::answer_stranger(const Incoming& in, std::uint64_t connectio
         kind == wire::PacketKind::unsupported
             ? wire::emit_unsupported(connection, bytes)
             : wire::emit_close(connection, wire::CloseReason::unknown_path, bytes);
-    if (length <= in.length) stage_connecting(in.from, {packet, length}, in.to_host_port);
+    if (length <= in.length) outbox_.connect(in.from, {packet, length}, in.to_host_port);
 }
 
 // Where is the listener? --------------------------------------------------------------------------
 
-void DatagramDevice::resolve(const NetAddress& remote, std::uint64_t cookie) {
-    if (remote.host.length != port_->nic_address().length)
-        return push_event({PathEventKind::unresolved, 0, Status::not_reachable, cookie});
-    const Time now = port_->now();
-    Search search;
-    search.cookie = cookie;
-    search.remote = remote;
-    search.question = new_identifier();
-    search.give_up = now + options_.silence;
-    if (const auto delay = refused_.delay_of(remote.host, now)) expect_silence(search, *delay, now);
-    searches_.push_back(search);
-    questions_.emplace(search.question, std::prev(searches_.end()));
-    ask_where(searches_.back(), now);
-    flush(now);
-}
-
-/// The host that is asked had nobody at its port just now.
-void DatagramDevice::expect_silence(Search& search, Duration delay, Time now) {
-    const Duration silence = std::max(refused_least, delay * refused_delays);
-    search.refused_until = earlier(search.refused_until, now + silence);
-    search_deadline_ = earlier(search_deadline_, search.refused_until);
+void Meeting::resolve(const NetAddress& remote, std::uint64_t cookie, Time now) {
+    if (remote.host.length != port_.nic_address().length)
+        return events_.push_back({PathEventKind::unresolved, 0, Status::not_reachable, cookie});
+    ask_where(searches_.add(remote, cookie, paths_.new_identifier(), now, options_.silence), now);
 }
 
 /// The search may be over when this returns.
-void DatagramDevice::ask_where(Search& search, Time now) {
-    search.refused = false;
-    search.asked = now;
-    search.next_try = now + search.interval;
-    search.interval = std::min(search.interval * 2, try_longest);
-    search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
+void Meeting::ask_where(Search& search, Time now) {
+    searches_.asked(search, now);
     if (meet_at_home(search, now)) return;
     std::byte packet[wire::connecting_length_max];
     const std::uint32_t length = wire::emit_query(search.question, {search.remote.discriminator},
                                                   wire::ConnectingBytes(packet));
-    stage_connecting(search.remote.host, {packet, length});
+    outbox_.connect(search.remote.host, {packet, length});
 }
 
 /// Who listens at our own address is found without the one that answers for it, who may stand still
 /// or just have ended.
-bool DatagramDevice::meet_at_home(Search& search, Time now) {
+bool Meeting::meet_at_home(Search& search, Time now) {
     std::uint16_t data_port = 0;
     std::uint64_t instance = 0;
-    if (search.remote.host != port_->nic_address() ||
-        !port_->find_listener(search.remote.discriminator, data_port, instance))
+    if (search.remote.host != port_.nic_address() ||
+        !port_.find_listener(search.remote.discriminator, data_port, instance))
         return false;
     meet(search, with_port(search.remote.host, data_port), instance, now);
     return true;
 }
 
-DatagramDevice::Search* DatagramDevice::search_of(std::uint64_t question) {
-    const auto found = questions_.find(question);
-    return found == questions_.end() ? nullptr : &*found->second;
-}
-
-void DatagramDevice::end_search(std::uint64_t question, PathEvent event) {
-    const auto found = questions_.find(question);
-    event.cookie = found->second->cookie;
-    push_event(event);
-    searches_.erase(found->second);
-    questions_.erase(found);
-}
-
-void DatagramDevice::run_searches(Time now) {
-    end_searches(
-        [&](const Search& search) {
-            return search.path == Search::no_path && now >= search.refused_until;
-        },
-        {PathEventKind::unresolved, 0, Status::no_match});
-    end_searches(
-        [&](const Search& search) {
-            return search.path == Search::no_path && now >= search.give_up;
-        },
-        {PathEventKind::unresolved, 0, Status::not_done});
-    for (auto next = searches_.begin(); next != searches_.end();) {
-        Search& search = *next++;
-        if (search.path == Search::no_path && now >= search.next_try) ask_where(search, now);
-    }
-    search_deadline_ = Time::never();
-    for (const Search& search : searches_)
-        if (search.path == Search::no_path)
-            search_deadline_ = earlier(earlier(search_deadline_, search.refused_until),
-                                       earlier(search.next_try, search.give_up));
-}
-
 /// To look in the directory costs far more than a query does, and anybody may send one. Our own
 /// host's processes ask whether we are still there, and take our place if they hear nothing.
-bool DatagramDevice::may_look_up(const HostAddress& asker, Time now) {
-    const bool known = shares_.paths_of(asker) != 0 || same_host(asker, port_->data_address());
+bool Meeting::may_look_up(const HostAddress& asker, Time now) {
+    const bool known =
+        paths_.shares().paths_of(asker) != 0 || same_host(asker, port_.data_address());
     Allowance& allowance = known ? peers_queries_ : strangers_queries_;
     return allowance.take(hash_of(asker), now);
 }
 
 /// The same of all addresses that are one peer, and nobody else can tell it.
-std::uint64_t DatagramDevice::hash_of(const HostAddress& asker) const {
+std::uint64_t Meeting::hash_of(const HostAddress& asker) const {
     const PeerKey key = peer_key(asker);
     return siphash(options_.cookie_key, std::as_bytes(std::span(key)));
 }
 
-void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_query(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Query query;
     if (wire::parse_query(bytes_of(in), query) != wire::PacketError::none) {
         ++totals_.contents;
@@ -208,30 +128,29 @@ void DatagramDevice::on_query(const Incoming& in, std::uint64_t connection, Time
         return;  // it asks again
     }
     wire::Answer answer{wire::AnswerCode::no_match, 0, 0};
-    if (port_->find_listener(query.discriminator, answer.port, answer.instance))
+    if (port_.find_listener(query.discriminator, answer.port, answer.instance))
         answer.code = wire::AnswerCode::found;
     std::byte packet[wire::connecting_length_max];
     const std::uint32_t length =
         wire::emit_answer(connection, answer, wire::ConnectingBytes(packet));
-    stage_connecting(in.from, {packet, length}, true);
+    outbox_.connect(in.from, {packet, length}, true);
 }
 
-void DatagramDevice::on_answer(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_answer(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Answer answer;
     if (wire::parse_answer(bytes_of(in), answer) != wire::PacketError::none) {
         ++totals_.contents;
         return;
     }
-    Search* const found = search_of(connection);
-    if (found == nullptr || found->path != Search::no_path) return;
+    Search* const found = searches_.find(connection);
+    if (found == nullptr || !found->is_asking()) return;
     if (found->remote.host != in.from) {
         ++totals_.wrong_address;
         return;
     }
-    refused_.forget(in.from);
-    found->refused_until = Time::never();
+    searches_.answered(*found);
     if (answer.code == wire::AnswerCode::no_match) {
-        end_search(connection, {PathEventKind::unresolved, 0, Status::no_match});
+        searches_.end(*found, {PathEventKind::unresolved, 0, Status::no_match});
     } else {
         meet(*found, with_port(in.from, answer.port), answer.instance, now);
     }
@@ -240,125 +159,136 @@ void DatagramDevice::on_answer(const Incoming& in, std::uint64_t connection, Tim
 // A path ------------------------------------------------------------------------------------------
 
 /// A path to that instance is there, or is asked for.
-void DatagramDevice::meet(Search& search, const HostAddress& data, std::uint64_t instance,
-                          Time now) {
-    Path* path = find_path(instance, data, true);
+void Meeting::meet(Search& search, const HostAddress& data, std::uint64_t instance, Time now) {
+    Path* path = paths_.find(instance, data, true);
     const bool is_new = path == nullptr;
-    if (is_new) path = make_path(instance, data, true);
+    if (!is_new) path = path->first;
+    if (is_new) path = paths_.make(instance, data, true);
     if (path == nullptr && make_way(data)) return;  // it is asked again, and finds room then
     if (path == nullptr)
-        return end_search(search.question, {PathEventKind::unresolved, 0, Status::error_resource});
+        return searches_.end(search, {PathEventKind::unresolved, 0, Status::error_resource});
     search.path = path->id;
     if (is_new) {
         path->attempt = ++attempts_made_;
         path->give_up = search.give_up;
         say_hello(*path, now);
     } else if (path->stage == Path::Stage::up) {
-        tell_searches(
-            *path,
-            {PathEventKind::resolved, path->id, Status::success, 0, {}, path->payload_max()});
+        searches_.end_all_of(path->id, resolved(*path));
     }
 }
 
-/// What all were waiting for who asked for the path.
-void DatagramDevice::tell_searches(const Path& path, const PathEvent& event) {
-    end_searches([&](const Search& search) { return search.path == path.id; }, event);
+/// True: there will be room for it when the down event of the path that gives way was taken.
+bool Meeting::make_way(const HostAddress& newcomer) {
+    Path* const path = paths_.least_needed(newcomer);
+    if (path == nullptr) return false;
+    leave(*path, wire::CloseReason::left);
+    return true;
 }
 
-void DatagramDevice::say_hello(Path& path, Time now) {
+void Meeting::say_hello(Path& path, Time now) {
     std::byte packet[wire::connecting_length_max];
-    const wire::Hello hello{path.instance, path.attempt, path.cookie, our_offer()};
+    const wire::Hello hello{path.instance, path.attempt, path.cookie, our_offer(),
+                            path.is_rail_of_another()};
     const std::uint32_t length = wire::emit_hello(path.ours, hello, wire::ConnectingBytes(packet));
-    stage_connecting(path.peer, {packet, length});
+    outbox_.connect(path.peer, {packet, length});
     ++path.hellos;
     path.hello_sent = now;
     path.next_try = now + path.interval;
-    path.interval = std::min(path.interval * 2, try_longest);
-    reschedule(path, now);
+    path.interval =
+        std::min(path.interval * 2, path.is_rail_of_another() ? rail_try_longest : try_longest);
+    paths_.reschedule(path, now);
 }
 
-void DatagramDevice::welcome(const Path& path) {
+void Meeting::welcome(const Path& path) {
     std::byte packet[wire::connecting_length_max];
     const std::uint32_t length = wire::emit_welcome(
         path.theirs, {path.ours, path.attempt, our_offer()}, wire::ConnectingBytes(packet));
-    stage_connecting(path.peer, {packet, length});
+    outbox_.connect(path.peer, {packet, length});
 }
 
-void DatagramDevice::come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs,
-                             Time now) {
-    path.made = ++totals_.paths_made;
+void Meeting::come_up(Path& path, const wire::PathOffer& offer, std::uint64_t theirs, Time now) {
     path.stage = Path::Stage::up;
     path.offer = offer;
     path.theirs = theirs;
     path.last_heard = now;
-    by_theirs_.insert_or_assign(Whom{path.peer, theirs}, path.id);
-    const std::uint32_t limit =
-        std::min<std::uint32_t>(our_offer().datagram_max, offer.datagram_max);
-    path.length.begin(same_host(path.peer, port_->data_address())
-                          ? limit
-                          : std::min(limit, datagram_length_first),
-                      limit);
+    paths_.come_up(path);
+    const std::uint32_t limit = std::min<std::uint32_t>(longest_packet(port_), offer.datagram_max);
+    path.length.begin(
+        same_host(path.peer, port_.data_address()) ? limit : std::min(limit, datagram_length_first),
+        limit);
     path.length_raised = now;
     path.window.begin(path.datagram_max(), path.round_trip.latest());
-    const std::size_t events = events_.size();
-    PathEvent event{PathEventKind::resolved, path.id, Status::success, 0, {}, path.payload_max()};
-    tell_searches(path, event);
-    event.kind = PathEventKind::up;
-    if (events == events_.size()) push_event(event);  // it came to us
-    reschedule(path, now);
+    if (path.is_rail_of_another()) {
+        recovery_.tell_length(path);
+        return paths_.reschedule(path, now);
+    }
+    expect_rails(path, now);
+    PathEvent event = resolved(path);
+    if (!searches_.end_all_of(path.id, event)) {  // it came to us
+        event.kind = PathEventKind::up;
+        events_.push_back(event);
+    }
+    paths_.reschedule(path, now);
+}
+
+void Meeting::on_deadline(Path& path, Time now) {
+    if (now >= path.give_up) return give_up(path, Status::timeout);  // it listens, we were told
+    if (now >= path.next_try) say_hello(path, now);
 }
 
 /// The path that we ask for did not come about.
-void DatagramDevice::give_up(Path& path, Status status) {
-    tell_searches(path, {PathEventKind::unresolved, 0, status});
+void Meeting::give_up(Path& path, Status status) {
+    searches_.end_all_of(path.id, {PathEventKind::unresolved, 0, status});
     go_down(path);
 }
 
-/// The listener is not there any more; another one may be.
-void DatagramDevice::search_again(Path& path, Time now) {
-    for (Search& search : searches_) {
-        if (search.path != path.id) continue;
-        search.path = Search::no_path;
-        search.next_try = now + search.interval;
-        search_deadline_ = earlier(search_deadline_, earlier(search.next_try, search.give_up));
-    }
+void Meeting::search_again(Path& path, Time now) {
+    searches_.ask_again_all_of(path.id, now);
     go_down(path);
 }
 
-void DatagramDevice::on_hello(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_hello(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Hello hello;
     if (wire::parse_hello(bytes_of(in), hello) != wire::PacketError::none || connection == 0 ||
         hello.offer.instance == 0) {
         ++totals_.contents;
         return;
     }
-    std::byte packet[wire::connecting_length_max];
-    const wire::ConnectingBytes bytes(packet);
-    if (hello.target != options_.instance) {
-        ++totals_.refusals;
-        const std::uint32_t length =
-            wire::emit_refuse(connection, wire::PathRefusal::unknown_instance, bytes);
-        return stage_connecting(in.from, {packet, length});
+    const bool is_for_us = hello.target == options_.instance;
+    if (is_for_us && is_proof(options_.cookie_key, hello.cookie, in.from, connection, now))
+        return hello.joins ? on_joining_hello(in, connection, hello, now)
+                           : on_good_hello(in, connection, hello, now);
+    if (is_for_us && (hello.cookie.moment != 0 || hello.cookie.proof != 0)) ++totals_.bad_cookie;
+    if (!strangers_hellos_.take(hash_of(in.from), now)) {
+        ++totals_.hellos_dropped;
+        return;  // it is said again
     }
-    if (is_proof(options_.cookie_key, hello.cookie, in.from, connection, now))
-        return on_good_hello(in, connection, hello, now);
-    if (hello.cookie.moment != 0 || hello.cookie.proof != 0) ++totals_.bad_cookie;
+    if (!is_for_us) return refuse(in, connection, wire::PathRefusal::unknown_instance);
     ++totals_.retries;
-    const std::uint32_t length = wire::emit_retry(
-        connection, make_cookie(options_.cookie_key, in.from, connection, now), bytes);
-    stage_connecting(in.from, {packet, length});
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length =
+        wire::emit_retry(connection, make_cookie(options_.cookie_key, in.from, connection, now),
+                         wire::ConnectingBytes(packet));
+    outbox_.connect(in.from, {packet, length});
 }
 
-void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
-                                   const wire::Hello& hello, Time now) {
+void Meeting::refuse(const Incoming& in, std::uint64_t connection, wire::PathRefusal why) {
+    ++totals_.refusals;
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_refuse(connection, why, wire::ConnectingBytes(packet));
+    outbox_.connect(in.from, {packet, length});
+}
+
+void Meeting::on_good_hello(const Incoming& in, std::uint64_t connection, const wire::Hello& hello,
+                            Time now) {
     const std::uint64_t instance = hello.offer.instance;
-    Path* path = find_path(instance, in.from, false);
+    Path* path = paths_.find(instance, in.from, false);
     if (!mutated(Mutation::skip_attempt_check)) {
         // Though so many have asked since that its attempt is not kept any more.
         if (path != nullptr && path->stage == Path::Stage::up && !path->asked_by_us &&
             path->attempt == hello.attempt && path->theirs == connection)
             return welcome(*path);
-        if (hello.attempt <= last_attempt(instance, in.from)) {
+        if (hello.attempt <= attempts_.last(instance, in.from)) {
             ++totals_.old_hello;
             return;
         }
@@ -372,20 +302,16 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
     } else if (path != nullptr) {
         // It has lost the path that we have and says so when asked, or this hello is late.
         path->replaced = true;
-        stage_ping(*path, 0, now);
+        outbox_.ping(*path);
         return;
     }
-    if (path == nullptr) path = make_path(instance, in.from, false);
+    if (path == nullptr) path = paths_.make(instance, in.from, false);
     if (path == nullptr) {
         // It says hello again.
         if (!ways_made_.take(hash_of(in.from), now) || make_way(in.from)) return;
-        ++totals_.refusals;
-        std::byte packet[wire::connecting_length_max];
-        const std::uint32_t length = wire::emit_refuse(connection, wire::PathRefusal::no_resource,
-                                                       wire::ConnectingBytes(packet));
-        return stage_connecting(in.from, {packet, length});
+        return refuse(in, connection, wire::PathRefusal::no_resource);
     }
-    note_attempt(instance, in.from, hello.attempt);
+    attempts_.note(instance, in.from, hello.attempt);
     path->asked_by_us = false;
     path->attempt = hello.attempt;
     // It had the cookie for a round trip, or longer if packets were lost.
@@ -396,27 +322,27 @@ void DatagramDevice::on_good_hello(const Incoming& in, std::uint64_t connection,
 }
 
 /// The path that we ask for by that identifier, if the packet comes from where it should.
-Path* DatagramDevice::asking_path(const Incoming& in, std::uint64_t connection) const {
-    Path* path = path_at(identifiers_.find(connection));
+Path* Meeting::asking_path(const Incoming& in, std::uint64_t connection) const {
+    Path* path = paths_.by_ours(connection);
     return path != nullptr && path->stage == Path::Stage::asking && path->peer == in.from ? path
                                                                                           : nullptr;
 }
 
-void DatagramDevice::on_retry(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_retry(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Cookie cookie;
     if (wire::parse_retry(bytes_of(in), cookie) != wire::PacketError::none) {
         ++totals_.contents;
         return;
     }
     Path* path = asking_path(in, connection);
-    if (path == nullptr || cookie.proof == path->cookie.proof) return;  // doubled
+    if (path == nullptr || cookie.proof == path->cookie.proof) return;  // a duplicate
     path->cookie = cookie;
     path->hellos = 0;
     path->interval = try_first;
     say_hello(*path, now);
 }
 
-void DatagramDevice::on_welcome(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_welcome(const Incoming& in, std::uint64_t connection, Time now) {
     wire::Welcome welcome;
     if (wire::parse_welcome(bytes_of(in), welcome) != wire::PacketError::none) {
         ++totals_.contents;
@@ -435,7 +361,7 @@ void DatagramDevice::on_welcome(const Incoming& in, std::uint64_t connection, Ti
     come_up(*path, welcome.offer, welcome.connection, now);
 }
 
-void DatagramDevice::on_refuse(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_refuse(const Incoming& in, std::uint64_t connection, Time now) {
     wire::PathRefusal why;
     if (wire::parse_refuse(bytes_of(in), why) != wire::PacketError::none) {
         ++totals_.contents;
@@ -443,38 +369,206 @@ void DatagramDevice::on_refuse(const Incoming& in, std::uint64_t connection, Tim
     }
     Path* path = asking_path(in, connection);
     if (path == nullptr) return;
+    if (path->is_rail_of_another()) return wait_after_refusal(*path, now);
     if (why == wire::PathRefusal::unknown_instance) return search_again(*path, now);
     give_up(*path, why == wire::PathRefusal::not_admitted ? Status::not_reachable
                                                           : Status::error_resource);
 }
 
-void DatagramDevice::on_unsupported(const Incoming& in, std::uint64_t connection) {
+void Meeting::on_unsupported(const Incoming& in, std::uint64_t connection) {
     wire::Versions versions;
     if (wire::parse_unsupported(bytes_of(in), versions) != wire::PacketError::none) {
         ++totals_.contents;
         return;
     }
-    if (Path* path = asking_path(in, connection)) return give_up(*path, Status::not_reachable);
-    const Search* const search = search_of(connection);
+    if (Path* path = asking_path(in, connection)) {
+        if (path->is_rail_of_another()) return wait_after_refusal(*path, port_.now());
+        return give_up(*path, Status::not_reachable);
+    }
+    Search* const search = searches_.find(connection);
     if (search != nullptr && search->remote.host == in.from)
-        end_search(connection, {PathEventKind::unresolved, 0, Status::not_reachable});
+        searches_.end(*search, {PathEventKind::unresolved, 0, Status::not_reachable});
 }
 
-void DatagramDevice::on_close(const Incoming& in, std::uint64_t connection, Time now) {
+void Meeting::on_close(const Incoming& in, std::uint64_t connection, Time now) {
     wire::CloseReason why;
     if (wire::parse_close(bytes_of(in), why) != wire::PacketError::none) {
         ++totals_.contents;
         return;
     }
     if (why != wire::CloseReason::unknown_path) {
-        Path* path = path_at(identifiers_.find(connection));
+        Path* path = paths_.by_ours(connection);
         if (path != nullptr && path->stage == Path::Stage::up && path->peer == in.from)
             go_down(*path);
         return;
     }
     // It says so with the identifier that it was addressed by.
-    if (Path* const path = find_by_theirs(connection, in.from))
+    if (Path* const path = paths_.by_theirs(connection, in.from))
         return path->replaced ? go_down(*path) : doubt(*path, now);
+}
+
+// Rails -------------------------------------------------------------------------------------------
+
+bool Meeting::is_ours(const HostAddress& address) const {
+    for (std::uint32_t rail = 0; rail < port_.rails(); ++rail)
+        if (same_host(address, port_.rail_address(rail))) return true;
+    return false;
+}
+
+/// Of one that asks: the path goes on without it, and it asks again some time.
+void Meeting::wait_after_refusal(Path& rail, Time now) { rail.next_try = now + rail_refused_wait; }
+
+/// Of a path that came up: who asked for it asks for its rails, if there can be some.
+void Meeting::expect_rails(Path& path, Time now) {
+    if (!path.asked_by_us || port_.rails() == 1 || is_ours(path.peer)) return;
+    path.asks_for_rails = true;
+    path.hellos = 0;
+    path.interval = try_first;
+    path.next_try = now;
+    ask_for_rails(path, now);
+}
+
+/// An older peer answers nothing.
+void Meeting::ask_for_rails(Path& path, Time now) {
+    if (!path.asks_for_rails || now < path.next_try) return;
+    if (path.hellos++ == rail_questions_max) {
+        path.asks_for_rails = false;
+        return;
+    }
+    path.next_try = now + path.interval;
+    path.interval = std::min(path.interval * 2, try_longest);
+    say_rails(path, true);
+}
+
+void Meeting::say_rails(const Path& path, bool asks) {
+    wire::Rails rails;
+    rails.asks = asks;
+    const auto count = static_cast<std::uint8_t>(port_.rails());
+    for (; rails.count < count; ++rails.count)
+        rails.addresses[rails.count] = port_.rail_address(rails.count);
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length =
+        wire::emit_rails(path.theirs, rails, wire::ConnectingBytes(packet));
+    outbox_.connect(path.peer, {packet, length});
+}
+
+void Meeting::on_rails(const Incoming& in, std::uint64_t connection, Time now) {
+    wire::Rails rails;
+    if (wire::parse_rails(bytes_of(in), rails) != wire::PacketError::none) {
+        ++totals_.contents;
+        return;
+    }
+    Path* const path = paths_.by_ours(connection);
+    if (path == nullptr || path->stage != Path::Stage::up) return;
+    if (path->peer != in.from) {
+        ++totals_.wrong_address;
+        return;
+    }
+    if (rails.asks) return say_rails(*path, false);
+    if (std::exchange(path->asks_for_rails, false)) join(*path, rails, now);
+}
+
+/// Says hello in each network that both are in, once. The peer may have named anybody: who is not
+/// who was asked for does not answer, and nothing else is sent there.
+void Meeting::join(Path& path, const wire::Rails& rails, Time now) {
+    std::array<bool, wire::rails_max> used{};
+    used[port_.rail_to(path.peer)] = true;
+    for (std::uint32_t n = 0; n < rails.count; ++n) {
+        const HostAddress& there = rails.addresses[n];
+        const std::uint32_t rail = port_.rail_to(there);
+        if (used[rail] || there.length != path.peer.length || is_ours(there) ||
+            paths_.find(path.instance, there, true) != nullptr)
+            continue;
+        Path* const made = paths_.make_rail(path, there);
+        if (made == nullptr) continue;
+        used[rail] = true;
+        made->give_up = Time::never();
+        say_hello(*made, now);
+    }
+}
+
+/// Whoever knows both the identifier of a path and the instance that asked for it is its peer, and
+/// by the cookie he receives at that address.
+void Meeting::on_joining_hello(const Incoming& in, std::uint64_t connection,
+                               const wire::Hello& hello, Time now) {
+    Path* const first = paths_.by_ours(hello.attempt);
+    if (first == nullptr || first->stage != Path::Stage::up || first->is_rail_of_another() ||
+        first->asked_by_us || first->instance != hello.offer.instance) {
+        ++totals_.old_hello;
+        return;
+    }
+    Path* rail = paths_.find(hello.offer.instance, in.from, false);
+    if (rail != nullptr) {  // its welcome was lost; or a path of its own is there
+        if (rail->first == first && rail->theirs == connection) welcome(*rail);
+        return;
+    }
+    rail = paths_.make_rail(*first, in.from);
+    if (rail == nullptr) return;
+    rail->attempt = hello.attempt;
+    const Duration since = now - Time{static_cast<std::int64_t>(hello.cookie.moment)};
+    rail->round_trip.suppose(std::clamp(since, Duration{1}, believed_delay_max));
+    come_up(*rail, hello.offer, connection, now);
+    welcome(*rail);
+}
+
+bool Meeting::goes_on_without(Path& rail, Time now) {
+    const Duration silence = paths_.patience().silence;
+    const bool another = std::ranges::any_of(rail.first->rails, [&](const Path* other) {
+        return other != &rail && other->stage == Path::Stage::up && !other->is_mute &&
+               now < other->last_heard + silence && now < other->suspected_until;
+    });
+    if (another) rail.is_mute = true;
+    return another;
+}
+
+// Ends --------------------------------------------------------------------------------------------
+
+void Meeting::doubt(Path& path, Time now) {
+    if (!path.suspected_until.is_never()) return;
+    path.timeouts = 0;
+    path.suspected_until = now + path.doubt_timeout();
+    outbox_.ping(path);
+    paths_.reschedule(path, now);
+}
+
+void Meeting::leave(Path& path, wire::CloseReason why) {
+    const auto say_so = [&](const Path& rail) {
+        if (rail.stage != Path::Stage::up) return;
+        std::byte packet[wire::connecting_length_max];
+        const std::uint32_t length =
+            wire::emit_close(rail.theirs, why, wire::ConnectingBytes(packet));
+        outbox_.connect(rail.peer, {packet, length});
+    };
+    Path& first = *path.first;
+    if (first.rails.empty()) say_so(first);
+    for (const Path* rail : first.rails) say_so(*rail);
+    go_down(first);
+}
+
+/// The path is over; frames that it brought, and what it had of ours, are handed up before that is
+/// told.
+void Meeting::go_down(Path& path) {
+    Path& first = *path.first;
+    VIA_ASSERT(first.stage != Path::Stage::ending);
+    const bool was_up = first.stage == Path::Stage::up;
+    parts_.end(first);
+    for (Path* rail : first.rails)
+        if (rail != &first) end(*rail);
+    end(first);
+    Shares& shares = paths_.shares();
+    shares.narrow(*first.share, first.order.bytes_charged());
+    first.order.clear([&](const FrameOrder::Held& frame) { shares.let_go(frame); });
+    if (!was_up) return paths_.free(first);
+    events_.push_back({PathEventKind::down, first.id});
+}
+
+/// One of its rails, or all of it.
+void Meeting::end(Path& path) {
+    path.stage = Path::Stage::ending;
+    recovery_.forget(path);
+    paths_.end(path);
+    Packing::forget(path);
+    outbox_.drop(path);
 }
 
 }  // namespace via::device::datagram

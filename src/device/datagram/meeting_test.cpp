@@ -1,4 +1,4 @@
-// Scenarios of meeting: what is sent, and what comes of it when packets are lost, doubled, late,
+// Scenarios of meeting: what is sent, and what comes of it when packets are lost, duplicated, late,
 // crossing, old or forged.
 #include "base/random.hpp"
 #include "device/datagram/device_pair_test.hpp"
@@ -117,9 +117,10 @@ TEST_F(Meeting, who_stood_still_says_hello_again) {
     EXPECT_EQ(count(a, PathEventKind::unresolved), 0U);
 }
 
-class Refused : public Meeting, public testing::WithParamInterface<TroubleKind> {};
+class Refused : public Meeting, public testing::WithParamInterface<NetworkErrorKind> {};
 INSTANTIATE_TEST_SUITE_P(By, Refused,
-                         testing::Values(TroubleKind::port_unreachable, TroubleKind::no_way));
+                         testing::Values(NetworkErrorKind::port_unreachable,
+                                         NetworkErrorKind::no_way));
 
 TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
@@ -134,7 +135,7 @@ TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
         a.turn();
     }
     ASSERT_EQ(a.events.size(), 1U);
-    EXPECT_EQ(a.events[0].status, GetParam() == TroubleKind::port_unreachable
+    EXPECT_EQ(a.events[0].status, GetParam() == NetworkErrorKind::port_unreachable
                                       ? Status::no_match
                                       : Status::not_reachable)
         << "the host is there: its NIC may yet be opened";
@@ -145,7 +146,7 @@ TEST_P(Refused, a_few_queries_in_a_row_end_a_question) {
 TEST_F(Meeting, a_host_that_says_no_more_that_nobody_is_there_is_believed) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
-    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, host_port), 0);
     run(milliseconds(200));
     ASSERT_EQ(a.events.size(), 1U) << "after one refusal it was silent";
     EXPECT_EQ(a.events[0].status, Status::no_match);
@@ -166,7 +167,7 @@ TEST_F(Meeting, a_host_that_says_no_more_that_nobody_is_there_is_believed) {
 TEST_F(Meeting, a_host_that_refused_long_ago_is_asked_as_any_other) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
-    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, host_port), 0);
     run(seconds(6));
     ASSERT_EQ(a.events.size(), 1U);
     ask_b();
@@ -183,7 +184,7 @@ TEST_F(Meeting, a_far_host_that_refused_is_waited_for_longer) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
     run(milliseconds(290));
-    a.port().hint(TroubleKind::port_unreachable, address(2, host_port), 0);
+    a.port().hint(NetworkErrorKind::port_unreachable, address(2, host_port), 0);
     run(milliseconds(700));
     ASSERT_EQ(a.events.size(), 1U);
     network.weather = [](const Datagram&) { return Fate{milliseconds(150)}; };
@@ -195,8 +196,8 @@ TEST_F(Meeting, a_hint_that_quotes_nothing_of_ours_ends_no_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
     for (int query = 0; query < 2 * refusals_max; ++query) {
-        a.port().troubles.push_back(
-            {TroubleKind::port_unreachable, address(2, host_port), 0, 4711});
+        a.port().network_errors.push_back(
+            {NetworkErrorKind::port_unreachable, address(2, host_port), 0, 4711});
         run(try_longest);
     }
     EXPECT_TRUE(a.events.empty());
@@ -206,13 +207,13 @@ TEST_F(Meeting, what_a_router_says_ends_no_question) {
     network.weather = [](const Datagram&) { return Fate{}; };
     ask_b();
     for (int query = 0; query < 2 * refusals_max; ++query) {
-        a.port().hint(TroubleKind::host_unreachable, address(2, host_port), 0);
+        a.port().hint(NetworkErrorKind::host_unreachable, address(2, host_port), 0);
         run(try_longest);
     }
     EXPECT_TRUE(a.events.empty());
 }
 
-/// Each of the six packets lost, doubled, or so late that it was sent again before.
+/// Each of the six packets lost, duplicated, or so late that it was sent again before.
 TEST_F(Meeting, any_packet_may_go_astray) {
     for (int victim = 0; victim < 6; ++victim)
         for (const Fate& fate :
@@ -357,7 +358,7 @@ TEST_F(Meeting, an_old_hello_makes_no_path) {
     EXPECT_EQ(network.log.size(), 1U);
     EXPECT_EQ(count(b, PathEventKind::up), 1U);
     // After the path is gone: nothing.
-    a.device->condemn(a.path, "a test");
+    a.device->close_for_violation(a.path, "a test");
     run(milliseconds(1));
     EXPECT_EQ(count(b, PathEventKind::down), 1U);
     network.deliver(network.now, hellos.back());
@@ -436,8 +437,10 @@ TEST_F(Meeting, strangers_leave_nothing_behind_and_get_little) {
                         {address(9, 1234), address(2, 40000), {packet, packet + length}});
         while (b.device->has_work()) b.turn();
     }
-    EXPECT_EQ(b.device->totals().paths_made, 0U);
-    EXPECT_EQ(b.device->totals().retries, 10000U);
+    const Totals& totals = b.device->totals();
+    EXPECT_EQ(totals.paths_made, 0U);
+    EXPECT_EQ(totals.retries + totals.hellos_dropped, 10000U);
+    EXPECT_EQ(totals.retries, strangers_hellos_at_once / 2) << "of one address";
     EXPECT_LE(answered, 3 * sent);
     EXPECT_TRUE(b.events.empty());
     EXPECT_EQ(b.device->next_deadline(), Time::never()) << "no state, no timer";
@@ -476,6 +479,68 @@ HostAddress elsewhere(int n) {
     asker.bytes[2] = static_cast<std::uint8_t>(n >> 8);
     asker.bytes[3] = static_cast<std::uint8_t>(n);
     return asker;
+}
+
+/// For `target`, without a cookie.
+Datagram hello_from(const HostAddress& asker, std::uint64_t connection, std::uint64_t target) {
+    wire::Hello hello;
+    hello.target = target;
+    hello.attempt = 1;
+    hello.offer = {connection, 100'000, 1000, 1472, 9741};
+    std::byte packet[wire::connecting_length_max];
+    const std::uint32_t length = wire::emit_hello(connection, hello, wire::ConnectingBytes(packet));
+    return {asker, address(2, 40000), {packet, packet + length}};
+}
+
+struct FloodOfHellos {
+    int addresses;
+    std::uint64_t target;
+};
+class HelloFlood : public Meeting, public testing::WithParamInterface<FloodOfHellos> {};
+INSTANTIATE_TEST_SUITE_P(Of, HelloFlood,
+                         testing::Values(FloodOfHellos{1, 1002}, FloodOfHellos{1, 1},
+                                         FloodOfHellos{100'000, 1002}, FloodOfHellos{100'000, 1}));
+
+TEST_P(HelloFlood, has_so_many_answers_a_second) {
+    std::size_t answers = 0;
+    network.weather = [&](const Datagram&) {
+        ++answers;
+        return Fate{};
+    };
+    for (int n = 0; n < 100'000; ++n)
+        network.deliver(network.now + microseconds(10 * n),
+                        hello_from(elsewhere(n % GetParam().addresses),
+                                   static_cast<std::uint64_t>(n) + 1, GetParam().target));
+    run(seconds(1));
+    const Totals& totals = b.device->totals();
+    EXPECT_EQ(answers, totals.retries + totals.refusals);
+    EXPECT_EQ(answers + totals.hellos_dropped, 100'000U);
+    EXPECT_LE(answers, strangers_hellos_at_once + strangers_hellos);
+    EXPECT_GE(answers, strangers_hellos / 2) << "and not fewer than there may be";
+    EXPECT_EQ(totals.paths_made, 0U);
+}
+
+TEST_F(Meeting, a_path_is_made_at_once_while_one_address_says_hello_without_end) {
+    b.device->listen(named("b"));
+    for (int n = 0; n < 200'000; ++n)
+        network.deliver(network.now + microseconds(10 * n),
+                        hello_from(elsewhere(1), static_cast<std::uint64_t>(n) + 1, 1002));
+    run(seconds(1));
+    const Time begin = network.now;
+    ask_b();
+    ASSERT_TRUE(run(milliseconds(900), [&] { return a.is_up; }));
+    EXPECT_LT(network.now - begin, try_first) << "no hello of ours was dropped";
+    EXPECT_GT(b.device->totals().hellos_dropped, 80'000U) << "and of theirs most";
+}
+
+/// Each from another address, all within a moment: none has to say it again.
+TEST_F(Meeting, a_crowd_of_newcomers_is_answered) {
+    for (int n = 0; n < 1000; ++n)
+        network.deliver(network.now + microseconds(n),
+                        hello_from(elsewhere(n), static_cast<std::uint64_t>(n) + 1, 1002));
+    run(milliseconds(2));
+    EXPECT_EQ(b.device->totals().retries, 1000U);
+    EXPECT_EQ(b.device->totals().hellos_dropped, 0U);
 }
 
 class QueryFlood : public Meeting, public testing::WithParamInterface<int> {};

@@ -11,7 +11,7 @@ enum class Mutation : std::uint8_t {
     skip_packet_duplicate_check,  ///< a packet number seen before is taken again
     skip_frame_duplicate_check,   ///< a frame handed up before is handed up again
     ack_what_was_dropped,         ///< a packet without room counts as arrived
-    forget_checksum,              ///< damaged packets are taken
+    forget_checksum,              ///< corrupt packets are taken
     reuse_packet_number,          ///< after a loss, numbers are used again
     ignore_order,                 ///< frames are handed up as they come
     never_report_loss,            ///< lost frames are not emitted again
@@ -25,7 +25,7 @@ enum class Mutation : std::uint8_t {
     double_report,                ///< an acknowledged frame is reported again
     give_up_unasked,              ///< who stood still counts that as its peers' silence
     end_at_the_last_part,         ///< with that a frame is whole, whatever parts of it are missing
-    // Of the short ways, which stay on with these.
+    // Of the fast path, which stays on with these.
     take_common_out_of_order,  ///< a common packet's frame is handed up whichever it is
     take_run_uncounted,        ///< of the frames behind the first of a run none had its turn
     part_run_in_one_place,     ///< what is left of a run begins at its beginning
@@ -37,8 +37,8 @@ const char* to_string(Mutation mutation);
 #if defined(VIA_MUTATIONS)
 extern Mutation present_mutation;
 inline bool mutated(Mutation mutation) { return present_mutation == mutation; }
-/// The general way is broken. The short ways are left out: they do not know the ways to break what
-/// they shorten.
+/// The general way is broken. The fast path is left out: it does not know the ways to break what it
+/// shortens.
 inline bool mutating() {
     return present_mutation != Mutation::none &&
            present_mutation < Mutation::take_common_out_of_order;

@@ -179,7 +179,7 @@ TEST_F(Narrower, a_path_that_ends_lets_its_parts_go) {
     a.send(letters(long_payload, 0));
     ASSERT_TRUE(run(seconds(1), [&] { return sent(" part ") > parts_of_long; }));
     EXPECT_EQ(held(), 1U);
-    a.device->condemn(a.path, "a test wants it so");
+    a.device->close_for_violation(a.path, "a test wants it so");
     run(milliseconds(1));
     EXPECT_EQ(count(a, PathEventKind::down), 1U);
     EXPECT_EQ(count(b, PathEventKind::down), 1U);

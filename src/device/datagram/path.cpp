@@ -22,6 +22,23 @@ std::uint64_t Path::packets_allowed(std::uint32_t packet_length) const {
          pacer.packets_allowed(staged_bytes, packet_length)});
 }
 
+bool Path::has_rail_that_answers() const {
+    return std::ranges::any_of(rails, [](const Path* rail) { return rail->answers(); });
+}
+
+bool Path::another_answers() const {
+    return std::ranges::any_of(
+        first->rails, [this](const Path* rail) { return rail != this && rail->answers(); });
+}
+
+std::uint32_t Path::payload_max_of_rails() const {
+    const bool any = has_rail_that_answers();
+    std::uint32_t least = any ? ~0U : payload_max();
+    for (const Path* rail : rails)
+        if (rail->answers()) least = std::min(least, rail->payload_max());
+    return least;
+}
+
 Duration Path::probe_timeout() const {
     const Duration once = round_trip.smoothed() +
                           std::max(round_trip.deviation() * 4, deviation_least) +
@@ -35,10 +52,10 @@ Duration Path::loss_delay() const {
     return std::max(Duration{longer.ns / 8 * 9}, loss_delay_least);
 }
 
-Time Path::next_question(Duration silence) const {
+Time Path::next_question(const Patience& patience) const {
     if (mutated(Mutation::forget_probe_timeout) && sent.packets_in_flight() != 0)
         return Time::never();
-    return std::max(last_heard, probe_base) + Duration{silence.ns / silence_parts};
+    return std::max(last_heard, probe_base) + patience.question;
 }
 
 /// Of the oldest frame and how much of it came: another number when either changes.
@@ -51,32 +68,37 @@ void Path::note_stuck(Time now) {
     ++stuck.losses;
 }
 
-void Path::forgive(Duration stood_still) {
+void Path::extend_deadlines(Duration stood_still, Time now) {
+    give_up = give_up + stood_still;
+    last_heard = earlier(last_heard + stood_still, now);
+    if (!suspected_until.is_never())
+        suspected_until = earlier(suspected_until + stood_still, now + doubt_timeout());
     stuck.since = stuck.since + stood_still;
     if (sent.packets_in_flight() == 0) return;
     waits_from = std::max(waits_from, sent.packet(sent.oldest_in_flight()).sent) + stood_still;
 }
 
-bool Path::waits_in_vain(Time now, Duration silence) {
+bool Path::has_waited_too_long(Time now, const Patience& patience) {
     if (mutated(Mutation::forget_probe_timeout)) return false;
     if (sent.packets_in_flight() != 0 &&
-        now >= std::max(waits_from, sent.packet(sent.oldest_in_flight()).sent) + silence)
+        now >= std::max(waits_from, sent.packet(sent.oldest_in_flight()).sent) + patience.silence)
         return true;
     return frames.count() != 0 && stuck.losses >= stuck_losses_least &&
-           stuck.what == oldest_waiting() && now >= stuck.since + silence;
+           stuck.what == oldest_waiting() && now >= stuck.since + patience.silence;
 }
 
-Time Path::deadline(Time now, Duration silence) const {
+Time Path::deadline(Time now, const Patience& patience) const {
     if (stage == Stage::asking) return earlier(next_try, give_up);
     if (stage != Stage::up) return Time::never();
-    Time next = earlier(loss_time, suspected_until);
+    Time next = is_mute ? loss_time : earlier(loss_time, suspected_until);
+    if (asks_for_rails) next = earlier(next, next_try);
     if (sent.packets_in_flight() != 0 && !mutated(Mutation::forget_probe_timeout))
         next = earlier(next, probe_base + probe_timeout());
-    if (staged_packets == 0) next = earlier(next, next_question(silence));
-    if (owes_ack()) next = earlier(next, ack_since + ack_delay_max);
-    if (waited_for() && window_allows(wanted.length) && pacer.next_burst() > now)
+    if (staged_packets == 0) next = earlier(next, next_question(patience));
+    if (owes_ack()) next = earlier(next, acks.latest());
+    if (first->waited_for() && window_allows(first->wanted.length) && pacer.next_burst() > now)
         next = earlier(next, pacer.next_burst());
-    return earlier(next, last_heard + silence);
+    return is_mute ? next : earlier(next, last_heard + patience.silence);
 }
 
 PathStatistics Path::statistics() const {

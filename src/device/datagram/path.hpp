@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/address.hpp"
 #include "base/list.hpp"
+#include "device/datagram/ack_policy.hpp"
 #include "device/datagram/constants.hpp"
-#include "device/datagram/datagram_device.hpp"
 #include "device/datagram/frame_order.hpp"
 #include "device/datagram/frames_under_way.hpp"
 #include "device/datagram/length_search.hpp"
@@ -18,7 +19,9 @@
 #include "device/datagram/received_numbers.hpp"
 #include "device/datagram/round_trip.hpp"
 #include "device/datagram/sent_packets.hpp"
+#include "device/datagram/statistics.hpp"
 #include "device/datagram/window.hpp"
+#include "device/device.hpp"
 #include "wire/packet.hpp"
 
 namespace via::device::datagram {
@@ -35,6 +38,14 @@ constexpr std::uint32_t frame_length_of(std::uint32_t packet_length) {
     return packet_length - packet_length_of(0);
 }
 
+/// With peers that say nothing.
+struct Patience {
+    explicit Patience(Duration with_silence)
+        : silence(with_silence), question{with_silence.ns / silence_parts} {}
+    Duration silence;   ///< that ends a path
+    Duration question;  ///< after which its peer is asked
+};
+
 struct Path : AckLink, WaitLink, PartsLink {
     enum class Stage : std::uint8_t {
         asking,  ///< we said hello
@@ -44,7 +55,7 @@ struct Path : AckLink, WaitLink, PartsLink {
 
     PathId id = 0;
     Stage stage = Stage::asking;
-    bool announced = false;  ///< whoever drives the device was told that it is there
+    bool announced = false;  ///< the NIC above was told that it is there
     bool asked_by_us = false;
     /// We asked for a connection over it, or accepted one: nobody else's wish ends it.
     bool carried = false;
@@ -59,6 +70,14 @@ struct Path : AckLink, WaitLink, PartsLink {
     std::uint64_t theirs = 0;  ///< in packets to the peer
     std::uint64_t attempt = 0;
     wire::PathOffer offer;  ///< of the peer
+
+    // Rails (docs/design/rails.md): a path over several networks has one of these for each, with
+    // packets, acknowledgements and pace of its own. Frames are the first one's.
+    Path* first = this;
+    std::vector<Path*> rails;  ///< of the first one: all, itself before the others; or it is alone
+    std::uint64_t rail_bits = 0;  ///< what its packets' numbers begin with where frames know them
+    bool is_mute = false;         ///< it would be down, if it were alone
+    bool asks_for_rails = false;  ///< where else the peer is
 
     // While we ask
     wire::Cookie cookie;
@@ -81,7 +100,6 @@ struct Path : AckLink, WaitLink, PartsLink {
     std::uint32_t sealed_packets = 0;  ///< of these, sealed
     std::uint64_t staged_bytes = 0;
     std::uint64_t staged_room = 0;   ///< of the peer's, that they take so far
-    std::uint32_t reserved_new = 0;  ///< new frames since the last transmit()
     std::uint32_t run_end = ~0U;     ///< frame behind the last run: with it a long message goes on
     bool divided = false;            ///< the run just made is not all of its message
     std::uint32_t probe_credit = 0;  ///< packets that may pass the window
@@ -111,19 +129,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     FrameOrder order;
     Time last_heard{};  ///< later by what we stood still since
     Time largest_came{};
-    /// The look from which on what came is acknowledged without an answer.
-    std::uint64_t ack_look = 0;
-    /// The last that wanted one was of a message that goes on, and came with that look.
-    bool rest_awaited = false;
-    std::uint64_t arrival_look = 0;
-    bool rest_is_near = true;  ///< the last rest that was awaited came in time
-    Time ack_news{};           ///< when the last of it came
-    Time ack_since{};          ///< and the first
-    std::uint32_t ack_bytes = 0;
-    bool ack_now = false;
-    /// What the last one named that left alone, until one that names as much is known to have come;
-    /// 0: there is none.
-    std::uint64_t ack_unsure = 0;
+    AckPolicy acks;
     std::uint32_t ready = 0;  ///< frames to be handed up
 
     // Doubts
@@ -160,6 +166,24 @@ struct Path : AckLink, WaitLink, PartsLink {
                frame_header_max;
     }
     static constexpr std::uint32_t frame_header_max = 40;
+    /// Its peer talks.
+    void heard(Time now) {
+        last_heard = now;
+        suspected_until = over_since = Time::never();
+        is_mute = false;
+    }
+
+    bool is_rail_of_another() const { return first != this; }
+    bool has_other_rails() const { return !first->rails.empty(); }
+    /// Was what left last acknowledged, or may it still be?
+    bool answers() const { return stage == Stage::up && timeouts == 0 && !is_mute; }
+    bool has_rail_that_answers() const;
+    /// Of a rail: does another one answer?
+    bool another_answers() const;
+    /// A packet's number as frames know it.
+    std::uint64_t key_of(std::uint64_t packet) const { return rail_bits | packet; }
+    /// Of the longest frame that each rail in use carries.
+    std::uint32_t payload_max_of_rails() const;
 
     /// Do window and receive room allow one more packet?
     bool window_allows(std::uint32_t packet_length) const;
@@ -173,16 +197,16 @@ struct Path : AckLink, WaitLink, PartsLink {
     }
     /// When to ask for a sign of life: some time after the last one, and the last question. The
     /// probe timeout of a peer that was late once may be longer than all patience.
-    Time next_question(Duration silence) const;
+    Time next_question(const Patience& patience) const;
     /// Something of the oldest frame was lost.
     void note_stuck(Time now);
-    /// We stood still.
-    void forgive(Duration stood_still);
+    /// For so long, until now, we stood still.
+    void extend_deadlines(Duration stood_still, Time now);
     /// The oldest packet was not acknowledged for all our patience, or the frame that all others
     /// wait for does not go through.
-    bool waits_in_vain(Time now, Duration silence);
+    bool has_waited_too_long(Time now, const Patience& patience);
     /// When it wants to be looked at next.
-    Time deadline(Time now, Duration silence) const;
+    Time deadline(Time now, const Patience& patience) const;
     PathStatistics statistics() const;
 
 private:

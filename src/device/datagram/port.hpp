@@ -1,5 +1,6 @@
-// What carries datagrams: sockets, or a simulated network. Datagrams may be lost, doubled, damaged
-// and come in any order; whatever is to be done about that is done above, by DatagramDevice.
+// What carries datagrams: sockets, or a simulated network. Datagrams may be dropped,
+// duplicated, corrupted and reordered; whatever is to be done about that is done above, by
+// DatagramDevice.
 //
 // Threads: every call is made by the holder of the NIC's turn. Nothing blocks.
 #pragma once
@@ -44,7 +45,7 @@ struct Incoming {
     bool authentic = false;     ///< the port knows that the peer sent it so: it has no checksum
 };
 
-enum class TroubleKind : std::uint8_t {
+enum class NetworkErrorKind : std::uint8_t {
     port_unreachable,  ///< the host says that nobody takes datagrams there
     host_unreachable,  ///< the network knows no way; it may come back
     no_way,            ///< nor does this host itself, which is not forged; it may come back
@@ -53,8 +54,8 @@ enum class TroubleKind : std::uint8_t {
 
 /// What the network told of datagrams that we sent. It may be forged, but for what our own host
 /// says: a hint, never a proof.
-struct Trouble {
-    TroubleKind kind{};
+struct NetworkError {
+    NetworkErrorKind kind{};
     HostAddress to;
     std::uint32_t length = 0;
     /// In the datagram that it is about, as far as that was quoted; 0: it was not.
@@ -85,13 +86,23 @@ public:
     virtual const HostAddress& nic_address() const = 0;
     /// Where this NIC itself takes datagrams.
     virtual const HostAddress& data_address() const = 0;
+    // Of a NIC in several networks (rails_port.hpp)
+    /// How many; at least 1.
+    virtual std::uint32_t rails() const { return 1; }
+    /// Where it takes datagrams in that one; in the first as data_address().
+    virtual const HostAddress& rail_address(std::uint32_t /*rail*/) const { return data_address(); }
+    /// In which network that host is met.
+    virtual std::uint32_t rail_to(const HostAddress& /*host*/) const { return 0; }
+    /// Is that host in the network of our interface, with no router between?
+    virtual bool is_near(const HostAddress& /*host*/) const { return false; }
+
     /// Bytes of the longest datagram that our own interface carries in one piece, now.
     virtual std::uint32_t datagram_max() const = 0;
     /// Bytes that wait for us without loss while we do not look.
     virtual std::uint32_t receive_room() const = 0;
     /// The present moment of a monotonic clock. Cheap.
     virtual Time now() = 0;
-    /// After a receive() in vain: when that was, which it may know already.
+    /// After a receive() that found nothing: when that was, which it may know already.
     virtual Time moment() { return now(); }
 
     /// What it sends of paths carries a tag: data packets need no checksum, and their payloads need
@@ -124,7 +135,7 @@ public:
     /// Is there something to receive? May make a system call.
     virtual bool has_work() = 0;
     /// False: none.
-    virtual bool next_trouble(Trouble& trouble) = 0;
+    virtual bool next_network_error(NetworkError& error) = 0;
 
     // Who listens where, among the processes of this host -----------------------------------------
     /// error_resource: another process listens to it.
@@ -137,7 +148,6 @@ public:
 
     /// As in device.hpp. service(): takes over the host's port if nobody has it, and the like.
     virtual void service(Time now) = 0;
-    virtual std::uint64_t take_own_frames() { return 0; }
     virtual void arm(Sleep sleep) = 0;
     virtual int wait_handle() const = 0;
     virtual std::size_t wake_descriptors(std::span<WakeDescriptor> /*descriptors*/) const {

@@ -43,17 +43,5 @@ TEST_F(Room, packets_that_grow_by_small_frames_stay_within_it) {
     EXPECT_GT(taken, room - 1472);
 }
 
-TEST_F(Room, what_was_abandoned_takes_none) {
-    for (int n = 0; n < 20; ++n) {
-        FrameSlot slot;
-        ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 1400, slot));
-        ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 1400, slot));
-        a.device->abandon(a.path);
-    }
-    fill(1000, false);
-    EXPECT_LE(taken, room);
-    EXPECT_GT(taken, room - 1472);
-}
-
 }  // namespace
 }  // namespace via::device::datagram::test::room_test

@@ -149,23 +149,11 @@ TEST_F(Run, a_lost_one_of_it_is_sent_again) {
     EXPECT_EQ(b.received, pieces(8));
 }
 
-TEST_F(Run, abandoned_it_gives_all_its_numbers_back) {
-    ASSERT_EQ(a.send_run(bytes(4), each), 4U);
-    a.device->abandon(a.path);
-    const PathStatistics after = a.device->statistics(a.path);
-    EXPECT_EQ(after.frames_under_way, 0U);
-    ASSERT_EQ(a.send_run(bytes(3), each), 3U);
-    publish();
-    run(milliseconds(1));
-    EXPECT_EQ(b.received, pieces(3));
-    EXPECT_EQ(a.arrived, (std::vector<std::uint32_t>{2, 1, 0})) << "as acknowledged";
-}
-
 TEST_F(Run, is_gone_with_its_path) {
     a.port().send_max = 1;
     ASSERT_EQ(a.send_run(bytes(4), each), 4U);
     publish();
-    a.device->condemn(a.path, "test");
+    a.device->close_for_violation(a.path, "test");
     a.port().send_max = 100;
     run(milliseconds(1));
     EXPECT_EQ(b.received.size(), 1U);
@@ -346,13 +334,13 @@ TEST_F(Inner, ends_before_one_that_is_missing) {
     EXPECT_EQ(b.received, pieces(6));
 }
 
-TEST_F(Inner, ends_before_one_that_is_damaged) {
+TEST_F(Inner, ends_before_one_that_is_corrupt) {
     int packet = 0;
     network.weather = [&](const Datagram& datagram) {
         if (datagram.bytes.size() < each || packet++ != 3) return Fate{network.delay};
-        Datagram damaged = datagram;
-        damaged.bytes[each / 2] ^= std::byte{1};
-        network.deliver(network.now + network.delay, damaged);
+        Datagram corrupt = datagram;
+        corrupt.bytes[each / 2] ^= std::byte{1};
+        network.deliver(network.now + network.delay, corrupt);
         return Fate{};
     };
     send_inner(6);
@@ -378,7 +366,6 @@ TEST_F(Run, is_none_where_the_frame_shares_a_packet) {
     slot.wanted = 4;
     ASSERT_TRUE(a.device->reserve(a.path, End::header_length, 600, slot));
     EXPECT_EQ(slot.count, 1U);
-    a.device->abandon(a.path);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "device/datagram/cookie.hpp"
 #include "device/datagram/secure_port.hpp"
+#include "secure/mutation.hpp"
 #include "wire/bytes.hpp"
 #include "wire/sealed.hpp"
 
@@ -12,19 +13,14 @@ namespace via::device::datagram {
 namespace {
 
 namespace sealed = wire::sealed;
+
+using KeyMutation = secure::Mutation;
 constexpr std::size_t no_key = ~std::size_t{0};
 /// Bursts of nothing but strangers' packets that are thrown away in one look: who finds nothing
 /// looks less often, and that is not what they are to decide.
 constexpr int looks_max = 8;
 /// Hosts without a key that are known as such; all are asked anew when there are more.
 constexpr std::size_t open_hosts_max = 4096;
-
-/// In constant time: how many bytes were right is not to be learned.
-bool is_same(std::span<const std::byte> one, std::span<const std::byte> other) {
-    std::byte difference{0};
-    for (std::size_t n = 0; n < one.size(); ++n) difference |= one[n] ^ other[n];
-    return difference == std::byte{0};
-}
 
 std::uint64_t connection_of(std::span<const std::byte> packet) {
     return wire::get<std::uint64_t>(packet.data() + 8);
@@ -36,13 +32,16 @@ std::size_t SecurePort::receive(std::span<Incoming> datagrams) {
     sweep();
     if (!refusals_.empty()) return hand_up_refusals(datagrams);
     for (int looks = 0; looks < looks_max; ++looks) {
-        const std::size_t came = inner_->receive(datagrams);
+        const std::size_t came = inner().receive(datagrams);
         std::size_t kept = 0;
         for (std::size_t n = 0; n < came; ++n)
             if (turn_in(datagrams[n])) datagrams[kept++] = datagrams[n];
-        if (came == 0 || kept != 0) return kept;
-        inner_->release();
+        if (kept != 0) return kept;
+        if (came == 0) break;
+        inner().release();
     }
+    if (wants_ephemeral_) [[unlikely]]
+        prepare_ephemeral();
     return 0;
 }
 
@@ -63,7 +62,8 @@ bool SecurePort::turn_in(Incoming& in) {
     if (packet.size() < wire::packet_length_least) return true;  // the device counts it
     if (wire::get<std::uint8_t>(in.bytes + 4) != sealed::version) return take_bare(in);
     const auto kind = wire::get<wire::PacketKind>(in.bytes + 5);
-    if (kind == wire::PacketKind::data || kind == wire::PacketKind::close)
+    if (kind == wire::PacketKind::data || kind == wire::PacketKind::close ||
+        kind == wire::PacketKind::rails)
         return open(in, kind, packet);
     const bool whole = wire::has_checksum(packet) && wire::get<std::uint16_t>(in.bytes + 6) == 0;
     if (whole && kind == wire::PacketKind::hello) return take_hello(in, packet);
@@ -77,7 +77,9 @@ bool SecurePort::take_bare(Incoming& in) {
     wire::PacketPrefix prefix;
     if (wire::parse_prefix({in.bytes, in.length}, prefix) != wire::PacketError::none) return true;
     wire::CloseReason why{};
-    const bool may_pass = may_be_open(in.from) && by_ours(prefix.connection) == nullptr;
+    const bool may_pass = (may_be_open(in.from) && (by_ours(prefix.connection) == nullptr ||
+                                                    mutated(KeyMutation::open_sealed_paths))) ||
+                          mutated(KeyMutation::take_bare_packets);
     switch (prefix.kind) {
         case wire::PacketKind::query:
         case wire::PacketKind::answer:
@@ -106,6 +108,7 @@ bool SecurePort::take_bare(Incoming& in) {
         }
         case wire::PacketKind::welcome:
         case wire::PacketKind::data:
+        case wire::PacketKind::rails:
             if (may_pass) return true;
             break;
     }
@@ -119,7 +122,7 @@ bool SecurePort::take_refusal(Incoming& in, const wire::PacketPrefix& prefix) {
     SecureSession* const session = by_ours(prefix.connection);
     if (session == nullptr || !session->asks || session->peer != in.from) return true;
     if (session->opening || session->is_over) return false;
-    if (session->handshake && !session->asked_again) {
+    if (session->handshake && !session->asked_again && !mutated(KeyMutation::believe_refusal)) {
         session->is_refused = true;
         return false;
     }
@@ -150,7 +153,8 @@ bool SecurePort::take_hello(Incoming& in, Room packet) {
         wire::put(packet.data(), wire::crc32c(Bytes(packet).subspan(4)));
         wire::Hello hello;
         const bool good = wire::parse_hello(packet, hello) == wire::PacketError::none &&
-                          hello.cookie.moment == 0 && hello.cookie.proof == 0;
+                          ((hello.cookie.moment == 0 && hello.cookie.proof == 0) ||
+                           mutated(KeyMutation::take_bare_hello));
         totals_.malformed += good ? 0 : 1;
         return good;
     }
@@ -170,11 +174,21 @@ bool SecurePort::take_hello(Incoming& in, Room packet) {
                       .cookie = cookie,
                       .offer = {1, wire::packet_length_min, 0, wire::packet_length_min, 0}};
     if (hello.target == options_.instance &&
-        is_proof(options_.cookie_key, cookie, in.from, connection, inner_->now()))
+        (mutated(KeyMutation::skip_cookie) ||
+         is_proof(options_.cookie_key, cookie, in.from, connection, inner().now())))
         return answer_hello(in, packet, cookie);
     // The device says what is wrong: that the instance is not here, or what the cookie is by now.
     if (hello.target == options_.instance) hello.cookie = {};
     return hand_up_hello(in, packet, hello);
+}
+
+/// Is the path that we know by that identifier its, too? Of the host itself, not only of its
+/// address.
+bool SecurePort::is_of_same_peer(const SecureSession& session, std::uint64_t ours) const {
+    const SecureSession* const other = by_ours(ours);
+    if (mutated(KeyMutation::join_any_path)) return other != nullptr;
+    return other != nullptr && !other->asks && !other->is_over &&
+           other->peer_key == session.peer_key;
 }
 
 /// With a good cookie, so that whoever sent it receives at its address.
@@ -183,9 +197,10 @@ bool SecurePort::answer_hello(Incoming& in, Room packet, const wire::Cookie& coo
     const char* why = nullptr;
     if (key == no_key) {
         why = "asked with another key and was refused";
-    } else if (inner_->now() >= options_.keys[key].until) {
+    } else if (inner().now() >= options_.keys[key].until && !mutated(KeyMutation::skip_expiry)) {
         why = "asked for a key of ours that has expired and was refused";
-    } else if (const bool known = !pinned(in.from).empty(); known != options_.keys[key].is_own) {
+    } else if (const bool known = !pinned(in.from).empty();
+               known != options_.keys[key].is_own && !mutated(KeyMutation::skip_known_host)) {
         why = known ? "asked without its own key and was refused"
                     : "is not known here and was refused (via keys trust)";
     }
@@ -196,6 +211,10 @@ bool SecurePort::answer_hello(Incoming& in, Room packet, const wire::Cookie& coo
     const SecureSession* const session = answering(in, packet, key);
     if (session == nullptr) return false;
     wire::Hello hello = session->hello;
+    if (hello.joins && !is_of_same_peer(*session, hello.attempt)) {
+        ++totals_.forged;
+        return false;
+    }
     hello.cookie = cookie;
     return hand_up_hello(in, packet, hello);
 }
@@ -210,9 +229,10 @@ void SecurePort::refuse(const HostAddress& to, std::uint64_t connection, const c
 }
 
 const char* SecurePort::fault_of(const HostAddress& host, const secure::PublicKey& key) {
+    if (mutated(KeyMutation::skip_pinned_key)) return nullptr;
     for (const PinnedKey& known : pinned(host)) {
         if (known.key != key) continue;
-        return inner_->now() < known.until
+        return inner().now() < known.until || mutated(KeyMutation::skip_pinned_expiry)
                    ? nullptr
                    : "asked with a key of its that has expired and was refused";
     }
@@ -229,8 +249,9 @@ bool SecurePort::hand_up_hello(Incoming& in, Room packet, const wire::Hello& hel
 /// The cluster's key whose owner made the hello: no multiplication.
 std::size_t SecurePort::admitting_key(Bytes packet) const {
     for (std::size_t key = 0; key < options_.keys.size(); ++key) {
-        if (is_same(admission_of(options_.keys[key].admission, packet),
-                    packet.subspan(sealed::hello_admission)))
+        if (mutated(KeyMutation::skip_admission) ||
+            secure::is_same(admission_of(options_.keys[key].admission, packet),
+                            packet.subspan(sealed::hello_admission)))
             return key;
     }
     return no_key;
@@ -240,14 +261,15 @@ std::size_t SecurePort::admitting_key(Bytes packet) const {
 SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key) {
     const Bytes message = packet.subspan(sealed::hello_message, sealed::hello_message_length);
     const std::uint64_t connection = connection_of(packet);
-    SecureSession* const known = by_theirs(in.from, connection);
-    if (known != nullptr && !known->asks) {
+    SecureSession* const known = by_hello(in.from, connection);
+    if (known != nullptr && !mutated(KeyMutation::answer_old_hello)) {
         if (!known->is_over && std::ranges::equal(known->first, message)) return known;
         ++totals_.replayed;
         return nullptr;
     }
     Allowance& allowance = options_.keys[key].is_own ? hosts_handshakes_ : handshakes_;
-    if (!allowance.take(connection, inner_->now())) return nullptr;  // it is said again
+    if (!allowance.take(connection, inner().now()) && !mutated(KeyMutation::skip_handshakes_limit))
+        return nullptr;  // it is said again
     secure::Identity identity = options_.keys[key].identity;
     identity.cipher = wire::get<secure::CipherKind>(packet.data() + sealed::hello_cipher);
     secure::Handshake handshake = secure::Handshake::answer(
@@ -274,8 +296,9 @@ SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key
     session.cipher = identity.cipher;
     session.first.assign(message.begin(), message.end());
     session.hello = hello;
+    session.peer_key = handshake.peer();
     session.handshake.emplace(std::move(handshake));
-    by_theirs_[{in.from, connection}] = &session;
+    by_hello_[{in.from, connection}] = &session;
     return &session;
 }
 
@@ -284,7 +307,8 @@ SecureSession* SecurePort::answering(Incoming& in, Bytes packet, std::size_t key
 bool SecurePort::take_welcome(Incoming& in, Room packet) {
     SecureSession* const session = by_ours(connection_of(packet));
     if (packet.size() != sealed::welcome_length || session == nullptr || !session->handshake ||
-        !session->asks || session->is_over || session->peer != in.from)
+        !session->asks || session->is_over ||
+        (session->peer != in.from && !mutated(KeyMutation::take_welcome_from_any)))
         return false;
     std::byte bare[sealed::bare_welcome_length];
     wire::PacketPrefix prefix;
@@ -297,13 +321,13 @@ bool SecurePort::take_welcome(Incoming& in, Room packet) {
     // Its maker has the key, but may be older or broken.
     if (wire::parse_prefix(bare, prefix) != wire::PacketError::none ||
         prefix.connection != session->ours ||
-        wire::parse_welcome(bare, welcome) != wire::PacketError::none ||
-        !session->take_keys(*crypto_, options_.limits)) {
+        wire::parse_welcome(bare, welcome) != wire::PacketError::none) {
         ++totals_.malformed;
         return false;
     }
     session->theirs = welcome.connection;
-    by_theirs_[{session->peer, session->theirs}] = session;
+    if (!session->take_keys(*crypto_, options_.limits, options_.log_keys)) return false;
+    name_theirs(*session);
     std::memcpy(packet.data(), bare, sizeof bare);
     in.length = sizeof bare;
     return true;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device/datagram/secure_port.hpp"
+#include "secure/mutation.hpp"
 #include "wire/bytes.hpp"
 #include "wire/sealed.hpp"
 
@@ -38,6 +39,7 @@ std::size_t SecurePort::send(std::span<const Outgoing> datagrams) {
     if (room_.size() < room) room_.resize(room);
     burst_.clear();
     which_.clear();
+    burst_began_ = inner().now();
     std::size_t at = 0;
     for (std::size_t n = 0; n < datagrams.size(); ++n) {
         const Outgoing& out = datagrams[n];
@@ -51,7 +53,7 @@ std::size_t SecurePort::send(std::span<const Outgoing> datagrams) {
         which_.push_back(n);
         at += length;
     }
-    const std::size_t taken = burst_.empty() ? 0 : inner_->send(burst_);
+    const std::size_t taken = burst_.empty() ? 0 : inner().send(burst_);
     // What was not taken is sealed anew next time: a number that was not used does no harm.
     return taken == burst_.size() ? datagrams.size() : which_[taken];
 }
@@ -65,6 +67,7 @@ std::uint32_t SecurePort::turn_out(const Outgoing& out, Room to) {
         case wire::PacketKind::welcome:
             return say_welcome(out, to);
         case wire::PacketKind::data:
+        case wire::PacketKind::rails:
             return seal(out, kind, to);
         case wire::PacketKind::close: {
             wire::CloseReason why{};
@@ -90,14 +93,16 @@ std::uint32_t SecurePort::say_in_the_open(const Outgoing& out, wire::PacketKind 
 
 /// A host whose key is known is asked for that one and no other.
 SecurePort::Asking SecurePort::asking(const HostAddress& host) {
-    const Time now = inner_->now();
+    const Time now = inner().now();
     const std::span<const PinnedKey> known = pinned(host);
-    const auto is_good = [now](const auto& key) { return now < key.until; };
+    const auto is_good = [now](const auto& key) {
+        return now < key.until || mutated(secure::Mutation::ask_with_expired_key);
+    };
     Asking found;
     for (const Credential& key : options_.keys) {
         if (key.is_own == known.empty() || !is_good(key)) continue;
         found.ours = &key;
-        found.theirs = key.public_key;
+        found.theirs = *key.identity.own_public;
         break;
     }
     const bool has_kind = std::ranges::any_of(
@@ -170,6 +175,38 @@ std::uint32_t SecurePort::say_hello(const Outgoing& out, Room to) {
     return sealed::hello_length;
 }
 
+/// Whatever a process's memory was before, no two handshakes have it.
+bool SecurePort::draw(secure::Secret& key) {
+    return mutated(secure::Mutation::keep_ephemeral) || options_.random(key);
+}
+
+/// For a peer with the cluster's key: who has one of its own is known when it asks, or is asked.
+void SecurePort::prepare_ephemeral() {
+    wants_ephemeral_ = false;
+    secure::Secret key;
+    if (!draw(key)) return;
+    const auto cluster = std::ranges::find_if(options_.keys, [&](const Credential& of) {
+        return !of.is_own && inner().now() < of.until;
+    });
+    ephemeral_ = secure::Ephemeral(key);
+    if (!secure::prepare(*crypto_,
+                         cluster == options_.keys.end() ? nullptr : &*cluster->identity.own_public,
+                         *ephemeral_))
+        ephemeral_.reset();
+}
+
+/// Used once. nullopt: there are no random bytes.
+std::optional<secure::Ephemeral> SecurePort::take_ephemeral() {
+    std::optional<secure::Ephemeral> taken = ephemeral_;
+    if (!mutated(secure::Mutation::reuse_ephemeral)) {
+        ephemeral_.reset();
+        wants_ephemeral_ = true;
+    }
+    secure::Secret key;
+    if (!taken && draw(key)) taken = secure::Ephemeral(key);
+    return taken;
+}
+
 /// The handshake's first message. It is the same whatever cookie goes with it: so who answers takes
 /// the second hello of a path for the second one, and not for another path's first.
 bool SecurePort::begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello) {
@@ -180,37 +217,38 @@ bool SecurePort::begin_asking(SecureSession& session, std::uint64_t connection, 
         return false;
     secure::Identity identity = asked.ours->identity;
     identity.cipher = session.cipher = options_.cipher;
-    secure::Secret ephemeral;
-    if (!options_.random(ephemeral)) return false;
+    const std::optional<secure::Ephemeral> ephemeral = take_ephemeral();
+    if (!ephemeral) return false;
     session.handshake.emplace(
         secure::Handshake::ask(*crypto_, identity, asked.theirs,
                                prologue(connection, session.hello.target, session.cipher)));
     std::vector<std::byte> message(sealed::hello_message_length);
     ++totals_.handshakes;
-    if (session.handshake->write(ephemeral, hello, message) != secure::Fault::none) return false;
+    if (session.handshake->write(*ephemeral, hello, message) != secure::Fault::none) return false;
     session.first = std::move(message);
     return true;
 }
 
 std::uint32_t SecurePort::say_welcome(const Outgoing& out, Room to) {
     const Bytes packet(out.bytes, out.length);
-    SecureSession* const session = by_theirs(out.to, wire::get<std::uint64_t>(out.bytes + 8));
+    const auto connection = wire::get<std::uint64_t>(out.bytes + 8);
+    SecureSession* const session = by_hello(out.to, connection);
     if (session == nullptr && may_be_open(out.to))
         return say_in_the_open(out, wire::PacketKind::welcome, to);
     wire::Welcome welcome;
-    if (session == nullptr || session->asks ||
-        wire::parse_welcome(packet, welcome) != wire::PacketError::none)
+    if (session == nullptr || wire::parse_welcome(packet, welcome) != wire::PacketError::none)
         return 0;
     if (session->second.empty()) {
-        secure::Secret ephemeral;
+        if (!session->handshake) return 0;
+        const std::optional<secure::Ephemeral> ephemeral = take_ephemeral();
         std::vector<std::byte> message(sealed::welcome_length - sealed::welcome_message);
-        if (!session->handshake || !options_.random(ephemeral) ||
-            session->handshake->write(ephemeral, packet, message) != secure::Fault::none ||
-            !session->take_keys(*crypto_, options_.limits))
+        if (!ephemeral ||
+            session->handshake->write(*ephemeral, packet, message) != secure::Fault::none)
             return 0;
+        replace(*session, welcome.connection);
+        if (!session->take_keys(*crypto_, options_.limits, options_.log_keys)) return 0;
         session->second = std::move(message);
-        session->ours = welcome.connection;
-        by_ours_[session->ours] = session;
+        name_theirs(*session);
         std::erase(pending_, session);
     }
     std::memcpy(to.data(), out.bytes, wire::packet_prefix_length);
@@ -231,7 +269,7 @@ std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room 
         packet.subspan(wire::packet_prefix_length, body.at - wire::packet_prefix_length),
         Bytes(body.bytes, body.length), packet.subspan(body.at + body.length)};
     std::uint64_t number = 0;
-    session->sealing->note(inner_->now());
+    session->sealing->note(burst_began_);
     if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
                                 to.subspan(sealed::text, out.length + overhead - sealed::text),
                                 number))

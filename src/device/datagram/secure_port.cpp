@@ -39,7 +39,7 @@ void sort(std::vector<PinnedKey>& keys) {
 
 SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Crypto> crypto,
                        SecureOptions options)
-    : inner_(std::move(inner)),
+    : PortDecorator(std::move(inner)),
       crypto_(std::move(crypto)),
       options_(std::move(options)),
       answers_(secure_answers, secure_answers),
@@ -47,6 +47,7 @@ SecurePort::SecurePort(std::unique_ptr<Port> inner, std::unique_ptr<secure::Cryp
       hosts_handshakes_(hosts_handshakes_a_second, hosts_handshakes_a_second) {
     VIA_ASSERT(!options_.keys.empty());
     sort(options_.hosts);
+    prepare_ephemeral();
 }
 
 SecurePort::~SecurePort() = default;
@@ -56,9 +57,31 @@ SecureSession* SecurePort::by_ours(std::uint64_t ours) const {
     return found == by_ours_.end() ? nullptr : found->second;
 }
 
-SecureSession* SecurePort::by_theirs(const HostAddress& peer, std::uint64_t theirs) const {
+SecureSession* SecurePort::by_theirs(const HostAddress& peer, std::uint64_t theirs) {
+    if (sealed_last_ != nullptr && sealed_last_->theirs == theirs && sealed_last_->peer == peer)
+        return sealed_last_;
     const auto found = by_theirs_.find({peer, theirs});
-    return found == by_theirs_.end() ? nullptr : found->second;
+    sealed_last_ = found == by_theirs_.end() ? nullptr : found->second;
+    return sealed_last_;
+}
+
+/// Packets to the peer by that identifier are of this session from now on.
+void SecurePort::name_theirs(SecureSession& session) {
+    by_theirs_[{session.peer, session.theirs}] = &session;
+    sealed_last_ = nullptr;
+}
+
+SecureSession* SecurePort::by_hello(const HostAddress& peer, std::uint64_t connection) const {
+    const auto found = by_hello_.find({peer, connection});
+    return found == by_hello_.end() ? nullptr : found->second;
+}
+
+/// The session is that of our path of that name from now on. Where both ends asked, the one that
+/// was asked for by it is over.
+void SecurePort::replace(SecureSession& session, std::uint64_t ours) {
+    if (SecureSession* const other = by_ours(ours)) remove(*other);
+    session.ours = ours;
+    by_ours_[ours] = &session;
 }
 
 SecureSession& SecurePort::add(const HostAddress& peer, bool asks) {
@@ -67,7 +90,8 @@ SecureSession& SecurePort::add(const HostAddress& peer, bool asks) {
     session.asks = asks;
     if (asks) return session;
     pending_.push_back(&session);
-    if (pending_.size() > pending_max) remove(*pending_.front());
+    if (pending_.size() > pending_max && !mutated(secure::Mutation::keep_pending))
+        remove(*pending_.front());
     return session;
 }
 
@@ -75,6 +99,9 @@ void SecurePort::remove(SecureSession& session) {
     if (by_ours(session.ours) == &session) by_ours_.erase(session.ours);
     if (by_theirs(session.peer, session.theirs) == &session)
         by_theirs_.erase({session.peer, session.theirs});
+    if (by_hello(session.peer, session.theirs) == &session)
+        by_hello_.erase({session.peer, session.theirs});
+    if (sealed_last_ == &session) sealed_last_ = nullptr;
     std::erase(pending_, &session);
     std::erase(over_, &session);
     sessions_.remove_if([&](const SecureSession& one) { return &one == &session; });
@@ -85,13 +112,13 @@ void SecurePort::forget(std::uint64_t ours) {
     SecureSession* const session = by_ours(ours);
     if (session == nullptr || session->is_over) return;
     session->is_over = true;
-    session->over_at = inner_->now();
+    session->over_at = inner().now();
     over_.push_back(session);
 }
 
 void SecurePort::sweep() {
     if (over_.empty()) return;
-    const Time now = inner_->now();
+    const Time now = inner().now();
     while (!over_.empty() && now - over_.front()->over_at >= memory_of_the_over)
         remove(*over_.front());
 }
@@ -103,26 +130,26 @@ std::span<const PinnedKey> SecurePort::pinned(const HostAddress& host) const {
 }
 
 /// The network's limits are those of sealed packets.
-bool SecurePort::next_trouble(Trouble& trouble) {
-    if (!inner_->next_trouble(trouble)) return false;
-    if (trouble.kind == TroubleKind::too_long)
-        trouble.length = trouble.length > overhead ? trouble.length - overhead : 0;
+bool SecurePort::next_network_error(NetworkError& error) {
+    if (!inner().next_network_error(error)) return false;
+    if (error.kind == NetworkErrorKind::too_long)
+        error.length = error.length > overhead ? error.length - overhead : 0;
     return true;
 }
 
 /// Says to a stranger what is wrong, a hundred times a second at most, and to our user for whom.
 void SecurePort::answer(const HostAddress& to, Bytes packet, const char* why) {
-    const Time now = inner_->now();
+    const Time now = inner().now();
     std::uint64_t who = 0;
     for (std::size_t n = 0; n < to.length; ++n) who = who * 31 + to.bytes[n];
-    if (!answers_.take(who, now)) return;
+    if (!answers_.take(who, now) && !mutated(secure::Mutation::skip_answers_limit)) return;
     const Outgoing out{to, packet.data(), static_cast<std::uint32_t>(packet.size())};
-    inner_->send({&out, 1});
+    inner().send({&out, 1});
     tell(to, why);
 }
 
 void SecurePort::tell(const HostAddress& whom, const char* what) {
-    const Time now = inner_->now();
+    const Time now = inner().now();
     if (now < next_report_) return;
     next_report_ = now + seconds(1);
     options_.report(whom, what);

@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "device/datagram/allowance.hpp"
-#include "device/datagram/port.hpp"
+#include "device/datagram/port_decorator.hpp"
 #include "device/datagram/secure_session.hpp"
 #include "device/datagram/siphash.hpp"
 #include "device/datagram/whom.hpp"
+#include "secure/mutation.hpp"
 
 namespace via::device::datagram {
 
@@ -35,12 +36,16 @@ struct SecureOptions {
     secure::KeyLimits limits;
     /// Fills with fresh random bytes. False: there are none.
     std::function<bool(secure::Secret&)> random;
+    /// Told the keys of every path: whoever has them reads it. nullptr: nobody is.
+    KeyLog log_keys;
     /// Told who was refused, or refuses us, and why, for people.
     std::function<void(const HostAddress&, const char*)> report = [](const HostAddress&,
                                                                      const char*) {};
 };
 
-class SecurePort final : public Port {
+/// Owns the sessions with peers, from the first question until the path is forgotten, and decides
+/// who is asked with which key, who is answered, and who is refused.
+class SecurePort final : public PortDecorator {
 public:
     /// What a sealed packet is longer than the bare one: its number and its tag.
     static constexpr std::uint32_t overhead = 8 + secure::tag_length;
@@ -62,45 +67,19 @@ public:
     std::size_t send(std::span<const Outgoing> datagrams) override;
     std::size_t receive(std::span<Incoming> datagrams) override;
     bool authenticates() const override { return true; }
-    std::uint32_t datagram_max() const override { return inner_->datagram_max() - overhead; }
-    bool next_trouble(Trouble& trouble) override;
+    std::uint32_t datagram_max() const override { return inner().datagram_max() - overhead; }
+    bool next_network_error(NetworkError& error) override;
     void forget(std::uint64_t ours) override;
     const Totals& totals() const { return totals_; }
     std::size_t sessions() const { return sessions_.size(); }
 
-    const HostAddress& nic_address() const override { return inner_->nic_address(); }
-    const HostAddress& data_address() const override { return inner_->data_address(); }
-    std::uint32_t receive_room() const override { return inner_->receive_room(); }
-    Time now() override { return inner_->now(); }
-    Time moment() override { return inner_->moment(); }
-    void doubt(const HostAddress& to, Time arrived) override { inner_->doubt(to, arrived); }
-    bool has_room() override { return inner_->has_room(); }
-    Time came() const override { return inner_->came(); }
     void release() override {
         refused_here_.clear();
-        inner_->release();
+        inner().release();
     }
-    bool keep(std::uint32_t buffer) override { return inner_->keep(buffer); }
-    void let_go(std::uint32_t buffer) override { inner_->let_go(buffer); }
-    std::uint32_t keeps_left() const override { return inner_->keeps_left(); }
-    bool has_work() override { return !refusals_.empty() || inner_->has_work(); }
-    Status listen(const Discriminator& discriminator) override {
-        return inner_->listen(discriminator);
-    }
-    void unlisten(const Discriminator& discriminator) override { inner_->unlisten(discriminator); }
-    bool find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
-                       std::uint64_t& instance) override {
-        return inner_->find_listener(discriminator, data_port, instance);
-    }
-    void service(Time now) override { inner_->service(now); }
-    std::uint64_t take_own_frames() override { return inner_->take_own_frames(); }
-    void arm(Sleep sleep) override { inner_->arm(sleep); }
-    int wait_handle() const override { return inner_->wait_handle(); }
-    std::size_t wake_descriptors(std::span<WakeDescriptor> descriptors) const override {
-        return inner_->wake_descriptors(descriptors);
-    }
+    bool has_work() override { return !refusals_.empty() || inner().has_work(); }
     Time next_deadline() const override {
-        return refusals_.empty() ? inner_->next_deadline() : Time{};
+        return refusals_.empty() ? inner().next_deadline() : Time{};
     }
 
 private:
@@ -121,6 +100,9 @@ private:
         bool unknown = false;         ///< there is no key for such hosts
     };
     Asking asking(const HostAddress& host);
+    bool draw(secure::Secret& key);
+    void prepare_ephemeral();
+    std::optional<secure::Ephemeral> take_ephemeral();
     bool begin_asking(SecureSession& session, std::uint64_t connection, Bytes hello);
 
     // In: each turns the datagram into a bare one in its place. False: it is dropped.
@@ -131,6 +113,7 @@ private:
     bool take_welcome(Incoming& in, Room packet);
     bool open(Incoming& in, wire::PacketKind kind, Room packet);
     bool answer_hello(Incoming& in, Room packet, const wire::Cookie& cookie);
+    bool is_of_same_peer(const SecureSession& session, std::uint64_t ours) const;
     std::size_t hand_up_refusals(std::span<Incoming> datagrams);
     /// Why that key of his is not good, for our user; nullptr: it is.
     const char* fault_of(const HostAddress& host, const secure::PublicKey& key);
@@ -141,7 +124,8 @@ private:
 
     std::span<const PinnedKey> pinned(const HostAddress& host) const;
     bool may_be_open(const HostAddress& host) const {
-        return options_.prefer && pinned(host).empty();
+        return options_.prefer &&
+               (pinned(host).empty() || mutated(secure::Mutation::open_to_known_host));
     }
     void answer(const HostAddress& to, Bytes packet, const char* why);
     /// Once a second: anybody may be the reason.
@@ -150,15 +134,26 @@ private:
     void remove(SecureSession& session);
     void sweep();
     SecureSession* by_ours(std::uint64_t ours) const;
-    SecureSession* by_theirs(const HostAddress& peer, std::uint64_t theirs) const;
+    SecureSession* by_theirs(const HostAddress& peer, std::uint64_t theirs);
+    void name_theirs(SecureSession& session);
+    SecureSession* by_hello(const HostAddress& peer, std::uint64_t connection) const;
+    void replace(SecureSession& session, std::uint64_t ours);
 
-    std::unique_ptr<Port> inner_;
     std::unique_ptr<secure::Crypto> crypto_;
     SecureOptions options_;
+    /// Of the next handshake, made when there was nothing else to do: half of what the peer would
+    /// wait for.
+    std::optional<secure::Ephemeral> ephemeral_;
+    bool wants_ephemeral_ = false;
     Totals totals_;
     std::list<SecureSession> sessions_;
     std::unordered_map<std::uint64_t, SecureSession*> by_ours_;
-    std::map<Whom, SecureSession*> by_theirs_;
+    std::map<Whom, SecureSession*> by_theirs_;  ///< with keys
+    /// What was looked for among those last: the packets of a burst are of one path.
+    SecureSession* sealed_last_ = nullptr;
+    /// Who asks us, by his identifier: it is not known yet whether the device wants that path, or
+    /// goes on with another one that the peer knows by it.
+    std::map<Whom, SecureSession*> by_hello_;
     std::list<SecureSession*> pending_;  ///< asked, and not welcomed so far; the oldest first
     std::list<SecureSession*> over_;     ///< to be forgotten soon; the oldest first
     Time next_report_{};
@@ -175,6 +170,7 @@ private:
     std::vector<Refusal> refused_here_;  ///< handed up
     std::set<HostNumber> open_;          ///< hosts that said that they have no key
     std::vector<std::byte> room_;        ///< of a burst that leaves
+    Time burst_began_{};
     std::vector<Outgoing> burst_;
     std::vector<std::size_t> which_;  ///< of the device's datagrams, for each of burst_
 };

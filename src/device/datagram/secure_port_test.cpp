@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/random.hpp"
+#include "device/datagram/cookie.hpp"
 #include "device/datagram/device_pair_test.hpp"
 #include "secure/libcrypto/libcrypto.hpp"
 #include "wire/bytes.hpp"
@@ -100,6 +101,23 @@ struct Secure : ::testing::Test, Scene {
             std::make_unique<SecurePort>(std::move(port), std::move(library), std::move(secure));
         ports[host] = made.get();
         return made;
+    }
+    /// Host 3, without a device, has the key. What it says to b by say_joining_hello() has a good
+    /// cookie and a handshake, and there is no path that it could join.
+    std::unique_ptr<Port> make_insider() {
+        keys[3] = {100};
+        DatagramOptions options;
+        options.instance = 3;
+        return secured(std::make_unique<TestPort>(network, std::uint8_t{3}, 40000, 3), options);
+    }
+    void say_joining_hello(Port& insider, std::uint64_t connection) const {
+        std::array<std::byte, wire::connecting_length_max> hello;
+        const wire::Cookie cookie =
+            make_cookie({2, 77}, address(3, 40000), connection, network.now);
+        const std::uint32_t length =
+            wire::emit_hello(connection, {2, 5, cookie, {3, 60000, 1000, 1472, 9741}, true}, hello);
+        const Outgoing out{address(2, 40000), hello.data(), length};
+        insider.send({&out, 1});
     }
     void expect_unreachable(Duration within) {
         b.device->listen(named("b"));
@@ -255,6 +273,38 @@ TEST_F(SecureHosts, others_are_asked_with_the_clusters_key) {
     reopen();
     meet();
     talk();
+}
+
+/// Whoever knows a host's public key and receives at the address of one that it trusts has it
+/// multiply a thousand times a second at most, and leaves nothing behind.
+TEST_F(SecureHosts, handshakes_of_a_second_are_limited) {
+    const auto library = crypto();
+    secure::PublicKey key{};
+    secure::Secret admission;
+    ASSERT_TRUE(library->public_key(secret_of(202), key) &&
+                make_admission(*library, key, admission));
+    const HostAddress stranger = address(1, 3003);
+    Random random(1);
+    for (std::uint64_t connection = 1; connection <= 1500; ++connection) {
+        const wire::Cookie cookie = make_cookie({2, 77}, stranger, connection, network.now);
+        std::vector<std::byte> hello(sealed::hello_length);
+        wire::put(hello.data() + 4, wire::packet_word(wire::PacketKind::hello));
+        wire::put(hello.data() + 4, sealed::version);
+        wire::put(hello.data() + 8, connection);
+        wire::put(hello.data() + sealed::hello_target, std::uint64_t{2});
+        wire::put(hello.data() + sealed::hello_moment, cookie.moment);
+        wire::put(hello.data() + sealed::hello_proof, cookie.proof);
+        for (std::size_t at = sealed::hello_message; at < sealed::hello_admission; at += 8)
+            wire::put(hello.data() + at, random.next());
+        std::ranges::copy(admission_of(admission, hello), hello.begin() + sealed::hello_admission);
+        wire::put(hello.data(), wire::crc32c(std::span<const std::byte>(hello).subspan(4)));
+        network.deliver(network.now, {stranger, address(2, 40000), hello});
+    }
+    run(milliseconds(10));
+    EXPECT_GT(ports[2]->totals().handshakes, 100U);
+    EXPECT_LE(ports[2]->totals().handshakes, 1010U);
+    EXPECT_EQ(ports[2]->sessions(), 0U);
+    meet();
 }
 
 /// Whatever is wrong, a stranger sees the same packet.
@@ -489,7 +539,30 @@ void talk_much(Secure& scene, int messages) {
     EXPECT_EQ(count(scene.a, PathEventKind::down) + count(scene.b, PathEventKind::down), 0U);
 }
 
-/// Keys change every 64 packets, in the middle of loss and disorder.
+/// Where both ask, one hello is not needed. Late, or said again by a stranger, it takes nothing
+/// from the path that is there, and what was kept for it goes.
+TEST_F(Secure, a_late_hello_of_two_that_crossed_ends_nothing) {
+    std::vector<Datagram> late;
+    network.weather = [&](const Datagram& datagram) {
+        if (datagram.from != address(2, 40000) || datagram.bytes.size() != sealed::hello_length)
+            return Fate{network.delay};
+        late.push_back(datagram);
+        return Fate{};
+    };
+    a.device->listen(named("a"));
+    b.device->resolve({address(1, host_port), named("a")}, 9);
+    run(microseconds(50));
+    meet();
+    run(milliseconds(10));
+    ASSERT_FALSE(late.empty());
+    network.deliver(network.now, late.front());
+    run(seconds(10));
+    EXPECT_EQ(count(a, PathEventKind::down) + count(b, PathEventKind::down), 0U);
+    talk();
+    EXPECT_EQ(ports[2]->sessions(), 1U);
+}
+
+/// Keys change every 64 packets, in the middle of loss and reordering.
 TEST_F(Secure, keys_change_and_nothing_is_lost) {
     limits.packets = 64;
     reopen();
@@ -648,6 +721,30 @@ TEST_F(Secure, bare_packets_do_nothing) {
     talk();
 }
 
+/// Anybody can refuse in the other's name, or be faster with a copy of its welcome.
+TEST_F(Secure, forged_refusals_and_welcomes_keep_no_path_from_being_made) {
+    network.weather = [&](const Datagram& datagram) {
+        std::array<std::byte, wire::connecting_length_max> room;
+        const std::uint64_t connection = quoted_connection(datagram.bytes);
+        const auto say = [&](std::uint32_t length) {
+            network.deliver(network.now + microseconds(1),
+                            {datagram.to, datagram.from, {room.begin(), room.begin() + length}});
+        };
+        if (datagram.bytes.size() == sealed::hello_length) {
+            say(wire::emit_refuse(connection, wire::PathRefusal::not_admitted, room));
+            say(wire::emit_unsupported(connection, room));
+        }
+        if (datagram.kind() == wire::PacketKind::welcome) {
+            Datagram copy = datagram;
+            copy.from = address(3, 3003);
+            network.deliver(network.now + microseconds(1), copy);
+        }
+        return Fate{network.delay};
+    };
+    meet();
+    talk();
+}
+
 /// Whoever has not the key gets no handshake, no memory, and few answers.
 TEST_F(Secure, a_flood_of_hellos_costs_no_handshake_and_no_memory) {
     meet();
@@ -698,6 +795,76 @@ TEST_F(Secure, a_flood_of_hellos_costs_no_handshake_and_no_memory) {
     EXPECT_LE(network.sent_by(2) - answers, 110U);
     network.weather = nullptr;
     talk();
+}
+
+/// A cookie is no key: with it, too, a hello that is not sealed makes no path.
+TEST_F(Secure, a_bare_hello_with_a_good_cookie_makes_no_path) {
+    const HostAddress stranger = address(3, 3003);
+    const std::uint64_t connection = 77;
+    std::array<std::byte, wire::connecting_length_max> room;
+    wire::emit_hello(connection,
+                     {2,
+                      1,
+                      make_cookie({2, 77}, stranger, connection, network.now),
+                      {9, wire::packet_length_min, 0, wire::packet_length_min, 0}},
+                     room);
+    std::vector<std::byte> hello(room.begin(), room.begin() + sealed::bare_hello_length);
+    const auto say = [&] {
+        network.deliver(network.now, {stranger, address(2, 40000), hello});
+        run(milliseconds(1));
+    };
+    say();
+    EXPECT_EQ(ports[2]->totals().bare, 1U);
+    wire::put(hello.data() + 4, sealed::version);
+    wire::put(hello.data(), wire::crc32c(std::span<const std::byte>(hello).subspan(4)));
+    say();
+    EXPECT_EQ(ports[2]->totals().malformed, 1U);
+    EXPECT_EQ(b.device->totals().paths_made, 0U);
+}
+
+/// Whoever has the key asks again and again for what is refused behind it.
+TEST_F(Secure, handshakes_that_lead_to_no_path_are_forgotten) {
+    const auto insider = make_insider();
+    for (std::uint64_t connection = 1; connection <= 400; ++connection)
+        say_joining_hello(*insider, connection);
+    run(milliseconds(1));
+    EXPECT_EQ(ports[2]->totals().handshakes, 400U);
+    EXPECT_EQ(ports[2]->totals().forged, 400U) << "there is no path that it could join";
+    EXPECT_EQ(ports[2]->sessions(), 256U);
+    meet();
+    talk();
+}
+
+/// One of them is made beforehand.
+TEST_F(Secure, each_handshake_has_keys_of_its_own) {
+    std::set<std::vector<std::byte>> keys_seen;
+    std::size_t count = 0;
+    network.weather = [&](const Datagram& datagram) {
+        const std::size_t at = datagram.bytes.size() == sealed::hello_length ? sealed::hello_message
+                               : datagram.bytes.size() == sealed::welcome_length
+                                   ? sealed::welcome_message
+                                   : 0;
+        if (at != 0 && is_sealed(datagram)) {
+            const auto key = std::span(datagram.bytes).subspan(at, secure::key_length);
+            keys_seen.insert({key.begin(), key.end()});
+            ++count;
+        }
+        return Fate{network.delay};
+    };
+    for (std::uint64_t n = 0; n < 5; ++n) {
+        // The next one begins at once, before there was time for a key, or later.
+        a.open(10 + n);
+        meet();
+        talk();
+        a.device.reset();
+        b.is_up = false;
+        if (n % 2 == 0) run(seconds(2));
+    }
+    // And who looks at nothing between them.
+    const auto insider = make_insider();
+    for (const std::uint64_t connection : {1U, 2U, 3U}) say_joining_hello(*insider, connection);
+    EXPECT_EQ(count, 13U);
+    EXPECT_EQ(keys_seen.size(), count);
 }
 
 /// Packets of strangers before ours, more than one look takes: they are not taken for silence.

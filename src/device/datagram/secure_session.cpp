@@ -16,14 +16,19 @@ bool derive(secure::Crypto& crypto, const secure::Secret& key, std::string_view 
     return secure::hmac(crypto, key, std::as_bytes(std::span(what)), {}, derived);
 }
 
+bool publish(secure::Crypto& crypto, Credential& made) {
+    return crypto.public_key(made.identity.own, made.identity.own_public.emplace());
+}
+
 }  // namespace
 
 bool make_cluster_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made) {
     made.identity.shared.emplace();
     return derive(crypto, key, "OpenVIA 1 static", made.identity.own) &&
            derive(crypto, key, "OpenVIA 1 shared", *made.identity.shared) &&
-           derive(crypto, key, "OpenVIA 1 admission", made.admission) &&
-           crypto.public_key(made.identity.own, made.public_key);
+           derive(crypto, key, "OpenVIA 1 admission", made.admission) && publish(crypto, made) &&
+           crypto.agree(made.identity.own, *made.identity.own_public,
+                        made.identity.with_own.emplace());
 }
 
 bool make_admission(secure::Crypto& crypto, const secure::PublicKey& key, secure::Secret& made) {
@@ -33,8 +38,8 @@ bool make_admission(secure::Crypto& crypto, const secure::PublicKey& key, secure
 bool make_own_key(secure::Crypto& crypto, const secure::Secret& key, Credential& made) {
     made.identity.own = key;
     made.is_own = true;
-    return crypto.public_key(key, made.public_key) &&
-           make_admission(crypto, made.public_key, made.admission);
+    return publish(crypto, made) &&
+           make_admission(crypto, *made.identity.own_public, made.admission);
 }
 
 HostNumber number_of(const HostAddress& address) {
@@ -74,11 +79,15 @@ std::array<std::byte, 17> prologue(std::uint64_t connection, std::uint64_t targe
     return bytes;
 }
 
-bool SecureSession::take_keys(secure::Crypto& crypto, const secure::KeyLimits& limits) {
+bool SecureSession::take_keys(secure::Crypto& crypto, const secure::KeyLimits& limits,
+                              const KeyLog& log) {
     secure::ConnectionKeys keys;
     if (handshake->take_keys(keys) != secure::Fault::none) return false;
-    sealing.emplace(crypto, cipher, asks ? keys.from_asker : keys.from_answerer, limits);
-    opening.emplace(crypto, cipher, asks ? keys.from_answerer : keys.from_asker, limits);
+    const secure::Secret& from_us = asks ? keys.from_asker : keys.from_answerer;
+    const secure::Secret& from_peer = asks ? keys.from_answerer : keys.from_asker;
+    sealing.emplace(crypto, cipher, from_us, limits);
+    opening.emplace(crypto, cipher, from_peer, limits);
+    if (log) log({peer, ours, theirs, cipher, limits.packets, from_us, from_peer});
     handshake.reset();
     return true;
 }

@@ -1,6 +1,7 @@
 // One path as SecurePort knows it: its handshake, then its keys.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,9 +17,9 @@ namespace via::device::datagram {
 /// What a key of ours stands for: a cluster's, all of whose hosts are one identity, or this host's
 /// own private one.
 struct Credential {
-    secure::Identity identity;       ///< the cipher is not set
-    secure::PublicKey public_key{};  ///< by which we are asked
-    secure::Secret admission;        ///< who has it may have a handshake carried out
+    secure::Identity
+        identity;  ///< the cipher is not set; has its public half, by which we are asked
+    secure::Secret admission;  ///< who has it may have a handshake carried out
     bool is_own = false;
     Time until = Time::never();  ///< not good any more from then on
 };
@@ -49,6 +50,18 @@ Admission admission_of(const secure::Secret& key, std::span<const std::byte> hel
 std::array<std::byte, 17> prologue(std::uint64_t connection, std::uint64_t target,
                                    secure::CipherKind cipher);
 
+/// What who reads captures wants to know of a path.
+struct LoggedKeys {
+    HostAddress peer;
+    std::uint64_t ours = 0;    ///< identifiers of the path, as packets to us have it
+    std::uint64_t theirs = 0;  ///< and packets to the peer
+    secure::CipherKind cipher{};
+    std::uint64_t packets_per_key = 0;
+    const secure::Secret& from_us;  ///< the first key of each direction
+    const secure::Secret& from_peer;
+};
+using KeyLog = std::function<void(const LoggedKeys&)>;
+
 struct SecureSession {
     HostAddress peer;
     bool asks = false;
@@ -56,6 +69,7 @@ struct SecureSession {
     std::uint64_t theirs = 0;  ///< who asks has it when he is welcomed
     std::optional<secure::Handshake> handshake;
     secure::CipherKind cipher{};
+    secure::PublicKey peer_key{};   ///< who is asked: the asker's
     secure::Secret admission;       ///< who asks: to whom he is asked
     std::vector<std::byte> first;   ///< the handshake's first message
     std::vector<std::byte> second;  ///< who answers: its second one
@@ -67,8 +81,8 @@ struct SecureSession {
     bool is_over = false;
     Time over_at{};
 
-    /// After the second message.
-    bool take_keys(secure::Crypto& crypto, const secure::KeyLimits& limits);
+    /// After the second message, when both identifiers are known.
+    bool take_keys(secure::Crypto& crypto, const secure::KeyLimits& limits, const KeyLog& log);
 };
 
 }  // namespace via::device::datagram

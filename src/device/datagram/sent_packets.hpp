@@ -75,6 +75,10 @@ public:
     template <class Lost>
     void give_up_oldest(Lost lost);
 
+    /// The same of all that are in flight.
+    template <class Lost>
+    void give_up_all(Lost lost);
+
 private:
     void leave_flight(const SentPacket& packet);
     void forget_oldest();
@@ -138,6 +142,18 @@ void SentPackets::give_up_oldest(Lost lost) {
     leave_flight(packet);
     packet.state = SentState::lost;
     lost(number, packet);
+    retire();
+}
+
+template <class Lost>
+void SentPackets::give_up_all(Lost lost) {
+    for (std::uint64_t n = oldest_in_flight(); n < packets_.end(); ++n) {
+        SentPacket& packet = packets_[n];
+        if (packet.state != SentState::in_flight) continue;
+        leave_flight(packet);
+        packet.state = SentState::lost;
+        lost(n, packet);
+    }
     retire();
 }
 

@@ -1,5 +1,5 @@
 // What is bounded for all peers together, and how much of it one of them may have: never more than
-// it leaves free. So one alone has half of it, n of them 1/(n + 1) each, and who comes next finds
+// it leaves free. So one alone has half of it, n of them 1/(n + 1) each, and the next one finds
 // something.
 #pragma once
 

@@ -77,20 +77,6 @@ void Staging::transmit(PathId path) {
         if (packet.path != path) continue;
         if (packet.transmitted == packet.length) return;
         packet.transmitted = packet.length;
-        packet.frames_transmitted = packet.frames;
-    }
-}
-
-void Staging::abandon(PathId path) {
-    for (std::size_t n = end_; n-- > begin_;) {
-        StagedPacket& packet = packets_[n];
-        if (packet.path != path) continue;
-        if (packet.transmitted == packet.length) return;
-        packet.length = packet.transmitted;
-        packet.frames = packet.frames_transmitted;
-        if (packet.length == 0) drop(packet);
-        packet.alone = true;  // its list of frames ends here
-        if (packet.body.at >= packet.length) packet.body = {};
     }
 }
 

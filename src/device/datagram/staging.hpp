@@ -31,8 +31,7 @@ struct StagedPacket {
     std::uint32_t transmitted = 0;  ///< bytes
     std::uint32_t room;             ///< bytes that it may grow to
     std::uint32_t frames_begin;
-    std::uint32_t frames = 0;  ///< that must arrive
-    std::uint32_t frames_transmitted = 0;
+    std::uint32_t frames = 0;       ///< that must arrive
     std::uint64_t named_below = 0;  ///< numbers that its acknowledgement tells of; 0: it has none
     bool sealed = false;
     bool wants_ack = false;
@@ -71,6 +70,7 @@ public:
     std::size_t end() const { return end_; }
     bool empty() const { return begin_ == end_; }
     StagedPacket& operator[](std::size_t n) { return packets_[n]; }
+    StagedPacket& last() { return packets_.back(); }
     std::byte* bytes(const StagedPacket& packet, std::uint32_t n = 0) {
         return bytes_.get() + packet.offset + std::size_t{n} * packet.stride;
     }
@@ -97,9 +97,8 @@ public:
     std::uint32_t frame(const StagedPacket& packet, std::uint32_t n) const {
         return frames_[packet.frames_begin + n];
     }
-    /// All frames reserved for `path` are transmitted now, or are no more.
+    /// All frames reserved for `path` are transmitted now.
     void transmit(PathId path);
-    void abandon(PathId path);
     /// No payload lies elsewhere any more.
     void take_in();
     /// What they are parts of is under way no more.

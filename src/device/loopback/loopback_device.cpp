@@ -15,10 +15,9 @@ constexpr std::uint32_t grants_max = 1024;
 }  // namespace
 
 LoopbackDevice::LoopbackDevice(const HostAddress& address, const LoopbackOptions& options)
-    : address_(address),
-      capabilities_{
-          options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
-      transfers_(options.transfers),
+    : Device({options.payload_max, Frame::inline_max, options.payload_max + 1, true, true, true},
+             address),
+      pulls_(options.pulls),
       slots_(options.frames_max),
       payloads_(new std::byte[std::size_t{options.frames_max} * options.payload_max]),
       grant_words_(new Atomic<std::uint32_t>[grants_max]()),
@@ -82,7 +81,7 @@ bool LoopbackDevice::reserve(PathId path, std::uint32_t header_length, std::uint
     VIA_ASSERT(header_length <= capabilities_.header_max &&
                payload_length <= capabilities_.payload_max);
     waiting_for_room_ = false;
-    if (condemned_ || !has_room()) return false;
+    if (closed_ || !has_room()) return false;
     Slot& at = slot_at(reserved_);
     at.header_length = header_length;
     at.payload_length = payload_length;
@@ -94,11 +93,6 @@ bool LoopbackDevice::reserve(PathId path, std::uint32_t header_length, std::uint
 void LoopbackDevice::transmit(PathId path) {
     VIA_ASSERT(path == own_path);
     published_ = reserved_;
-}
-
-void LoopbackDevice::abandon(PathId path) {
-    VIA_ASSERT(path == own_path);
-    reserved_ = published_;
 }
 
 std::uint32_t LoopbackDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
@@ -150,8 +144,8 @@ void LoopbackDevice::revoke(PathId path, GrantId grant) {
     grants_.give_back(grant);
 }
 
-Status LoopbackDevice::transfer(PathId path, std::span<const Extent> remote,
-                                std::span<const Extent> local) {
+Status LoopbackDevice::pull(PathId path, std::span<const Extent> remote,
+                            std::span<const Extent> local) {
     VIA_ASSERT(path == own_path);
     copy_extents(remote, local);
     return Status::success;
@@ -162,7 +156,7 @@ Status LoopbackDevice::transfer(PathId path, std::span<const Extent> remote,
 std::size_t LoopbackDevice::receive(std::span<Frame> frames) {
     VIA_ASSERT(received_ == released_);  // the frames of the last call were given back
     std::size_t count = 0;
-    for (; count < frames.size() && received_ != published_ && !condemned_; ++received_) {
+    for (; count < frames.size() && received_ != published_ && !closed_; ++received_) {
         const Slot& slot = slot_at(received_);
         Frame& frame = frames[count++];
         frame.path = own_path;
@@ -188,10 +182,10 @@ bool LoopbackDevice::release() {
     return false;
 }
 
-void LoopbackDevice::condemn(PathId path, const char* /*reason*/) {
+void LoopbackDevice::close_for_violation(PathId path, const char* /*reason*/) {
     VIA_ASSERT(path == own_path);
-    if (condemned_) return;
-    condemned_ = true;
+    if (closed_) return;
+    closed_ = true;
     PathEvent event{};
     event.kind = PathEventKind::down;
     event.path = own_path;
@@ -204,7 +198,7 @@ bool LoopbackDevice::next_event(PathEvent& event) {
     event = events_.front();
     events_.pop_front();
     if (event.kind == PathEventKind::down) {
-        condemned_ = false;
+        closed_ = false;
         grants_ = Grants(grant_words_.get(), grants_max);
         reserved_ = published_ = received_ = released_ = 0;
     }
@@ -221,8 +215,8 @@ void LoopbackDevice::set_waiting_for_room(PathId path) {
 }
 
 bool LoopbackDevice::has_work() {
-    return !events_.empty() || (received_ != published_ && !condemned_) ||
-           (waiting_for_room_ && has_room() && !condemned_);
+    return !events_.empty() || (received_ != published_ && !closed_) ||
+           (waiting_for_room_ && has_room() && !closed_);
 }
 
 }  // namespace via::device::loopback

@@ -16,18 +16,15 @@ namespace via::device::loopback {
 struct LoopbackOptions {
     std::uint32_t payload_max = 8192;  ///< bytes of payload in one frame
     std::uint32_t frames_max = 64;     ///< frames on their way at once; a further one must wait
-    bool transfers = false;            ///< large messages are fetched from memory, not sent
+    bool pulls = false;                ///< large messages are pulled from memory, not sent
 };
 
 /// The only path; it exists since the device does and leads back.
 constexpr PathId own_path = 0;
 
-class LoopbackDevice : public Device {
+class LoopbackDevice : public Device, public SmallSends, public SegmentSharing, public Pulling {
 public:
     explicit LoopbackDevice(const HostAddress& address, const LoopbackOptions& options = {});
-
-    const Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
 
     /// Answers at once: the own address if somebody listens, else no_match; any other address is
     /// not_reachable.
@@ -39,32 +36,31 @@ public:
     bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  FrameSlot& slot) override;
     void transmit(PathId path) override;
-    void abandon(PathId path) override;
     std::uint32_t notify() override { return 0; }
+
+    SmallSends* small_sends() override { return this; }
     std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     std::uint32_t send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
                               const Pieces& payload) override;
 
+    SegmentSharing* sharing() override { return this; }
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
-    bool prefers_transfer(PathId /*path*/, std::uint64_t /*length*/) override { return transfers_; }
-    Status transfer(PathId path, std::span<const Extent> remote,
-                    std::span<const Extent> local) override;
+    Pulling* pulling() override { return this; }
+    bool prefers_pull(PathId /*path*/, std::uint64_t /*length*/) override { return pulls_; }
+    Status pull(PathId path, std::span<const Extent> remote,
+                std::span<const Extent> local) override;
 
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
     /// Frames on their way are dropped; after the down event the path can be resolved again.
-    void condemn(PathId path, const char* reason) override;
+    void close_for_violation(PathId path, const char* reason) override;
 
     bool next_event(PathEvent& event) override;
-    void service(Time /*now*/) override {}
-
-    void arm(Sleep /*sleep*/) override {}
     void set_waiting_for_room(PathId path) override;
     bool has_work() override;
-    std::size_t wake_words(std::span<WakeWord> /*words*/) override { return 0; }
 
 private:
     struct Slot {
@@ -84,9 +80,7 @@ private:
     }
     bool has_room() const { return reserved_ - released_ < slots_.size(); }
 
-    HostAddress address_;
-    Capabilities capabilities_;
-    bool transfers_;
+    bool pulls_;
     std::vector<Slot> slots_;
     std::unique_ptr<std::byte[]> payloads_;
     // How many frames ever reached each station; released <= received <= published <= reserved.
@@ -95,7 +89,7 @@ private:
     std::uint64_t received_ = 0;
     std::uint64_t released_ = 0;
     bool waiting_for_room_ = false;
-    bool condemned_ = false;
+    bool closed_ = false;
     std::deque<PathEvent> events_;
     std::vector<Listening> listening_;
     std::unique_ptr<Atomic<std::uint32_t>[]> grant_words_;

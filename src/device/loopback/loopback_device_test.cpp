@@ -123,9 +123,9 @@ TEST(LoopbackDevice, frames_sent_in_one_call_come_back_like_others) {
     device.transmit(own_path);
     EXPECT_EQ(device.send_small(own_path, 2, 3, bytes.data(), 20, true), 0U);
     EXPECT_EQ(device.send_pieces(own_path, 4, 5, {bytes.data(), 8, bytes.data() + 8, 12}), 0U);
-    EXPECT_EQ(device.send_small(own_path, 6, 7, bytes.data(), 20, true), Device::not_sent);
+    EXPECT_EQ(device.send_small(own_path, 6, 7, bytes.data(), 20, true), SmallSends::not_sent);
     EXPECT_EQ(device.send_pieces(own_path, 6, 7, {bytes.data(), 8, bytes.data(), 8}),
-              Device::not_sent);
+              SmallSends::not_sent);
     std::array<Frame, 4> frames;
     ASSERT_EQ(device.receive(frames), 3U);
     for (std::uint64_t n = 1; n <= 2; ++n) {
@@ -171,18 +171,7 @@ TEST(LoopbackDevice, room_that_came_is_told_until_the_next_turn) {
     EXPECT_FALSE(device.has_work());
 }
 
-TEST(LoopbackDevice, abandoned_frames_are_never_sent) {
-    LoopbackDevice device(host(1), {64, 2});
-    ASSERT_TRUE(put(device, 1, 16, 1));
-    device.transmit(own_path);
-    ASSERT_TRUE(put(device, 2, 16, 1));
-    device.abandon(own_path);
-    ASSERT_TRUE(put(device, 3, 16, 1));
-    device.transmit(own_path);
-    EXPECT_EQ(numbers_received(device, 8), (std::vector<int>{1, 3}));
-}
-
-TEST(LoopbackDevice, condemned_path_goes_down_and_may_be_had_again) {
+TEST(LoopbackDevice, path_closed_for_a_violation_goes_down_and_may_be_had_again) {
     LoopbackDevice device(host(1), {64, 2});
     device.listen(word("ear"));
     ASSERT_TRUE(put(device, 1, 16, 1));
@@ -190,7 +179,7 @@ TEST(LoopbackDevice, condemned_path_goes_down_and_may_be_had_again) {
     device.transmit(own_path);
     std::array<Frame, 1> frames;
     ASSERT_EQ(device.receive(frames), 1U);
-    device.condemn(own_path, "test");
+    device.close_for_violation(own_path, "test");
     device.release();
     EXPECT_TRUE(numbers_received(device, 8).empty());
     EXPECT_FALSE(put(device, 3, 16, 1));

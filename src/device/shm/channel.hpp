@@ -110,7 +110,7 @@ public:
 
     // For service() only.
     std::uint32_t serial = 0;         ///< tells it from earlier users of the path
-    std::string end_reason;           ///< condemned: why
+    std::string end_reason;           ///< closed for a violation: why
     std::uint32_t wakes_useless = 0;  ///< in this window
     Time wake_window_end{};
     std::uint32_t idle_mark = 0;  ///< writer position when last looked at

@@ -1,7 +1,7 @@
-// One copy or two: shall the peer fetch a large message from our memory (process_vm_readv), or get
+// One copy or two: shall the peer pull a large message from our memory (process_vm_readv), or get
 // it in frames through the arena? Which is faster depends on machine and kernel, and on how far the
 // two processors are from each other. So some messages are tried each way and the faster one is
-// kept, by the sender's own time: from the offer to the word that it was fetched, against from its
+// kept, by the sender's own time: from the offer to the word that it was pulled, against from its
 // beginning to its last frame. What the receiver has left to do then takes no longer than the word.
 #pragma once
 
@@ -25,12 +25,12 @@ public:
 
     /// For a message of `length` bytes that begins. `settled`: frames take what they will take.
     template <class Clock>
-    bool fetch(std::uint64_t length, bool settled, const Clock& now) {
+    bool pull(std::uint64_t length, bool settled, const Clock& now) {
         if (refused_ || policy_ == OneCopy::never) return false;
         if (policy_ == OneCopy::always) return true;
         if (decided()) {
             kept_ += length;
-            if (kept_ < kept_bytes) return fetch_;
+            if (kept_ < kept_bytes) return pull_;
             kept_ = 0;
             tried_[0] = tried_[1] = under_way_ = 0;
             best_[0] = best_[1] = none;
@@ -65,10 +65,10 @@ public:
     /// Something happened that most messages are spared: the one that is timed does not count.
     void disturbed() { left_ = 0; }
 
-    /// What came of a message that was to be fetched. False: it cannot be, ever.
+    /// What came of a message that was to be pulled. False: it cannot be, ever.
     template <class Clock>
-    void ended(bool fetched, const Clock& now) {
-        if (!fetched) {
+    void ended(bool pulled, const Clock& now) {
+        if (!pulled) {
             refused_ = true;
             return;
         }
@@ -82,9 +82,8 @@ public:
 
     bool refused() const { return refused_; }
     /// What it has come to; in a trial, what was kept before.
-    bool fetches() const {
-        return !refused_ &&
-               (policy_ == OneCopy::always || (policy_ == OneCopy::measured && fetch_));
+    bool pulls() const {
+        return !refused_ && (policy_ == OneCopy::always || (policy_ == OneCopy::measured && pull_));
     }
 
 private:
@@ -93,9 +92,9 @@ private:
     static constexpr std::uint64_t rest_max = 64;
 
     bool decided() const { return std::min(tried_[0], tried_[1]) >= trial_messages; }
-    /// If none of those that were fetched could be timed, it stays as it was.
+    /// If none of those that were pulled could be timed, it stays as it was.
     void decide() {
-        if (decided() && best_[1] != none) fetch_ = best_[1] < best_[0];
+        if (decided() && best_[1] != none) pull_ = best_[1] < best_[0];
     }
     /// The shortest counts: pauses of the two programs only make it longer.
     void note(std::int64_t& best, Time now) const {
@@ -104,14 +103,14 @@ private:
 
     OneCopy policy_;
     bool refused_ = false;
-    bool fetch_ = false;
-    std::uint32_t tried_[2] = {0, 0};  ///< messages in frames, fetched
+    bool pull_ = false;
+    std::uint32_t tried_[2] = {0, 0};  ///< messages in frames, pulled
     std::uint32_t under_way_ = 0;
     std::uint64_t kept_ = 0;
     std::uint64_t length_ = 0;
     std::uint64_t left_ = 0;  ///< bytes of a message that is timed in frames, to be made yet
     Time began_{};
-    std::int64_t best_[2] = {none, none};  ///< ns for a MiB in frames, fetched
+    std::int64_t best_[2] = {none, none};  ///< ns for a MiB in frames, pulled
 };
 
 }  // namespace via::device::shm

@@ -12,24 +12,24 @@ constexpr std::uint64_t mib = 1U << 20;
 class Machine {
 public:
     explicit Machine(OneCopy policy = OneCopy::measured) : choice(policy) {}
-    std::int64_t frames_ns = 100'000, fetch_ns = 100'000;
-    /// Sends `messages`; how many of them were fetched.
+    std::int64_t frames_ns = 100'000, pull_ns = 100'000;
+    /// Sends `messages`; how many of them were pulled.
     std::uint32_t send(std::uint32_t messages) {
-        std::uint32_t fetched = 0;
+        std::uint32_t pulled = 0;
         for (std::uint32_t n = 0; n < messages; ++n) {
-            const bool fetch = choice.fetch(mib, true, [this] { return now; });
-            now = now + nanoseconds(fetch ? fetch_ns : frames_ns);
-            if (fetch) {
-                ++fetched;
+            const bool pull = choice.pull(mib, true, [this] { return now; });
+            now = now + nanoseconds(pull ? pull_ns : frames_ns);
+            if (pull) {
+                ++pulled;
                 choice.ended(true, [this] { return now; });
             } else if (choice.filled(mib)) {
                 choice.published([this] { return now; });
             }
             now = now + answer;
         }
-        return fetched;
+        return pulled;
     }
-    /// Those of both kinds that it is found out with; how many of them were fetched.
+    /// Those of both kinds that it is found out with; how many of them were pulled.
     std::uint32_t send_trial() { return send(2 * CopyChoice::trial_messages); }
 
     CopyChoice choice;
@@ -39,15 +39,15 @@ public:
 
 TEST(CopyChoice, TriesAndKeepsTheFaster) {
     Machine slow;
-    slow.fetch_ns = 150'000;
+    slow.pull_ns = 150'000;
     EXPECT_EQ(slow.send_trial(), CopyChoice::trial_messages);
     EXPECT_EQ(slow.send(500), 0U);
-    EXPECT_FALSE(slow.choice.fetches());
+    EXPECT_FALSE(slow.choice.pulls());
     Machine fast;
-    fast.fetch_ns = 50'000;
+    fast.pull_ns = 50'000;
     EXPECT_EQ(fast.send_trial(), CopyChoice::trial_messages);
     EXPECT_EQ(fast.send(500), 500U);
-    EXPECT_TRUE(fast.choice.fetches());
+    EXPECT_TRUE(fast.choice.pulls());
 }
 
 TEST(CopyChoice, AlikeTheyLeaveFrames) {
@@ -59,7 +59,7 @@ TEST(CopyChoice, AlikeTheyLeaveFrames) {
 /// Of a ping-pong: the time of the answer is nobody's.
 TEST(CopyChoice, WhatPassesBetweenMessagesDecidesNothing) {
     Machine machine;
-    machine.fetch_ns = 150'000;
+    machine.pull_ns = 150'000;
     machine.answer = nanoseconds(500'000);
     machine.send_trial();
     EXPECT_EQ(machine.send(100), 0U);
@@ -67,10 +67,10 @@ TEST(CopyChoice, WhatPassesBetweenMessagesDecidesNothing) {
 
 TEST(CopyChoice, TriesAgainAfterAGiB) {
     Machine machine;
-    machine.fetch_ns = 150'000;
+    machine.pull_ns = 150'000;
     machine.send_trial();
     EXPECT_EQ(machine.send(1023), 0U);
-    machine.fetch_ns = 50'000;
+    machine.pull_ns = 50'000;
     EXPECT_EQ(machine.send_trial(), CopyChoice::trial_messages);
     EXPECT_EQ(machine.send(100), 100U);
 }
@@ -78,14 +78,14 @@ TEST(CopyChoice, TriesAgainAfterAGiB) {
 TEST(CopyChoice, NothingIsTriedBeforeFramesHaveSettled) {
     CopyChoice choice(OneCopy::measured);
     for (int n = 0; n < 100; ++n) {
-        EXPECT_FALSE(choice.fetch(mib, false, [] { return Time{}; }));
+        EXPECT_FALSE(choice.pull(mib, false, [] { return Time{}; }));
         EXPECT_FALSE(choice.filled(mib)) << "nothing is timed";
     }
 }
 
 TEST(CopyChoice, AMessageInFramesEndsWithItsLastLargeOne) {
     CopyChoice choice(OneCopy::measured);
-    const auto begin = [&] { ASSERT_FALSE(choice.fetch(65536 + 20, true, [] { return Time{}; })); };
+    const auto begin = [&] { ASSERT_FALSE(choice.pull(65536 + 20, true, [] { return Time{}; })); };
     begin();
     for (int n = 0; n < 7; ++n) EXPECT_FALSE(choice.filled(8192));
     EXPECT_TRUE(choice.filled(8192)) << "the rest goes in a slot";
@@ -99,8 +99,8 @@ TEST(CopyChoice, AMessageInFramesEndsWithItsLastLargeOne) {
 
 TEST(CopyChoice, WhatAMessageIsDisturbedByDecidesNothing) {
     Machine machine;
-    machine.fetch_ns = 50'000;
-    ASSERT_FALSE(machine.choice.fetch(mib, true, [&] { return machine.now; }));
+    machine.pull_ns = 50'000;
+    ASSERT_FALSE(machine.choice.pull(mib, true, [&] { return machine.now; }));
     machine.choice.disturbed();
     EXPECT_FALSE(machine.choice.filled(mib));
     EXPECT_EQ(machine.send(1), 0U) << "another one in frames";
@@ -111,11 +111,11 @@ TEST(CopyChoice, PausesOfTheProgramDecideNothing) {
     Machine machine;
     for (std::uint32_t n = 0; n < CopyChoice::trial_messages; ++n) {
         ASSERT_EQ(machine.send(1), 0U);
-        ASSERT_TRUE(machine.choice.fetch(mib, true, [&] { return machine.now; }));
+        ASSERT_TRUE(machine.choice.pull(mib, true, [&] { return machine.now; }));
         machine.now = machine.now + (n == 3 ? nanoseconds(50'000) : seconds(1));
         machine.choice.ended(true, [&] { return machine.now; });
     }
-    EXPECT_TRUE(machine.choice.fetches());
+    EXPECT_TRUE(machine.choice.pulls());
 }
 
 TEST(CopyChoice, SeveralAtOnceDecideNothing) {
@@ -123,22 +123,22 @@ TEST(CopyChoice, SeveralAtOnceDecideNothing) {
     const auto now = [] { return Time{}; };  // everything seems to take no time
     for (std::uint32_t n = 0; n < CopyChoice::trial_messages; n += 2) {
         ASSERT_EQ(machine.send(n == 0 ? 1 : 2), 0U);
-        machine.choice.fetch(mib, true, now);
-        machine.choice.fetch(mib, true, now);
+        machine.choice.pull(mib, true, now);
+        machine.choice.pull(mib, true, now);
         machine.choice.ended(true, now);
         machine.choice.ended(true, [] { return Time{1'000'000'000}; });
     }
-    EXPECT_FALSE(machine.choice.fetches());
+    EXPECT_FALSE(machine.choice.pulls());
 }
 
 /// Of another VI on the path.
 TEST(CopyChoice, OneOfferedBeforeATrialLeavesTheOthersTheirTimes) {
     Machine machine;
-    machine.fetch_ns = 50'000;
+    machine.pull_ns = 50'000;
     const auto now = [&] { return machine.now; };
     machine.send_trial();
     ASSERT_EQ(machine.send(1022), 1022U);
-    ASSERT_TRUE(machine.choice.fetch(mib, true, now));
+    ASSERT_TRUE(machine.choice.pull(mib, true, now));
     EXPECT_EQ(machine.send(1), 0U) << "a trial";
     machine.choice.ended(true, now);
     machine.send_trial();
@@ -148,11 +148,11 @@ TEST(CopyChoice, OneOfferedBeforeATrialLeavesTheOthersTheirTimes) {
 /// One that never ends, since its VI broke, is beside them all.
 TEST(CopyChoice, ATrialInWhichNoneWasAloneChangesNothing) {
     Machine machine;
-    machine.fetch_ns = 50'000;
+    machine.pull_ns = 50'000;
     machine.send_trial();
     ASSERT_EQ(machine.send(1023), 1023U);
     EXPECT_EQ(machine.send(1), 0U) << "a trial";
-    ASSERT_TRUE(machine.choice.fetch(mib, true, [&] { return machine.now; }));
+    ASSERT_TRUE(machine.choice.pull(mib, true, [&] { return machine.now; }));
     machine.send_trial();
     EXPECT_EQ(machine.send(500), 500U);
 }
@@ -161,7 +161,7 @@ TEST(CopyChoice, RefusedOnceIsRefusedForEver) {
     for (const OneCopy policy : {OneCopy::measured, OneCopy::always}) {
         Machine machine(policy);
         if (policy == OneCopy::measured) machine.send(1);
-        ASSERT_TRUE(machine.choice.fetch(mib, true, [] { return Time{}; }));
+        ASSERT_TRUE(machine.choice.pull(mib, true, [] { return Time{}; }));
         machine.choice.ended(false, [] { return Time{}; });
         EXPECT_TRUE(machine.choice.refused());
         EXPECT_EQ(machine.send(5000), 0U);
@@ -170,10 +170,10 @@ TEST(CopyChoice, RefusedOnceIsRefusedForEver) {
 
 TEST(CopyChoice, ThePolicyMayDecide) {
     Machine always(OneCopy::always);
-    always.fetch_ns = 1'000'000;
+    always.pull_ns = 1'000'000;
     EXPECT_EQ(always.send(2000), 2000U);
     Machine never(OneCopy::never);
-    never.fetch_ns = 1;
+    never.pull_ns = 1;
     EXPECT_EQ(never.send(2000), 0U);
 }
 

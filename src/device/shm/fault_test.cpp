@@ -270,7 +270,8 @@ protected:
                 if (event.kind != PathEventKind::resolved && event.kind != PathEventKind::up)
                     continue;
                 GrantId grant = no_grant;
-                const Status status = (*from)->offer(event.path, segment.memory(), false, 1, grant);
+                const Status status =
+                    (*from)->sharing()->offer(event.path, segment.memory(), false, 1, grant);
                 EXPECT_EQ(status == Status::success, grant != no_grant);
             }
         }

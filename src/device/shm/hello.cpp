@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/printable.hpp"
+
 namespace via::device::shm {
 
 namespace {
@@ -25,12 +27,8 @@ Farewell make_farewell(MessageKind kind, std::uint32_t reason, std::string_view 
 
 /// A peer's words are shown to people: nothing but printable ASCII.
 std::string farewell_text(const Farewell& message) {
-    std::string text(message.text, message.text_length < Farewell::text_max ? message.text_length
-                                                                            : Farewell::text_max);
-    for (char& c : text) {
-        if (c < ' ' || c > '~') c = '?';
-    }
-    return text;
+    return printable({message.text, message.text_length < Farewell::text_max ? message.text_length
+                                                                             : Farewell::text_max});
 }
 
 Unwelcome bad(Refusal reason, std::string text) { return {reason, false, std::move(text)}; }

@@ -55,6 +55,14 @@ protected:
         EXPECT_EQ(node.count(PathEventKind::down), 1U);
         EXPECT_EQ(node.find(PathEventKind::down)->path, path);
     }
+    void expect_closed_for(PathId path, const char* what) {
+        expect_down(path);
+        EXPECT_TRUE(node.reported(what));
+    }
+    void hang_up(Liar& liar, PathId path) {
+        ::close(std::exchange(liar.socket, -1));
+        expect_down(path);
+    }
     static void publish(Liar& liar, std::uint32_t position, std::uint64_t lengths) {
         liar.ring()[position % 1024].words[0].store(lengths << 32 | (position + 1));
     }
@@ -260,8 +268,7 @@ TEST_F(ShmHostile, ALieInASlotEndsTheConnectionWithAReason) {
         EXPECT_EQ(node->receive(frames), 1U);
         node->release();
         EXPECT_EQ(node->receive(frames), 0U);
-        expect_down(path);
-        EXPECT_TRUE(node.reported("out of bounds"));
+        expect_closed_for(path, "out of bounds");
         const auto goodbye = check_farewell(liar.hear());
         ASSERT_TRUE(goodbye);
         EXPECT_NE(goodbye->find("out of bounds"), std::string::npos);
@@ -282,8 +289,7 @@ TEST_F(ShmHostile, ALieAboutTheHeadEndsTheConnection) {
             liar.control().head.store(2000);
             while (send(*node, path, 24, 8, sent)) ++sent;
         }
-        expect_down(path);
-        EXPECT_TRUE(node.reported("never sent"));
+        expect_closed_for(path, "never sent");
     }
 }
 
@@ -320,9 +326,7 @@ TEST_F(ShmHostile, NonsenseInTheSleepWordCostsNothing) {
         calls += node->notify();
     }
     EXPECT_EQ(calls, 500U);
-    ::close(liar.socket);
-    liar.socket = -1;
-    expect_down(path);
+    hang_up(liar, path);
 }
 
 TEST_F(ShmHostile, NonsenseOnTheSocketEndsTheConnection) {
@@ -334,8 +338,7 @@ TEST_F(ShmHostile, NonsenseOnTheSocketEndsTheConnection) {
         const PathId path = enter(liar);
         const std::vector<std::byte> bytes(length);
         ASSERT_TRUE(liar.send_bytes(bytes.data(), length, {liar.node_memory_fd}));
-        expect_down(path);
-        EXPECT_TRUE(node.reported("socket"));
+        expect_closed_for(path, "socket");
     }
 }
 
@@ -347,9 +350,7 @@ TEST_F(ShmHostile, DescriptorsOnALiveSocketDoNotStay) {
         ASSERT_TRUE(liar.send_bytes(&byte, 1, std::vector<int>(8, liar.node_memory_fd)));
         node.turn();
     }
-    ::close(liar.socket);
-    liar.socket = -1;
-    expect_down(path);
+    hang_up(liar, path);
 }
 
 TEST_F(ShmHostile, TooManyWakeUpsForNothingEndTheConnection) {
@@ -371,8 +372,7 @@ TEST_F(ShmHostile, TooManyWakeUpsForNothingEndTheConnection) {
         liar.send_bytes(&byte, 1);
         node.turn();
     }
-    expect_down(path);
-    EXPECT_TRUE(node.reported("wakes us"));
+    expect_closed_for(path, "wakes us");
 }
 
 TEST_F(ShmHostile, ManyWakeUpsWithFramesAreFine) {
@@ -388,9 +388,7 @@ TEST_F(ShmHostile, ManyWakeUpsWithFramesAreFine) {
         node->release();
     }
     EXPECT_FALSE(node.has(PathEventKind::down));
-    ::close(liar.socket);
-    liar.socket = -1;
-    expect_down(path);
+    hang_up(liar, path);
 }
 
 TEST_F(ShmHostile, TooManyFutexWakeUpsForNothingEndTheConnection) {
@@ -403,8 +401,7 @@ TEST_F(ShmHostile, TooManyFutexWakeUpsForNothingEndTheConnection) {
         node->wake_words(words);
     }
     node.turn();
-    expect_down(path);
-    EXPECT_TRUE(node.reported("wakes us"));
+    expect_closed_for(path, "wakes us");
 }
 
 TEST_F(ShmHostile, TooManyFutexWakeUpsThatChangeNothingEndTheConnection) {
@@ -418,8 +415,7 @@ TEST_F(ShmHostile, TooManyFutexWakeUpsThatChangeNothingEndTheConnection) {
     }
     EXPECT_LE(node->next_deadline(), node.now) << "it is looked at, though nothing else is due";
     node.turn();
-    expect_down(path);
-    EXPECT_TRUE(node.reported("wakes us"));
+    expect_closed_for(path, "wakes us");
 }
 
 TEST_F(ShmHostile, ManyFutexWakeUpsWithFramesAreFine) {
@@ -437,9 +433,7 @@ TEST_F(ShmHostile, ManyFutexWakeUpsWithFramesAreFine) {
     }
     node.turn();
     EXPECT_FALSE(node.has(PathEventKind::down));
-    ::close(liar.socket);
-    liar.socket = -1;
-    expect_down(path);
+    hang_up(liar, path);
 }
 
 TEST_F(ShmHostile, AnEmptyMessageIsTheEnd) {
@@ -506,8 +500,7 @@ TEST_F(ShmHostile, LiesInTheMailbox) {
         // Longer than line and room.
         liar.mailbox->words[0].store(std::uint64_t{16 + payload_max + 1} << 32 | 1);
         EXPECT_EQ(node->receive(frames), 0U);
-        expect_down(path);
-        EXPECT_TRUE(node.reported("out of bounds"));
+        expect_closed_for(path, "out of bounds");
         EXPECT_TRUE(liar.hung_up());
     }
 }
@@ -556,9 +549,7 @@ TEST_F(ShmHostile, RandomBytesEverywhereHurtNobodyElse) {
             node->arm(Sleep::awake);
             node.turn();
         }
-        ::close(liar.socket);
-        liar.socket = -1;
-        expect_down(path);
+        hang_up(liar, path);
     }
 }
 
@@ -613,9 +604,7 @@ TEST_F(ShmHostileListener, MayAlsoBeHonest) {
     publish(liar, 0, 8);
     Frame frames[1];
     EXPECT_EQ(node->receive(frames), 1U);
-    ::close(liar.socket);
-    liar.socket = -1;
-    expect_down(path);
+    hang_up(liar, path);
 }
 
 TEST_F(ShmHostileListener, LiesInTheAnswer) {

@@ -59,7 +59,7 @@ public:
         publish(length, position);
     }
     /// The same for a payload of two pieces.
-    void put_pieces(std::uint64_t low, std::uint64_t high, const Device::Pieces& payload,
+    void put_pieces(std::uint64_t low, std::uint64_t high, const SmallSends::Pieces& payload,
                     std::uint32_t position) {
         const std::uint32_t length = payload.first_length + payload.second_length;
         line_->words[1].store(low, memory_order_relaxed);

@@ -201,15 +201,6 @@ public:
         answering_ = false;
     }
 
-    /// Takes back all reserved, unpublished frames.
-    void abandon() {
-        reserved_ = published_ + kept_;
-        arena_tail_ = arena_published_;
-        streamed_ = false;
-        referring_ = nullptr;
-        if (closed_) close();
-    }
-
     /// Reads how much the peer has given back.
     Refresh refresh() {
         if (closed_) return Refresh::same;
@@ -257,7 +248,7 @@ public:
         arena_used_ = false;
         const std::uint32_t offset = arena_tail_ & (arena_bytes_ - 1);
         if (offset != 0) arena_tail_ += arena_bytes_ - offset;
-        arena_head_ = arena_published_ = arena_tail_;
+        arena_head_ = arena_tail_;
         reached_ = brought_ = 0;
     }
     /// A reserved payload lies where the arena's pages may not be there.
@@ -328,7 +319,6 @@ private:
     /// Before frames with payloads in the arena are published.
     [[gnu::noinline]] void end_payloads() {
         refer();
-        arena_published_ = arena_tail_;
         if (!streamed_) return;
         streaming_store_fence();
         streamed_ = false;
@@ -400,7 +390,6 @@ private:
     std::uint32_t kept_ = 0;     ///< frames behind the published ones that keep() has put by
     std::uint32_t claimed_ = 0;  ///< the first position that claim() has not come to
     // rarely needed
-    std::uint32_t arena_published_ = 0;  ///< arena_tail_ at the last transmit()
     std::uint64_t kept_words_[kept_max][Slot::words_count]{};
 };
 

@@ -20,7 +20,7 @@ struct ShmSegment : testing::Test {
     ShmSegment() : paths(connect(guest, owner)) { guest.events.clear(); }
 
     Status offer(bool writable, GrantId& grant) {
-        return owner->offer(paths.to, segment.memory(), writable, the_cookie, grant);
+        return owner->sharing()->offer(paths.to, segment.memory(), writable, the_cookie, grant);
     }
     const PathEvent* attached() {
         guest.events.clear();
@@ -64,7 +64,7 @@ TEST_F(ShmSegment, RevokedItHoldsNoMoreAndTheWordIsNeverTheSame) {
     GrantId first = no_grant;
     ASSERT_EQ(offer(true, first), Status::success);
     const Attachment before = attached()->attachment;
-    owner->revoke(paths.to, first);
+    owner->sharing()->revoke(paths.to, first);
     EXPECT_FALSE(before.holds());
     GrantId second = no_grant;
     ASSERT_EQ(offer(true, second), Status::success);
@@ -96,7 +96,7 @@ TEST_F(ShmSegment, GrantsOfAPeerAreLimited) {
     EXPECT_EQ(offer(true, grant), Status::error_resource);
     EXPECT_EQ(grant, no_grant);
     EXPECT_TRUE(owner.reported("more segments"));
-    owner->revoke(paths.to, last);
+    owner->sharing()->revoke(paths.to, last);
     EXPECT_EQ(offer(true, grant), Status::success);
 }
 
@@ -105,7 +105,7 @@ TEST_F(ShmSegment, WithoutRoomInTheSocketItIsRefusedAndTheGrantFree) {
     for (int n = 0; n < 100000; ++n) {
         GrantId next = no_grant;
         if (offer(true, next) != Status::success) break;
-        owner->revoke(paths.to, next);
+        owner->sharing()->revoke(paths.to, next);
         grant = next;
     }
     GrantId refused = no_grant;

@@ -21,7 +21,7 @@ constexpr std::size_t fair_share = 16;
 
 bool ShmDevice::reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                         FrameSlot& slot) {
-    Channel& channel = *table_[path];
+    Channel& channel = channels_.at(path);
     if (channel.writer.reserve_in_slot(header_length, payload_length, slot)) {
         slot.stream = false;
         return true;
@@ -65,7 +65,7 @@ bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
         case RingWriter::Refresh::moved:
             break;
         case RingWriter::Refresh::lie:
-            condemn(channel, "it gave back frames that were never sent");
+            channels_.close_for_violation(channel, "it gave back frames that were never sent");
             return false;
     }
     if (channel.waiting_for_room) channel.set_waiting(false);
@@ -73,14 +73,14 @@ bool ShmDevice::reserve_slow(Channel& channel, std::uint32_t header_length,
 }
 
 void ShmDevice::transmit(PathId path) {
-    Channel& channel = *table_[path];
+    Channel& channel = channels_.at(path);
     if (!channel.writer.transmit()) return;
     if (channel.timed) [[unlikely]] {
         channel.timed = false;
         channel.copies.published([this] { return system_.now(); });
     }
     channel.has_sent = true;
-    touch(channel);
+    channels_.touch(channel);
 }
 
 /// One of several: published by notify() at the latest, which the caller calls after them.
@@ -89,15 +89,15 @@ void ShmDevice::transmit(PathId path) {
                                                       std::uint32_t length) {
     if (!channel.writer.keep(low, high, payload, length)) return not_sent;
     channel.has_sent = true;
-    touch(channel);
+    channels_.touch(channel);
     return 0;
 }
 
 /// One frame was published: as notify().
 [[gnu::always_inline]] inline std::uint32_t ShmDevice::tell_of_sent(Channel& channel) {
-    if (touched_ != nullptr) [[unlikely]] {
+    if (channels_.any_touched()) [[unlikely]] {
         channel.has_sent = true;
-        touch(channel);
+        channels_.touch(channel);
         return notify();
     }
     fence_to(channel.asymmetric);  // as in notify()
@@ -112,7 +112,7 @@ void ShmDevice::transmit(PathId path) {
 [[gnu::hot]] std::uint32_t ShmDevice::send_small(PathId path, std::uint64_t low, std::uint64_t high,
                                                  const std::byte* payload, std::uint32_t length,
                                                  bool alone) {
-    Channel& channel = *table_[path];
+    Channel& channel = channels_.at(path);
     if (!alone) return keep_small(channel, low, high, payload, length);
     if (channel.mailbox.ours() && channel.writer.all_published()) {
         channel.mailbox.put(low, high, payload, length, channel.writer.published());
@@ -125,27 +125,15 @@ void ShmDevice::transmit(PathId path) {
 /// By the mailbox alone: what the ring has no line for is written to its arena in place.
 std::uint32_t ShmDevice::send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
                                      const Pieces& payload) {
-    Channel& channel = *table_[path];
+    Channel& channel = channels_.at(path);
     if (!channel.mailbox.ours() || !channel.writer.all_published()) return not_sent;
     channel.mailbox.put_pieces(low, high, payload, channel.writer.published());
     return tell_of_sent(channel);
 }
 
-void ShmDevice::abandon(PathId path) {
-    table_[path]->writer.abandon();
-    table_[path]->timed = false;
-}
-
-void ShmDevice::touch(Channel& channel) {
-    if (channel.touched) return;
-    channel.touched = true;
-    channel.next_touched = touched_;
-    touched_ = &channel;
-}
-
 std::uint32_t ShmDevice::notify() {
     std::uint32_t calls = 0;
-    Channel* channel = std::exchange(touched_, nullptr);
+    Channel* channel = channels_.release_touched();
     if (channel == nullptr) return 0;
     bool asymmetric = true;
     for (Channel* at = channel; at != nullptr; at = at->next_touched) {
@@ -179,13 +167,13 @@ void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
     wake_again_ = true;
     may_have_deadline_ = true;
     channel.has_sent = true;
-    touch(channel);
+    channels_.touch(channel);
 }
 
 [[gnu::hot]] std::size_t ShmDevice::receive(std::span<Frame> frames) {
-    if (taken_ != nullptr) release();
-    if (live_.size() != 1 || frames.size() > fair_share) return receive_fairly(frames);
-    Channel& channel = *live_.front();
+    if (channels_.any_taken()) release();
+    if (channels_.live().size() != 1 || frames.size() > fair_share) return receive_fairly(frames);
+    Channel& channel = *channels_.live().front();
     if (channel.mailbox.just_sent()) [[unlikely]]
         await_answer(channel);
     return channel.mailbox.look().is_there || channel.reader.pending() ? take(channel, frames)
@@ -206,9 +194,9 @@ void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
 [[gnu::noinline]] std::size_t ShmDevice::receive_fairly(std::span<Frame> frames) {
     std::size_t count = 0;
     std::size_t without = 0;  // channels in a row that had less than their share
-    while (without < live_.size() && count < frames.size()) {
-        if (cursor_ >= live_.size()) cursor_ = 0;
-        Channel& channel = *live_[cursor_];
+    while (without < channels_.live().size() && count < frames.size()) {
+        if (cursor_ >= channels_.live().size()) cursor_ = 0;
+        Channel& channel = *channels_.live()[cursor_];
         const std::size_t share = std::min(frames.size() - count, fair_share);
         const std::size_t got = take(channel, frames.subspan(count, share));
         count += got;
@@ -219,26 +207,23 @@ void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
     return count;
 }
 
-/// May end the channel, which takes it out of live_.
+/// May end the channel, which takes it out of channels_.live().
 [[gnu::hot]] inline std::size_t ShmDevice::take(Channel& channel, std::span<Frame> frames) {
     const Arrival arrival = take_in_order(channel.reader, channel.mailbox, frames, channel.path);
     if (arrival.by_mailbox) {
         channel.writer.came();  // the frame is copied: there is nothing to release
     } else if (arrival.count != 0) {
         channel.writer.expect_answer();
-        if (!channel.taken) {
-            channel.taken = true;
-            channel.next_taken = taken_;
-            taken_ = &channel;
-        }
+        channels_.note_taken(channel);
     }
     if (arrival.why == RingReader::Take::lie) [[unlikely]] {
-        condemn(channel, "a frame's lengths or offset are out of bounds");
+        channels_.close_for_violation(channel, "a frame's lengths or offset are out of bounds");
     } else if (arrival.count == 0) {
         take_nothing(channel);
     } else if (channel.departing) [[unlikely]] {
         // One that hung up but goes on writing gets no more than a full ring delivered.
-        if (channel.frames_taken() - channel.drain_from > channel.reader.slots()) end(channel);
+        if (channel.frames_taken() - channel.drain_from > channel.reader.slots())
+            channels_.end(channel);
     }
     return arrival.count;
 }
@@ -246,7 +231,7 @@ void ShmDevice::wake_sleeper(Channel& channel, std::uint32_t word, bool sent,
 /// Its ring was found empty.
 inline std::size_t ShmDevice::take_nothing(Channel& channel) {
     if (channel.departing) [[unlikely]] {
-        end(channel);
+        channels_.end(channel);
         return 0;
     }
     if (channel.reader.unannounced()) went_idle(channel);
@@ -264,14 +249,14 @@ inline std::size_t ShmDevice::take_nothing(Channel& channel) {
 }
 
 bool ShmDevice::release() {
-    Channel* channel = std::exchange(taken_, nullptr);
+    Channel* channel = channels_.release_taken();
     bool announced = false;
     while (channel != nullptr) {
         channel->taken = false;
         channel->reader.release();
         if (channel->reader.announce_due()) [[unlikely]] {
             channel->reader.announce();
-            touch(*channel);
+            channels_.touch(*channel);
             announced = true;
         }
         channel = channel->next_taken;
@@ -279,89 +264,22 @@ bool ShmDevice::release() {
     return announced;
 }
 
-void ShmDevice::condemn(PathId path, const char* reason) {
-    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
-    condemn(*table_[path], reason);
-}
-
-void ShmDevice::condemn(Channel& channel, const char* reason) {
-    if (channel.state == Channel::State::ended) return;
-    channel.end_reason = reason;
-    end(channel);
-    report("shm: the connection to " + describe(channel) +
-           " is cut, it broke the protocol: " + reason);
-}
-
-void ShmDevice::go_live(Channel& channel) {
-    if (channel.state != Channel::State::opening) return;
-    channel.state = Channel::State::live;
-    channel.live_index = static_cast<std::uint32_t>(live_.size());
-    live_.push_back(&channel);
-    channel.set_sleep_word(sleep_word(sleep_, sleep_count_));
-}
-
-/// No frames from now on; the down event waits to be taken. No system call.
-void ShmDevice::end(Channel& channel) {
-    if (channel.state == Channel::State::live) {
-        live_.back()->live_index = channel.live_index;
-        live_[channel.live_index] = live_.back();
-        live_.pop_back();
-    }
-    channel.state = Channel::State::ended;
-    channel.writer.close();
-    ended_.push_back(&channel);
-    may_have_events_ = true;
-}
-
-bool ShmDevice::next_event(PathEvent& event) {
-    if (!events_.empty()) {
-        event = events_.front();
-        events_.pop_front();
-        if (event.kind != PathEventKind::unresolved) go_live(*table_[event.path]);
-        return true;
-    }
-    for (std::size_t i = 0; i < ended_.size(); ++i) {
-        Channel& channel = *ended_[i];
-        if (channel.taken) continue;  // its frames are still being read
-        event = {PathEventKind::down, channel.path};
-        ended_.erase(ended_.begin() + static_cast<std::ptrdiff_t>(i));
-        destroy(channel);
-        return true;
-    }
-    may_have_events_ = !ended_.empty();
-    return false;
-}
-
-void ShmDevice::destroy(Channel& channel) {
-    for (Channel** at = &touched_; *at != nullptr; at = &(*at)->next_touched) {
-        if (*at != &channel) continue;
-        *at = channel.next_touched;
-        break;
-    }
-    Introduction& peer = channel.peer_info;
-    unwatch(peer.socket.get());
-    if (peer.process.valid()) unwatch(peer.process.get());
-    if (!channel.end_reason.empty()) say_goodbye(system_, peer.socket.get(), channel.end_reason);
-    // A forked child may hold the socket too: closing alone would not tell the peer.
-    system_.shutdown(peer.socket.get());
-    free_paths_.push_back(channel.path);
-    table_[channel.path].reset();
+void ShmDevice::close_for_violation(PathId path, const char* reason) {
+    VIA_ASSERT(channels_.has(path));
+    channels_.close_for_violation(channels_.at(path), reason);
 }
 
 void ShmDevice::arm(Sleep sleep) {
-    if (taken_ != nullptr) release();
-    sleep_ = sleep;
-    ++sleep_count_;
+    if (channels_.any_taken()) release();
     may_have_deadline_ = false;  // our caller asks for it after this
-    const std::uint32_t word = sleep_word(sleep, sleep_count_);
+    channels_.set_sleep_word(sleep_word(sleep, ++sleep_count_));
     bool announced = false;
     bool asymmetric = false;
-    for (Channel* channel : live_) {
-        channel->set_sleep_word(word);
+    for (Channel* channel : channels_.live()) {
         asymmetric = asymmetric || channel->asymmetric;
         if (sleep == Sleep::awake || !channel->reader.unannounced()) continue;
         channel->reader.announce();
-        touch(*channel);
+        channels_.touch(*channel);
         announced = true;
     }
     // Nobody calls notify() any more before the sleep.
@@ -370,14 +288,11 @@ void ShmDevice::arm(Sleep sleep) {
     if (sleep != Sleep::awake && asymmetric) heavy_fence(FenceReach::host);
 }
 
-void ShmDevice::set_waiting_for_room(PathId path) { table_[path]->set_waiting(true); }
+void ShmDevice::set_waiting_for_room(PathId path) { channels_.at(path).set_waiting(true); }
 
 bool ShmDevice::has_work() {
-    if (!events_.empty()) return true;
-    for (const Channel* channel : ended_) {
-        if (!channel->taken) return true;
-    }
-    for (Channel* channel : live_) {
+    if (channels_.has_event()) return true;
+    for (Channel* channel : channels_.live()) {
         if (channel->pending() || channel->departing) return true;
         if (channel->waiting_for_room && channel->writer.room_came()) {
             channel->set_waiting(false);  // told once; who still lacks room says so again
@@ -388,21 +303,21 @@ bool ShmDevice::has_work() {
 }
 
 std::size_t ShmDevice::wake_words(std::span<WakeWord> words) {
-    const std::size_t count = std::min(words.size(), live_.size());
+    const std::size_t count = std::min(words.size(), channels_.live().size());
     for (std::size_t i = 0; i < count; ++i) {
-        words[i] = live_[i]->wake_word();
+        words[i] = channels_.live()[i]->wake_word();
         words[i].number = static_cast<std::uint32_t>(i);
     }
-    return live_.size();
+    return channels_.live().size();
 }
 
 void ShmDevice::woken_by(const WakeWord& word) {
-    if (word.number < live_.size()) live_[word.number]->woken_by(word);
+    if (word.number < channels_.live().size()) channels_.live()[word.number]->woken_by(word);
 }
 
 HostAddress ShmDevice::peer_address(PathId path) const {
-    VIA_ASSERT(path < table_.size() && table_[path] != nullptr);
-    return table_[path]->peer_info.address;
+    VIA_ASSERT(channels_.has(path));
+    return channels_.at(path).peer_info.address;
 }
 
 }  // namespace via::device::shm

@@ -237,7 +237,7 @@ TEST(ShmDevice, DownWaitsForUnreleasedFrames) {
     }
     a.turn();
     ASSERT_EQ(a->receive(frames), 1U);
-    a->condemn(frames[0].path, "for the test");
+    a->close_for_violation(frames[0].path, "for the test");
     a.turn();
     EXPECT_FALSE(a.has(PathEventKind::down));
     EXPECT_TRUE(holds(frames[0], 24, 5000, 7)) << "still mapped";
@@ -349,22 +349,6 @@ TEST(ShmDevice, AFullRingIsBackPressureAndRoomComesWhenThePeerPolls) {
     }
 }
 
-TEST(ShmDevice, AbandonedFramesAreNeverSeen) {
-    Directory directory;
-    Node a(directory), b(directory);
-    const Paths paths = connect(a, b);
-    Frame frames[4];
-    FrameSlot slot;
-    for (unsigned i = 0; i < 3000; ++i) {
-        ASSERT_TRUE(a->reserve(paths.from, 24, 8192, slot));
-        ASSERT_TRUE(a->reserve(paths.from, 24, 8, slot));
-        a->abandon(paths.from);
-        a->transmit(paths.from);
-    }
-    EXPECT_EQ(b->receive(frames), 0U);
-    expect_passes(a, paths.from, b, paths.to, 24, 8, 1);
-}
-
 TEST(ShmDevice, SeveralReservedFramesGoOutTogetherInOrder) {
     Directory directory;
     Node a(directory), b(directory);
@@ -445,22 +429,22 @@ TEST(ShmDevice, AFrameOfPiecesGoesWhereWeAreNext) {
         node->release();
     };
     for (int round = 0; round < 3; ++round) {
-        const bool first = send_by(a, paths.from) != Device::not_sent;
+        const bool first = send_by(a, paths.from) != SmallSends::not_sent;
         Node& begins = first ? a : b;
         Node& answers = first ? b : a;
         ASSERT_TRUE(first || send_by(b, paths.to) == 0U);
         take_at(answers);
-        EXPECT_EQ(send_by(begins, first ? paths.from : paths.to), Device::not_sent);
+        EXPECT_EQ(send_by(begins, first ? paths.from : paths.to), SmallSends::not_sent);
         ASSERT_EQ(send_by(answers, first ? paths.to : paths.from), 0U);
         take_at(begins);
     }
     // Behind what is not published yet it does not go.
     FrameSlot slot;
     ASSERT_TRUE(a->reserve(paths.from, 24, 100, slot));
-    EXPECT_EQ(send_by(a, paths.from), Device::not_sent);
-    a->abandon(paths.from);
+    EXPECT_EQ(send_by(a, paths.from), SmallSends::not_sent);
+    a->transmit(paths.from);
     b->arm(Sleep::on_handle);
-    const bool sent = send_by(a, paths.from) != Device::not_sent;
+    const bool sent = send_by(a, paths.from) != SmallSends::not_sent;
     EXPECT_TRUE(!sent || b->has_work());
 }
 

@@ -294,7 +294,8 @@ inline Node::Node(const Directory& directory, std::function<void(ShmConfig&)> ad
     auto opened = ShmDevice::open(config);
     if (opened) {
         device = std::move(*opened);
-        device->expect_offers([this](PathId, std::uint64_t) { return expects_segments; });
+        device->sharing()->expect_offers(
+            [this](PathId, std::uint64_t) { return expects_segments; });
     } else {
         error = opened.error();
     }

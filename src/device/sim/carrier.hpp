@@ -48,6 +48,8 @@ public:
     /// Lets happen what does by `end`, and moves the clock along. It ends early when a parcel
     /// arrives or a host is no longer busy, and after a while.
     virtual void run(Time end) = 0;
+    /// Hosts can import each other's memory.
+    virtual bool shares_memory() const { return false; }
     /// The longest that a parcel may be under way by itself.
     virtual Duration one_way_max() const = 0;
 };

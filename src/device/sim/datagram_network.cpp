@@ -1,7 +1,6 @@
 #include "device/sim/datagram_network.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.hpp"
 #include "base/random.hpp"
@@ -10,39 +9,22 @@ namespace via::device::sim {
 
 namespace {
 
-constexpr std::uint32_t trouble_length = 56;  ///< of a message of the network, as the weather sees
+constexpr std::uint32_t network_error_length =
+    56;  ///< of a message of the network, as the weather sees
 
-/// Port: the last two bytes (VIPL 1.4).
-std::uint16_t port_of(const HostAddress& address) {
-    const std::uint8_t* at = address.bytes.data() + address.length - 2;
-    return static_cast<std::uint16_t>(at[0] << 8 | at[1]);
-}
-
-HostAddress with_port(HostAddress address, std::uint16_t port) {
-    std::uint8_t* at = address.bytes.data() + address.length - 2;
-    at[0] = static_cast<std::uint8_t>(port >> 8);
-    at[1] = static_cast<std::uint8_t>(port & 0xFF);
-    return address;
-}
-
-/// The identifier of the receiving end: it stands there in packets of every version.
-std::uint64_t connection_of(const std::vector<std::byte>& bytes) {
-    std::uint64_t connection = 0;
-    if (bytes.size() >= 16) std::memcpy(&connection, bytes.data() + 8, sizeof connection);
-    return connection;
-}
+/// Of a datagram that it is about a message of the network quotes that much, if there is as much.
+constexpr std::size_t quoted_max = 128;
 
 /// Where it says to be from, and its first bytes: of a packet checksum, connection and number.
-std::string head_of(const Datagram& datagram) {
+std::string head_of(const HostAddress& from, std::span<const std::byte> packet) {
     constexpr std::size_t head = 24;
-    std::string text(reinterpret_cast<const char*>(datagram.bytes.data()),
-                     std::min(datagram.bytes.size(), head));
-    text.append(reinterpret_cast<const char*>(datagram.from.bytes.data()), datagram.from.length);
+    std::string text(reinterpret_cast<const char*>(packet.data()), std::min(packet.size(), head));
+    text.append(reinterpret_cast<const char*>(from.bytes.data()), from.length);
     return text;
 }
 
 /// A few bits flipped, or the end missing.
-void damage(std::vector<std::byte>& bytes, std::uint64_t seed) {
+void corrupt(std::vector<std::byte>& bytes, std::uint64_t seed) {
     if (bytes.empty()) return;
     Random random(seed);
     if (random.chance(25)) return bytes.resize(random.below(bytes.size()));
@@ -105,10 +87,11 @@ void DatagramNetwork::close(SocketId id, Ending ending) {
         return;
     }
     for (const auto& [when, datagram] : mailboxes_[leaving.data_end])
-        if (!datagram->is_trouble)
+        if (!datagram->is_network_error)
             tell(datagram->sender, leaving.data_end.first, when.first - clock_.now(),
-                 {datagram::TroubleKind::port_unreachable, leaving.data, 0,
-                  datagram::quoted_connection(datagram->bytes)});
+                 {datagram::NetworkErrorKind::port_unreachable, leaving.data, 0,
+                  datagram::quoted_connection(datagram->bytes)},
+                 datagram->bytes);
 }
 
 bool DatagramNetwork::holds_host_port(SocketId id) const {
@@ -131,7 +114,7 @@ void DatagramNetwork::forget_arrived(const Endpoint& end) {
 
 void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
                               std::unique_ptr<Datagram> datagram) {
-    if (!datagram->is_trouble) {
+    if (!datagram->is_network_error) {
         std::uint64_t& waiting = waiting_[{datagram->sender, end}];
         waiting += datagram->bytes.size();
         most_waiting_ = std::max(most_waiting_, waiting);
@@ -141,61 +124,80 @@ void DatagramNetwork::deliver(const Endpoint& end, Time arrival,
 
 /// The network or a host has something to say to the port; on its way it meets the weather, too.
 void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after,
-                           const datagram::Trouble& trouble) {
+                           const datagram::NetworkError& error, std::span<const std::byte> about) {
     const Endpoint& end = sockets_[socket].data_end;
-    const Fate fate = weather_.fate({by, end.first, clock_.now(), trouble_length});
-    if (fate.lost || fate.damage != 0) return;
+    const Fate fate = weather_.fate({by, end.first, clock_.now(), network_error_length});
+    if (fate.lost || fate.corruption != 0) return;
     auto message = std::make_unique<Datagram>();
-    message->is_trouble = true;
-    message->trouble = trouble;
+    message->is_network_error = true;
+    message->network_error = error;
+    const auto quoted = about.first(std::min(about.size(), quoted_max));
+    message->bytes.assign(quoted.begin(), quoted.end());
     deliver(end, clock_.now() + (after + std::max(fate.delay, nanoseconds(1))), std::move(message));
 }
 
 void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
-    using datagram::TroubleKind;
     ++sent_;
-    const HostAddress& source = outgoing.from_host_port ? sockets_[from].nic : sockets_[from].data;
+    const Socket& socket = sockets_[from];
+    if (const Meaning means = meaning(outgoing.copy()); means.asks_for_answer)
+        asked_.try_emplace({from, end_of(means.packet_at == 0 ? outgoing.to : means.destination)},
+                           clock_.now());
+    carry(from, outgoing, {outgoing.from_host_port ? socket.nic : socket.data, from});
+}
+
+void DatagramNetwork::pass_on(SocketId from, const Datagram& came, const HostAddress& to) {
+    carry(from, {to, came.bytes.data(), static_cast<std::uint32_t>(came.bytes.size())},
+          {sockets_[from].data, came.origin, came.genuine});
+}
+
+void DatagramNetwork::carry(SocketId from, const datagram::Outgoing& outgoing,
+                            const Passing& passing) {
+    using datagram::NetworkErrorKind;
     if (remembered_max_ != 0) {
         if (remembered_.size() == remembered_max_) remembered_.pop_front();
-        remembered_.push_back({source, outgoing.to, outgoing.copy()});
+        remembered_.push_back({passing.source, outgoing.to, outgoing.copy()});
     }
     const NodeId here = sockets_[from].data_end.first;
     const Endpoint there = end_of(outgoing.to);
     const Fate fate = weather_.fate({here, there.first, clock_.now(), outgoing.length});
     if (watch_) watch_(from, outgoing, fate);
-    if (meaning(outgoing.copy()).asks_for_answer) asked_.try_emplace({from, there}, clock_.now());
     // Even the shortest way takes time: nothing arrives in the turn that sent it.
     const Duration delay = std::max(fate.delay, nanoseconds(1));
-    const auto say = [&](Duration after, TroubleKind kind, std::uint32_t length) {
+    const auto say = [&](Duration after, NetworkErrorKind kind, std::uint32_t length) {
         tell(from, there.first, after,
              {kind, outgoing.to, length,
-              datagram::quoted_connection({outgoing.bytes, outgoing.length})});
+              datagram::quoted_connection({outgoing.bytes, outgoing.length})},
+             {outgoing.bytes, outgoing.length});
     };
-    if (fate.slandered) say({}, TroubleKind::port_unreachable, 0);
-    if (fate.fits != 0) say({}, TroubleKind::too_long, fate.fits);
+    if (reach_ && !reach_(passing.source, outgoing.to))
+        return say(delay, NetworkErrorKind::host_unreachable, 0);
+    if (fate.told_unreachable) say({}, NetworkErrorKind::port_unreachable, 0);
+    if (fate.fits != 0) say({}, NetworkErrorKind::too_long, fate.fits);
     if (fate.lost) return;
     if (owner_of(there) == nullptr) {
         const bool known = std::any_of(sockets_.begin(), sockets_.end(), [&](const Socket& each) {
             return each.nic_end.first == there.first;
         });
-        if (!known) return say(delay, TroubleKind::host_unreachable, 0);
-        if (!is_silent(there.first)) say(delay, TroubleKind::port_unreachable, 0);
+        if (!known) return say(delay, NetworkErrorKind::host_unreachable, 0);
+        if (!is_silent(there.first)) say(delay, NetworkErrorKind::port_unreachable, 0);
         forget_arrived(there);  // nobody takes them
     }
     const auto make = [&] {
         auto datagram = std::make_unique<Datagram>();
-        datagram->from = source;
+        datagram->from = passing.source;
         datagram->bytes = outgoing.copy();
         datagram->sender = from;
+        datagram->origin = passing.origin;
+        datagram->genuine = passing.genuine;
         return datagram;
     };
     auto datagram = make();
-    if (fate.damage != 0) {
-        damage(datagram->bytes, fate.damage);
+    if (fate.corruption != 0) {
+        corrupt(datagram->bytes, fate.corruption);
         datagram->genuine = false;
     }
     deliver(there, clock_.now() + delay, std::move(datagram));
-    if (!fate.doubled) return;
+    if (!fate.duplicated) return;
     datagram = make();
     datagram->genuine = false;
     deliver(there, clock_.now() + std::max(fate.second_delay, nanoseconds(1)), std::move(datagram));
@@ -236,8 +238,9 @@ std::unique_ptr<Datagram> DatagramNetwork::take(SocketId id) {
     std::unique_ptr<Datagram> datagram = std::move(arrived.mapped());
     datagram->came = arrived.key().first;
     datagram->to_host_port = first == host;
-    if (datagram->is_trouble && datagram->trouble.kind == datagram::TroubleKind::port_unreachable)
-        told_unreachable_[{id, end_of(datagram->trouble.to)}].push_back(clock_.now());
+    if (datagram->is_network_error &&
+        datagram->network_error.kind == datagram::NetworkErrorKind::port_unreachable)
+        note_told_unreachable(id, datagram->network_error.to);
     return datagram;
 }
 
@@ -299,18 +302,23 @@ bool DatagramNetwork::find_listener(SocketId asker, const Discriminator& discrim
 // For those who watch -----------------------------------------------------------------------------
 
 void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
-    if (datagram.to_host_port || !meaning(datagram.bytes).tells_of_life) return;
-    // Where a double, or what a stranger repeated, was faster, this one is old.
-    if (!taken_.insert({by, head_of(datagram)}).second || !datagram.genuine) return;
+    const Meaning means = meaning(datagram.bytes);
+    if (datagram.to_host_port || !means.tells_of_life) return;
+    const auto packet = std::span<const std::byte>(datagram.bytes).subspan(means.packet_at);
+    const HostAddress& source = means.packet_at == 0 ? datagram.from : means.source;
+    // Where a duplicate, or what a stranger repeated, was faster, this one is old.
+    if (!taken_.insert({by, head_of(source, packet)}).second || !datagram.genuine) return;
     // What a process answers for its host is no word of its own.
-    if (datagram.from != sockets_[datagram.sender].data) return;
-    asked_.erase({by, sockets_[datagram.sender].data_end});
-    Time& heard = heard_[{by, datagram.sender}];
-    if (clock_.now() - heard >= gap_) gap_ends_[{by, datagram.sender}] = clock_.now();
+    const SocketId of = datagram.origin;
+    if (source != sockets_[of].data) return;
+    asked_.erase({by, sockets_[of].data_end});
+    Time& heard = heard_[{by, of}];
+    if (clock_.now() - heard >= gap_) gap_ends_[{by, of}] = clock_.now();
     heard = clock_.now();
-    if (by != datagram.sender) return;
+    if (by != of) return;
+    // The identifier of the receiving end stands there in packets of every version.
     const auto [end, is_new] =
-        heard_by_itself_.try_emplace({by, connection_of(datagram.bytes)}, clock_.now());
+        heard_by_itself_.try_emplace({by, datagram::quoted_connection(packet)}, clock_.now());
     if (!is_new && clock_.now() - end->second >= gap_) gap_ends_[{by, by}] = clock_.now();
     end->second = clock_.now();
 }

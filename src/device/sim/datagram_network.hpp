@@ -31,17 +31,19 @@ enum class Ending : std::uint8_t {
     silent,  ///< the host is gone, and answers nothing
 };
 
-/// What travels: bytes, or what the network itself has to say.
+/// What travels: bytes, or what the network itself has to say, with the beginning of the bytes that
+/// it is about.
 struct Datagram {
     HostAddress from;
     std::vector<std::byte> bytes;
     bool to_host_port = false;
-    bool is_trouble = false;
-    datagram::Trouble trouble{};
+    bool is_network_error = false;
+    datagram::NetworkError network_error{};
     Time came{};  ///< once it has arrived
     // For those who watch
     SocketId sender = 0;
-    bool genuine = true;  ///< not damaged, and not a double
+    SocketId origin = 0;  ///< the sender, or for whom it was passed on
+    bool genuine = true;  ///< not corrupted, and not a duplicate
 };
 
 class DatagramNetwork {
@@ -62,6 +64,12 @@ public:
 
     // Datagrams -----------------------------------------------------------------------------------
     void send(SocketId from, const datagram::Outgoing& outgoing);
+    /// What `came` to `from` goes on to `to`. To those who watch it stays a word of who made it.
+    void pass_on(SocketId from, const Datagram& came, const HostAddress& to);
+    /// Which hosts are in a common network, if not all. What is for one in no network of its
+    /// sender's is lost, and the sender told.
+    using Reach = std::function<bool(const HostAddress& from, const HostAddress& to)>;
+    void set_reach(Reach reach) { reach_ = std::move(reach); }
     /// The next one that has arrived by now, or nothing.
     std::unique_ptr<Datagram> take(SocketId socket);
     /// When the next one arrives; never() if none is on its way.
@@ -93,10 +101,14 @@ public:
                        std::uint64_t& instance) const;
 
     // For those who watch -------------------------------------------------------------------------
-    /// What a datagram means to those who talk; without a reader each means both.
+    /// What a datagram means to those who talk; without a reader each means both, and is a packet.
     struct Meaning {
         bool tells_of_life = true;
         bool asks_for_answer = true;
+        // Of one that is passed on for others
+        std::uint32_t packet_at = 0;  ///< where the packet in it begins; 0: it is one itself
+        HostAddress source{};
+        HostAddress destination{};
     };
     using Reader = std::function<Meaning(std::span<const std::byte> bytes)>;
     void set_reader(Reader reader) { reader_ = std::move(reader); }
@@ -118,10 +130,16 @@ public:
     /// Of the ends of paths that a process has to itself: does one hear nothing for `least` or
     /// longer, but for `most` at most?
     bool is_deaf_to_itself(SocketId socket, Duration least, Duration most) const;
-    /// When `by` was told last, truly or not, that nobody takes datagrams at `of`'s address.
+    /// `by` is told, truly or not, that nobody takes datagrams at that address. What the network
+    /// says itself is known.
+    void note_told_unreachable(SocketId by, const HostAddress& of) {
+        told_unreachable_[{by, end_of(of)}].push_back(clock_.now());
+    }
+    /// When `by` was told so last of `of`'s address.
     Time last_told_unreachable(SocketId by, SocketId of) const;
     /// The same: was it told so at any moment from `begin` to `end`?
     bool was_told_unreachable(SocketId by, SocketId of, Time begin, Time end) const;
+    /// Datagrams, without those that were passed on.
     std::uint64_t sent() const { return sent_; }
     /// The most bytes that were sent by one socket to one port and not gone there, ever. Exact
     /// while no port is closed.
@@ -155,8 +173,16 @@ private:
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
     bool is_silent(NodeId host) const;
+    /// What is on its way, before the weather decides.
+    struct Passing {
+        HostAddress source{};
+        SocketId origin = 0;
+        bool genuine = true;
+    };
+    void carry(SocketId from, const datagram::Outgoing& outgoing, const Passing& passing);
     void deliver(const Endpoint& end, Time arrival, std::unique_ptr<Datagram> datagram);
-    void tell(SocketId socket, NodeId by, Duration after, const datagram::Trouble& trouble);
+    void tell(SocketId socket, NodeId by, Duration after, const datagram::NetworkError& error,
+              std::span<const std::byte> about);
     void forget_arrived(const Endpoint& end);
     const Listening* find(const Socket& socket, const Discriminator& discriminator) const;
 
@@ -178,6 +204,7 @@ private:
     std::size_t remembered_max_ = 0;
     std::uint16_t next_port_ = 49'152;
     Reader reader_;
+    Reach reach_;
     Watch watch_;
     std::uint64_t sent_ = 0;
     std::map<std::pair<SocketId, Endpoint>, std::uint64_t> waiting_;  ///< sent, not taken, bytes

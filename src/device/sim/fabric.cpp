@@ -10,7 +10,7 @@ namespace via::device::sim {
 
 NodeId Fabric::join(Station& station, const HostAddress& address) {
     const auto node = static_cast<NodeId>(nodes_.size());
-    nodes_.push_back({&station, address, {}});
+    nodes_.push_back({&station, address, {}, {}});
     if (carrier_ != nullptr) carrier_->join(node, address);
     return node;
 }
@@ -24,6 +24,8 @@ void Fabric::leave(NodeId id) {
     leaving.mailbox.clear();
     for (NodeId other = 0; other < nodes_.size(); ++other) {
         if (!present(other)) continue;
+        // Who never was sent anything has no path to it. (Weather would draw other fates then.)
+        if (carrier_ != nullptr && !leaving.sent_to.contains(other)) continue;
         auto farewell = std::make_unique<Parcel>();
         farewell->kind = ParcelKind::farewell;
         send(id, other, std::move(farewell));
@@ -44,6 +46,7 @@ bool Fabric::taken_by_neighbour(NodeId id, const Discriminator& discriminator) c
 void Fabric::send(NodeId from, NodeId to, std::unique_ptr<Parcel> parcel) {
     if (!present(to)) return;
     if (carrier_ != nullptr) {
+        if (from != no_node) nodes_[from].sent_to.insert(to);
         parcel->from = from;
         return carrier_->carry(from, to, std::move(parcel));
     }
@@ -64,6 +67,7 @@ void Fabric::arrive(NodeId to, std::unique_ptr<Parcel> parcel) {
         return;
     }
     parcel->arrival = clock_.now();
+    if (reached_) reached_(to);
     nodes_[to].mailbox.emplace(std::pair{parcel->arrival, sent_++}, std::move(parcel));
 }
 

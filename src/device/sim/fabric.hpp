@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -47,11 +49,11 @@ struct Parcel {
 };
 
 struct FabricOptions {
-    std::uint32_t payload_max = 4096;  ///< bytes of payload in one frame
-    std::uint32_t frames_max = 64;     ///< frames of a link that were not given back yet
-    std::uint32_t small_max = 256;     ///< payload bytes of a frame that is sent in one call
-    bool transfers = false;            ///< long messages are fetched from their senders' memory
-    std::uint32_t transfer_fails_every = 0;  ///< of a node's transfers, half done; 0: none
+    std::uint32_t payload_max = 4096;    ///< bytes of payload in one frame
+    std::uint32_t frames_max = 64;       ///< frames of a link that were not given back yet
+    std::uint32_t small_max = 256;       ///< payload bytes of a frame that is sent in one call
+    bool pulls = false;                  ///< long messages are pulled from their senders' memory
+    std::uint32_t pull_fails_every = 0;  ///< of a node's pulls, half done; 0: none
 };
 
 /// What the fabric asks of a node.
@@ -70,6 +72,8 @@ public:
     /// In place of the weather. Before any node joins; outlives the nodes.
     void carry_by(Carrier& carrier) { carrier_ = &carrier; }
     Carrier* carrier() { return carrier_; }
+    /// Hears of each node to which the carrier has brought something.
+    void watch(std::function<void(NodeId)> reached) { reached_ = std::move(reached); }
 
     VirtualClock& clock() { return clock_; }
     const FabricOptions& options() const { return options_; }
@@ -105,6 +109,7 @@ private:
         Station* station = nullptr;  ///< nullptr: has left
         HostAddress address;
         std::map<std::pair<Time, std::uint64_t>, std::unique_ptr<Parcel>> mailbox;
+        std::set<NodeId> sent_to;  ///< with a carrier
     };
     struct Link {
         Time last_arrival{};
@@ -118,6 +123,7 @@ private:
     VirtualClock& clock_;
     Weather& weather_;
     Carrier* carrier_ = nullptr;
+    std::function<void(NodeId)> reached_;
     FabricOptions options_;
     std::vector<Node> nodes_;
     std::map<std::pair<NodeId, NodeId>, Link> links_;

@@ -10,11 +10,11 @@
 namespace via::device::sim {
 
 SimDevice::SimDevice(Fabric& fabric, const HostAddress& address)
-    : fabric_(fabric),
-      address_(address),
-      node_(fabric.join(*this, address)),
-      capabilities_{fabric.options().payload_max, Frame::inline_max,
-                    fabric.options().payload_max + 1, true, true} {}
+    : Device({fabric.options().payload_max, Frame::inline_max, fabric.options().payload_max + 1,
+              true, true},
+             address),
+      fabric_(fabric),
+      node_(fabric.join(*this, address)) {}
 
 SimDevice::~SimDevice() { fabric_.leave(node_); }
 
@@ -156,7 +156,7 @@ bool SimDevice::next_event(PathEvent& event) {
     arrivals_.pop_front();
     if (event.kind == PathEventKind::down) {
         Path& path = paths_[event.path];
-        drop_staged(path, 0);
+        drop_staged(path);
         path.stage = Stage::free;
         path.grants.reset();
     }
@@ -213,7 +213,7 @@ void SimDevice::give_back(NodeId peer, std::uint32_t frames) {
     fabric_.send(node_, peer, std::move(credit));
 }
 
-void SimDevice::condemn(PathId id, const char* /*reason*/) {
+void SimDevice::close_for_violation(PathId id, const char* /*reason*/) {
     Path& path = paths_[id];
     std::erase_if(arrivals_, [&](const Arrival& arrival) {
         if (!arrival.frame || arrival.path != id) return false;
@@ -273,13 +273,11 @@ void SimDevice::name_payload(PathId id, std::size_t nth, std::uint64_t address) 
     paths_[id].staged[paths_[id].kept + nth]->address = address;
 }
 
-void SimDevice::drop_staged(Path& path, std::size_t from) {
-    fabric_.vacate(node_, path.peer, static_cast<std::uint32_t>(path.staged.size() - from));
-    path.staged.resize(from);
-    path.kept = std::min(path.kept, from);
+void SimDevice::drop_staged(Path& path) {
+    fabric_.vacate(node_, path.peer, static_cast<std::uint32_t>(path.staged.size()));
+    path.staged.clear();
+    path.kept = 0;
 }
-
-void SimDevice::abandon(PathId id) { drop_staged(paths_[id], paths_[id].kept); }
 
 /// The frame but for its payload, which goes where it says. nullptr: not sent.
 std::byte* SimDevice::stage_small(PathId id, std::uint64_t low, std::uint64_t high,
@@ -327,7 +325,9 @@ std::uint32_t SimDevice::notify() {
 Status SimDevice::offer(PathId id, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                         GrantId& grant) {
     Path& path = paths_[id];
-    if (fabric_.carrier() != nullptr) return Status::error_not_supported;  // all goes by NICs
+    const Carrier* const carrier = fabric_.carrier();
+    if (carrier != nullptr && !carrier->shares_memory())
+        return Status::error_not_supported;  // all goes by NICs
     if (path.stage != Stage::open) return Status::error_resource;
     if (!path.grants) path.grants = std::make_shared<GrantTable>();
     Grants& grants = path.grants->grants;
@@ -358,18 +358,17 @@ void SimDevice::on_segment(Parcel& parcel) {
 
 // Fetching ----------------------------------------------------------------------------------------
 
-bool SimDevice::prefers_transfer(PathId id, std::uint64_t /*length*/) {
-    return fabric_.options().transfers && fabric_.carrier() == nullptr &&
+bool SimDevice::prefers_pull(PathId id, std::uint64_t /*length*/) {
+    return fabric_.options().pulls && fabric_.carrier() == nullptr &&
            paths_[id].stage == Stage::open;
 }
 
-Status SimDevice::transfer(PathId id, std::span<const Extent> remote,
-                           std::span<const Extent> local) {
+Status SimDevice::pull(PathId id, std::span<const Extent> remote, std::span<const Extent> local) {
     VIA_ASSERT(id < paths_.size() && paths_[id].stage != Stage::free);
     // Who has left took its memory along.
     if (!fabric_.present(paths_[id].peer)) return Status::error_resource;
-    const std::uint32_t every = fabric_.options().transfer_fails_every;
-    if (every == 0 || ++transfers_ % every != 0) {
+    const std::uint32_t every = fabric_.options().pull_fails_every;
+    if (every == 0 || ++pulls_ % every != 0) {
         copy_extents(remote, local);
         return Status::success;
     }

@@ -14,15 +14,18 @@
 
 namespace via::device::sim {
 
-class SimDevice final : public Device, private Station {
+/// Owns the paths of one node, what has arrived there and was not taken, and the frames that it has
+/// lent.
+class SimDevice final : public Device,
+                        public SmallSends,
+                        public SegmentSharing,
+                        public Pulling,
+                        private Station {
 public:
     /// The fabric outlives the device. Destroying it is a death that peers hear of.
     SimDevice(Fabric& fabric, const HostAddress& address);
     ~SimDevice() override;
     NodeId node() const { return node_; }
-
-    const Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
 
     /// Answered by the other node when the question has arrived there: resolved, no_match, or
     /// not_reachable when nobody has the address.
@@ -34,37 +37,37 @@ public:
     bool reserve(PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  FrameSlot& slot) override;
     void transmit(PathId path) override;
-    void abandon(PathId path) override;
     /// The payload of the nth frame that is reserved there lay at that address of its program.
     void name_payload(PathId path, std::size_t nth, std::uint64_t address);
     /// Publishes what send_small() kept; nobody sleeps here.
     std::uint32_t notify() override;
+
+    SmallSends* small_sends() override { return this; }
     std::uint32_t send_small(PathId path, std::uint64_t low, std::uint64_t high,
                              const std::byte* payload, std::uint32_t length, bool alone) override;
     std::uint32_t send_pieces(PathId path, std::uint64_t low, std::uint64_t high,
                               const Pieces& payload) override;
 
+    SegmentSharing* sharing() override { return this; }
     Status offer(PathId path, const SharedMemory& memory, bool writable, std::uint64_t cookie,
                  GrantId& grant) override;
     void revoke(PathId path, GrantId grant) override;
-    bool prefers_transfer(PathId path, std::uint64_t length) override;
+
+    Pulling* pulling() override { return this; }
+    bool prefers_pull(PathId path, std::uint64_t length) override;
     /// Nodes are in one process, so memory is there at once, whatever the weather.
-    Status transfer(PathId path, std::span<const Extent> remote,
-                    std::span<const Extent> local) override;
+    Status pull(PathId path, std::span<const Extent> remote,
+                std::span<const Extent> local) override;
 
     std::size_t receive(std::span<Frame> frames) override;
     bool release() override;
-    void condemn(PathId path, const char* reason) override;
+    void close_for_violation(PathId path, const char* reason) override;
 
     bool next_event(PathEvent& event) override;
     /// The next arrival, or now when something waits to be taken.
     Time next_deadline() const override;
-    void service(Time /*now*/) override {}
-
-    void arm(Sleep /*sleep*/) override {}
     void set_waiting_for_room(PathId path) override;
     bool has_work() override;
-    std::size_t wake_words(std::span<WakeWord> /*words*/) override { return 0; }
 
 private:
     enum class Stage : std::uint8_t { free, open, ending };
@@ -110,18 +113,16 @@ private:
     Parcel* stage(Path& path, std::uint32_t header_length, std::uint32_t payload_length);
     std::byte* stage_small(PathId path, std::uint64_t low, std::uint64_t high, std::uint32_t length,
                            const std::byte* source);
-    void drop_staged(Path& path, std::size_t from);
+    void drop_staged(Path& path);
 
     Fabric& fabric_;
-    HostAddress address_;
     NodeId node_;
-    Capabilities capabilities_;
     std::vector<Path> paths_;
     int wanting_ = 0;  ///< paths that wait for room
     std::deque<Arrival> arrivals_;
     std::vector<std::unique_ptr<Parcel>> lent_;  ///< frames of the last receive()
     std::vector<Listening> listening_;
-    std::uint32_t transfers_ = 0;  ///< asked of us
+    std::uint32_t pulls_ = 0;  ///< asked of us
 };
 
 }  // namespace via::device::sim

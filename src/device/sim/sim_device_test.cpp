@@ -156,17 +156,15 @@ TEST(SimDevice, small_frames_are_published_by_the_next_transmit_or_by_notify_in_
     EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{6, 7, 8}));
 }
 
-TEST(SimDevice, small_frames_need_room_and_are_not_abandoned_with_reserved_ones) {
+TEST(SimDevice, small_frames_need_room) {
     Net net({600, 3, 100});
     net.connect();
-    EXPECT_EQ(put_small(*net.a, 1, 101, true), Device::not_sent);  // it is not small
+    EXPECT_EQ(put_small(*net.a, 1, 101, true), SmallSends::not_sent);  // it is not small
     EXPECT_EQ(put_small(*net.a, 1, 100, false), 0U);
-    ASSERT_TRUE(put(*net.a, 2, 50));
-    net.a->abandon(0);
     EXPECT_EQ(put_small(*net.a, 3, 8, false), 0U);
     EXPECT_EQ(put_small(*net.a, 4, 8, false), 0U);
-    EXPECT_EQ(put_small(*net.a, 5, 8, false), Device::not_sent);
-    EXPECT_EQ(net.a->send_pieces(0, 0, 0, {nullptr, 0, nullptr, 0}), Device::not_sent);
+    EXPECT_EQ(put_small(*net.a, 5, 8, false), SmallSends::not_sent);
+    EXPECT_EQ(net.a->send_pieces(0, 0, 0, {nullptr, 0, nullptr, 0}), SmallSends::not_sent);
     EXPECT_FALSE(put(*net.a, 5, 8));
     net.a->notify();
     EXPECT_EQ(all_received(net, *net.b), (std::vector<int>{1, 3, 4}));
@@ -213,11 +211,9 @@ TEST(SimDevice, full_link_presses_back_until_the_credit_came_home) {
     PathEvent event{};
     EXPECT_FALSE(net.a->next_event(event));  // a turn begins, and asks again if it must
     EXPECT_FALSE(net.a->has_work());
-    EXPECT_TRUE(put(*net.a, 4, 100));
-    net.a->abandon(0);
     while (net.advance(*net.a) && !net.a->next_deadline().is_never()) net.a->has_work();
-    for (std::uint8_t n = 5; n <= 7; ++n) EXPECT_TRUE(put(*net.a, n, 100));
-    EXPECT_FALSE(put(*net.a, 8, 100));
+    for (std::uint8_t n = 4; n <= 6; ++n) EXPECT_TRUE(put(*net.a, n, 100));
+    EXPECT_FALSE(put(*net.a, 7, 100));
 }
 
 TEST(SimDevice, death_is_heard_after_what_was_sent_before) {
@@ -265,7 +261,7 @@ TEST(SimDevice, death_of_one_of_an_address_is_no_answer_for_the_others) {
     EXPECT_EQ(net.event_of(*net.a).kind, PathEventKind::resolved);
 }
 
-TEST(SimDevice, condemned_path_ends_on_both_sides_and_can_be_made_anew) {
+TEST(SimDevice, path_closed_for_a_violation_ends_on_both_sides_and_can_be_made_anew) {
     Net net({256, 2});
     net.connect();
     ASSERT_TRUE(put(*net.a, 1, 10));
@@ -274,7 +270,7 @@ TEST(SimDevice, condemned_path_ends_on_both_sides_and_can_be_made_anew) {
     ASSERT_TRUE(net.advance(*net.b));
     std::array<Frame, 1> frames;
     ASSERT_EQ(net.b->receive(frames), 1U);
-    net.b->condemn(0, "test");
+    net.b->close_for_violation(0, "test");
     net.b->release();
     EXPECT_EQ(net.event_of(*net.b).kind, PathEventKind::down);
     EXPECT_EQ(net.event_of(*net.a).kind, PathEventKind::down);

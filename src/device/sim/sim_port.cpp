@@ -34,8 +34,8 @@ bool SimPort::send_one(const datagram::Outgoing& outgoing) {
         return false;
     }
     if (outgoing.length > options_.datagram_max)
-        troubles_.push_back(
-            {datagram::TroubleKind::too_long, outgoing.to, options_.datagram_max, 0, true});
+        network_errors_.push_back(
+            {datagram::NetworkErrorKind::too_long, outgoing.to, options_.datagram_max, 0, true});
     else
         network_.send(socket_, outgoing);
     return true;
@@ -52,8 +52,8 @@ std::size_t SimPort::send(std::span<const datagram::Outgoing> datagrams) {
 /// What has arrived by now, in the order of arriving: the bytes that wait decide about each.
 void SimPort::settle() {
     while (std::unique_ptr<Datagram> datagram = network_.take(socket_)) {
-        if (datagram->is_trouble) {
-            troubles_.push_back(datagram->trouble);
+        if (datagram->is_network_error) {
+            network_errors_.push_back(datagram->network_error);
         } else if (waiting_bytes_ + datagram->bytes.size() > options_.receive_room) {
             ++dropped_;
             network_.note_gone(socket_, *datagram);
@@ -124,20 +124,20 @@ void SimPort::let_go(std::uint32_t index) {
 
 bool SimPort::has_work() {
     settle();
-    return !waiting_.empty() || !troubles_.empty();
+    return !waiting_.empty() || !network_errors_.empty();
 }
 
-bool SimPort::next_trouble(datagram::Trouble& trouble) {
+bool SimPort::next_network_error(datagram::NetworkError& error) {
     settle();
-    if (troubles_.empty()) return false;
-    trouble = troubles_.front();
-    troubles_.pop_front();
+    if (network_errors_.empty()) return false;
+    error = network_errors_.front();
+    network_errors_.pop_front();
     return true;
 }
 
 Time SimPort::next_deadline() const {
     const Time now = network_.clock().now();
-    if (!waiting_.empty() || !troubles_.empty()) return now;
+    if (!waiting_.empty() || !network_errors_.empty()) return now;
     const Time room = full_until_ > now ? full_until_ : Time::never();
     return earlier(network_.next_arrival(socket_), room);
 }

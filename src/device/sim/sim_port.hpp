@@ -55,7 +55,7 @@ public:
     void let_go(std::uint32_t buffer) override;
     std::uint32_t keeps_left() const override { return options_.kept_max - kept_; }
     bool has_work() override;
-    bool next_trouble(datagram::Trouble& trouble) override;
+    bool next_network_error(datagram::NetworkError& error) override;
 
     Status listen(const Discriminator& discriminator) override;
     void unlisten(const Discriminator& discriminator) override;
@@ -89,7 +89,7 @@ private:
     std::deque<std::unique_ptr<Datagram>> waiting_;  ///< arrived, not taken
     std::uint64_t waiting_bytes_ = 0;
     Time came_ = Time::never();
-    std::deque<datagram::Trouble> troubles_;
+    std::deque<datagram::NetworkError> network_errors_;
     std::vector<Buffer> buffers_;
     std::uint32_t kept_ = 0;  ///< buffers that are
     std::uint64_t dropped_ = 0;

@@ -14,9 +14,9 @@ namespace via::device::sim::sim_port_test {
 namespace {
 
 using datagram::Incoming;
+using datagram::NetworkError;
+using datagram::NetworkErrorKind;
 using datagram::Outgoing;
-using datagram::Trouble;
-using datagram::TroubleKind;
 
 HostAddress host(std::uint8_t last) {
     HostAddress address;
@@ -190,11 +190,11 @@ TEST(SimPort, lengths_beyond_the_interface_do_not_go_out) {
     a->set_datagram_max(600);
     EXPECT_EQ(a->datagram_max(), 600U);
     send(*a, b->data_address(), std::string(601, 'x'));
-    Trouble trouble;
-    ASSERT_TRUE(a->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, TroubleKind::too_long);
-    EXPECT_EQ(trouble.length, 600U);
-    EXPECT_EQ(trouble.to, b->data_address());
+    NetworkError error;
+    ASSERT_TRUE(a->next_network_error(error));
+    EXPECT_EQ(error.kind, NetworkErrorKind::too_long);
+    EXPECT_EQ(error.length, 600U);
+    EXPECT_EQ(error.to, b->data_address());
     send(*a, b->data_address(), std::string(600, 'z'));
     net.pass(microseconds(10));
     EXPECT_EQ(texts(*b), Texts{std::string(600, 'z')});
@@ -207,13 +207,13 @@ TEST(SimPort, lengths_beyond_the_way_are_lost_and_the_network_says_so) {
     const auto a = net.open(1);
     const auto b = net.open(2);
     send(*a, b->data_address(), std::string(701, 'x'));
-    Trouble trouble;
-    EXPECT_FALSE(a->next_trouble(trouble));  // it takes its time
+    NetworkError error;
+    EXPECT_FALSE(a->next_network_error(error));  // it takes its time
     net.pass(microseconds(10));
     EXPECT_TRUE(a->has_work());
-    ASSERT_TRUE(a->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, TroubleKind::too_long);
-    EXPECT_EQ(trouble.length, 700U);
+    ASSERT_TRUE(a->next_network_error(error));
+    EXPECT_EQ(error.kind, NetworkErrorKind::too_long);
+    EXPECT_EQ(error.length, 700U);
     EXPECT_FALSE(b->has_work());
 }
 
@@ -228,14 +228,15 @@ TEST(SimPort, where_nobody_is_the_host_or_the_network_says_so) {
     send(*a, gone, "too late");
     send(*a, host(9), "nowhere");
     net.pass(microseconds(20));
-    std::vector<TroubleKind> kinds;
-    for (Trouble trouble; a->next_trouble(trouble);) {
-        kinds.push_back(trouble.kind);
-        EXPECT_EQ(trouble.to, trouble.kind == TroubleKind::port_unreachable ? gone : host(9));
+    std::vector<NetworkErrorKind> kinds;
+    for (NetworkError error; a->next_network_error(error);) {
+        kinds.push_back(error.kind);
+        EXPECT_EQ(error.to, error.kind == NetworkErrorKind::port_unreachable ? gone : host(9));
     }
     std::sort(kinds.begin(), kinds.end());
-    EXPECT_EQ(kinds, (std::vector{TroubleKind::port_unreachable, TroubleKind::port_unreachable,
-                                  TroubleKind::host_unreachable}));
+    EXPECT_EQ(kinds,
+              (std::vector{NetworkErrorKind::port_unreachable, NetworkErrorKind::port_unreachable,
+                           NetworkErrorKind::host_unreachable}));
 }
 
 TEST(SimPort, who_crashes_says_nothing_more) {
@@ -250,8 +251,8 @@ TEST(SimPort, who_crashes_says_nothing_more) {
         send(*a, gone, "hello?");
         net.pass(microseconds(20));
         EXPECT_EQ(texts(*a), Texts{});
-        Trouble trouble;
-        EXPECT_EQ(a->next_trouble(trouble), ending == Ending::closed);
+        NetworkError error;
+        EXPECT_EQ(a->next_network_error(error), ending == Ending::closed);
     }
 }
 
@@ -301,10 +302,10 @@ TEST(SimPort, a_full_socket_takes_no_more_for_a_while) {
 TEST(SimPort, storms_do_to_datagrams_what_they_may) {
     StormyOptions options;
     options.link.loss = 100'000;
-    options.link.doubling = 100'000;
-    options.link.disorder = 100'000;
-    options.link.disorder_max = microseconds(100);
-    options.link.damage = 100'000;
+    options.link.duplication = 100'000;
+    options.link.reordering = 100'000;
+    options.link.reordering_max = microseconds(100);
+    options.link.corruption = 100'000;
     Net net(options);
     const auto a = net.open(1);
     const auto b = net.open(2);
@@ -330,10 +331,10 @@ TEST(SimPort, storms_do_to_datagrams_what_they_may) {
         latest = std::max(latest, text);
         seen[static_cast<std::size_t>(number)] = true;
     }
-    EXPECT_LT(whole, static_cast<int>(all.size()) - 50);  // the others are damaged
+    EXPECT_LT(whole, static_cast<int>(all.size()) - 50);  // the others are corrupted
     EXPECT_GT(again, 50);
     EXPECT_GT(overtaken, 50);
-    EXPECT_LT(whole - again, count - 100);  // lost or damaged
+    EXPECT_LT(whole - again, count - 100);  // lost or corrupted
 }
 
 TEST(SimPort, who_watches_says_what_tells_of_life_and_what_asks) {
@@ -399,8 +400,8 @@ TEST(SimPort, who_watches_knows_who_heard_whom_when) {
     b.reset();
     send(*a, address, "x");
     net.pass(microseconds(20));
-    Trouble trouble;
-    EXPECT_TRUE(a->next_trouble(trouble));
+    NetworkError error;
+    EXPECT_TRUE(a->next_network_error(error));
     EXPECT_EQ(net.network.last_told_unreachable(a->socket(), gone), Time{31'000});
 }
 

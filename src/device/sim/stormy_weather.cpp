@@ -26,8 +26,9 @@ StormyWeather::Link& StormyWeather::link_of(NodeId from, NodeId to) {
 /// None of a trouble as often as some of it: links differ in what they do, not only in how much.
 LinkOptions StormyWeather::draw_options(Random& random) const {
     LinkOptions drawn = options_.link;
-    for (std::uint32_t* chance : {&drawn.loss, &drawn.burst_begin, &drawn.doubling, &drawn.disorder,
-                                  &drawn.damage, &drawn.slander}) {
+    for (std::uint32_t* chance :
+         {&drawn.loss, &drawn.burst_begin, &drawn.duplication, &drawn.reordering, &drawn.corruption,
+          &drawn.forged_unreachable}) {
         const bool has = random.chance(60);
         const auto some = static_cast<std::uint32_t>(random.below(*chance + 1ULL));
         *chance = has ? some : 0;
@@ -76,14 +77,14 @@ Fate StormyWeather::fate(const Passage& passage) {
     Fate fate;
     const bool lost = is_lost(link);
     const Duration jitter = draw(link.random, {}, options.jitter_max);
-    const bool late = happens(link.random, options.disorder);
-    const Duration extra = draw(link.random, {}, options.disorder_max);
-    fate.doubled = happens(link.random, options.doubling) && !healed;
-    const Duration second = draw(link.random, {}, options.disorder_max + options.jitter_max);
-    const bool damaged = happens(link.random, options.damage) && !healed;
-    const std::uint64_t damage = link.random.next() | 1;
-    fate.damage = damaged ? damage : 0;
-    fate.slandered = happens(link.random, options.slander) && !healed;
+    const bool late = happens(link.random, options.reordering);
+    const Duration extra = draw(link.random, {}, options.reordering_max);
+    fate.duplicated = happens(link.random, options.duplication) && !healed;
+    const Duration second = draw(link.random, {}, options.reordering_max + options.jitter_max);
+    const bool corrupted = happens(link.random, options.corruption) && !healed;
+    const std::uint64_t corruption = link.random.next() | 1;
+    fate.corruption = corrupted ? corruption : 0;
+    fate.told_unreachable = happens(link.random, options.forged_unreachable) && !healed;
 
     const std::uint32_t length_max = fits(link, passage.sent);
     if (passage.length > length_max) {

@@ -1,7 +1,7 @@
-// Weather that loses, doubles, delays, reorders and damages datagrams, cuts links for a while, and
-// heals at last. Each link has its own stream of chance, which every passage draws from in the same
-// way: what one link carries changes nothing on another, and one kind of trouble less leaves the
-// others where they were.
+// Weather that drops, duplicates, delays, reorders and corrupts datagrams, cuts links for a while,
+// and heals at last. Each link has its own stream of chance, which every passage draws from in the
+// same way: what one link carries changes nothing on another, and one kind of trouble less leaves
+// the others where they were.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct LinkOptions {
     std::uint32_t burst_begin = 0;       ///< losses in bursts (Gilbert, Elliott): from good to bad
     std::uint32_t burst_end = 100'000;   ///< from bad to good
     std::uint32_t burst_loss = 900'000;  ///< while it is bad
-    std::uint32_t doubling = 0;
-    std::uint32_t disorder = 0;  ///< delayed besides, so that later ones overtake
-    Duration disorder_max{};
-    std::uint32_t damage = 0;         ///< bits flipped, or the end cut off
-    std::uint32_t slander = 0;        ///< a forged message that nobody takes datagrams there
-    std::uint32_t fits_min = 65'507;  ///< longest datagram in one piece, drawn for a link ...
+    std::uint32_t duplication = 0;
+    std::uint32_t reordering = 0;  ///< delayed besides, so that later ones overtake
+    Duration reordering_max{};
+    std::uint32_t corruption = 0;          ///< bits flipped, or the end cut off
+    std::uint32_t forged_unreachable = 0;  ///< a forged message that nobody takes datagrams there
+    std::uint32_t fits_min = 65'507;       ///< longest datagram in one piece, drawn for a link ...
     std::uint32_t fits_max = 65'507;
     Duration fits_period{};    ///< ... and each time this has passed; 0: once
     bool tells_length = true;  ///< senders of longer ones hear of it
@@ -52,8 +52,8 @@ struct StormyOptions {
     /// Each link draws which of these troubles it has, and how much of each, up to `link`.
     bool links_differ = false;
     std::vector<Cut> cuts;
-    /// From then on nothing is lost but in full queues, and nothing doubled, damaged or delayed
-    /// beyond the jitter. never(): it stays as it is.
+    /// From then on nothing is lost but in full queues, and nothing duplicated, corrupted or
+    /// delayed beyond the jitter. never(): it stays as it is.
     Time heals_at = Time::never();
 };
 

@@ -19,11 +19,11 @@ StormyOptions storm() {
     options.link.jitter_max = microseconds(3);
     options.link.loss = 5 * percent;
     options.link.burst_begin = 2 * percent;
-    options.link.doubling = 5 * percent;
-    options.link.disorder = 5 * percent;
-    options.link.disorder_max = microseconds(200);
-    options.link.damage = 5 * percent;
-    options.link.slander = 2 * percent;
+    options.link.duplication = 5 * percent;
+    options.link.reordering = 5 * percent;
+    options.link.reordering_max = microseconds(200);
+    options.link.corruption = 5 * percent;
+    options.link.forged_unreachable = 2 * percent;
     return options;
 }
 
@@ -37,7 +37,7 @@ TEST(StormyWeather, the_same_seed_decides_the_same) {
         const Fate b = two.fate(passage(n * 1000));
         EXPECT_EQ(a.delay, b.delay);
         EXPECT_EQ(a.lost, b.lost);
-        EXPECT_EQ(a.damage, b.damage);
+        EXPECT_EQ(a.corruption, b.corruption);
         differs |= other.fate(passage(n * 1000)).lost != a.lost;
     }
     EXPECT_TRUE(differs);
@@ -60,8 +60,8 @@ TEST(StormyWeather, one_kind_of_trouble_less_leaves_the_others_where_they_were) 
     for (std::int64_t n = 0; n < 1000; ++n) {
         const Fate a = all.fate(passage(n * 1000));
         const Fate b = less.fate(passage(n * 1000));
-        EXPECT_EQ(a.doubled, b.doubled);
-        EXPECT_EQ(a.damage, b.damage);
+        EXPECT_EQ(a.duplicated, b.duplicated);
+        EXPECT_EQ(a.corruption, b.corruption);
         EXPECT_FALSE(b.lost);
     }
 }
@@ -71,21 +71,21 @@ TEST(StormyWeather, chances_are_what_they_say) {
     options.link.burst_begin = 0;
     StormyWeather weather(1, options);
     int lost = 0;
-    int doubled = 0;
-    int damaged = 0;
+    int duplicated = 0;
+    int corrupted = 0;
     int overtaken = 0;
     Time latest{};
     constexpr int count = 100'000;
     for (std::int64_t n = 0; n < count; ++n) {
         const Fate fate = weather.fate(passage(n * 10'000));
         lost += fate.lost;
-        doubled += fate.doubled;
-        damaged += fate.damage != 0;
+        duplicated += fate.duplicated;
+        corrupted += fate.corruption != 0;
         const Time arrival = Time{n * 10'000} + fate.delay;
         overtaken += arrival < latest;
         latest = std::max(latest, arrival);
     }
-    for (const int each : {lost, doubled, damaged}) {
+    for (const int each : {lost, duplicated, corrupted}) {
         EXPECT_GT(each, count * 4 / 100);
         EXPECT_LT(each, count * 6 / 100);
     }
@@ -162,7 +162,7 @@ TEST(StormyWeather, it_heals) {
     EXPECT_TRUE(weather.fate(passage(4'999'999)).lost);
     for (std::int64_t n = 0; n < 1000; ++n) {
         const Fate fate = weather.fate(passage(5'000'000 + n * 1000));
-        EXPECT_FALSE(fate.lost || fate.doubled || fate.damage != 0 || fate.slandered);
+        EXPECT_FALSE(fate.lost || fate.duplicated || fate.corruption != 0 || fate.told_unreachable);
         EXPECT_LE(fate.delay, microseconds(53));
     }
 }

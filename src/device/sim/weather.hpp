@@ -1,7 +1,7 @@
 // What the network does to what travels through it. Whoever carries something asks for the fate of
-// every parcel; how long it takes is all that a fair day decides. Loss, doubles, damage, disorder
-// and partitions are decided by stormy weather (stormy_weather.hpp), and suffered by datagrams
-// only.
+// every parcel; how long it takes is all that a fair day decides. Loss, duplicates, corruption,
+// reordering and partitions are decided by stormy weather (stormy_weather.hpp), and suffered by
+// datagrams only.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct Fate {
     Duration delay{};  ///< from sending to arriving
     // What happens to datagrams only.
     bool lost = false;
-    bool doubled = false;
-    Duration second_delay{};   ///< of the double
-    std::uint64_t damage = 0;  ///< not 0: bytes arrive changed, how is drawn from this seed
-    std::uint32_t fits = 0;    ///< not 0: lost, and the sender is told what length would not be
-    bool slandered = false;    ///< the sender is told that nobody takes datagrams there
+    bool duplicated = false;
+    Duration second_delay{};       ///< of the duplicate
+    std::uint64_t corruption = 0;  ///< not 0: bytes arrive changed, how is drawn from this seed
+    std::uint32_t fits = 0;        ///< not 0: lost, and the sender is told what length would not be
+    bool told_unreachable = false;  ///< the sender is told that nobody takes datagrams there
 };
 
 /// Uniform in [low, high], neither of them negative.

@@ -27,7 +27,7 @@ public:
         }
         peer_ = to;
         score_ = std::min(times, enough_ - 1);
-        busy_ = false;  // and so it was for a moment, whoever comes next
+        busy_ = false;  // and so it was for a moment, whatever comes next
         return true;
     }
     /// Is there one? From when it got `enough` until less than three of four go to it, for as long

@@ -30,7 +30,7 @@ bool tell_interface(System& system, int socket, bool ipv6, bool on) {
 }
 
 /// And not of one that was asked for before, and waited for a neighbour to answer.
-bool is_of(const Troubles::Shown& shown, const datagram::Outgoing& datagram, bool ipv6) {
+bool is_of(const NetworkErrors::Shown& shown, const datagram::Outgoing& datagram, bool ipv6) {
     const std::size_t headers = EthernetModel::headers_length(ipv6);
     return shown.length >= headers &&
            std::memcmp(shown.bytes.data() + headers, datagram.bytes,
@@ -88,12 +88,12 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
     message.msg_hdr.msg_iovlen = 1;
     set_control(message.msg_hdr, control, SOL_SOCKET, SO_TIMESTAMPING,
                 std::uint32_t{SOF_TIMESTAMPING_TX_SCHED});
-    troubles_.read(socket_);  // what was shown late is none of this one's
+    network_errors_.read(socket_);  // what was shown late is none of this one's
     const bool tells = tell_interface(system_, socket_, ipv6, true);
     const bool sent = system_.sendmmsg(socket_, &message, 1) == 1;
     const int error = errno;
-    Troubles::Shown shown;
-    if (sent) troubles_.read(socket_, &shown);
+    NetworkErrors::Shown shown;
+    if (sent) network_errors_.read(socket_, &shown);
     if (tells) tell_interface(system_, socket_, ipv6, false);
     const Time now = system_.now();
     if (sent && shown.interface != 0 && is_of(shown, datagram, ipv6) &&
@@ -112,7 +112,7 @@ bool Ethernet::ask(const datagram::Outgoing& datagram) {
 std::size_t Ethernet::send(std::span<const datagram::Outgoing> datagrams) {
     if (datagrams.size() > 1 && !cuts_) return 0;
     const std::size_t sent = sender_.send_frames(packets_.get(), model_, datagrams);
-    count_ += sent;
+    if (counters_ != nullptr) counters_->add(Counter::own_frames, sent);
     if (sent == datagrams.size()) return sent;
     // A full one, too: the socket's is the room that others wait for.
     if (errno == EINVAL && datagrams.size() > 1) cuts_ = false;

@@ -1,5 +1,5 @@
 // The way past UDP and IP to the busy peer, for those who may open packet sockets (CAP_NET_RAW):
-// Ethernet frames of our own, made as the kernel made one of its own a moment ago. The kernel is
+// raw Ethernet frames, made as the kernel made one of its own a moment ago. The kernel is
 // asked for one again and again, so that routes, neighbours, firewalls, address translation and
 // encryption decide as ever, a moment later.
 #pragma once
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/address.hpp"
+#include "base/counters.hpp"
 #include "base/time.hpp"
 #include "device/datagram/port.hpp"
 #include "device/udp/ethernet_model.hpp"
@@ -20,8 +21,9 @@ namespace via::device::udp {
 
 class Ethernet {
 public:
-    Ethernet(System& system, Troubles& troubles, Sender& sender)
-        : system_(system), troubles_(troubles), sender_(sender) {}
+    /// `counters` of the NIC: own_frames, counted there; nullptr: nobody counts.
+    Ethernet(System& system, NetworkErrors& network_errors, Sender& sender, Counters* counters)
+        : system_(system), network_errors_(network_errors), sender_(sender), counters_(counters) {}
     Ethernet(const Ethernet&) = delete;
 
     /// `socket` is connected to the busy peer. Nothing happens where we may not.
@@ -43,23 +45,20 @@ public:
     /// as long. `arrived`: when the newest was sent that did.
     void doubt(Time arrived);
 
-    /// Datagrams that left as frames since the last call.
-    std::uint64_t take_count() { return std::exchange(count_, 0); }
-
 private:
     void pause();
     bool bind_to(unsigned interface);
 
     System& system_;
-    Troubles& troubles_;
+    NetworkErrors& network_errors_;
     Sender& sender_;
+    Counters* counters_;
     /// Kept: the kernel takes some milliseconds to close one.
     Descriptor packets_;
     unsigned bound_to_ = 0;
     int socket_ = -1;
     HostAddress from_, to_;
     EthernetModel model_;
-    std::uint64_t count_ = 0;
     bool cuts_ = true;  ///< the kernel cuts frames for us
     Time shown_{};      ///< when the model was
     Time next_{};

@@ -29,7 +29,7 @@ public:
     void forget() { head_length_ = 0; }
     bool valid() const { return head_length_ != 0; }
 
-    /// Of one message of so many bytes, which whoever is below us cuts into datagrams of `segment`
+    /// Of one message of so many bytes, which the layer below us cuts into datagrams of `segment`
     /// and a shorter last one; 0: it is one. Returns the length of the head, up to head_max.
     std::size_t write(std::byte* at, std::uint32_t length, std::uint32_t segment) const;
 

@@ -257,7 +257,7 @@ TEST(UdpDeaf, WhoCannotHearLooksAgainSoon) {
     EXPECT_EQ(::poll(&entry, 1, watchdog_ms), 1);
 }
 
-/// By sockets alone, or with frames of our own.
+/// By sockets alone, or with raw Ethernet transmit.
 class UdpFaults : public testing::TestWithParam<bool> {
 protected:
     void SetUp() override {

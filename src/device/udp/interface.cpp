@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "device/udp/socket_address.hpp"
 
@@ -18,6 +20,16 @@ struct Found {
     bool loopback;
     bool link_local;
 };
+
+/// How many leading bits are set.
+unsigned prefix_of(const sockaddr* mask) {
+    if (mask == nullptr) return 0;
+    const HostAddress bits = from_socket(*mask);
+    unsigned count = 0;
+    for (int at = 0; at + 2 < bits.length; ++at)
+        count += static_cast<unsigned>(std::popcount(bits.bytes[static_cast<std::size_t>(at)]));
+    return count;
+}
 
 /// The addresses of interfaces that are up; errno in `error` if they are not to be had.
 std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
@@ -33,7 +45,8 @@ std::vector<Found> look_around(System& system, std::uint16_t port, int& error) {
         if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
         const HostAddress address = from_socket(*one->ifa_addr);
         if (address.length == 0) continue;
-        all.push_back({{one->ifa_name, if_nametoindex(one->ifa_name), with_port(address, port)},
+        all.push_back({{one->ifa_name, if_nametoindex(one->ifa_name), with_port(address, port),
+                        prefix_of(one->ifa_netmask)},
                        (one->ifa_flags & IFF_LOOPBACK) != 0,
                        is_link_local(address)});
     }
@@ -85,6 +98,15 @@ bool is_loopback_host(const HostAddress& address) {
 
 }  // namespace
 
+bool is_in_network_of(const Place& place, const HostAddress& host) {
+    if (place.prefix == 0 || host.length != place.address.length) return false;
+    for (unsigned bit = 0; bit < place.prefix; ++bit) {
+        const unsigned mask = 0x80U >> (bit % 8);
+        if (((place.address.bytes[bit / 8] ^ host.bytes[bit / 8]) & mask) != 0) return false;
+    }
+    return true;
+}
+
 std::string host_text(const HostAddress& address) {
     char text[INET6_ADDRSTRLEN] = {};
     inet_ntop(is_ipv6(address) ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
@@ -120,7 +142,7 @@ std::expected<Place, std::string> find_place(System& system, std::string_view te
             if (found.place.address == written && is_meant) return found.place;
             if (found.loopback && is_loopback_host(written) &&
                 is_loopback_host(found.place.address))
-                return Place{found.place.interface, found.place.index, written};
+                return Place{found.place.interface, found.place.index, written, found.place.prefix};
         }
         const std::string asked = parts.ipv6 ? "[" + parts.host + "]" : parts.host;
         return std::unexpected("udp: no interface that is up has the address " + asked + "; " +
@@ -144,13 +166,6 @@ std::optional<bool> is_here(System& system, const HostAddress& address) {
         return found.place.address == address || (found.loopback && is_loopback_host(address) &&
                                                   is_loopback_host(found.place.address));
     });
-}
-
-std::vector<Place> all_places(System& system, std::uint16_t port) {
-    int error = 0;
-    std::vector<Place> places;
-    for (Found& found : look_around(system, port, error)) places.push_back(std::move(found.place));
-    return places;
 }
 
 }  // namespace via::device::udp

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/address.hpp"
 #include "device/udp/system.hpp"
@@ -17,7 +16,11 @@ struct Place {
     std::string interface;
     unsigned index = 0;   ///< of the interface
     HostAddress address;  ///< of the NIC, with its port
+    unsigned prefix = 0;  ///< leading bits of the address that its network has in common
 };
+
+/// Is that host in the interface's network, with no router between?
+bool is_in_network_of(const Place& place, const HostAddress& host);
 
 /// As names of NICs have it: without a port, IPv6 in brackets.
 std::string host_text(const HostAddress& address);
@@ -30,7 +33,5 @@ std::expected<Place, std::string> find_place(System& system, std::string_view te
 
 /// Is it an address of an interface that is up? Nothing: that cannot be seen now.
 std::optional<bool> is_here(System& system, const HostAddress& address);
-/// All addresses of interfaces that are up, the loopback's last.
-std::vector<Place> all_places(System& system, std::uint16_t port);
 
 }  // namespace via::device::udp

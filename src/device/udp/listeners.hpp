@@ -4,7 +4,7 @@
 // Each NIC has a file nic-PID-PORT-INSTANCE, which it keeps locked while it lives, however it ends.
 // The lock is for writing, and so can be seen, but not feigned, by who may only read.
 // A discriminator somebody listens to is a symbolic link d-HEX to that name. A name whose owner is
-// dead is taken over or removed by whoever meets it. The link `holder` leads to the one that
+// dead is taken over or removed by the next that meets it. The link `holder` leads to the one that
 // answers for the host.
 #pragma once
 
@@ -36,7 +36,7 @@ public:
     /// Is our file where others look for it? Not once a cleaner of temporary files took it away.
     bool is_known() const;
     bool is_listened_to() const { return !listening_.empty(); }
-    /// Puts file and discriminators down anew, in a directory as that of open(). Whoever holds one
+    /// Puts file and discriminators down anew, in a directory as that of open(). Who holds one
     /// of these by now keeps it. error, in words: that, or what failed.
     std::expected<void, std::string> make_known(const std::string& directory, bool shared,
                                                 std::uint16_t data_port, std::uint64_t instance);

@@ -111,7 +111,7 @@ TEST(UdpListeners, WhoHoldsADiscriminatorIsNamed) {
               (std::vector{name(same, 2) + held, name(another, 3) + " of another user" + held}));
 }
 
-TEST(UdpListeners, WhatHindersThemIsToldAsATrouble) {
+TEST(UdpListeners, WhatHindersThemIsTold) {
     class Full : public System {
     public:
         bool full = false;
@@ -381,7 +381,7 @@ public:
     Time now() override { return time; }
 };
 
-/// With the turn, whoever asks: 200,000 names stopped a NIC for seconds each time.
+/// With the turn, whatever asks: 200,000 names stopped a NIC for seconds each time.
 TEST(UdpListeners, ACrowdOfNamesIsLookedAtInParts) {
     constexpr int crowd = 20'000;
     const Place place;

@@ -16,23 +16,24 @@ constexpr int entries_max = 64;
 
 }  // namespace
 
-void Troubles::add(const datagram::Trouble& trouble) {
-    if (waiting_.size() < waiting_max) waiting_.push_back(trouble);
+void NetworkErrors::add(const datagram::NetworkError& error) {
+    if (waiting_.size() < waiting_max) waiting_.push_back(error);
 }
 
-bool Troubles::next(datagram::Trouble& trouble) {
+bool NetworkErrors::next(datagram::NetworkError& error) {
     if (waiting_.empty()) return false;
-    trouble = waiting_.front();
+    error = waiting_.front();
     waiting_.pop_front();
     return true;
 }
 
-void Troubles::read(int socket, Shown* shown) {
+void NetworkErrors::read(int socket, Shown* shown) {
     for (int entry = 0; entry < entries_max; ++entry) {
         SocketAddress to;
         alignas(cmsghdr) std::byte control[512];
         std::array<std::byte, sizeof(Shown::bytes)> begin;
-        iovec bytes{begin.data(), shown == nullptr ? datagram::quoted_length_least : begin.size()};
+        const bool wants_all = shown != nullptr || quoted_;
+        iovec bytes{begin.data(), wants_all ? begin.size() : datagram::quoted_length_least};
         msghdr message{};
         message.msg_name = &to.any;
         message.msg_namelen = sizeof to.ipv6;
@@ -54,7 +55,7 @@ void Troubles::read(int socket, Shown* shown) {
     }
 }
 
-Troubles::Entry Troubles::entry_of(msghdr& message) {
+NetworkErrors::Entry NetworkErrors::entry_of(msghdr& message) {
     Entry found;
     for (cmsghdr* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
          entry = CMSG_NXTHDR(&message, entry)) {
@@ -74,32 +75,33 @@ Troubles::Entry Troubles::entry_of(msghdr& message) {
 }
 
 /// Of what the network says the kernel gives the datagram's bytes too, as far as they were quoted.
-void Troubles::understand(const Entry& entry, const HostAddress& to,
-                          std::span<const std::byte> quoted) {
-    datagram::Trouble trouble;
-    trouble.to = to;
-    trouble.is_ours = entry.error.ee_origin == SO_EE_ORIGIN_LOCAL;
-    if (!trouble.is_ours) trouble.connection = datagram::quoted_connection(quoted);
+void NetworkErrors::understand(const Entry& entry, const HostAddress& to,
+                               std::span<const std::byte> quoted) {
+    datagram::NetworkError error;
+    error.to = to;
+    error.is_ours = entry.error.ee_origin == SO_EE_ORIGIN_LOCAL;
+    if (!error.is_ours) error.connection = datagram::quoted_connection(quoted);
     switch (entry.error.ee_errno) {
         case ECONNREFUSED:
-            trouble.kind = datagram::TroubleKind::port_unreachable;
+            error.kind = datagram::NetworkErrorKind::port_unreachable;
+            if (quoted_ && !error.is_ours) quoted_(quoted);
             break;
         case EMSGSIZE:
-            trouble.kind = datagram::TroubleKind::too_long;
+            error.kind = datagram::NetworkErrorKind::too_long;
             if (entry.error.ee_info <= headers_length(entry.ipv6)) return;
-            trouble.length = entry.error.ee_info - headers_length(entry.ipv6);
+            error.length = entry.error.ee_info - headers_length(entry.ipv6);
             break;
         case EHOSTUNREACH:
         case ENETUNREACH:
         case EHOSTDOWN:
         case ENONET:
         case EACCES:
-            trouble.kind = datagram::TroubleKind::host_unreachable;
+            error.kind = datagram::NetworkErrorKind::host_unreachable;
             break;
         default:
             return;
     }
-    add(trouble);
+    add(error);
 }
 
 }  // namespace via::device::udp

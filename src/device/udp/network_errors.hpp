@@ -8,16 +8,18 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "device/datagram/port.hpp"
 #include "device/udp/system.hpp"
 
 namespace via::device::udp {
 
-class Troubles {
+class NetworkErrors {
 public:
-    explicit Troubles(System& system) : system_(system) {}
+    explicit NetworkErrors(System& system) : system_(system) {}
 
     /// The beginning of a frame that a time stamp was asked for with.
     struct Shown {
@@ -29,10 +31,14 @@ public:
     /// is in it: as it was given to the interface that the route names. Others may follow, of those
     /// below it (of a bridge, a bond, a VLAN), where what these add is not seen.
     void read(int socket, Shown* shown = nullptr);
+    /// Hears what the network quotes of datagrams that met a closed port; not what our own host
+    /// says.
+    using Quoted = std::function<void(std::span<const std::byte> quoted)>;
+    void set_listener(Quoted listener) { quoted_ = std::move(listener); }
     /// Hints are not hoarded: more than a few are forgotten.
-    void add(const datagram::Trouble& trouble);
+    void add(const datagram::NetworkError& error);
     bool empty() const { return waiting_.empty(); }
-    bool next(datagram::Trouble& trouble);
+    bool next(datagram::NetworkError& error);
 
 private:
     /// What an entry of the queue says.
@@ -45,7 +51,8 @@ private:
     void understand(const Entry& entry, const HostAddress& to, std::span<const std::byte> quoted);
 
     System& system_;
-    std::deque<datagram::Trouble> waiting_;
+    std::deque<datagram::NetworkError> waiting_;
+    Quoted quoted_;  ///< empty: nobody
 };
 
 }  // namespace via::device::udp

@@ -196,7 +196,7 @@ Sender::Result Sender::send_joined(int socket, std::span<const datagram::Outgoin
     if (run.size() > 1) {
         if (errno == EIO || errno == EOPNOTSUPP || errno == ENOPROTOOPT) joins_ = false;
         if (!is_refusal_to_cut(errno)) {
-            troubles_.read(socket);
+            network_errors_.read(socket);
             if (system_.sendmmsg(socket, &message, 1) == 1) {
                 taken += run.size();
                 return Result::sent;
@@ -223,7 +223,7 @@ Sender::Result Sender::send_one(int socket, const datagram::Outgoing& datagram) 
         if (give(socket, datagram)) return Result::sent;
         error = errno;
         if (is_no_room(error)) return Result::no_room;
-        if (error != EINTR) troubles_.read(socket);
+        if (error != EINTR) network_errors_.read(socket);
         if (error == EMSGSIZE) break;
     }
     lose(datagram, error);
@@ -241,7 +241,7 @@ void Sender::lose(const datagram::Outgoing& datagram, int error) {
         case ECONNREFUSED:  // of somebody else, told again and again
             return;
         default:
-            troubles_.add({datagram::TroubleKind::no_way, datagram.to, 0, 0, true});
+            network_errors_.add({datagram::NetworkErrorKind::no_way, datagram.to, 0, 0, true});
     }
 }
 

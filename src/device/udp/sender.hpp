@@ -18,8 +18,8 @@ namespace via::device::udp {
 class Sender {
 public:
     /// `scope`: as in to_socket().
-    Sender(System& system, Troubles& troubles, unsigned scope)
-        : system_(system), troubles_(troubles), scope_(scope) {}
+    Sender(System& system, NetworkErrors& network_errors, unsigned scope)
+        : system_(system), network_errors_(network_errors), scope_(scope) {}
     Sender(const Sender&) = delete;
 
     /// All through one socket, in order. Returns how many were taken; fewer: the socket has no room
@@ -62,7 +62,7 @@ private:
     void lose(const datagram::Outgoing& datagram, int error);
 
     System& system_;
-    Troubles& troubles_;
+    NetworkErrors& network_errors_;
     unsigned scope_;
     bool joins_ = true;  ///< the kernel cuts messages for us
     bool met_too_long_ = false;

@@ -1,22 +1,11 @@
 #include "device/udp/socket_address.hpp"
 
 #include <arpa/inet.h>
+#include <netinet/udp.h>
 #include <cerrno>
 #include <cstring>
 
 namespace via::device::udp {
-
-std::uint16_t port_of(const HostAddress& address) {
-    const std::size_t at = address.length - 2U;
-    return static_cast<std::uint16_t>(address.bytes[at] * 256 + address.bytes[at + 1]);
-}
-
-HostAddress with_port(HostAddress address, std::uint16_t port) {
-    const std::size_t at = address.length - 2U;
-    address.bytes[at] = static_cast<std::uint8_t>(port >> 8);
-    address.bytes[at + 1] = static_cast<std::uint8_t>(port);
-    return address;
-}
 
 SocketAddress to_socket(const HostAddress& address, unsigned scope) {
     SocketAddress result;
@@ -63,6 +52,18 @@ Descriptor bind_socket(System& system, const HostAddress& address, unsigned scop
     socket.reset();
     errno = error;
     return socket;
+}
+
+bool set_up_socket(System& system, const Descriptor& socket, bool ipv6) {
+    const int fd = socket.get();
+    const int level = ipv6 ? SOL_IPV6 : SOL_IP;
+    // Less room, or no joined datagrams: it works nevertheless.
+    system.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, socket_bytes_wanted);
+    system.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, socket_bytes_wanted);
+    system.setsockopt(fd, SOL_UDP, UDP_GRO, 1);
+    return system.setsockopt(fd, level, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1) == 0 &&
+           system.setsockopt(fd, level, ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+                             ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE) == 0;
 }
 
 }  // namespace via::device::udp

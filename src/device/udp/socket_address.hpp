@@ -29,13 +29,6 @@ inline bool is_link_local(const HostAddress& address) {
 /// Of IPv4 or IPv6, and UDP.
 constexpr std::uint32_t headers_length(bool ipv6) { return ipv6 ? 48 : 28; }
 
-std::uint16_t port_of(const HostAddress& address);
-/// The same host at another port.
-HostAddress with_port(HostAddress address, std::uint16_t port);
-inline bool same_host(const HostAddress& a, const HostAddress& b) {
-    return with_port(a, 0) == with_port(b, 0);
-}
-
 /// `scope`: index of the interface at which link-local IPv6 addresses are meant. Of an address of
 /// neither length: length 0.
 SocketAddress to_socket(const HostAddress& address, unsigned scope);
@@ -52,5 +45,8 @@ enum class SharesPort : bool { no, yes };
 /// For datagrams, at that address. Not valid and errno: why not.
 Descriptor bind_socket(System& system, const HostAddress& address, unsigned scope,
                        SharesPort shares);
+/// One that connections' datagrams come to: room, joined datagrams, the network's errors, and none
+/// is cut on the way.
+bool set_up_socket(System& system, const Descriptor& socket, bool ipv6);
 
 }  // namespace via::device::udp

@@ -105,14 +105,16 @@ struct User : Directory {
 
 inline std::expected<std::unique_ptr<UdpPort>, std::string> open(
     const Directory& directory, const HostAddress& address, std::uint64_t instance,
-    System& system = System::real(), std::uint32_t busy_after = 512, bool own_frames = false) {
+    System& system = System::real(), std::uint32_t busy_after = 512, bool own_frames = false,
+    Counters* counters = nullptr) {
     return UdpPort::open({{"lo", 1, address},
                           directory.path,
                           instance,
                           directory.shared,
                           &system,
                           busy_after,
-                          own_frames});
+                          own_frames,
+                          counters});
 }
 
 /// A port and what came to it.
@@ -126,8 +128,9 @@ public:
 
     explicit Node(const Directory& directory, const HostAddress& address = test_address(),
                   std::uint64_t instance = 1, System& system = System::real(),
-                  std::uint32_t busy_after = 512, bool own_frames = false) {
-        auto opened = open(directory, address, instance, system, busy_after, own_frames);
+                  std::uint32_t busy_after = 512, bool own_frames = false,
+                  Counters* counters = nullptr) {
+        auto opened = open(directory, address, instance, system, busy_after, own_frames, counters);
         if (!opened) throw std::runtime_error(opened.error());
         port = std::move(*opened);
     }

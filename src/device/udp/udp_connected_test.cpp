@@ -155,7 +155,7 @@ TEST_F(UdpConnected, OfLoneOnesNobodyAsksFromWhom) {
         a->release();
         ASSERT_EQ(look(), 0U) << n;
     }
-    EXPECT_EQ(calls.unasked, 3) << "one that found it, and a look in vain";
+    EXPECT_EQ(calls.unasked, 3) << "one that found it, and an empty poll";
     EXPECT_EQ(calls.asked, 0);
 }
 
@@ -402,11 +402,11 @@ TEST_F(UdpConnected, ThatItsPeerEndedIsToldAndOthersHearUs) {
     send(a, c->data_address(), "hello");
     EXPECT_TRUE(c.hear(1));
     a.take_all();
-    datagram::Trouble trouble;
-    ASSERT_TRUE(a->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, datagram::TroubleKind::port_unreachable);
-    EXPECT_EQ(trouble.to, gone);
-    while (a->next_trouble(trouble)) EXPECT_EQ(trouble.to, gone);
+    datagram::NetworkError error;
+    ASSERT_TRUE(a->next_network_error(error));
+    EXPECT_EQ(error.kind, datagram::NetworkErrorKind::port_unreachable);
+    EXPECT_EQ(error.to, gone);
+    while (a->next_network_error(error)) EXPECT_EQ(error.to, gone);
     send(c, a->data_address(), "hello");
     EXPECT_TRUE(a.hear(1));
 }
@@ -417,11 +417,11 @@ TEST_F(UdpConnected, WhatTheQuickCallMetIsHeardOf) {
     const HostAddress gone = b->data_address();
     b.port.reset();
     send(a, gone, "nobody there");
-    datagram::Trouble trouble;
-    ASSERT_FALSE(a->next_trouble(trouble)) << "it was not looked for yet";
+    datagram::NetworkError error;
+    ASSERT_FALSE(a->next_network_error(error)) << "it was not looked for yet";
     send(a, gone, "meets the answer");
-    ASSERT_TRUE(a->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, datagram::TroubleKind::port_unreachable);
+    ASSERT_TRUE(a->next_network_error(error));
+    EXPECT_EQ(error.kind, datagram::NetworkErrorKind::port_unreachable);
 }
 
 TEST_F(UdpConnected, ItWakesWhoSleeps) {

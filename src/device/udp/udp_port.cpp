@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "device/udp/because.hpp"
+
 namespace via::device::udp {
 
 namespace {
@@ -16,57 +18,98 @@ constexpr unsigned host_poll_interval = 32;
 constexpr Duration data_interval = microseconds(2);
 /// Looks in a row that found something for the busy peer, until others are looked for first.
 constexpr unsigned looks_in_a_row_max = 8;
+/// Looks that take one small datagram each, until a full socket is empty.
+constexpr unsigned data_looks_first_max = 8192;
+/// So long may the kernel carry to the data socket what it looked up before there was another.
+constexpr Duration under_way_max = milliseconds(1);
 /// Pending errors that one receive() gets out of the way.
 constexpr int errors_max = 8;
+/// The kernel counts whole buffers: 1500 bytes on the wire cost 2304, 8 bytes 768.
+constexpr int room_divisor = 3;
+constexpr std::uint32_t datagram_longest = 65507;
+constexpr Duration mtu_interval = seconds(1);
 
 }  // namespace
 
+// Opening -----------------------------------------------------------------------------------------
+
+UdpPort::UdpPort(const UdpConfig& config)
+    : config_(config),
+      system_(*config.system),
+      network_errors_(system_),
+      receiver_(system_),
+      sender_(system_, network_errors_, config.place.index),
+      busy_(system_, config_, network_errors_, sender_),
+      wait_set_(system_),
+      presence_(system_, config_),
+      host_(system_, config_, presence_, wait_set_) {}
+
+std::expected<std::unique_ptr<UdpPort>, std::string> UdpPort::open(const UdpConfig& config) {
+    std::unique_ptr<UdpPort> port(new UdpPort(config));
+    if (auto opened = port->open_all(); !opened) return std::unexpected(std::move(opened.error()));
+    return port;
+}
+
+bool UdpPort::set_up_data_socket() {
+    int bytes = 0;
+    SocketAddress bound;
+    bound.length = sizeof bound.ipv6;
+    if (!set_up_socket(system_, data_, is_ipv6(nic_address())) ||
+        system_.getsockopt(data_.get(), SOL_SOCKET, SO_RCVBUF, &bytes) < 0 ||
+        system_.getsockname(data_.get(), &bound.any, &bound.length) < 0)
+        return false;
+    receive_room_ = static_cast<std::uint32_t>(bytes / room_divisor);
+    data_address_ = from_socket(bound.any);
+    return true;
+}
+
+std::expected<void, std::string> UdpPort::open_all() {
+    const std::string place = "udp: " + config_.place.interface;
+    const auto failed = [&](const std::string& what) {
+        return std::unexpected(place + ": " + what + because(errno));
+    };
+    data_ = bind_socket(system_, with_port(nic_address(), 0), config_.place.index, SharesPort::no);
+    if (!data_.valid()) return failed("cannot bind a socket to its address (socket, bind)");
+    if (!set_up_data_socket()) return failed("cannot set a socket up (setsockopt, getsockname)");
+    if (!wait_set_.open()) return failed("cannot make a wait handle (epoll_create1)");
+    look_at_mtu(system_.now());
+    if (datagram_max_ == 0) return failed("cannot see its MTU (ioctl)");
+    if (config_.only_data) return {};
+    if (auto opened = presence_.open(port_of(data_address_)); !opened) return opened;
+    return host_.open();
+}
+
+void UdpPort::look_at_mtu(Time now) {
+    mtu_looked_ = now;
+    sent_since_ = false;
+    ifreq request{};
+    config_.place.interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+    // An interface that is gone for the moment keeps what it had.
+    if (system_.interface_mtu(data_.get(), &request) < 0) return;
+    const auto mtu = static_cast<std::uint32_t>(std::max(request.ifr_mtu, 0));
+    const std::uint32_t headers = headers_length(is_ipv6(nic_address()));
+    if (mtu > headers) datagram_max_ = std::min(mtu - headers, datagram_longest);
+}
+
 // Sending -----------------------------------------------------------------------------------------
 
-/// Not valid: another one answers for the host by now. `to_busy_peer` matters while it is
-/// connected.
-const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram, bool to_busy_peer) const {
-    if (datagram.from_host_port) return host_;
-    return connection_ == Connection::up && to_busy_peer ? connected_ : data_;
+/// Not valid: another one answers for the host by now.
+const Descriptor& UdpPort::socket_for(const datagram::Outgoing& datagram) const {
+    if (datagram.from_host_port) return host_.socket();
+    return busy_.is_for(datagram.to) ? busy_.socket() : data_;
 }
 
-/// The common datagram. False: nothing was done, or an error was met that the general way looks at.
-bool UdpPort::send_to_busy_peer(const datagram::Outgoing& datagram) {
-    if (connection_ != Connection::up || datagram.from_host_port ||
-        !(datagram.to == busy_.address()))
-        return false;
-    if (ethernet_.is_due()) return ethernet_.ask(datagram);
-    if (ethernet_.is_ready() && ethernet_.send({&datagram, 1}) == 1) return true;
-    if (system_.sendto(connected_.get(), datagram.bytes, datagram.length, nullptr, 0) >= 0)
-        return true;
-    // An error that was pending: the call took it, so nothing else tells of what it was.
-    if (errno != EAGAIN && errno != ENOBUFS) troubles_.read(connected_.get());
-    return false;
-}
-
-/// All go to the busy peer.
-/// Of frames that it cuts the kernel does not ask how long the interface's may be.
-bool UdpPort::are_carried(std::span<const datagram::Outgoing> run) const {
-    return std::ranges::all_of(
-        run, [this](const auto& datagram) { return datagram.length <= datagram_max_; });
-}
-
-std::size_t UdpPort::send_connected(std::span<const datagram::Outgoing> run) {
-    std::size_t sent = 0;
-    if (ethernet_.is_due() && ethernet_.ask(run.front())) sent = 1;
-    if (sent < run.size() && ethernet_.is_ready() && are_carried(run.subspan(sent)))
-        sent += ethernet_.send(run.subspan(sent));
-    if (sent < run.size()) sent += sender_.send(connected_.get(), true, run.subspan(sent));
-    return sent;
-}
-
-void UdpPort::doubt(const HostAddress& to, Time arrived) {
-    if (connection_ == Connection::up && to == busy_.address()) ethernet_.doubt(arrived);
+/// Returns how many were taken.
+std::size_t UdpPort::send_run(const Descriptor& socket, std::span<const datagram::Outgoing> run) {
+    if (!socket.valid()) return run.size();  // what was asked will be asked again
+    if (&socket == &busy_.socket()) return busy_.send(run, datagram_max_);
+    return sender_.send(socket.get(), false, run);
 }
 
 std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
     sent_since_ = true;
-    if (datagrams.size() == 1 && send_to_busy_peer(datagrams.front())) {
+    if (datagrams.size() == 1 && !datagrams.front().from_host_port &&
+        busy_.is_for(datagrams.front().to) && busy_.send(datagrams.front())) {
         busy_.count(datagrams.front().to);
         return 1;
     }
@@ -75,23 +118,15 @@ std::size_t UdpPort::send(std::span<const datagram::Outgoing> datagrams) {
         const datagram::Outgoing& first = datagrams[taken];
         std::size_t end = taken + 1;
         while (end < datagrams.size() && datagrams[end].follows) ++end;
-        const bool to_busy_peer =
-            !first.from_host_port && busy_.count(first.to, static_cast<std::uint32_t>(end - taken));
-        if (connection_ == Connection::up && !busy_.is_there()) {
-            connection_ = Connection::going;
-            ethernet_.end();
-        }
-        const Descriptor& socket = socket_for(first, to_busy_peer);
+        if (!first.from_host_port) busy_.count(first.to, static_cast<std::uint32_t>(end - taken));
+        busy_.leave_if_idle();
+        const Descriptor& socket = socket_for(first);
         const std::size_t counted = end;
         while (end < datagrams.size() &&
-               (datagrams[end].follows ||
-                &socket_for(datagrams[end], datagrams[end].to == busy_.address()) == &socket))
+               (datagrams[end].follows || &socket_for(datagrams[end]) == &socket))
             ++end;
         const auto run = datagrams.subspan(taken, end - taken);
-        // Without a socket: what was asked will be asked again.
-        const std::size_t sent = !socket.valid()          ? run.size()
-                                 : &socket == &connected_ ? send_connected(run)
-                                                          : sender_.send(socket.get(), false, run);
+        const std::size_t sent = send_run(socket, run);
         for (std::size_t n = counted; n < taken + sent; ++n)
             if (!datagrams[n].from_host_port) busy_.count(datagrams[n].to);
         taken += sent;
@@ -133,50 +168,71 @@ std::size_t UdpPort::receive(std::span<datagram::Incoming> datagrams) {
 void UdpPort::look() {
     looked_ = Time::never();
     if (full_looks_ > host_poll_interval && find_at_host()) return;
-    if (data_looks_first_ != 0) {
-        --data_looks_first_;
-        const bool is_over = system_.now() >= data_first_until_;
-        // Strangers may fill it without end: then by turns.
-        if (is_over && is_connected() && data_looks_first_ % 2 == 0 &&
-            find(connected_, &connected_habit_))
-            return;
-        if (find(data_, &data_habit_)) return;
-        if (is_over) {
-            data_looks_first_ = 0;
-            // What others sent before it was connected is read by the time that it is empty.
-            connected_habit_.only_from = &connected_to_;
-        }
-    }
-    if (is_connected()) {
-        if (++looks_in_a_row_ > looks_in_a_row_max && connection_ != Connection::gone) {
-            looks_in_a_row_ = 0;
-            if (find(data_, &data_habit_)) {
-                looks_in_a_row_ = looks_in_a_row_max - 1;  // by turns
-                return;
-            }
-        }
-        if (find(connected_, &connected_habit_)) return;
-        // Who waits for a lone one looks twice: from here back to here takes as long as the call,
-        // and what comes meanwhile would wait.
-        if (connected_habit_.joining == Receiver::Joining::off &&
-            find(connected_, &connected_habit_))
-            return;
-        looks_in_a_row_ = 0;
-        if (connection_ != Connection::up && may_change_sockets() && !disconnect()) return;
-        if (is_connected() && !is_data_due()) return;
-    }
-    if (find(data_, &data_habit_)) {
+    if (data_looks_first_ != 0 && look_at_data_first()) return;
+    if (is_connected() && look_at_busy_socket()) return;
+    if (find_at_data()) {
         data_look_ = {};  // behind one another may come
         return;
     }
-    if (busy_.is_there() && !is_connected() && may_change_sockets()) return connect_to_busy_peer();
+    if (busy_.is_wanted() && may_change_sockets()) return connect_to_busy_peer();
     if (polls_of_host_-- == 0) find_at_host();
+}
+
+/// What was sent before there was a connected socket is read before what comes to that. True: that
+/// was the look.
+bool UdpPort::look_at_data_first() {
+    --data_looks_first_;
+    const bool is_over = system_.now() >= data_first_until_;
+    // Strangers may fill it without end: then by turns.
+    if (is_over && is_connected() && data_looks_first_ % 2 == 0 && find_at_busy()) return true;
+    if (find_at_data()) return true;
+    if (is_over) {
+        data_looks_first_ = 0;
+        busy_.expect_only_peer();
+    }
+    return false;
+}
+
+/// True: that was the look.
+bool UdpPort::look_at_busy_socket() {
+    if (++looks_in_a_row_ > looks_in_a_row_max && !busy_.is_gone()) {
+        looks_in_a_row_ = 0;
+        if (find_at_data()) {
+            looks_in_a_row_ = looks_in_a_row_max - 1;  // by turns
+            return true;
+        }
+    }
+    if (find_at_busy()) return true;
+    // Who waits for a lone one looks twice: from here back to here takes as long as the call, and
+    // what comes meanwhile would wait.
+    if (busy_.finds_lone_ones() && find_at_busy()) return true;
+    looks_in_a_row_ = 0;
+    if (!busy_.is_up() && may_change_sockets() && !disconnect()) return true;
+    return is_connected() && !is_data_due();
+}
+
+void UdpPort::connect_to_busy_peer() {
+    if (!busy_.connect(data_, data_address_)) return;
+    looks_in_a_row_ = 0;
+    data_look_ = {};
+    data_looks_first_ = data_looks_first_max;
+    data_first_until_ = system_.now() + under_way_max;
+}
+
+/// False: it was not yet empty.
+bool UdpPort::disconnect() {
+    if (busy_.is_gone()) {
+        busy_.close();
+        return true;
+    }
+    busy_.disconnect(data_address_);
+    return !find_at_busy();
 }
 
 bool UdpPort::find_at_host() {
     polls_of_host_ = host_poll_interval;
     full_looks_ = 0;
-    return host_.valid() && find(host_, nullptr);
+    return host_.is_ours() && find(host_.socket(), nullptr);
 }
 
 bool UdpPort::is_data_due() {
@@ -194,23 +250,24 @@ void UdpPort::look_everywhere() {
 bool UdpPort::find(const Descriptor& socket, Receiver::Habit* habit) {
     for (int errors = 0; errors < errors_max; ++errors) {
         if (receiver_.read(socket.get(), habit) == 0) break;
-        troubles_.read(socket.get());  // also lets the next call succeed
+        network_errors_.read(socket.get());  // also lets the next call succeed
     }
     return receiver_.has_some();
 }
 
 bool UdpPort::has_work() {
-    if (receiver_.has_some() || !troubles_.empty()) return true;
+    if (receiver_.has_some() || !network_errors_.empty()) return true;
     std::array<pollfd, 3> entries;
     const std::size_t count = list_sockets(entries);
     if (system_.poll(entries.data(), count) <= 0) return false;
     // What the kernel shows late stands in an error queue, which no look empties.
     bool only_errors = true;
     for (const pollfd& entry : std::span(entries).first(count)) {
-        if ((entry.revents & POLLERR) != 0) troubles_.read(entry.fd);
+        if ((entry.revents & POLLERR) != 0) network_errors_.read(entry.fd);
         only_errors = only_errors && (entry.revents & ~POLLERR) == 0;
     }
-    if (only_errors && troubles_.empty() && system_.poll(entries.data(), count) <= 0) return false;
+    if (only_errors && network_errors_.empty() && system_.poll(entries.data(), count) <= 0)
+        return false;
     look_everywhere();
     return true;
 }
@@ -218,52 +275,23 @@ bool UdpPort::has_work() {
 // Listening ---------------------------------------------------------------------------------------
 
 Status UdpPort::listen(const Discriminator& discriminator) {
-    if (!listeners_->is_known()) look_at_names(system_.now());
-    holder_check_.ask_soon(system_.now());
-    const auto listening = listeners_->listen(discriminator);
-    if (listening) return Status::success;
-    if (config_.report) config_.report(listening.error());
-    return Status::error_resource;
+    host_.ask_soon();
+    return presence_.listen(discriminator, host_.is_ours());
 }
-
-void UdpPort::unlisten(const Discriminator& discriminator) { listeners_->unlisten(discriminator); }
 
 bool UdpPort::find_listener(const Discriminator& discriminator, std::uint16_t& data_port,
                             std::uint64_t& instance) {
     // Who finds nobody at home asks the one that answers.
-    holder_check_.ask_soon(system_.now());
-    return listeners_->find(discriminator, data_port, instance);
+    host_.ask_soon();
+    return presence_.listeners().find(discriminator, data_port, instance);
 }
 
 // Sleeping ----------------------------------------------------------------------------------------
 
 void UdpPort::arm(Sleep sleep) {
-    const bool watched = sleep == Sleep::on_handle;
-    if (watched != watched_ || (watched && refused_ >= 0)) set_watched(watched);
-    // The kernel did not let us hear: whoever sleeps looks again soon.
-    hear_again_ = watched && !watched_ ? system_.now() + milliseconds(10) : Time::never();
+    wait_set_.arm(sleep == Sleep::on_handle, refused_, [this](auto call) { for_sockets(call); });
     awake_ = sleep == Sleep::awake;
     look_everywhere();  // what wakes us may be anywhere
-}
-
-/// While somebody polls, what comes must not wake the agent. A socket that the wait handle knows
-/// tells it of each datagram, whether that is heard or not: so it is known only while we sleep.
-void UdpPort::set_watched(bool watched) {
-    bool done = true;
-    for_sockets([&](int socket) { done = set_watched(socket, watched) && done; });
-    watched_ = done ? watched : !watched;  // else one more try the next time
-}
-
-bool UdpPort::set_watched(int socket, bool watched) {
-    epoll_event event{};
-    event.events = EPOLLIN | (socket == refused_ ? std::uint32_t{EPOLLOUT} : 0);
-    int operation = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-    for (int tries = 0; tries < 2; ++tries) {
-        if (system_.epoll_ctl(epoll_.get(), operation, socket, &event) == 0) return true;
-        if (!watched && errno == ENOENT) return true;
-        if (watched && errno == EEXIST) operation = EPOLL_CTL_MOD;
-    }
-    return false;
 }
 
 std::size_t UdpPort::wake_descriptors(std::span<WakeDescriptor> descriptors) const {
@@ -273,6 +301,23 @@ std::size_t UdpPort::wake_descriptors(std::span<WakeDescriptor> descriptors) con
         ++count;
     });
     return count;
+}
+
+void UdpPort::service(Time now) {
+    network_errors_.read(data_.get());
+    if (is_connected()) network_errors_.read(busy_.socket().get());
+    look_everywhere();
+    if (!config_.only_data) host_.service(now);
+    if (now >= mtu_looked_ + mtu_interval) look_at_mtu(now);
+    if (!config_.only_data && presence_.is_due(now)) presence_.look(now, host_.is_ours());
+}
+
+Time UdpPort::next_deadline() const {
+    Time soon = wait_set_.next_deadline();
+    if (!config_.only_data) soon = earlier(soon, host_.next_deadline());
+    if (!config_.only_data && host_.is_looked_for()) soon = earlier(soon, presence_.next_look());
+    // Who sends nothing need not know how long a datagram may be.
+    return sent_since_ ? earlier(soon, mtu_looked_ + mtu_interval) : soon;
 }
 
 }  // namespace via::device::udp

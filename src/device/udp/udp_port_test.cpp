@@ -385,11 +385,11 @@ TEST(UdpPort, NobodyAtAPortIsToldOnce) {
     const HostAddress nobody = with_port(test_address(), 1);
     send(node, nobody, "x");
     node.take_all();
-    datagram::Trouble trouble;
-    ASSERT_TRUE(node->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, datagram::TroubleKind::port_unreachable);
-    EXPECT_EQ(trouble.to, nobody);
-    EXPECT_FALSE(node->next_trouble(trouble));
+    datagram::NetworkError error;
+    ASSERT_TRUE(node->next_network_error(error));
+    EXPECT_EQ(error.kind, datagram::NetworkErrorKind::port_unreachable);
+    EXPECT_EQ(error.to, nobody);
+    EXPECT_FALSE(node->next_network_error(error));
     EXPECT_FALSE(node->has_work());
 }
 
@@ -398,12 +398,12 @@ TEST(UdpPort, WhatTheNetworkSaysQuotesTheDatagram) {
     Node node(directory);
     send(node, with_port(test_address(), 1), "01234567identity and more");
     node.take_all();
-    datagram::Trouble trouble;
-    ASSERT_TRUE(node->next_trouble(trouble));
+    datagram::NetworkError error;
+    ASSERT_TRUE(node->next_network_error(error));
     std::uint64_t identity = 0;
     std::memcpy(&identity, "identity", sizeof identity);
-    EXPECT_EQ(trouble.connection, identity);
-    EXPECT_FALSE(trouble.is_ours);
+    EXPECT_EQ(error.connection, identity);
+    EXPECT_FALSE(error.is_ours);
 }
 
 TEST(UdpPort, WhatIsSentBehindAnErrorArrives) {
@@ -416,9 +416,9 @@ TEST(UdpPort, WhatIsSentBehindAnErrorArrives) {
     const std::vector<datagram::Outgoing> burst(5, outgoing(b->data_address(), "joined"));
     EXPECT_EQ(a->send(burst), 5U);
     EXPECT_TRUE(b.hear(6));
-    datagram::Trouble trouble;
-    EXPECT_TRUE(a->next_trouble(trouble));
-    EXPECT_TRUE(a->next_trouble(trouble));
+    datagram::NetworkError error;
+    EXPECT_TRUE(a->next_network_error(error));
+    EXPECT_TRUE(a->next_network_error(error));
 }
 
 TEST(UdpPort, WhereNoWayLeadsThatIsTold) {
@@ -426,10 +426,10 @@ TEST(UdpPort, WhereNoWayLeadsThatIsTold) {
     Node node(directory);
     const HostAddress elsewhere = {{203, 0, 113, 1, 1, 1}, 6};
     EXPECT_EQ(send(node, elsewhere, "x"), 1U) << "from a loopback address";
-    datagram::Trouble trouble;
-    ASSERT_TRUE(node->next_trouble(trouble));
-    EXPECT_EQ(trouble.kind, datagram::TroubleKind::no_way);
-    EXPECT_EQ(trouble.to, elsewhere);
+    datagram::NetworkError error;
+    ASSERT_TRUE(node->next_network_error(error));
+    EXPECT_EQ(error.kind, datagram::NetworkErrorKind::no_way);
+    EXPECT_EQ(error.to, elsewhere);
 }
 
 TEST(UdpPort, SmallSocketBuffersMeanLittleRoomWhichHolds) {
@@ -466,9 +466,9 @@ TEST(UdpPort, OverIpv6) {
     EXPECT_TRUE(node->came[5].to_host_port);
     send(*node, with_port(loopback, 1), "x");
     node->take_all();
-    datagram::Trouble trouble;
-    ASSERT_TRUE((*node)->next_trouble(trouble));
-    EXPECT_EQ(trouble.to, with_port(loopback, 1));
+    datagram::NetworkError error;
+    ASSERT_TRUE((*node)->next_network_error(error));
+    EXPECT_EQ(error.to, with_port(loopback, 1));
 }
 
 /// As of the 129th NIC of a user.

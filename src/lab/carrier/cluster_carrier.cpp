@@ -30,11 +30,13 @@ std::expected<std::unique_ptr<ClusterCarrier>, std::string> ClusterCarrier::make
         setting = *chosen;
         setting.blocks = true;  // whoever waits without polling
     }
+    if (const auto refused = refusal_of_words(machine, plan.design))
+        return std::unexpected(*refused);
     if (machine.has(Has::adapter)) {
         if (setting.tcp)
-            return std::unexpected("design of " + machine.name +
-                                   ": stack=tcp: programs run on its VIA; TCP over it is measured "
-                                   "by via lab run alone");
+            return std::unexpected(refusal(machine, plan.design, {"stack"},
+                                           "stack=tcp: programs run on its VIA; TCP over it is "
+                                           "measured by via lab run alone"));
         const auto words = kernel::adapter_words(machine, plan.design);
         const auto tried = design::make(machine, words, plan.load);
         if (!tried) return std::unexpected(tried.error());
@@ -47,7 +49,9 @@ std::expected<std::unique_ptr<ClusterCarrier>, std::string> ClusterCarrier::make
 
 void ClusterCarrier::join(Node node, const HostAddress& address) {
     VIA_ASSERT(node == nodes_.size());
-    nodes_.push_back({.machine = &machine_at(address)});
+    HostMachine& machine = machine_at(address);
+    nodes_.push_back({.machine = &machine});
+    machine.nodes.push_back(node);
 }
 
 /// Several NICs of one address are processes of a host: they share its hardware.
@@ -59,7 +63,11 @@ ClusterCarrier::HostMachine& ClusterCarrier::machine_at(const HostAddress& addre
     const auto number = static_cast<lab::NodeId>(machines_.size());
     auto machine = std::make_unique<HostMachine>();
     machine->address = address;
-    if (plan_.machine.has(Has::ethernet)) {
+    if (plan_.machine.has(Has::software)) {
+        machine->software = std::make_unique<SoftwareNic>(schedule_, ledger_, plan_.machine.costs,
+                                                          without_, memory_);
+        machine->bearer = machine->software.get();
+    } else if (plan_.machine.has(Has::ethernet)) {
         machine->computer = std::make_unique<kernel::Computer>(
             schedule_, ledger_, plan_.machine.costs, setting_, without_, wire_, number);
         machine->bearer = machine->computer.get();
@@ -110,8 +118,7 @@ Task<> ClusterCarrier::work(HostMachine& machine) {
         co_await machine.jobs.front()();
         machine.jobs.pop_front();
         ++machine.done;
-        for (const NodePlace& place : nodes_)
-            happened_ |= place.machine == &machine && place.began == machine.done;
+        for (const Node node : machine.nodes) happened_ |= nodes_[node].began == machine.done;
     }
 }
 
@@ -220,7 +227,7 @@ void ClusterCarrier::carry(Node from, Node to, std::unique_ptr<Parcel> parcel) {
     descriptor.buffer.address = parcel->address == 0
                                     ? first_address
                                     : address_of(from, parcel->address, descriptor.buffer.length);
-    if (use.landing.named && parcel->kind == ParcelKind::frame && use.maker == Maker::program)
+    if (use.in_memory)
         use.landing.address = address_of(to, static_cast<std::uint64_t>(use.landing.address),
                                          descriptor.buffer.length);
     const ViId id = receiver_of(to, use.vi);

@@ -18,6 +18,7 @@
 #include "lab/host.hpp"
 #include "lab/kernel/computer.hpp"
 #include "lab/kernel/over_adapter.hpp"
+#include "lab/software.hpp"
 
 namespace via::lab::carrier {
 
@@ -47,12 +48,15 @@ public:
     void carry(Node from, Node to, std::unique_ptr<device::sim::Parcel> parcel) override;
     Time next() const override { return schedule_.next(); }
     void run(Time end) override;
+    bool shares_memory() const override {
+        return plan_.machine.has(Has::window) && !plan_.host_for_each;
+    }
     Duration one_way_max() const override;
 
     Schedule& schedule() { return schedule_; }
     const Ledger& ledger() const { return ledger_; }
     std::uint64_t events() const { return schedule_.events(); }
-    std::uint64_t packets() const { return network_.packets() + wire_.frames(); }
+    std::uint64_t packets() const { return network_.packets() + wire_.frames() + memory_.frames(); }
     std::size_t hosts() const { return machines_.size(); }
     /// No more of them may join: a cable joins two.
     bool is_full() const {
@@ -72,7 +76,9 @@ private:
         std::unique_ptr<Host> host;
         std::unique_ptr<kernel::OverAdapter> over_adapter;
         std::unique_ptr<kernel::Computer> computer;
+        std::unique_ptr<SoftwareNic> software;
         Bearer* bearer = nullptr;  ///< one of them
+        std::vector<Node> nodes;   ///< its NICs
         std::deque<Job> jobs;
         std::uint64_t done = 0;  ///< jobs, of all that ever came
         std::unique_ptr<Signal> jobs_came;
@@ -141,6 +147,7 @@ private:
     Ledger ledger_;
     Network network_;
     kernel::Wire wire_;
+    SharedMemory memory_;
     std::vector<std::unique_ptr<HostMachine>> machines_;
     std::vector<NodePlace> nodes_;
     std::map<std::pair<Node, std::uint32_t>, ViId> receiver_ids_;

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "device/sim/weather.hpp"
 #include "lab/file/machine_file.hpp"
 #include "sim/world.hpp"
+#include "wire/frame.hpp"
 
 namespace via::lab::carrier::cluster_carrier_test {
 
@@ -71,6 +73,15 @@ TEST(ClusterCarrier, WorldsHoldWhereAKernelTakesPart) {
     }
 }
 
+TEST(ClusterCarrier, WorldsHoldWhereTheNicIsALibrary) {
+    for (std::uint64_t seed = 30; seed < 33; ++seed) {
+        const Outcome outcome = run(seed, "", "shm");
+        EXPECT_TRUE(outcome.report.good()) << outcome.report.violation;
+        EXPECT_GT(outcome.messages, 0U);
+        EXPECT_GE(outcome.packets, outcome.messages);
+    }
+}
+
 /// Engine, queues and checkers of 64 NICs, each on firmware, engines and FIFOs of its own.
 TEST(ClusterCarrier, SixtyFourHostsWithWholeEngines) {
     const auto machine = file::load("firmvia");
@@ -93,6 +104,67 @@ TEST(ClusterCarrier, SixtyFourHostsWithWholeEngines) {
     EXPECT_EQ(made->hosts(), 64U);
     EXPECT_GT(made->messages(), 500U);
     RecordProperty("lab_events", std::to_string(made->events()));
+}
+
+struct Node final : device::sim::Station, device::sim::Receives {
+    bool listens(const Discriminator&) const override { return false; }
+    std::uint32_t vis_end() const override { return 1; }
+    std::uint32_t outstanding(std::uint32_t) const override { return posted_receives; }
+    Extent posted(std::uint32_t, std::uint32_t) const override { return {buffer, 4096}; }
+    std::uint64_t buffer = 0;
+    std::uint32_t posted_receives = 0;
+};
+
+/// Two nodes, the second one's memory in that page; its NIC keeps 4 translations, by their pages.
+class Pair {
+public:
+    explicit Pair(std::uint64_t page) {
+        const auto machine = file::load("firmvia");
+        Plan plan{*machine, machine->design, {1, 1 << 20}};
+        EXPECT_TRUE(design::add(plan.design, "at=3,cache=4,ways=1").has_value());
+        carrier_ = std::move(*ClusterCarrier::make(plan, clock_, fabric_, 1));
+        fabric_.carry_by(*carrier_);
+        receiver_.buffer = page * 4096;
+        fabric_.join(sender_, sim::address_of_host(0));
+        fabric_.join(receiver_, sim::address_of_host(1));
+        carrier_->attend(1, receiver_);
+    }
+    /// How long a page of a message is under way, which lies at `offset` of it.
+    Duration page_of_message(std::uint32_t offset) {
+        wire::Header header;
+        header.kind = wire::FrameKind::send;
+        header.flags = offset == 0 ? wire::flag::first | wire::flag::extent : wire::flag::extent;
+        header.message_length = 1 << 20;
+        header.offset = offset;
+        receiver_.posted_receives = offset == 0 ? 1 : 0;
+        auto parcel = std::make_unique<device::sim::Parcel>();
+        parcel->kind = device::sim::ParcelKind::frame;
+        parcel->header_length = wire::header_length(header.flags);
+        wire::emit(header, parcel->header);
+        parcel->payload.resize(4096);
+        const Time begin = clock_.now();
+        fabric_.send(0, 1, std::move(parcel));
+        while (fabric_.next_arrival(1).is_never()) carrier_->run(begin + seconds(1));
+        fabric_.take(1);
+        const Time end = clock_.now();
+        carrier_->run(end + milliseconds(1));  // and to its rest
+        return end - begin;
+    }
+
+private:
+    device::sim::VirtualClock clock_;
+    device::sim::FairWeather weather_{1, {}};
+    device::sim::Fabric fabric_{clock_, weather_, {65536, 64, 256, false, 0}};
+    std::unique_ptr<ClusterCarrier> carrier_;
+    Node sender_, receiver_;
+};
+
+/// Where a long message's later frames go the NIC does not know, and what it looks up for them must
+/// not depend on where the system has put the program's memory.
+TEST(ClusterCarrier, ALongMessagesTimesDoNotDependOnWhereMemoryLies) {
+    Pair here(0x7F000), there(0x7F001);
+    for (const std::uint32_t offset : {0U, 16 * 4096U, 0U, 17 * 4096U, 0U})
+        EXPECT_EQ(here.page_of_message(offset).ns, there.page_of_message(offset).ns) << offset;
 }
 
 TEST(ClusterCarrier, TheSameSeedGivesTheSameWorld) {

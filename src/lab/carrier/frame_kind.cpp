@@ -33,7 +33,7 @@ FrameUse use_of(const std::byte* bytes, std::size_t length) {
             if (header.has(wire::flag::first)) return {Maker::program, vi, Landing{}};
             return {Maker::program, vi, behind_the_first(header)};
         case wire::FrameKind::rdma_write:
-            return {Maker::program, vi, written(header)};
+            return {Maker::program, vi, written(header), true};
         case wire::FrameKind::read_request:  // served by the firmware there
             return {Maker::program, vi, told(false)};
         case wire::FrameKind::read_reply:

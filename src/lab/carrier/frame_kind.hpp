@@ -18,6 +18,7 @@ struct FrameUse {
     Maker maker = Maker::program;
     std::uint32_t vi = 0;  ///< the receiver's, without the count of its connections
     Landing landing;
+    bool in_memory = false;  ///< landing.address is one of the receiver's memory
 };
 
 /// Of a frame that an engine emitted.

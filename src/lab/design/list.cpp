@@ -13,7 +13,7 @@ namespace via::lab::design {
 
 // The list. Whoever adds an alternative names its maker here, and adds its line to those of its
 // kind below.
-Maker<Translation> make_at1, make_at2, make_at3, make_pinned, make_dynamic;
+Maker<Translation> make_at1, make_at2, make_at3, make_both, make_pinned, make_dynamic;
 Maker<Doorbell> make_d1, make_d2, make_bitmap, make_register;
 Maker<Descriptors> make_cached, make_fetched, make_token, make_record;
 Maker<Completions> make_cq1, make_cq2, make_cq3;
@@ -36,6 +36,8 @@ constexpr Choice<Translation> translations[] = {
     {"1", "addresses: host's tables, looked into by the host in the kernel", make_at1},
     {"2", "addresses: a table of all pages in the NIC's memory", make_at2},
     {"3", "addresses: host's tables, a cache of `cache` entries and `ways` on the NIC", make_at3},
+    {"both", "addresses: tables of exported and of imported pages on the NIC, with tags",
+     make_both},
     {"pinned", "addresses: one pinned area, known to both; no registering of memory", make_pinned},
     {"dynamic", "addresses: the same in lines of `line`, a miss asks a thread of the host",
      make_dynamic},
@@ -182,14 +184,18 @@ public:
     }
 
 private:
-    void fail(std::string what) {
-        if (!error_) error_ = "design of " + machine_.name + ": " + std::move(what);
+    /// `words` are to blame.
+    void fail(std::initializer_list<std::string_view> words, const std::string& what) {
+        if (!error_) error_ = refusal(machine_, options_, words, what);
+    }
+    void fail_missing(std::string_view word) {
+        if (!error_) error_ = missing(machine_, word);
     }
     void check(std::string_view word, std::string_view value) {
         const bool number = std::ranges::find(numbers_of_designs, word, &Number::name) !=
                             std::end(numbers_of_designs);
         if (!number && !is_part(word))
-            fail("there is no \"" + std::string(word) + "\"; there are " + known());
+            fail({word}, "there is no \"" + std::string(word) + "\"; there are " + known());
         if (number || !is_part(word)) return;
         std::string choices;
         for (const Alternative& one : all) {
@@ -197,63 +203,95 @@ private:
             if (one.name == value) return;
             choices += (choices.empty() ? "" : ", ") + std::string(one.name);
         }
-        fail(std::string(word) + "=" + std::string(value) + ": want one of " + choices);
+        fail({word}, std::string(word) + "=" + std::string(value) + ": want one of " + choices);
     }
     void read(const Number& number) {
         const auto found = options_.find(number.name);
         const std::string name(number.name);
-        if (found == options_.end()) return fail(name + " is missing; there are no defaults");
+        if (found == options_.end()) return fail_missing(name);
         const std::string& text = found->second;
         std::int64_t value = 0;
         const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
         const bool whole = result.ec == std::errc() && result.ptr == text.data() + text.size();
         if (!whole || value < number.least || value > number.most) {
-            return fail(name + "=" + text + ": want a number from " + std::to_string(number.least) +
-                        " to " + std::to_string(number.most));
+            return fail({name}, name + "=" + text + ": want a number from " +
+                                    std::to_string(number.least) + " to " +
+                                    std::to_string(number.most));
         }
         numbers_.*(number.place) = value;
+    }
+    /// "pio=8"
+    std::string said(std::string_view word) const {
+        return std::string(word) + "=" + options_.find(word)->second;
     }
     void check_numbers() {
         const Costs& costs = machine_.costs;
         const std::int64_t headers = costs.message_header + costs.switch_header;
-        const std::int64_t most = std::min(
-            {costs.packet_max - costs.message_header, costs.send_fifo, costs.receive_fifo - 16,
-             costs.interface_buffer - headers, costs.switch_buffer - headers});
+        using Room = std::pair<std::int64_t, const char*>;
+        const auto [most, cost] = std::ranges::min(
+            {Room{costs.packet_max - costs.message_header, "link.packet_max"},
+             Room{costs.send_fifo, "fifo.send"}, Room{costs.receive_fifo - 16, "fifo.receive"},
+             Room{costs.interface_buffer - headers, "fifo.interface"},
+             Room{costs.switch_buffer - headers, "link.switch_buffer"}},
+            {}, &Room::first);
         if (numbers_.packet > most)
-            fail("packet=" + std::to_string(numbers_.packet) + ": the machine's packets carry " +
-                 std::to_string(most) + " bytes at most");
-        if (numbers_.pio > numbers_.packet) fail("pio is more than a packet");
+            fail({"packet"}, said("packet") + ": the machine's packets carry " +
+                                 std::to_string(std::max(most, std::int64_t{0})) +
+                                 " bytes at most (" + place_of(machine_, cost) + ")");
+        if (numbers_.pio > numbers_.packet)
+            fail({"pio", "packet"}, said("pio") + " is more than " + said("packet"));
         check_caches();
+        check_window();
+    }
+    void check_window() {
+        const Costs& costs = machine_.costs;
+        const bool window = machine_.has(Has::window);
+        if (word("at") == "both" && !window)
+            fail({"at"}, "at=both: the machine imports no memory (its parts have no window)");
+        if (!window) return;
+        const std::int64_t room =
+            std::min(costs.interface_buffer, costs.switch_buffer) - costs.switch_header;
+        if (costs.stream > room)
+            fail({}, place_of(machine_, "window.stream") + ": more than the " +
+                         std::to_string(room) + " bytes that interface and switch have room for");
+        if (costs.combine > costs.stream || costs.stream % costs.combine != 0)
+            fail({}, place_of(machine_, "window.stream") + ": no multiple of window.combine");
     }
     /// A part that is no class.
     std::string_view word(std::string_view part) {
         const auto found = options_.find(part);
-        if (found == options_.end()) fail(std::string(part) + " is missing; there are no defaults");
+        if (found == options_.end()) fail_missing(part);
         return found == options_.end() ? std::string_view() : found->second;
     }
     void check_caches() {
         const bool dynamic = word("at") == "dynamic";
-        if (numbers_.cache % numbers_.ways != 0) fail("cache is no multiple of ways");
+        if (numbers_.cache % numbers_.ways != 0)
+            fail({"cache", "ways"}, said("cache") + " is no multiple of " + said("ways"));
         if (dynamic && numbers_.cache % (numbers_.ways * numbers_.line) != 0)
-            fail("cache is no multiple of ways times line");
-        if (numbers_.buffer_cache % 16 != 0) fail("buffer_cache is no multiple of 16");
-        if (numbers_.process_cache % 4 != 0) fail("process_cache is no multiple of 4");
+            fail({"cache", "ways", "line"},
+                 said("cache") + " is no multiple of " + said("ways") + " times " + said("line"));
+        if (numbers_.buffer_cache % 16 != 0)
+            fail({"buffer_cache"}, said("buffer_cache") + " is no multiple of 16");
+        if (numbers_.process_cache % 4 != 0)
+            fail({"process_cache"}, said("process_cache") + " is no multiple of 4");
     }
     void check_memory(const Design& design) {
         const std::int64_t wanted = design.nic_memory(load_);
         if (wanted > machine_.costs.nic_memory)
-            fail("needs " + std::to_string(wanted) + " bytes of the NIC's memory for " +
-                 std::to_string(load_.vis) + " VIs and " + std::to_string(load_.registered) +
-                 " registered bytes, with " + std::to_string(numbers_.rqc) +
-                 " descriptors a receive queue (rqc) and " + std::to_string(numbers_.csqc) +
-                 " sends (csqc); there are " + std::to_string(machine_.costs.nic_memory));
+            fail({}, "needs " + std::to_string(wanted) + " bytes of the NIC's memory for " +
+                         std::to_string(load_.vis) + " VIs and " +
+                         std::to_string(load_.registered) + " registered bytes, with " +
+                         std::to_string(numbers_.rqc) + " descriptors a receive queue (rqc) and " +
+                         std::to_string(numbers_.csqc) + " sends (csqc); there are " +
+                         std::to_string(machine_.costs.nic_memory) + " (" +
+                         place_of(machine_, "nic.memory") + ")");
     }
     template <class PartKind, std::size_t count>
     std::unique_ptr<PartKind> choose(std::string_view part,
                                      const Choice<PartKind> (&choices)[count]) {
         const auto found = options_.find(part);
         if (found == options_.end()) {
-            fail(std::string(part) + " is missing; there are no defaults");
+            fail_missing(part);
             return nullptr;
         }
         const auto choice =

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <expected>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,8 +12,8 @@
 
 namespace via::lab::design {
 
-/// Words of a design: "at" -> "3". A machine's own, and over them what the user wants else.
-using Options = std::map<std::string, std::string, std::less<>>;
+/// A machine's own words, and over them what the user wants else.
+using Options = Words;
 
 struct Alternative {
     std::string_view part;  ///< "at", "doorbell", ...

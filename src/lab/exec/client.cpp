@@ -176,12 +176,8 @@ bool Client::take_of_path(Nic& nic, const Packet& packet, const std::vector<std:
             nic.reserved.erase(packet.path);
             if (known) device.transmit(packet.path);
             return true;
-        case Kind::abandon:
-            nic.reserved.erase(packet.path);
-            if (known) device.abandon(packet.path);
-            return true;
-        case Kind::condemn:
-            if (known) device.condemn(packet.path, "");
+        case Kind::close_for_violation:
+            if (known) device.close_for_violation(packet.path, "");
             return true;
         case Kind::wants_room:
             if (known) device.set_waiting_for_room(packet.path);

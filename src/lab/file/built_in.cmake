@@ -1,7 +1,7 @@
 # toml++, where it was found; CMake leaves out what the compiler looks at anyway.
 target_include_directories(via_lab_file SYSTEM PRIVATE ${VIA_TOMLPLUSPLUS})
 
-# The texts of machines/*.toml and machines/hosts/*.toml become a source of room lab/file.
+# The texts of machines/*.toml and machines/hosts/*.toml become a source of module lab/file.
 function(via_lab_texts folder result)
     file(GLOB files CONFIGURE_DEPENDS ${folder}/*.toml)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "lab/file/quantity.hpp"
 #include "lab/file/text.hpp"
@@ -34,9 +35,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 class Reader {
 public:
-    Reader(const toml::table& table, std::string_view name) : table_(table), name_(name) {}
+    Reader(const toml::table& table, std::string name) : table_(table), name_(std::move(name)) {}
 
     std::expected<Machine, std::string> read() {
+        machine_.at = place(table_.source());
         machine_.name = text_of(table_, "name", "");
         machine_.title = text_of(table_, "title", "");
         machine_.paper = text_of(table_, "paper", "");
@@ -52,18 +54,42 @@ public:
         auto machine = read();
         if (!machine) return machine;
         for (const Field& field : fields()) {
-            if (machine->origins.contains(field.key) || !machine->has(field.of)) continue;
+            if (machine->origins.contains(field.key) || !machine->needs(field.of)) continue;
             fail(table_.source(), "the cost " + std::string(field.key) + " is missing (" +
                                       std::string(field.meaning) + "); there are no defaults");
         }
+        if (machine->needs(Has::adapter)) refuse_free_looks(*machine);
+        if (machine->needs(Has::software)) refuse_small_room(*machine);
         if (error_) return std::unexpected(*error_);
         return machine;
     }
 
 private:
     void fail(const toml::source_region& where, const std::string& what) {
-        if (error_) return;  // the first one
-        error_ = std::string(name_) + ":" + std::to_string(where.begin.line) + ": " + what;
+        if (!error_) error_ = place(where) + ": " + what;  // the first one
+    }
+    /// A firmware that finds nothing looks again: for ever, if that takes no time.
+    void refuse_free_looks(const Machine& machine) {
+        const Costs& costs = machine.costs;
+        for (const auto& [key, words] : {std::pair{"firmware.look", costs.words_look},
+                                         std::pair{"firmware.look_dma", costs.words_look_dma}}) {
+            if (error_ || costs.firmware_step + words * costs.firmware_word > 0) continue;
+            error_ = machine.origins.at("firmware.step").at + ": firmware.step and " + key +
+                     " words of firmware.word make a look without time; the firmware would look "
+                     "for ever at one moment";
+        }
+    }
+    /// A sender that waits for more room than there is waits for ever.
+    void refuse_small_room(const Machine& machine) {
+        const Costs& costs = machine.costs;
+        const std::int64_t least = std::max<std::int64_t>(costs.software_frame, 64);
+        if (error_ || costs.software_room >= least) return;
+        error_ = machine.origins.at("software.room").at + ": software.room is " +
+                 std::to_string(costs.software_room) + " B, and a frame takes " +
+                 std::to_string(least) + " B (software.frame, and a line at least)";
+    }
+    std::string place(const toml::source_region& where) const {
+        return std::string(name_) + ":" + std::to_string(where.begin.line);
     }
     std::string text_of(const toml::table& table, std::string_view key, std::string_view group) {
         const toml::node* node = table.get(key);
@@ -90,11 +116,12 @@ private:
                         "like: there is no machine or host \"" + name + "\"");
         }
         const toml::parse_result text = toml::parse(found->text);
-        auto other = Reader(text.table(), found->name).read();
+        auto other = Reader(text.table(), std::string(found->name) + ".toml").read();
         if (!other) return fail(table_.get("like")->source(), "like: " + other.error());
         machine_.costs = other->costs;
         machine_.parts = other->parts;
         machine_.design = std::move(other->design);
+        machine_.design_at = std::move(other->design_at);
         machine_.origins = std::move(other->origins);
         for (auto& [key, origin] : machine_.origins)
             if (origin.file.empty()) origin.file = name;
@@ -109,12 +136,14 @@ private:
                 std::ranges::find_if(all_parts, [&](Has one) { return word == lab::name_of(one); });
             if (part == std::end(all_parts)) {
                 return fail(table_.get("parts")->source(),
-                            "parts: \"" + word + "\": want adapter, kernel, ethernet, or some " +
-                                "of them as \"kernel+ethernet\"");
+                            "parts: \"" + word + "\": want adapter, kernel, ethernet, window, or " +
+                                "some of them as \"kernel+ethernet\"; or software");
             }
             machine_.parts |= static_cast<std::uint8_t>(*part);
             at = end + 1;
         }
+        if (machine_.has(Has::software) && machine_.needs(Has::hardware))
+            fail(table_.get("parts")->source(), "parts: software goes with nothing else");
     }
     void unknown(const std::string& key, const toml::source_region& where) {
         const auto nearest = std::ranges::min_element(
@@ -126,9 +155,12 @@ private:
         if (std::ranges::find(texts, group) != std::end(texts)) return;
         const toml::table* table = node.as_table();
         if (table == nullptr) return unknown(group, key.source());
+        if (group == "design") machine_.at = place(key.source());
         for (const auto& [inner, value] : *table) {
             if (group == "design") {
-                machine_.design[std::string(inner.str())] = text_of(*table, inner.str(), "design.");
+                const std::string word(inner.str());
+                machine_.design[word] = text_of(*table, word, "design.");
+                machine_.design_at[word] = place(inner.source());
             } else {
                 read_cost(group + "." + std::string(inner.str()), inner, value);
             }
@@ -137,7 +169,7 @@ private:
     void read_cost(const std::string& key, const toml::key& inner, const toml::node& node) {
         const auto found = std::ranges::find(fields(), std::string_view(key), &Field::key);
         if (found == fields().end()) return unknown(key, inner.source());
-        if (!machine_.has(found->of)) {
+        if (!machine_.needs(found->of)) {
             return fail(inner.source(), key + " is a cost of part " + lab::name_of(found->of) +
                                             ", which this machine does not have");
         }
@@ -150,6 +182,7 @@ private:
         if (!value) return fail(table->source(), key + ": " + value.error());
         machine_.costs.*(found->place) = *value;
         machine_.origins[key] = origin_of(*table, key);
+        machine_.origins[key].at = place(inner.source());
     }
     Origin origin_of(const toml::table& table, const std::string& key) {
         std::optional<Origin> origin;
@@ -162,6 +195,7 @@ private:
             }
             origin = {static_cast<Standing>(standing - std::begin(standings)),
                       text_of(table, word.str(), key + "."),
+                      {},
                       {}};
             if (origin->source.empty()) fail(node.source(), key + ": an empty origin");
         }
@@ -170,7 +204,7 @@ private:
     }
 
     const toml::table& table_;
-    std::string_view name_;
+    std::string name_;
     Machine machine_;
     std::optional<std::string> error_;
 };
@@ -184,7 +218,7 @@ std::expected<Machine, std::string> parse(std::string_view text, std::string_vie
                                std::to_string(result.error().source().begin.line) + ": " +
                                std::string(result.error().description()));
     }
-    return Reader(result.table(), name).read_whole();
+    return Reader(result.table(), std::string(name)).read_whole();
 }
 
 std::expected<Machine, std::string> load(const std::string& name) {

@@ -38,7 +38,7 @@ TEST(MachineFile, BuiltInMachinesAreWhole) {
         ASSERT_TRUE(read.has_value()) << read.error();
         EXPECT_EQ(read->name, machine.name);
         for (const Field& field : fields()) {
-            EXPECT_EQ(read->origins.contains(field.key), read->has(field.of)) << field.key;
+            EXPECT_EQ(read->origins.contains(field.key), read->needs(field.of)) << field.key;
         }
     }
 }
@@ -94,6 +94,24 @@ TEST(MachineFile, ACostWithoutOriginIsRefused) {
     EXPECT_NE(error_of(text).find("host.pio_write: where from?"), std::string::npos);
 }
 
+TEST(MachineFile, AFirmwareThatLooksInNoTimeIsRefused) {
+    const std::string like = "name = \"x\"\ntitle = \"x\"\npaper = \"x\"\nlike = \"firmvia\"\n";
+    const std::string step = "[firmware]\nstep = { cost = \"0 ns\", assumed = \"x\" }\n";
+    EXPECT_TRUE(parse(like + step, "my.toml")) << "its words take time";
+    const std::string said = "my.toml:6: firmware.step and firmware.look words of firmware.word";
+    for (const std::string zero : {"word = { cost = \"0 ns/word\"", "look = { cost = \"0 words\""})
+        EXPECT_TRUE(error_of(like + step + zero + ", assumed = \"x\" }\n").starts_with(said));
+    EXPECT_TRUE(error_of(like + step + "look_dma = { cost = \"0 words\", assumed = \"x\" }\n")
+                    .starts_with("my.toml:6: firmware.step and firmware.look_dma words"));
+}
+
+TEST(MachineFile, ARoomThatHoldsNoFrameIsRefused) {
+    EXPECT_EQ(error_of("name = \"a\"\ntitle = \"b\"\npaper = \"none\"\nlike = \"shm\"\n[software]\n"
+                       "room = { cost = \"4 KB\", assumed = \"a test\" }\n"),
+              "my.toml:6: software.room is 4096 B, and a frame takes 8192 B (software.frame, and a "
+              "line at least)");
+}
+
 TEST(MachineFile, WhatIsNoTomlNamesTheLine) {
     EXPECT_EQ(error_of("name = \"a\"\ntitle = ").substr(0, 10), "my.toml:2:");
 }
@@ -132,8 +150,11 @@ TEST(MachineFile, AMachineLikeAnotherSaysOnlyWhatDiffers) {
 TEST(MachineFile, PartsThatAMachineDoesNotHaveHaveNoCosts) {
     EXPECT_EQ(error_of(replaced("parts = \"adapter\"", "parts = \"adapter+kernal\"")),
               "my.toml:" + std::to_string(line_of(firmvia(), "parts =")) +
-                  ": parts: \"kernal\": want adapter, kernel, ethernet, or some of them as "
-                  "\"kernel+ethernet\"");
+                  ": parts: \"kernal\": want adapter, kernel, ethernet, window, or some of them as "
+                  "\"kernel+ethernet\"; or software");
+    EXPECT_NE(error_of(replaced("parts = \"adapter\"", "parts = \"adapter+software\""))
+                  .find("software goes with nothing else"),
+              std::string::npos);
     const std::string text = replaced("[fifo]",
                                       "[kernel]\nlock = { cost = \"1 us\", "
                                       "assumed = \"a test\" }\n[fifo]");

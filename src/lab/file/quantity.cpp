@@ -95,7 +95,8 @@ std::expected<std::int64_t, std::string> quantity(std::string_view text, Unit un
     if (read.ec == std::errc() && std::isfinite(number) && number >= 0) {
         for (const Name& name : names_of(unit)) {
             const double value = number * name.factor;
-            const bool some = unit == Unit::rate || unit == Unit::size || unit == Unit::commands;
+            const bool some = unit == Unit::rate || unit == Unit::size || unit == Unit::commands ||
+                              unit == Unit::packets;
             const bool positive = !some || value >= 1;
             if (name.word == word && value <= largest(unit) && positive) return std::llround(value);
         }

@@ -101,7 +101,7 @@ Task<> Computer::send(PhysicalDescriptor descriptor, bool by_driver) {
         co_await tcp_send(descriptor);
     } else if (by_driver) {
         co_await kernel_.system_call(descriptor.message);
-        co_await via_send(descriptor, program_);
+        co_await via_send_by_kernel(descriptor, program_);
     } else {
         co_await via_post(descriptor);
     }
@@ -109,7 +109,8 @@ Task<> Computer::send(PhysicalDescriptor descriptor, bool by_driver) {
 
 /// VIA in the kernel answers where the interrupt is; over a socket it is the library that does.
 void Computer::send_own(const PhysicalDescriptor& descriptor) {
-    schedule_.spawn(setting_.tcp ? tcp_send(descriptor) : via_send(descriptor, kernel_.handler()));
+    schedule_.spawn(setting_.tcp ? tcp_send(descriptor)
+                                 : via_send_by_kernel(descriptor, kernel_.handler()));
 }
 
 void Computer::take_back(ViId vi, std::int64_t receives) {
@@ -130,7 +131,7 @@ Task<> Computer::post_receive(ViId vi, Buffer) {
         co_await program_.use(Duration{costs_.user_post},
                               {Share::user, "make the descriptor", no_message});
         co_await kernel_.trap(no_message);
-        co_await kernel_.lock(program_, "lock of the VI", no_message);
+        co_await kernel_.lock_in_trap("lock of the VI", no_message);
     }
     ++inbox.posted;
     co_await via_take_early(vi);

@@ -21,11 +21,16 @@ public:
     Computer(Schedule& schedule, Ledger& ledger, const Costs& costs, const Setting& setting,
              const Without& without, Wire& wire, NodeId number);
 
-    void connect(ViId vi, NodeId peer) { peers_[vi] = peer; }
+    void connect(ViId vi, NodeId peer) override { peers_[vi] = peer; }
     Task<> post_send(ViId vi, Buffer buffer, MessageId message) override;
     Task<> post_receive(ViId vi, Buffer buffer) override;
     Task<MessageId> receive(ViId vi, std::int64_t queues) override;
+    bool holds(ViId vi) const override {
+        const auto found = inboxes_.find(vi);
+        return found != inboxes_.end() && !found->second.whole.empty();
+    }
     Task<MessageId> sent(ViId vi, std::int64_t queues) override;
+    ResourceId processor() const override { return program_.id(); }
     // As a Bearer's, where nobody calls receive() ---------------------------------------------
     void tell(Listener listener) override { listener_ = std::move(listener); }
     NodeId node() const override { return nic_.node(); }
@@ -58,7 +63,8 @@ private:
     Task<> poll(std::int64_t queues, MessageId message);
     // via.cpp
     Task<> via_post(PhysicalDescriptor descriptor);
-    Task<> via_send(PhysicalDescriptor descriptor, Resource& on);
+    Task<> via_send_by_kernel(PhysicalDescriptor descriptor, Resource& on);
+    Task<> via_send(PhysicalDescriptor descriptor, Resource& on);  ///< with the lock
     Task<> via_take(Frame frame);
     Task<> via_place(Frame frame);
     Task<> via_take_early(ViId vi);

@@ -33,14 +33,18 @@ public:
     }
     /// A lock of the kernel's, taken and given back.
     Resource::Use lock(Resource& on, const char* what, MessageId message) {
-        const bool dearer = setting_.smp && !without_.locks;
-        return on.use(Duration{costs_.lock + (dearer ? costs_.lock_smp : 0)},
+        const bool contended = setting_.smp && !without_.locks;
+        return on.use(Duration{costs_.lock + (contended ? costs_.lock_smp : 0)},
                       {Share::lock, what, message});
+    }
+    /// The same within a fast trap, which has shut interrupts out: no more with two processors.
+    Resource::Use lock_in_trap(const char* what, MessageId message) {
+        return program_.use(Duration{costs_.lock}, {Share::lock, what, message});
     }
     /// A lock of a library's: no interrupt is shut out.
     Resource::Use library_lock(MessageId message) {
-        const bool dearer = setting_.smp && !without_.locks;
-        return program_.use(Duration{dearer ? costs_.user_lock_smp : 0},
+        const bool contended = setting_.smp && !without_.locks;
+        return program_.use(Duration{contended ? costs_.user_lock_smp : 0},
                             {Share::lock, "lock of the library", message});
     }
     Resource::Use interrupt(MessageId message) {

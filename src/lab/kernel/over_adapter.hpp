@@ -18,10 +18,13 @@ public:
     OverAdapter(Host& host, Schedule& schedule, Ledger& ledger, const Costs& costs,
                 const Setting& setting, const Without& without);
 
+    void connect(ViId vi, NodeId peer) override { host_.connect(vi, peer); }
     Task<> post_send(ViId vi, Buffer buffer, MessageId message) override;
     Task<> post_receive(ViId vi, Buffer buffer) override;
     Task<MessageId> receive(ViId vi, std::int64_t queues) override;
+    bool holds(ViId vi) const override { return host_.holds(vi); }
     Task<MessageId> sent(ViId vi, std::int64_t queues) override;
+    ResourceId processor() const override { return host_.processor_id(); }
     AdapterCounts counts() const override { return host_.adapter().counts(); }
     // As a Bearer's, of VIA alone: where nobody calls receive() ---------------------------------
     void tell(Listener listener) override { host_.tell(std::move(listener)); }

@@ -33,20 +33,24 @@ public:
         if (machine_.has(Has::ethernet)) {
             setting.switched = chosen("wiring") == "switch";
             for (const auto& [word, value] : options_)
-                if (!is_word(machine_, word)) fail("there is no \"" + word + "\" of this machine");
+                if (!is_word(machine_, word))
+                    fail(word,
+                         "there is no \"" + word +
+                             "\" of this machine; there are stack, wait, processors, wiring, mtu");
         }
         if (error_) return std::unexpected(*error_);
         return setting;
     }
 
 private:
-    void fail(std::string what) {
-        if (!error_) error_ = "design of " + machine_.name + ": " + std::move(what);
+    /// `word` is to blame.
+    void fail(std::string_view word, const std::string& what) {
+        if (!error_) error_ = refusal(machine_, options_, {word}, what);
     }
     std::string_view text(std::string_view word) {
         const auto found = options_.find(word);
         if (found != options_.end()) return found->second;
-        fail(std::string(word) + " is missing; there are no defaults");
+        if (!error_) error_ = missing(machine_, word);
         return {};
     }
     std::string_view chosen(std::string_view word) {
@@ -57,7 +61,7 @@ private:
             if (choice.value == value) return value;
             values += (values.empty() ? "" : ", ") + std::string(choice.value);
         }
-        fail(std::string(word) + "=" + std::string(value) + ": want one of " + values);
+        fail(word, std::string(word) + "=" + std::string(value) + ": want one of " + values);
         return {};
     }
     std::int64_t mtu() {
@@ -65,14 +69,18 @@ private:
         const std::int64_t least =
             std::max(machine_.costs.via_header, machine_.costs.tcp_header) + 1;
         const bool ethernet = machine_.has(Has::ethernet);
-        const std::int64_t room = machine_.costs.nic_buffer - machine_.costs.frame;
-        const std::int64_t most = ethernet ? std::min(mtu_most, room) : mtu_most;
+        const std::int64_t buffer = machine_.costs.nic_buffer;
+        const std::int64_t room =
+            buffer < machine_.costs.frame_least ? 0 : buffer - machine_.costs.frame;
+        const bool roomy = !ethernet || room >= mtu_most;
+        const std::int64_t most = roomy ? mtu_most : std::max(room, std::int64_t{0});
         std::int64_t bytes = 0;
         const auto read = std::from_chars(value.data(), value.data() + value.size(), bytes);
         const bool whole = read.ec == std::errc() && read.ptr == value.data() + value.size();
         if (!whole || bytes < least || bytes > most) {
-            fail("mtu=" + std::string(value) + ": want a number from " + std::to_string(least) +
-                 " to " + std::to_string(most));
+            const std::string why = roomy ? "" : " (" + place_of(machine_, "ethernet.buffer") + ")";
+            fail("mtu", "mtu=" + std::string(value) + ": want a number from " +
+                            std::to_string(least) + " to " + std::to_string(most) + why);
         }
         return bytes;
     }

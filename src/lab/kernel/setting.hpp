@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <expected>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +19,7 @@ struct Setting {
     std::int64_t mtu = 0;   ///< bytes of a packet, with the protocol's headers
 };
 
-using Options = std::map<std::string, std::string, std::less<>>;
+using Options = Words;
 
 struct Choice {
     std::string_view word;

@@ -9,13 +9,18 @@ Task<> Computer::via_post(PhysicalDescriptor descriptor) {
     co_await program_.use(Duration{costs_.user_post},
                           {Share::user, "make the descriptor", descriptor.message});
     co_await kernel_.trap(descriptor.message);
+    co_await kernel_.lock_in_trap("lock of the VI", descriptor.message);
     co_await via_send(descriptor, program_);
+}
+
+Task<> Computer::via_send_by_kernel(PhysicalDescriptor descriptor, Resource& on) {
+    co_await kernel_.lock(on, "lock of the VI", descriptor.message);
+    co_await via_send(descriptor, on);
 }
 
 Task<> Computer::via_send(PhysicalDescriptor descriptor, Resource& on) {
     const MessageId message = descriptor.message;
     const Buffer buffer = descriptor.buffer;
-    co_await kernel_.lock(on, "lock of the VI", message);
     for (Frame& frame : packets_of(descriptor, costs_.via_header)) {
         frame.pieces.push_back(frame.header);
         const Buffer part{buffer.address + frame.offset, frame.length};
@@ -72,6 +77,8 @@ Task<> Computer::via_place(Frame frame) {
     co_await kernel_.work(on, costs_.via_receive, "VIA: a packet came", message);
     if (frame.length > 0 && (takes || frame.landing.named))
         co_await kernel_.copy(on, frame.length, "copy to the buffer", message);
+    // Nobody copies with interrupts shut out: it was let go meanwhile.
+    co_await kernel_.lock(on, "lock of the VI, behind the copy", message);
     bytes_received_ += frame.length;
     if (!frame.last) co_return;
     inbox.lost.erase(message);

@@ -11,7 +11,7 @@ class First : Figures {
 public:
     First(const Machine& machine, const Without& without) : bench_(machine, without) {}
 
-    std::expected<std::vector<Row>, std::string> all() {
+    Rows all() {
         add_figure("4 B one way", 26, "us", "000 table 5, 002 5.2",
                    bench_.one_way_us(bench_.trial(), 4), 0.01, true);
         add_figure("4 B one way, version 1 in figures of version 2", 24, "us", "000 table 5, about",
@@ -62,7 +62,7 @@ class Second : Figures {
 public:
     Second(const Machine& machine, const Without& without) : bench_(machine, without) {}
 
-    std::expected<std::vector<Row>, std::string> all() {
+    Rows all() {
         const double found = bench_.one_way_us(bench_.trial(), 4);
         add_figure("4 B one way", 32, "us", "000 table 5, about", found, 0.1);
         const double table = found - bench_.one_way_us(bench_.trial("at=pinned"), 4);
@@ -105,13 +105,11 @@ private:
 
 }  // namespace
 
-std::expected<std::vector<Row>, std::string> berkeley1_rows(const Machine& machine,
-                                                            const Without& without) {
+Rows berkeley1_rows(const Machine& machine, const Without& without) {
     return First(machine, without).all();
 }
 
-std::expected<std::vector<Row>, std::string> berkeley2_rows(const Machine& machine,
-                                                            const Without& without) {
+Rows berkeley2_rows(const Machine& machine, const Without& without) {
     return Second(machine, without).all();
 }
 

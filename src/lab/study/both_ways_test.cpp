@@ -10,6 +10,7 @@ constexpr std::int64_t length = 60'000;
 constexpr MessageId word = 1'000'000;  ///< what is to get through
 constexpr Landing in_place{false, true, false, 0};
 constexpr Landing news{false, false, true, 0};
+constexpr Landing request{false, false, false, 0};
 
 PhysicalDescriptor message_to(NodeId node, MessageId number, std::int64_t bytes,
                               const Landing& landing) {
@@ -81,6 +82,22 @@ private:
     void heard(NodeId, MessageId) override { came(); }
 };
 
+/// Host 0 reads, so that host 1's firmware has answers to make; the word is of its program.
+class Reads final : public Flood {
+public:
+    using Flood::Flood;
+
+private:
+    void begin_next() override { send(0, message_to(1, ++last_, 0, request)); }
+    void say(PhysicalDescriptor descriptor) override { send(1, descriptor); }
+    void heard(NodeId at, MessageId message) override {
+        if (at == 0) return came();
+        PhysicalDescriptor reply = message_to(0, message + word, length, in_place);
+        reply.own = true;
+        cluster_.bearer(1).send_own(reply);
+    }
+};
+
 template <class Kind>
 void check(std::string_view name, std::string_view words) {
     const auto machine = file::load(std::string(name));
@@ -107,5 +124,6 @@ void check_all() {
 }
 
 TEST(LabBothWays, AnAnswerLeavesInTheMidstOfWritesThatCome) { check_all<Writes>(); }
+TEST(LabBothWays, AProgramsMessageLeavesInTheMidstOfReadsThatAreAnswered) { check_all<Reads>(); }
 
 }  // namespace via::lab::study::both_ways_test

@@ -9,6 +9,7 @@ namespace {
 class Bare final : public Station {
 public:
     explicit Bare(Host& host) : host_(host) {}
+    void connect(ViId vi, NodeId peer) override { host_.connect(vi, peer); }
     Task<> post_send(ViId vi, Buffer buffer, MessageId message) override {
         return host_.post_send(vi, buffer, message);
     }
@@ -16,7 +17,9 @@ public:
     Task<MessageId> receive(ViId vi, std::int64_t queues) override {
         return host_.receive(vi, queues);
     }
+    bool holds(ViId vi) const override { return host_.holds(vi); }
     Task<MessageId> sent(ViId vi, std::int64_t queues) override { return host_.sent(vi, queues); }
+    ResourceId processor() const override { return host_.processor_id(); }
     AdapterCounts counts() const override { return host_.adapter().counts(); }
 
 private:
@@ -38,8 +41,12 @@ std::expected<std::unique_ptr<Cluster>, std::string> Cluster::make(const Trial& 
         if (!setting) return std::unexpected(setting.error());
         cluster->setting_ = *setting;
     }
+    if (const auto refused = refusal_of_words(trial.machine, trial.design))
+        return std::unexpected(*refused);
     for (NodeId node = 0; node < hosts; ++node) {
-        if (trial.machine.has(Has::ethernet)) {
+        if (trial.machine.has(Has::software)) {
+            cluster->add_software();
+        } else if (trial.machine.has(Has::ethernet)) {
             cluster->add_computer();
         } else if (auto added = cluster->add_adapter(seed); !added) {
             return std::unexpected(added.error());
@@ -66,6 +73,11 @@ std::expected<void, std::string> Cluster::add_adapter(std::uint64_t seed) {
         own_stations_.push_back(std::make_unique<Bare>(host));
     }
     stations_.push_back(own_stations_.back().get());
+    if (trial_.machine.has(Has::window)) {
+        windows_.push_back(std::make_unique<Window>(schedule_, ledger_, costs, trial_.without,
+                                                    host.processor(), host.bus(), network_,
+                                                    host.node(), cards_));
+    }
     return {};
 }
 
@@ -77,16 +89,16 @@ void Cluster::add_computer() {
     bearers_.push_back(computers_.back().get());
 }
 
+void Cluster::add_software() {
+    software_.push_back(std::make_unique<SoftwareNic>(schedule_, ledger_, trial_.machine.costs,
+                                                      trial_.without, memory_));
+    stations_.push_back(software_.back().get());
+    bearers_.push_back(software_.back().get());
+}
+
 void Cluster::connect(std::int64_t vis) {
-    for (ViId vi = 0; vi < static_cast<ViId>(vis); ++vi) {
-        for (NodeId node = 0; node < 2; ++node) {
-            if (hosts_.empty()) {
-                computers_[node]->connect(vi, 1 - node);
-            } else {
-                hosts_[node]->connect(vi, 1 - node);
-            }
-        }
-    }
+    for (ViId vi = 0; vi < static_cast<ViId>(vis); ++vi)
+        for (NodeId node = 0; node < 2; ++node) stations_[node]->connect(vi, 1 - node);
 }
 
 }  // namespace via::lab::study

@@ -12,6 +12,8 @@
 #include "lab/kernel/computer.hpp"
 #include "lab/kernel/over_adapter.hpp"
 #include "lab/network.hpp"
+#include "lab/software.hpp"
+#include "lab/window.hpp"
 
 namespace via::lab::study {
 
@@ -41,11 +43,14 @@ public:
     /// VIs of the first two hosts, with each other.
     void connect(std::int64_t vis);
     std::size_t size() const { return stations_.size(); }
-    std::uint64_t packets() const { return network_.packets() + wire_.frames(); }
+    bool has_hosts() const { return !hosts_.empty(); }
+    std::uint64_t packets() const { return network_.packets() + wire_.frames() + memory_.frames(); }
 
     // Of machines with an adapter -----------------------------------------------------------
     Network& network() { return network_; }
     Host& host(NodeId node) { return *hosts_[node]; }
+    /// Of machines with a window.
+    Window& window(NodeId node) { return *windows_[node]; }
     // Of machines without ---------------------------------------------------------------------
     kernel::Computer& computer(NodeId node) { return *computers_[node]; }
 
@@ -56,6 +61,7 @@ private:
           wire_(schedule_, ledger_, trial.machine.costs, setting_) {}
     std::expected<void, std::string> add_adapter(std::uint64_t seed);
     void add_computer();
+    void add_software();
 
     const Trial& trial_;
     Schedule schedule_;
@@ -63,8 +69,12 @@ private:
     kernel::Setting setting_;
     Network network_;
     kernel::Wire wire_;
+    SharedMemory memory_;
     std::vector<std::unique_ptr<Host>> hosts_;
+    Window::Cards cards_;
+    std::vector<std::unique_ptr<Window>> windows_;
     std::vector<std::unique_ptr<kernel::Computer>> computers_;
+    std::vector<std::unique_ptr<SoftwareNic>> software_;
     std::vector<std::unique_ptr<Station>> own_stations_;  ///< over hosts
     std::vector<Station*> stations_;
     std::vector<Bearer*> bearers_;

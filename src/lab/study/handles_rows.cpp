@@ -15,7 +15,7 @@ class Handles : Figures {
 public:
     Handles(const Machine& machine, const Without& without) : bench_(machine, without) {}
 
-    std::expected<std::vector<Row>, std::string> all() {
+    Rows all() {
         memory();
         service();
         latency_and_bandwidth();
@@ -125,8 +125,7 @@ private:
 
 }  // namespace
 
-std::expected<std::vector<Row>, std::string> mini_rows(const Machine& machine,
-                                                       const Without& without) {
+Rows mini_rows(const Machine& machine, const Without& without) {
     return Handles(machine, without).all();
 }
 

@@ -101,7 +101,7 @@ TEST_F(LabHandles, ShapesThatCannotBeSaySo) {
         const auto made = design::make(trial.machine, trial.design, trial.load);
         return made ? std::string() : made.error();
     };
-    EXPECT_NE(refused("cache=100").find("cache is no multiple of ways"), std::string::npos);
+    EXPECT_NE(refused("cache=100").find("cache=100 is no multiple of ways="), std::string::npos);
     EXPECT_NE(refused("buffer_cache=17").find("multiple of 16"), std::string::npos);
     EXPECT_NE(refused("miss=wait").find("want one of drop, hold"), std::string::npos);
 }

@@ -18,9 +18,14 @@ constexpr Mechanism all_mechanisms[] = {
      Has::adapter},
     {"misses", "every translation is found on the NIC", &Without::misses, Has::adapter},
     {"copies", "the kernel copies nothing", &Without::copies, Has::anything},
+    {"cache-end", "processors' caches hold everything", &Without::cache_end, Has::software},
     {"locks", "a second processor makes no lock more expensive", &Without::locks, Has::kernel},
     {"interrupts", "packets come to the kernel without one", &Without::interrupts, Has::kernel},
     {"sleeping", "who waits is never asleep", &Without::sleeping, Has::kernel},
+    {"combining", "each word that is stored into a window is a burst", &Without::combining,
+     Has::window},
+    {"barriers", "stores into a window are in order by themselves", &Without::barriers,
+     Has::window},
 };
 
 void note_changes(const Mechanism& mechanism, const Machine& machine,

@@ -169,8 +169,8 @@ std::uint64_t Replayed::send_misses() const { return sum_of(hosts, &AdapterCount
 std::expected<Replayed, std::string> replay(const Trial& trial, const Trace& trace,
                                             const ReplayQuestion& question) {
     if (!trial.machine.has(Has::adapter) || trial.machine.has(Has::kernel))
-        return std::unexpected(trial.machine.name + ": its kernel takes part in messages; traces " +
-                               "go through machines whose NIC does all of VIA");
+        return std::unexpected(trial.machine.name + ": no adapter of its does all of VIA; traces " +
+                               "go through machines that have one");
     const std::uint32_t hosts = (trace.processes + question.per_host - 1) / question.per_host;
     Trial wide = trial;  // with as many VIs as the trace has
     ViPairs vis = number_vis(trace, question.per_host, wide.load.vis);

@@ -12,14 +12,17 @@ constexpr Study all[] = {
     {"mvia", "tulip", tulip_rows},
     {"mvia", "clan", clan_rows},
     {"handles", "mini", mini_rows},
+    {"sci", "sci", sci_rows},
+    {"sci", "oscarclan", oscarclan_rows},
+    {"sci", "oscarethernet", oscarethernet_rows},
+    {"ours", "shm", shm_rows},
 };
 
 }  // namespace
 
 std::span<const Study> studies() { return all; }
 
-std::expected<std::vector<Row>, std::string> rows_of(const Machine& machine,
-                                                     const Without& without) {
+Rows rows_of(const Machine& machine, const Without& without) {
     for (const Study& study : all)
         if (study.machine == machine.name) return study.rows(machine, without);
     return std::unexpected("no paper's figures are known of " + machine.name);

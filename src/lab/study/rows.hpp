@@ -31,32 +31,21 @@ inline bool holds(const std::vector<Row>& rows) {
     return true;
 }
 
-/// The machine's figures, from whichever paper. The error says that there are none, or why.
-std::expected<std::vector<Row>, std::string> rows_of(const Machine& machine,
-                                                     const Without& without = {});
+using Rows = std::expected<std::vector<Row>, std::string>;
+/// One system's.
+using RowsOf = Rows(const Machine& machine, const Without& without);
 
-std::expected<std::vector<Row>, std::string> firmvia_rows(const Machine& machine,
-                                                          const Without& without);
-std::expected<std::vector<Row>, std::string> berkeley1_rows(const Machine& machine,
-                                                            const Without& without);
-std::expected<std::vector<Row>, std::string> berkeley2_rows(const Machine& machine,
-                                                            const Without& without);
-std::expected<std::vector<Row>, std::string> gnic2_rows(const Machine& machine,
-                                                        const Without& without);
-std::expected<std::vector<Row>, std::string> sk9821_rows(const Machine& machine,
-                                                         const Without& without);
-std::expected<std::vector<Row>, std::string> tulip_rows(const Machine& machine,
-                                                        const Without& without);
-std::expected<std::vector<Row>, std::string> clan_rows(const Machine& machine,
-                                                       const Without& without);
-std::expected<std::vector<Row>, std::string> mini_rows(const Machine& machine,
-                                                       const Without& without);
+/// The machine's figures, from whichever paper. The error says that there are none, or why.
+Rows rows_of(const Machine& machine, const Without& without = {});
+
+RowsOf firmvia_rows, berkeley1_rows, berkeley2_rows, gnic2_rows, sk9821_rows, tulip_rows, clan_rows,
+    mini_rows, sci_rows, oscarclan_rows, oscarethernet_rows, shm_rows;
 
 /// What `via lab reproduce` calls a paper's system, once for each machine whose rows belong to it.
 struct Study {
     std::string_view name;
     std::string_view machine;  ///< one of the study's
-    std::expected<std::vector<Row>, std::string> (*rows)(const Machine&, const Without&);
+    RowsOf* rows;
 };
 std::span<const Study> studies();
 

@@ -40,6 +40,7 @@ TEST(LabRows, FirmviaIsAsCheckedIn) { check_rows("firmvia"); }
 TEST(LabRows, BerkeleyIsAsCheckedIn) { check_rows("berkeley"); }
 TEST(LabRows, MviaIsAsCheckedIn) { check_rows("mvia"); }
 TEST(LabRows, HandlesAreAsCheckedIn) { check_rows("handles"); }
+TEST(LabRows, SciIsAsCheckedIn) { check_rows("sci"); }
 TEST(LabRows, AMachineWithoutAPaperHasNone) {
     Machine machine = firmvia();
     machine.name = "mine";

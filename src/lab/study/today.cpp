@@ -198,7 +198,11 @@ constexpr Inquiry all_inquiries[] = {
     {"queues", "which completion queue, up to 1,000 VIs", ask_queues},
     {"interrupt", "polling or sleeping until an interrupt, under load", ask_interrupt},
     {"incast", "256 KB from each of up to 8 hosts to one", ask_incast},
+    {"protocols", "which protocol for which message (--machine sci)", ask_protocols},
+    {"processor", "stores or DMA: what leaves a processor more time (--machine sci)",
+     ask_processor},
     {"turns", "which of the papers' conclusions hold, and what would turn them", ask_turns},
+    {"ours", "at which sizes the model of our own NIC (shm) is what via bench measures", ask_ours},
 };
 
 }  // namespace

@@ -43,5 +43,9 @@ std::expected<Answer, std::string> ask_queues(const Machine& machine, std::uint3
 std::expected<Answer, std::string> ask_interrupt(const Machine& machine, std::uint32_t rounds);
 std::expected<Answer, std::string> ask_incast(const Machine& machine, std::uint32_t rounds);
 std::expected<Answer, std::string> ask_turns(const Machine& machine, std::uint32_t rounds);
+// Of machines with a window; what is measured there is the same each time.
+std::expected<Answer, std::string> ask_protocols(const Machine& machine, std::uint32_t rounds);
+std::expected<Answer, std::string> ask_processor(const Machine& machine, std::uint32_t rounds);
+std::expected<Answer, std::string> ask_ours(const Machine& machine, std::uint32_t rounds);
 
 }  // namespace via::lab::study

@@ -48,19 +48,20 @@ struct OpenLoad {
             if (due > cluster.schedule().now())
                 co_await cluster.schedule().sleep(due - cluster.schedule().now());
             posted.push_back(due);
-            co_await cluster.host(0).post_send(0, buffer, n + 1);
+            co_await cluster.station(0).post_send(0, buffer, n + 1);
         }
     }
     Task<> receive() {
-        Host& host = cluster.host(1);
+        Station& host = cluster.station(1);
         for (std::uint32_t n = 0; n < receives; ++n) co_await host.post_receive(0, buffer);
         for (std::uint32_t n = 0; n < messages; ++n) {
             const bool waits = !host.holds(0);
             const Time before = cluster.schedule().now();
             co_await host.receive(0, 1);
             if (waits && sleeps) {
-                ++wakes;
-                co_await host.wake(cluster.schedule().now() - before);
+                const Time came = cluster.schedule().now();
+                co_await cluster.bearer(1).wake(came - before);
+                wakes += cluster.schedule().now() > came ? 1 : 0;
             }
             sum_ns += static_cast<double>((cluster.schedule().now() - posted.front()).ns);
             posted.pop_front();
@@ -122,7 +123,7 @@ private:
         }
         const auto span = static_cast<double>((cluster.schedule().now() - load.begin).ns);
         const auto busy =
-            static_cast<double>(cluster.ledger().busy(cluster.host(1).processor_id()).ns);
+            static_cast<double>(cluster.ledger().busy(cluster.station(1).processor()).ns);
         return Loaded{load.sum_ns / 1e3 / load.messages, load.messages * 1e9 / span, busy / span,
                       static_cast<double>(load.wakes) / load.messages};
     }
@@ -276,7 +277,7 @@ std::unexpected<std::string> no_adapter(const Machine& machine) {
 }  // namespace
 
 std::expected<Answer, std::string> ask_interrupt(const Machine& machine, std::uint32_t rounds) {
-    if (!has_bare_adapter(machine)) return no_adapter(machine);
+    if (!has_bare_adapter(machine) && !machine.has(Has::software)) return no_adapter(machine);
     return Waits(machine, rounds).all();
 }
 std::expected<Answer, std::string> ask_incast(const Machine& machine, std::uint32_t) {

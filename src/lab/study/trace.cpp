@@ -1,5 +1,6 @@
 #include "lab/study/trace.hpp"
 
+#include <limits>
 #include <optional>
 
 namespace via::lab::study {
@@ -75,7 +76,9 @@ public:
             const std::uint32_t from = process();
             trace_.connections.push_back({from, process()});
         }
+        in_events_ = true;
         while (!error_ && next()) continue;
+        in_events_ = false;
         if (!error_ && at_ != bytes_.size()) fail("bytes behind the end");
         if (error_) return std::unexpected(*error_);
         return std::move(trace_);
@@ -83,7 +86,14 @@ public:
 
 private:
     void fail(const std::string& what) {
-        if (!error_) error_ = "trace, byte " + std::to_string(at_) + ": " + what;
+        if (error_) return;
+        const std::string event =
+            in_events_ ? "event " + std::to_string(trace_.events.size() + 1) + ", " : "";
+        error_ = "trace, " + event + "byte " + std::to_string(at_) + ": " + what;
+    }
+    void fail_above(const char* what, std::uint64_t bytes, std::uint64_t most) {
+        fail(std::string(what) + std::to_string(bytes) + " bytes, at most " + std::to_string(most) +
+             " are allowed");
     }
     std::uint8_t byte() {
         if (at_ == bytes_.size()) {
@@ -138,6 +148,7 @@ private:
         const std::uint64_t count =
             number(post ? 0 : 1, post ? trace_pieces_max : 1, "number of pieces");
         for (std::uint64_t n = 0; n < count && !error_; ++n) read_piece(event);
+        if (!error_) check_length(event);
         trace_.events.push_back(std::move(event));
         return !error_;
     }
@@ -152,13 +163,28 @@ private:
     void read_piece(TraceEvent& event) {
         TracePiece piece;
         piece.address = address(event.process, 0);
-        piece.length = number(0, trace_bytes_max, "length");
+        piece.length = number(0, std::numeric_limits<std::uint64_t>::max() >> 1, "length");
+        if (piece.length > trace_piece_max)
+            fail_above("a piece of ", piece.length, trace_piece_max);
         if (piece.length > trace_address_max - piece.address) fail("a piece beyond all addresses");
         event.pieces.push_back(piece);
     }
 
+    /// Without an end a few bytes would be replayed for ever.
+    void check_length(const TraceEvent& event) {
+        const std::uint64_t length = event.length();
+        if (event.kind < TraceKind::send) return;
+        if (length > trace_message_max)
+            return fail_above("a message of ", length, trace_message_max);
+        messages_bytes_ += length;
+        if (messages_bytes_ > trace_messages_max)
+            fail_above("messages with ", messages_bytes_, trace_messages_max);
+    }
+
     std::string_view bytes_;
     std::size_t at_ = 0;
+    bool in_events_ = false;
+    std::uint64_t messages_bytes_ = 0;  ///< of all so far
     Trace trace_;
     std::vector<std::uint64_t> last_;
     std::optional<std::string> error_;

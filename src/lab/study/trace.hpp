@@ -60,11 +60,15 @@ struct Trace {
 constexpr std::uint32_t trace_processes_max = 4096;
 constexpr std::uint64_t trace_connections_max = 1 << 20;
 constexpr std::uint64_t trace_pieces_max = 252;
-constexpr std::uint64_t trace_bytes_max = std::uint64_t{1} << 40;    ///< of a piece
+constexpr std::uint64_t trace_piece_max = std::uint64_t{1} << 40;    ///< bytes, also registered
+constexpr std::uint64_t trace_message_max = std::uint64_t{1} << 30;  ///< bytes: a NIC's most
+/// Bytes of all messages: what the slowest machine replays in some minutes.
+constexpr std::uint64_t trace_messages_max = std::uint64_t{1} << 36;
 constexpr std::uint64_t trace_address_max = std::uint64_t{1} << 57;  ///< of its end
 
 std::string encode(const Trace& trace);
-/// Refuses whatever encode() does not make; the error says what, and at which byte.
+/// Refuses whatever encode() does not make, and what nobody could replay; the error says what, of
+/// which event, and at which byte.
 std::expected<Trace, std::string> decode(std::string_view bytes);
 
 }  // namespace via::lab::study

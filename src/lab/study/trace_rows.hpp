@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lab/machine.hpp"
 #include "lab/study/rows.hpp"
 #include "lab/study/trace.hpp"
 
@@ -24,10 +25,12 @@ struct TraceQuestion {
     std::int64_t divide_lines = 1;
 };
 
-/// None of these rows is checked in as reproduced: it depends on whose the traces are. The error
-/// says that the study has no such figures, or none of these programs.
+/// None of these rows is checked in as reproduced: it depends on whose the traces are. `machine` is
+/// the one that the study's paper has; what programs take is measured on it. The error says that
+/// the study has no such figures, or none of these programs.
 std::expected<std::vector<Row>, std::string> trace_rows(std::string_view study,
                                                         const std::vector<NamedTrace>& traces,
-                                                        const TraceQuestion& question);
+                                                        const TraceQuestion& question,
+                                                        const Machine& machine);
 
 }  // namespace via::lab::study

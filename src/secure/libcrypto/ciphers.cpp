@@ -1,17 +1,14 @@
 #include "secure/libcrypto/ciphers.hpp"
 
-#include <bit>
 #include <cstring>
 #include <limits>
 
 #include "base/assert.hpp"
+#include "secure/nonce.hpp"
+#include "secure/pieces.hpp"
 
 namespace via::secure::libcrypto {
 namespace {
-
-constexpr std::size_t nonce_length = 12;
-using Nonce = std::array<unsigned char, nonce_length>;
-static_assert(std::endian::native == std::endian::little);
 
 const unsigned char* as_chars(Bytes bytes) {
     return reinterpret_cast<const unsigned char*>(bytes.data());
@@ -37,13 +34,7 @@ public:
         return kind_ == CipherKind::aes_256_gcm ? library_->aes_256_gcm
                                                 : library_->chacha20_poly1305;
     }
-    /// Noise, section 12: four zeros, then the number, little-endian or big-endian.
-    Nonce nonce(std::uint64_t number) const {
-        if (kind_ == CipherKind::aes_256_gcm) number = __builtin_bswap64(number);
-        Nonce nonce{};
-        std::memcpy(nonce.data() + nonce_length - sizeof number, &number, sizeof number);
-        return nonce;
-    }
+    Nonce nonce(std::uint64_t number) const { return nonce_of(kind_, number); }
 
 private:
     const Functions* library_;
@@ -79,17 +70,11 @@ public:
 
 private:
     bool encrypt(Pieces plain, Room to) {
-        for (const Bytes piece : plain) {
-            VIA_ASSERT(piece.size() <= to.size());
+        return seal_pieces(plain, to, [&](Room room, Bytes piece) {
             int length = 0;
-            if (!piece.empty() &&
-                context_.library().EVP_EncryptUpdate(context_.get(), as_chars(to), &length,
-                                                     as_chars(piece), as_int(piece.size())) != 1)
-                return false;
-            to = to.subspan(piece.size());
-        }
-        VIA_ASSERT(to.empty());
-        return true;
+            return context_.library().EVP_EncryptUpdate(context_.get(), as_chars(room), &length,
+                                                        as_chars(piece), as_int(piece.size())) == 1;
+        });
     }
 
     Context context_;

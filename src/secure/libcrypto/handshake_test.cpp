@@ -197,6 +197,23 @@ bool shows(Bytes text, Bytes piece) {
     return std::search(text.begin(), text.end(), piece.begin(), piece.end()) != text.end();
 }
 
+/// Who gets at a process's memory later cannot read what was said before.
+TEST(Handshake, what_made_the_keys_is_overwritten) {
+    Pair pair;
+    Handshake asker = pair.asker();
+    Handshake answerer = pair.answerer();
+    ASSERT_EQ(read(answerer, first_of(asker)), Fault::none);
+    ASSERT_EQ(read(asker, second_of(answerer)), Fault::none);
+    const auto holds = [&](const Secret& secret) {
+        return shows(std::as_bytes(std::span(&asker, 1)), secret.bytes());
+    };
+    EXPECT_TRUE(holds(secret_of(11)) && holds(pair.asks.own));
+    ConnectionKeys keys;
+    ASSERT_EQ(asker.take_keys(keys), Fault::none);
+    EXPECT_FALSE(holds(secret_of(11)));
+    EXPECT_FALSE(holds(pair.asks.own));
+}
+
 /// Neither public key, nor the payload, is to be seen in what is sent.
 TEST(Handshake, an_observer_sees_no_identity) {
     Pair pair;
@@ -211,6 +228,57 @@ TEST(Handshake, an_observer_sees_no_identity) {
     EXPECT_FALSE(shows(all, Bytes(keys[1]).first(8)));
     EXPECT_FALSE(shows(all, text_of("hello")));
     EXPECT_FALSE(shows(all, text_of("there")));
+}
+
+/// Two who have the same pair, as all of a cluster: one knows what the other one reckons.
+TEST(HandshakeOfOnePair, what_is_known_beforehand_changes_no_byte) {
+    const Identity plain{CipherKind::aes_256_gcm, secret_of(1), secret_of(2)};
+    Identity knows = plain;
+    knows.own_public = public_of(plain.own);
+    ASSERT_TRUE(library().agree(plain.own, *knows.own_public, knows.with_own.emplace()));
+    const Buffer payload = text_of("payload");
+    Buffer messages[2][2];
+    for (const bool which : {false, true}) {
+        Handshake asker =
+            Handshake::ask(library(), which ? knows : plain, *knows.own_public, payload);
+        Handshake answerer = Handshake::answer(library(), which ? plain : knows, payload);
+        Buffer read(payload.size());
+        Buffer& first = messages[which][0];
+        Buffer& second = messages[which][1];
+        first.resize(payload.size() + Handshake::first_overhead);
+        second.resize(payload.size() + Handshake::second_overhead);
+        ASSERT_EQ(asker.write(secret_of(3), payload, first), Fault::none);
+        ASSERT_EQ(answerer.read(first, read), Fault::none);
+        ASSERT_EQ(answerer.write(secret_of(4), payload, second), Fault::none);
+        ASSERT_EQ(asker.read(second, read), Fault::none);
+    }
+    EXPECT_EQ(messages[0][0], messages[1][0]);
+    EXPECT_EQ(messages[0][1], messages[1][1]);
+}
+
+/// A prepared key saves multiplications and changes no byte; where another peer than it was
+/// prepared for turns up it is as good.
+TEST(Handshake, a_key_prepared_beforehand_changes_no_byte) {
+    Pair pair;
+    const PublicKey answerer = public_of(pair.answers.own);
+    const PublicKey other = public_of(secret_of(77));
+    Handshake plain = pair.asker();
+    const Buffer expected = first_of(plain);
+    for (const PublicKey* peer : {&answerer, &other, static_cast<const PublicKey*>(nullptr)}) {
+        Ephemeral ephemeral(secret_of(11));
+        ASSERT_TRUE(prepare(library(), peer, ephemeral));
+        Handshake asker = pair.asker();
+        Buffer message(first_length);
+        ASSERT_EQ(asker.write(ephemeral, text_of("hello"), message), Fault::none);
+        EXPECT_EQ(message, expected);
+        Handshake answerer_end = pair.answerer();
+        ASSERT_EQ(read(answerer_end, message), Fault::none);
+        EXPECT_EQ(read(asker, second_of(answerer_end)), Fault::none);
+    }
+    Ephemeral ephemeral(secret_of(11));
+    const PublicKey nobodys{};
+    EXPECT_FALSE(prepare(library(), &nobodys, ephemeral));
+    EXPECT_FALSE(ephemeral.with_peer) << "nobody has that key";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "secure/libcrypto/secure_test_support.hpp"
+#include "secure/packet_reader.hpp"
 
 namespace via::secure::packet_keys_test {
 namespace {
@@ -163,6 +164,28 @@ TEST_F(PacketKeys, numbers_end_and_do_not_begin_anew) {
     EXPECT_FALSE(keys.seal(header, text_of("text"), sealed, number));
     keys.change();
     EXPECT_FALSE(keys.seal(header, text_of("text"), sealed, number));
+}
+
+/// Who has the first key reads all packets, in any order and again; not one that was changed.
+TEST_F(PacketKeys, a_reader_of_captures_opens_all_in_any_order) {
+    std::vector<Packet> packets;
+    for (std::uint64_t n = 0; n < 10 * few.packets; ++n) packets.push_back(seal(sealing));
+    PacketReader reader(library(), kind, secret_of(1), few.packets);
+    const auto reads = [&](const Packet& packet) {
+        Buffer plain(packet.sealed.size() - tag_length);
+        const bool opened = reader.open(packet.number, header, packet.sealed, plain);
+        return opened && plain == text_of("text");
+    };
+    Random random(1);
+    for (int n = 0; n < 500; ++n) {
+        const std::size_t which = n == 0 ? packets.size() - 1 : random.below(packets.size());
+        ASSERT_TRUE(reads(packets[which])) << which;
+    }
+    Packet changed = packets[3];
+    changed.sealed[1] ^= std::byte{1};
+    EXPECT_FALSE(reads(changed));
+    EXPECT_FALSE(reads({~0ULL, changed.sealed})) << "and nobody looks for its key";
+    EXPECT_TRUE(reads(packets[3]));
 }
 
 /// What a network and a stranger do at random: each genuine text is opened at most once, none that

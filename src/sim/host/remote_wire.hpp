@@ -16,7 +16,7 @@ namespace via::sim::remote {
 
 /// The socket's path is in this variable.
 constexpr const char* variable = "OPENVIA_LAB";
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 
 enum class Kind : std::uint32_t {
     // Answered by `result`
@@ -32,8 +32,7 @@ enum class Kind : std::uint32_t {
     unlisten,
     frame,  ///< for the room reserved: payload follows; cookie: where that lay
     transmit,
-    abandon,
-    condemn,
+    close_for_violation,
     release,
     wants_room,
     poll,  ///< the program looked for completions

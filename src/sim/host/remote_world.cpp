@@ -139,10 +139,9 @@ void RemoteWorld::run(Time end) {
 
 RemoteDevice::RemoteDevice(RemoteWorld& world, std::uint32_t nic, const HostAddress& address,
                            std::uint32_t payload_max)
-    : world_(world),
-      nic_(nic),
-      address_(address),
-      capabilities_{payload_max, device::Frame::inline_max, payload_max + 1, true, true} {}
+    : Device({payload_max, device::Frame::inline_max, payload_max + 1, true, true}, address),
+      world_(world),
+      nic_(nic) {}
 
 RemoteDevice::~RemoteDevice() {
     world_.tell(about(Kind::close));
@@ -209,11 +208,6 @@ void RemoteDevice::transmit(device::PathId path) {
     world_.note_work(nic_);
 }
 
-void RemoteDevice::abandon(device::PathId path) {
-    staged_[path].clear();
-    world_.tell(about(Kind::abandon, path));
-}
-
 bool RemoteDevice::next_event(device::PathEvent& event) {
     stirred_ = false;
     if (arrivals_.empty() || arrivals_.front().packet.kind != Kind::event) return false;
@@ -250,8 +244,8 @@ bool RemoteDevice::release() {
     return false;
 }
 
-void RemoteDevice::condemn(device::PathId path, const char* /*reason*/) {
-    world_.tell(about(Kind::condemn, path));
+void RemoteDevice::close_for_violation(device::PathId path, const char* /*reason*/) {
+    world_.tell(about(Kind::close_for_violation, path));
 }
 
 Time RemoteDevice::next_deadline() const {

@@ -69,8 +69,6 @@ public:
     /// The owner has let time pass: there may be room that was wanted.
     void stir() { stirred_ = waits_for_room_; }
 
-    const device::Capabilities& capabilities() const override { return capabilities_; }
-    const HostAddress& address() const override { return address_; }
     void resolve(const NetAddress& remote, std::uint64_t cookie) override;
     Status listen(const Discriminator& discriminator) override;
     void unlisten(const Discriminator& discriminator) override;
@@ -78,18 +76,14 @@ public:
     bool reserve(device::PathId path, std::uint32_t header_length, std::uint32_t payload_length,
                  device::FrameSlot& slot) override;
     void transmit(device::PathId path) override;
-    void abandon(device::PathId path) override;
     std::uint32_t notify() override { return 0; }
     std::size_t receive(std::span<device::Frame> frames) override;
     bool release() override;
-    void condemn(device::PathId path, const char* reason) override;
+    void close_for_violation(device::PathId path, const char* reason) override;
     bool next_event(device::PathEvent& event) override;
     Time next_deadline() const override;
-    void service(Time) override {}
-    void arm(device::Sleep) override {}
     void set_waiting_for_room(device::PathId path) override;
     bool has_work() override { return !arrivals_.empty() || stirred_; }
-    std::size_t wake_words(std::span<device::WakeWord>) override { return 0; }
 
 private:
     struct Arrival {
@@ -105,8 +99,6 @@ private:
 
     RemoteWorld& world_;
     std::uint32_t nic_;
-    HostAddress address_;
-    device::Capabilities capabilities_;
     std::deque<Arrival> arrivals_;
     std::vector<Arrival> lent_;
     std::map<device::PathId, std::deque<Staged>> staged_;

@@ -186,8 +186,8 @@ void expect_withdrawn(Role& role, End& end, VIP_CONN_HANDLE connection, Where wh
     require(end.state(where) == VIP_STATE_IDLE, "the VI is idle", where);
 }
 
-void request_in_vain(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
-                     std::string_view holder, Where where) {
+void request_unanswered(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
+                        std::string_view holder, Where where) {
     int timeouts = 0;
     role.until(
         [&] {

@@ -152,7 +152,7 @@ void expect_withdrawn(Role& role, End& end, VIP_CONN_HANDLE connection,
 
 /// Asks, and is not answered, until role `holder` says by a char that it has had the request and
 /// keeps it. Every such request must end in TIMEOUT.
-void request_in_vain(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
-                     std::string_view holder, Where where = Where::current());
+void request_unanswered(Role& role, VIP_VI_HANDLE vi, Address local, Address remote,
+                        std::string_view holder, Where where = Where::current());
 
 }  // namespace conformance

@@ -40,7 +40,8 @@ lab::carrier::Plan plan() {
 }  // namespace
 
 const char* const sim_network_name = "lab";
-const unsigned sim_network_has = 0;  // no memory is shared: all goes by the NICs
+// Without a window no memory is shared: all goes by the NICs.
+unsigned sim_network_has() { return plan().machine.has(lab::Has::window) ? shares : nothing; }
 
 void begin_sim_network() {
     via::sim::carry_by([plan = plan()](sim::VirtualClock& clock, sim::Fabric& fabric,

@@ -20,7 +20,7 @@ class Simulated : public Stage {
 public:
     Simulated() { begin_sim_network(); }
     std::string name() const override { return sim_network_name; }
-    unsigned has() const override { return own_nics | polling | sim_network_has; }
+    unsigned has() const override { return own_nics | polling | sim_network_has(); }
     bool by_turns() const override { return true; }
     std::string device_name(const std::string& role) const override {
         return "sim:" + host_name(role);

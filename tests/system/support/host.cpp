@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,6 +126,12 @@ std::string Host::met() const {
 }
 
 void Host::reclaim() const {
+    for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+        if (!entry.path().filename().string().starts_with("new-")) continue;
+        const timespec long_ago[] = {{.tv_sec = 0, .tv_nsec = 0}, {.tv_sec = 0, .tv_nsec = 0}};
+        require_call(utimensat(AT_FDCWD, entry.path().c_str(), long_ago, AT_SYMLINK_NOFOLLOW) == 0,
+                     "utimensat");
+    }
     VIP_NIC_HANDLE nic = nullptr;
     OK(VipOpenNic("shm", &nic));
     OK(VipCloseNic(nic));

@@ -34,7 +34,8 @@ public:
     std::string meeting_place() const;
     /// The names in it, in one line; "" when nothing is left there.
     std::string met() const;
-    /// Opens and closes a NIC, which removes what the dead left behind.
+    /// Opens and closes a NIC, which removes what the dead left behind. As after a minute: a name
+    /// that is being made is left alone that long.
     void reclaim() const;
 
 private:

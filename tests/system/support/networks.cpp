@@ -119,6 +119,11 @@ void Networks::shape(int host, int megabits, int queue_bytes) const {
     make_narrow(name(host), "via0", megabits, queue_bytes);
 }
 
+void Networks::shape_interface(int host, const std::string& interface, int megabits,
+                               int queue_bytes) const {
+    make_narrow(name(host), interface, megabits, queue_bytes);
+}
+
 void Networks::shape_port(int host, int megabits, int queue_bytes) const {
     make_narrow(names_.back(), "port" + std::to_string(host), megabits, queue_bytes);
 }

@@ -35,6 +35,9 @@ public:
     void give_ipv6_address(int host) const;
     /// A bucket of tokens: what leaves that host leaves at this rate, and waits in a queue.
     void shape(int host, int megabits, int queue_bytes) const;
+    /// The same of another interface of it than via0.
+    void shape_interface(int host, const std::string& interface, int megabits,
+                         int queue_bytes) const;
     /// The same of what the switch sends to that host.
     void shape_port(int host, int megabits, int queue_bytes) const;
     void remove(int host) const;

@@ -40,6 +40,8 @@ const std::vector<Entry>& entries() {
          placed<make_tcp_socket>},
         {{"tcp-cubic", "the same by CUBIC, whatever the kernel's default is", kernel, true},
          placed<make_tcp_cubic>},
+        {{"tls", "TLS 1.3 by OpenSSL (AES-256-GCM) over tcp-socket's, or --netns", peer, false},
+         placed<make_tls>},
 #ifndef VIA_NO_SOCKETS
         {{"sockets", "tcp-socket's program as 'via sockets' runs it", Sort::ours, false},
          anywhere<make_sockets>},

@@ -1,4 +1,5 @@
-// Byte streams of the kernel: pipe, Unix socket, TCP over loopback (with TCP_NODELAY).
+// Byte streams of the kernel: pipe, Unix socket, TCP over loopback (with TCP_NODELAY), bare and
+// under TLS.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,6 +14,7 @@
 #include "bench/file_handle.hpp"
 #include "bench/loops.hpp"
 #include "bench/stream_end.hpp"
+#include "bench/tls.hpp"
 
 namespace via::bench {
 
@@ -137,7 +139,7 @@ private:
     std::optional<StreamEnd> stream_;
 };
 
-class TcpChannel final : public StreamChannel {
+class TcpChannel : public StreamChannel {
 public:
     /// `congestion_control`: of the kernel's, by name; empty: its default.
     TcpChannel(const char* name, std::string congestion_control, const Places& places)
@@ -187,6 +189,38 @@ private:
     Places places_;
 };
 
+class TlsEndpoint final : public Endpoint {
+public:
+    TlsEndpoint(Link& link, int socket) : link_(link), socket_(socket) {}
+
+    Status open() override {
+        if (auto begun = begin_tls(socket_, link_.is_first()); !begun) return begun;
+        stream_.emplace(link_, StreamFiles{socket_, socket_, tls_calls()});
+        return link_.meet() ? Status{} : fail("{}", called_off);
+    }
+
+    Result<Reading> measure(const Question& question, const Effort& effort) override {
+        return run_messages(*stream_, link_, question, effort);
+    }
+
+private:
+    Link& link_;
+    int socket_;
+    std::optional<StreamEnd> stream_;
+};
+
+class TlsChannel final : public TcpChannel {
+public:
+    explicit TlsChannel(const Places& places) : TcpChannel("tls", "", places) {}
+
+    std::string version() const override { return tls_version(); }
+
+    std::unique_ptr<Endpoint> endpoint(Link& link) override {
+        in_[link.other()].reset();
+        return std::make_unique<TlsEndpoint>(link, in_[link.own()].get());
+    }
+};
+
 }  // namespace
 
 std::unique_ptr<Channel> make_pipe() { return std::make_unique<PipeChannel>(); }
@@ -196,6 +230,9 @@ std::unique_ptr<Channel> make_tcp_socket(const Places& places) {
 }
 std::unique_ptr<Channel> make_tcp_cubic(const Places& places) {
     return std::make_unique<TcpChannel>("tcp-cubic", "cubic", places);
+}
+std::unique_ptr<Channel> make_tls(const Places& places) {
+    return std::make_unique<TlsChannel>(places);
 }
 
 }  // namespace via::bench

@@ -26,6 +26,8 @@ std::string_view name_of(Operation operation) {
         "close NIC",
         "register",
         "deregister",
+        "bind window",
+        "revoke window",
         "create CQ",
         "destroy CQ",
         "create VI",

@@ -1,4 +1,4 @@
-// The papers' questions, in a fixed list: what `via bench suite` asks.
+// The published VIA benchmarks, in a fixed list: what `via bench suite` runs.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <via/via.h>
 
 #include <algorithm>
 #include <cstring>
@@ -67,6 +68,7 @@ private:
     bool alone();
     bool nics();
     bool registering();
+    bool windows();
     bool queues_and_vis();
     bool connecting();
     bool sending();
@@ -188,7 +190,7 @@ bool OperationsEndpoint::alone() {
     for (int i = 0; i < fast_calls; ++i) {
         watch_.fast({Operation::null_call, 0}, [] { return ::syscall(SYS_getppid); });
     }
-    return nics() && registering() && queues_and_vis() && meet();
+    return nics() && registering() && windows() && queues_and_vis() && meet();
 }
 
 bool OperationsEndpoint::nics() {
@@ -215,6 +217,23 @@ bool OperationsEndpoint::registering() {
                 !ok(watch_.slow({Operation::deregister_memory, size}, end), "VipDeregisterMem")) {
                 return false;
             }
+        }
+    }
+    return true;
+}
+
+bool OperationsEndpoint::windows() {
+    VIA_WINDOW_ATTRIBUTES rights{};
+    rights.EnableRdmaWrite = VIP_TRUE;
+    for (int i = 0; i < fast_calls; ++i) {
+        VIP_MEM_HANDLE window = 0;
+        const auto bind = [&] {
+            return ViaBindWindow(nic_, room_, sizeof *room_, memory_, &rights, &window);
+        };
+        const auto revoke = [&] { return ViaRevokeWindow(nic_, window); };
+        if (!ok(watch_.fast({Operation::bind_window, 0}, bind), "ViaBindWindow") ||
+            !ok(watch_.fast({Operation::revoke_window, 0}, revoke), "ViaRevokeWindow")) {
+            return false;
         }
     }
     return true;
@@ -281,7 +300,7 @@ bool OperationsEndpoint::sending() {
         if (!meet()) return false;
         VIP_DESCRIPTOR* descriptor = nullptr;
         const auto look = [&] { return VipSendDone(plain_, &descriptor); };
-        watch_.fast({Operation::send_done_in_vain, 0}, look);
+        watch_.fast({Operation::send_done_empty, 0}, look);
         if (!ok(watch_.fast({Operation::post_send, 0}, [&] { return post_send(plain_); }),
                 "VipPostSend") ||
             !until_done({Operation::send_done, 0}, look, "VipSendDone") || !meet()) {
@@ -305,7 +324,7 @@ bool OperationsEndpoint::receiving() {
         const auto look = [&] { return VipRecvDone(plain_, &descriptor); };
         const auto post = [&] { return post_receive(plain_); };
         if (!ok(watch_.fast({Operation::post_receive, 0}, post), "VipPostRecv")) return false;
-        watch_.fast({Operation::receive_done_in_vain, 0}, look);
+        watch_.fast({Operation::receive_done_empty, 0}, look);
         if (!meet() || !meet() || !until_done({Operation::receive_done, 0}, look, "VipRecvDone")) {
             return false;
         }
@@ -332,7 +351,7 @@ bool OperationsEndpoint::through_queue() {
             continue;
         }
         if (!meet()) return false;
-        watch_.fast({Operation::cq_done_in_vain, 0}, look);
+        watch_.fast({Operation::cq_done_empty, 0}, look);
         if (!ok(post_send(queued_), "VipPostSend") ||
             !until_done({Operation::cq_done, 0}, look, "VipCQDone") ||
             !ok(VipSendDone(vi, &descriptor), "VipSendDone") || !meet()) {

@@ -296,6 +296,7 @@ void add_lab(CLI::App& app, LabOptions& options) {
     add_lab_ask(*lab, options);
     add_lab_traces(*lab, options);
     add_lab_sweep(*lab, options);
+    add_lab_measure(*lab, options);
 }
 
 int run_lab(const CLI::App& lab, const LabOptions& options) {
@@ -307,6 +308,7 @@ int run_lab(const CLI::App& lab, const LabOptions& options) {
     }
     if (lab.got_subcommand("explain")) return run_explain(options);
     if (lab.got_subcommand("record")) return run_lab_record(options);
+    if (lab.got_subcommand("measure")) return run_lab_measure(options);
     if (lab.got_subcommand("sweep")) return run_lab_sweep(options);
     if (lab.got_subcommand("replay")) return run_lab_replay(options);
     if (lab.got_subcommand("ask")) return run_lab_ask(options);

@@ -14,11 +14,14 @@ struct LabOptions {
     std::string design;                ///< "at=3,doorbell=d1": over what the machine's file says
     std::vector<std::string> designs;  ///< compare: "MACHINE:WORDS"; without: mechanisms
     std::string over = "sizes";        ///< compare: what is varied
-    std::string trace;                 ///< record, replay: its file
+    std::string trace;                 ///< record, replay: its file; measure: its machine
+    bool no_segments = false;          ///< record: imports of segments fail
     std::vector<std::string> traces;   ///< reproduce: their files
     std::int64_t per_host = 1;         ///< replay, sweep, reproduce: processes
     std::int64_t divide = 1;           ///< sweep, reproduce: of a cache's entries, and of a line's
     std::int64_t divide_lines = 1;
+    std::string
+        cache;  ///< measure: bytes that a processor's own caches hold; "": asked of the system
     std::string folder;  ///< for pictures; "": none
     std::vector<std::string> sizes;
     std::int64_t vis = 1;
@@ -28,7 +31,7 @@ struct LabOptions {
     int patience_s = 60;  ///< exec
     bool parts = false;
     bool json = false;
-    std::vector<std::string> program;  ///< exec: programs and their arguments, a colon between them
+    std::vector<std::string> program;  ///< exec: programs, a colon between them; files
 };
 
 void add_lab(CLI::App& app, LabOptions& options);

@@ -42,6 +42,9 @@ int run_lab_replay(const LabOptions& options);
 void add_lab_caches(CLI::App& command, LabOptions& options);
 /// `via lab reproduce PAPER --trace FILE`: the paper's figures that programs decide.
 int run_lab_trace_rows(const LabOptions& options);
+/// `via lab measure`.
+void add_lab_measure(CLI::App& lab, LabOptions& options);
+int run_lab_measure(const LabOptions& options);
 /// `via lab sweep`.
 void add_lab_sweep(CLI::App& lab, LabOptions& options);
 int run_lab_sweep(const LabOptions& options);

@@ -36,9 +36,10 @@ std::optional<Line> line_of(std::string_view text, std::uint32_t process) {
         words.push_back(text.substr(0, text.find(' ')));
         text.remove_prefix(std::min(text.size(), words.back().size() + 1));
     }
-    if (words.size() < 3 || words[0].size() != 1) return std::nullopt;
+    if (words.empty() || words[0].size() != 1) return std::nullopt;
     Line line;
     line.kind = words[0][0];
+    if (words.size() < (line.kind == 'A' ? 2 : 3)) return std::nullopt;
     line.process = process;
     std::size_t numbers = words.size();
     if (line.kind == 'C') {
@@ -134,6 +135,8 @@ private:
     }
     void add(const Line& line) {
         constexpr std::string_view kinds = "RUVSWG";
+        recording_.imports += line.kind == 'I' ? 1 : 0;
+        recording_.all_memory += line.kind == 'A' ? 1 : 0;
         const std::size_t kind = kinds.find(line.kind);
         if (kind == std::string_view::npos) return;
         TraceEvent event;

@@ -54,8 +54,17 @@ TEST(LabRecording, PostsWithoutAnOtherEndAreCounted) {
     EXPECT_TRUE(made->trace.events.empty());
 }
 
+TEST(LabRecording, WhatNoTraceHasIsCounted) {
+    const auto made = recording_of(
+        {"A 1\nC 2 aa q 01 02\nI 3 aa\nI 4 aa\nS 5 aa 1000 10\n", "C 3 ba a 01 02\nI 3 ba\n"});
+    ASSERT_TRUE(made.has_value()) << made.error();
+    EXPECT_EQ(made->imports, 3U);
+    EXPECT_EQ(made->all_memory, 1U);
+    EXPECT_EQ(made->trace.events.size(), 1U);
+}
+
 TEST(LabRecording, ALineThatIsNoneIsSaid) {
-    for (const char* bad : {"S\n", "S 1 zz\n", "C 1 2 q 01\n", "send 1 2\n", "\n"})
+    for (const char* bad : {"A\n", "S\n", "I 1\n", "S 1 zz\n", "C 1 2 q 01\n", "send 1 2\n", "\n"})
         EXPECT_FALSE(recording_of({bad}).has_value()) << bad;
 }
 
@@ -73,6 +82,19 @@ TEST(LabTraceFile, IsCompressedAndWhole) {
     EXPECT_FALSE(load_trace(path).has_value());
     std::filesystem::remove(path);
     EXPECT_FALSE(load_trace(path).has_value());
+}
+
+TEST(LabTraceFile, WhatNobodyCouldReadIsNotWritten) {
+    const auto path = std::filesystem::path(testing::TempDir()) / "lab_trace_file_too_long.trace";
+    lab::study::Trace trace;
+    trace.processes = 2;
+    trace.connections = {{0, 1}};
+    trace.events.push_back(
+        {TraceKind::send, 0, 0, 0, {{0x1000, lab::study::trace_message_max + 1}}});
+    const auto saved = save_trace(path, trace);
+    ASSERT_FALSE(saved.has_value());
+    EXPECT_NE(saved.error().find("event 1, byte"), std::string::npos) << saved.error();
+    EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace via::cli::recording_test

@@ -11,7 +11,7 @@ namespace via::cli {
 namespace {
 
 constexpr double chart_width = 640;
-constexpr double line = 22;
+constexpr double line_height = 22;
 constexpr double top = 40;
 
 // A colour for each share; they tell apart on white and on black.
@@ -36,7 +36,7 @@ std::string begin(const std::string& title, double left, double height) {
 
 std::string label(double left, double y, const std::string& text) {
     return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left - 8,
-                       y + line * 0.68, report::escaped_markup(text));
+                       y + line_height * 0.68, report::escaped_markup(text));
 }
 
 std::string piece(double x, double y, double wide, lab::Share share, double opacity,
@@ -44,7 +44,7 @@ std::string piece(double x, double y, double wide, lab::Share share, double opac
     return fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\" "
         "fill-opacity=\"{}\"><title>{}</title></rect>\n",
-        x, y + 2, std::max(wide, 0.5), line - 4, colour_of(share), opacity,
+        x, y + 2, std::max(wide, 0.5), line_height - 4, colour_of(share), opacity,
         report::escaped_markup(says));
 }
 
@@ -84,7 +84,7 @@ std::string key(double left, double y, const std::array<bool, lab::share_count>&
     for (std::size_t share = 0; share < lab::share_count; ++share) {
         if (!used[share]) continue;
         const std::string name = lab::name_of(static_cast<lab::Share>(share));
-        if (x > left + chart_width - 60) x = 10, y += line;
+        if (x > left + chart_width - 60) x = 10, y += line_height;
         text += fmt::format(
             "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>"
             "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
@@ -122,11 +122,11 @@ std::string stacks_svg(const std::string& title, const std::vector<Stack>& stack
         return parts ? fmt::format("{}, {:.1f} us", one.label, sum_of(one) / 1e3) : one.label;
     };
     const double left = left_of(stacks, label_of);
-    const double end = top + line * static_cast<double>(stacks.size());
+    const double end = top + line_height * static_cast<double>(stacks.size());
     std::string text = begin(title, left, end + 90);
     text += parts ? axis(left, end, 100, "%") : axis(left, end, most / 1e3, "us");
     for (std::size_t n = 0; n < stacks.size(); ++n) {
-        const double y = top + line * static_cast<double>(n);
+        const double y = top + line_height * static_cast<double>(n);
         text += label(left, y, label_of(stacks[n]));
         const double whole = parts ? std::max(sum_of(stacks[n]), 1.0) : most;
         double x = left;
@@ -153,20 +153,21 @@ std::string timeline_svg(const std::string& title, const lab::study::Explanation
     }
     const double left = left_of(resources, [](const std::string& one) { return one; });
     const double most = static_cast<double>(std::max<std::int64_t>(explanation.total_ns, 1));
-    const double end = top + line * static_cast<double>(resources.size());
+    const double end = top + line_height * static_cast<double>(resources.size());
     std::string text = begin(title + " (pale: beside its way)", left, end + 90) +
                        axis(left, end, most / 1e3, "us");
     for (std::size_t n = 0; n < resources.size(); ++n)
-        text += label(left, top + line * static_cast<double>(n), resources[n]);
+        text += label(left, top + line_height * static_cast<double>(n), resources[n]);
     for (const auto& one : explanation.happenings) {
         const auto row = std::ranges::find(resources, one.resource) - resources.begin();
         const double until = std::min(static_cast<double>(one.end_ns), most);
         const double start = static_cast<double>(one.start_ns);
-        text += piece(left + start / most * chart_width, top + line * static_cast<double>(row),
-                      (until - start) / most * chart_width, one.share, one.on_path ? 1 : 0.35,
-                      fmt::format("{}: {:.3f} to {:.3f} us{}", one.what, start / 1e3,
-                                  static_cast<double>(one.end_ns) / 1e3,
-                                  one.on_path ? "" : ", beside the message's way"));
+        text +=
+            piece(left + start / most * chart_width, top + line_height * static_cast<double>(row),
+                  (until - start) / most * chart_width, one.share, one.on_path ? 1 : 0.35,
+                  fmt::format("{}: {:.3f} to {:.3f} us{}", one.what, start / 1e3,
+                              static_cast<double>(one.end_ns) / 1e3,
+                              one.on_path ? "" : ", beside the message's way"));
     }
     return text + key(left, end + 30, used) + "</svg>\n";
 }

@@ -46,6 +46,8 @@ std::expected<std::size_t, std::string> save_trace(const std::string& path,
     const std::string bytes = lab::study::encode(trace);
     if (bytes.size() > trace_file_max)
         return std::unexpected(fmt::format("{}: more than {} bytes", path, trace_file_max));
+    if (const auto read = lab::study::decode(bytes); !read)
+        return std::unexpected(fmt::format("{}: nobody could read it: {}", path, read.error()));
     gzFile file = gzopen(path.c_str(), "wb9e");
     if (file == nullptr)
         return std::unexpected(fmt::format("cannot write {}: {}", path, strerror(errno)));

@@ -59,7 +59,7 @@ private:
 
 /// Its exit code, as a shell has it.
 int run_recorded(const std::vector<std::string>& command, const fs::path& library,
-                 const fs::path& folder) {
+                 const fs::path& folder, bool no_segments) {
     const pid_t child = ::fork();
     if (child < 0) return -1;
     if (child == 0) {
@@ -68,6 +68,7 @@ int run_recorded(const std::vector<std::string>& command, const fs::path& librar
             library.string() + (before != nullptr ? ":" : "") + (before != nullptr ? before : "");
         ::setenv("LD_PRELOAD", all.c_str(), 1);
         ::setenv("VIA_RECORD", folder.c_str(), 1);
+        if (no_segments) ::setenv("VIA_RECORD_SEGMENTS", "refused", 1);
         std::vector<char*> words;
         for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
@@ -98,6 +99,22 @@ std::expected<std::vector<std::string>, std::string> texts_in(const fs::path& fo
         if (!text->empty()) texts.push_back(std::move(*text));
     }
     return texts;
+}
+
+/// Of what the programs did, nothing if the trace has all of it.
+std::string what_is_missing(const Recording& recording) {
+    std::string text;
+    if (recording.alone != 0)
+        text += fmt::format("{} posts left out: the other end was not recorded\n", recording.alone);
+    if (recording.imports != 0)
+        text += fmt::format(
+            "{} imports of segments: what was stored into these is not in the trace "
+            "(--no-segments: it is posted)\n",
+            recording.imports);
+    if (recording.all_memory != 0)
+        text += fmt::format("{} registrations of all memory are not in the trace\n",
+                            recording.all_memory);
+    return text;
 }
 
 std::string json_of(const lab::Machine& machine, const study::Replayed& found) {
@@ -181,6 +198,8 @@ void add_lab_traces(CLI::App& lab, LabOptions& options) {
     auto* record = lab.add_subcommand(
         "record", "Write down what programs ask of VIA on any device, without payload");
     record->add_option("-o,--output", options.trace, "The trace's file")->required();
+    record->add_flag("--no-segments", options.no_segments,
+                     "Nobody imports a segment, as over a network: what would be stored is posted");
     record->add_option("command", options.program, "Behind --: the command")->required();
     auto* replay = lab.add_subcommand("replay", "A trace's messages through a machine's design");
     replay->add_option("trace", options.trace, "A file of via lab record")->required();
@@ -227,12 +246,13 @@ int run_lab_trace_rows(const LabOptions& options) {
         if (!trace) return lab_failed(trace.error());
         traces.push_back({fs::path(path).stem().string(), std::move(*trace)});
     }
-    const auto rows = study::trace_rows(
-        options.what, traces,
-        {static_cast<std::uint32_t>(options.per_host), options.divide, options.divide_lines});
-    if (!rows) return lab_failed(rows.error());
     const auto machine = lab::file::load(std::string(paper->machine));
     if (!machine) return lab_failed(machine.error());
+    const auto rows = study::trace_rows(
+        options.what, traces,
+        {static_cast<std::uint32_t>(options.per_host), options.divide, options.divide_lines},
+        *machine);
+    if (!rows) return lab_failed(rows.error());
     fmt::print("{}", options.json ? json_of(*machine, *rows) : text_of(*machine, *rows));
     return exit_good;
 }
@@ -261,7 +281,7 @@ int run_lab_record(const LabOptions& options) {
     if (!fs::exists(library, error)) return lab_failed("there is no " + library.string());
     const Scratch scratch;
     if (scratch.path().empty()) return lab_failed("cannot make a folder for the recording");
-    const int code = run_recorded(options.program, library, scratch.path());
+    const int code = run_recorded(options.program, library, scratch.path(), options.no_segments);
     const auto texts = texts_in(scratch.path());
     if (!texts) return lab_failed(texts.error());
     const auto recording = recording_of(*texts);
@@ -272,8 +292,7 @@ int run_lab_record(const LabOptions& options) {
     if (!saved) return lab_failed(saved.error());
     fmt::print("{}: {} processes, {} connections, {} events, {} bytes\n", options.trace,
                trace.processes, trace.connections.size(), trace.events.size(), *saved);
-    if (recording->alone != 0)
-        fmt::print("{} posts left out: the other end was not recorded\n", recording->alone);
+    fmt::print("{}", what_is_missing(*recording));
     if (code != 0) return lab_failed(fmt::format("{} ended with {}", options.program[0], code));
     return exit_good;
 }

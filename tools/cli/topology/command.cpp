@@ -13,6 +13,7 @@
 #include "topology/cluster.hpp"
 #include "topology/drawing.hpp"
 #include "topology/measuring.hpp"
+#include "topology/relays.hpp"
 #include "topology/ways.hpp"
 
 namespace via::cli {
@@ -25,11 +26,13 @@ void add_topology(CLI::App& app, TopologyOptions& options) {
     command->add_option("file", options.file, "The cluster's file (TOML)")->required();
     command->add_option("--host", options.host, "Only this host's table");
     command->add_flag("--broken", options.broken, "What each cable would cost if it broke");
-    command->add_option("--measure", options.measure,
-                        "This host is that one of the file: measure its links by 'via bench', "
-                        "where 'via bench serve' runs on the others, and print them");
+    command->add_option(
+        "--measure", options.measure,
+        "This host is that one of the file: measure its links by 'via bench', "
+        "where 'viad --bench' or 'via bench serve' runs on the others, and print them");
     command->add_option("-o,--output", options.folder,
-                        "A folder: each host's table as a file, and a picture of the cluster");
+                        "A folder: each host's table as a file, its ways over relays (HOST.ways, "
+                        "for the NIC option ways and viad --relay), and a picture of the cluster");
     command->add_flag("--json", options.json, "One JSON object a line");
 }
 
@@ -55,7 +58,7 @@ struct Row {
     const Host& to;
     std::string sizes;
     std::string device;
-    std::string address;  ///< of the first hop
+    std::string address;  ///< that the program asks for
     std::string over;     ///< hosts that pass it on
 };
 
@@ -63,12 +66,12 @@ template <class Use>
 void each_row(const Cluster& cluster, const Table& table, Use use) {
     for (std::size_t to = 0; to < table.size(); ++to) {
         for (const Range& range : table[to]) {
-            const Hop& first = range.way.hops.front();
-            const Network& network = cluster.networks[first.network];
+            const Network& first = cluster.networks[range.way.hops.front().network];
+            const Network& last = cluster.networks[range.way.hops.back().network];
             use(range,
                 Row{cluster.hosts[to],
                     sizes_text(range, &range == &table[to].front(), &range == &table[to].back()),
-                    network.device, network.members.at(first.to), over_text(cluster, range.way)});
+                    first.device, last.members.at(to), over_text(cluster, range.way)});
         }
     }
 }
@@ -99,6 +102,16 @@ std::string table_file(const Cluster& cluster, const Table& table, const std::st
         text += "]\n";
     });
     return text;
+}
+
+/// Who has to start a relay, and why.
+std::vector<std::string> relays_text(const Cluster& cluster, const std::vector<Table>& tables) {
+    std::vector<std::string> lines;
+    const std::size_t pairs = cluster.hosts.size() * (cluster.hosts.size() - 1);
+    for (const auto& [host, ways] : relays_needed(tables))
+        lines.push_back(fmt::format("{0}: viad --relay {0}.ways  (on {1} of {2} ways)",
+                                    cluster.hosts[host].name, ways, pairs));
+    return lines;
 }
 
 void print_json(const Cluster& cluster, const Table& table, const std::string& host) {
@@ -169,10 +182,12 @@ int write_folder(const Cluster& cluster, const std::vector<Table>& tables,
         console::complain("via topology: {}: {}", options.folder, error.message());
         return exit_failed;
     }
+    const Relays relays(cluster);
     for (std::size_t n = 0; n < tables.size(); ++n) {
         const std::string& host = cluster.hosts[n].name;
         if (!write(folder / fmt::format("{}.toml", host),
-                   table_file(cluster, tables[n], host, options.file)))
+                   table_file(cluster, tables[n], host, options.file)) ||
+            !write(folder / fmt::format("{}.ways", host), relays.ways_text(n)))
             return exit_failed;
     }
     const std::string dot = dot_of(cluster);
@@ -251,6 +266,7 @@ int run_topology(const TopologyOptions& options) {
         print_list("Missing", findings.missing);
         print_list("Asymmetric", findings.asymmetric);
         print_list("Useless", findings.useless);
+        print_list("Relays to start", relays_text(*cluster, tables));
     }
     if (options.broken)
         if (const int code = print_losses(*cluster, options.json); code != exit_good) return code;

@@ -1,9 +1,10 @@
 #!/bin/sh
-# measure_test.sh VIA: a cluster's figures are measured over loopback and read again.
+# measure_test.sh VIA VIAD: figures of a cluster on loopback are measured at a viad, and read again.
 via=$1
+viad=$2
 folder=$(mktemp -d) || exit 1
 trap 'kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
-"$via" bench serve --address 127.0.0.1:0 >"$folder/serve.txt" 2>&1 &
+"$viad" --bench 127.0.0.1:0 >"$folder/serve.txt" 2>&1 &
 server=$!
 # It says where it listens.
 while ! port=$(sed -n 's/.*127\.0\.0\.1:\([0-9][0-9]*\).*/\1/p' "$folder/serve.txt" | head -1) ||
@@ -27,6 +28,11 @@ grep -q '"to":"there"' "$folder/table.json" || { cat "$folder/table.json"; exit 
 # A message within a host takes less than the millisecond that stood there.
 grep -q '"us":1000' "$folder/table.json" && { cat "$folder/table.json"; exit 1; }
 # Nobody serves there any more: an error that names the host.
-kill "$server"; wait "$server"
+kill "$server"; wait "$server" || exit 1
 "$via" topology "$folder/cluster.toml" --measure here >"$folder/out.txt" 2>&1 && exit 1
 grep -q 'there over lo' "$folder/out.txt" || { cat "$folder/out.txt"; exit 1; }
+# An address that it cannot have ends the viad, which says so.
+"$viad" --bench 192.0.2.1:1 >"$folder/out.txt" 2>&1; code=$?
+[ $code -eq 1 ] && grep -q "cannot listen at 192.0.2.1:1" "$folder/out.txt" &&
+    grep -q "viad: 'via bench serve' ended with exit code" "$folder/out.txt" ||
+    { echo "$code"; cat "$folder/out.txt"; exit 1; }

@@ -1,0 +1,220 @@
+#include "device/datagram/packing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "device/datagram/mutation.hpp"
+#include "device/datagram/rail_choice.hpp"
+#include "wire/packet.hpp"
+
+namespace via::device::datagram {
+
+Packing::~Packing() {
+    while (waiting_.pop_front() != nullptr) {
+    }
+}
+
+// Room --------------------------------------------------------------------------------------------
+
+/// May a packet of that length leave after what is staged? The clock is read only if pacing asks.
+bool Packing::within_pace(Path& path, std::uint32_t packet_length) {
+    return path.window_allows(packet_length) &&
+           (path.pacer.has_tokens(path.staged_bytes) ||
+            path.pacer.may_send(path.staged_bytes, port_.now()));
+}
+
+bool Packing::has_frame_room(Path& first) {
+    if (first.frames.has_room()) return true;
+    const std::uint32_t max = first.frames.max();
+    if (max == frames_ahead_max || !paths_.widen(first, max * frame_cost)) return false;
+    first.frames.allow(2 * max);
+    return true;
+}
+
+bool Packing::may_begin(Path& path, std::uint32_t packet_length, bool is_new) {
+    if (is_new && !has_frame_room(*path.first)) return false;
+    return staging_.has_room(std::max(packet_length, path.datagram_max())) &&
+           (path.probe_credit != 0 || within_pace(path, packet_length));
+}
+
+/// Does a packet of that length fit no rail that is in use?
+bool Packing::is_too_long(const Path& path, std::uint32_t length) {
+    return path.rails.empty() ? length > path.datagram_max() : !fits_a_rail(path, length);
+}
+
+bool Packing::has_wanted_room(Path& path) {
+    const Path::Wanted& wanted = path.wanted;
+    return wanted.is_again && is_too_long(path, wanted.length)
+               ? parts_.may_begin(path, wanted.number, frame_length_of(wanted.length))
+           : path.rails.empty() ? may_begin(path, wanted.length, wanted.is_new)
+                                : choose_rail(path, wanted.length, [&](Path& rail) {
+                                      return may_begin(rail, wanted.length, wanted.is_new);
+                                  }) != nullptr;
+}
+
+bool Packing::has_wanted_room() {
+    for (Path* path = waiting_.front(); path != nullptr; path = waiting_.next(*path))
+        if (has_wanted_room(*path)) return true;
+    return false;
+}
+
+void Packing::end_waiting_with_room() {
+    for (Path* path = waiting_.front(); path != nullptr;) {
+        Path* const next = waiting_.next(*path);
+        if (has_wanted_room(*path)) List<Path, WaitLink>::remove(*path);
+        path = next;
+    }
+}
+
+// Packets -----------------------------------------------------------------------------------------
+
+/// By which of its rails a chunk leaves; nullptr: not now.
+Path* Packing::rail_for(Path& path, std::uint32_t chunk_length, bool is_new) {
+    Path* open = nullptr;
+    for_rails_in_use(path, [&](Path& rail) {
+        const StagedPacket* packet = staging_.open(rail.id);
+        if (packet != nullptr && packet->length + chunk_length <= packet->room) open = &rail;
+    });
+    if (open != nullptr) return open;
+    const std::uint32_t length = wire::data_header_length + chunk_length;
+    const auto has_room = [&](Path& rail) { return may_begin(rail, length, is_new); };
+    Path* rail = choose_rail(path, length, has_room);
+    if (rail != nullptr) return rail;
+    bool heard = false;
+    for (Path* one : path.rails) heard = recovery_.settles_ack_of(*one) || heard;
+    if (heard) rail = choose_rail(path, length, has_room);
+    if (rail == nullptr) path.wanted = {length, is_new};
+    return rail;
+}
+
+/// The packet into which a chunk goes, begun if need be; nullptr: not now.
+StagedPacket* Packing::packet_for(Path& path, std::uint32_t chunk_length, bool is_new) {
+    StagedPacket* open = staging_.open(path.id);
+    if (open != nullptr && open->length + chunk_length <= open->room &&
+        (!is_new || has_frame_room(*path.first)))
+        return open;
+    const std::uint32_t length = wire::data_header_length + chunk_length;
+    if (!may_begin(path, length, is_new) &&
+        (!recovery_.settles_ack_of(path) || !may_begin(path, length, is_new))) {
+        path.first->wanted = {length, is_new};
+        path.held_back = path.held_back || !path.window_allows(length);
+        return nullptr;
+    }
+    if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;
+    if (open != nullptr && open->waited) pad(path, *open, length);
+    StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
+    VIA_ASSERT(packet != nullptr);
+    packet->to = path.peer;
+    packet->length = wire::data_header_length;
+    packet->wants_ack = true;
+    path.begin_packet(packet->length);
+    return packet;
+}
+
+/// A packet that waited for those behind it, the first of which is `length` long: made as long as
+/// they are, it does not end the burst that the kernel cuts.
+void Packing::pad(Path& path, StagedPacket& packet, std::uint32_t length) {
+    if (length < packet.length + wire::chunk_prefix_length || length > packet.room) return;
+    const std::uint32_t more = length - packet.length;
+    if (!path.window_allows(length + more)) return;
+    wire::emit_padding_chunk(more, staging_.bytes(packet) + packet.length);
+    packet.length = packet.transmitted = length;
+    packet.alone = true;
+    path.grow_packet(length, more);
+}
+
+bool Packing::reserve(Path& path, std::uint32_t header_length, std::uint32_t payload_length,
+                      FrameSlot& slot) {
+    const bool is_new = slot.must_arrive && !slot.again;
+    const std::uint32_t length = header_length + payload_length;
+    if (slot.again && is_too_long(path, packet_length_of(length)))
+        return parts_.reserve(path, header_length, length, slot);
+    Path* const rail =
+        path.rails.empty() ? &path : rail_for(path, wire::frame_chunk_overhead + length, is_new);
+    return rail != nullptr && reserve_on(*rail, header_length, payload_length, slot);
+}
+
+/// `path`: a rail, or all of a path.
+bool Packing::reserve_on(Path& path, std::uint32_t header_length, std::uint32_t payload_length,
+                         FrameSlot& slot) {
+    const bool is_new = slot.must_arrive && !slot.again;
+    const std::uint32_t length = header_length + payload_length;
+    StagedPacket* packet = packet_for(path, wire::frame_chunk_overhead + length, is_new);
+    if (packet == nullptr) return false;
+    if (is_new) slot.number = path.first->frames.take();
+    std::byte* const at = staging_.bytes(*packet) + packet->length;
+    wire::emit_frame_chunk(slot.must_arrive, slot.must_arrive ? slot.number : 0, length, at);
+    slot.header = at + wire::frame_chunk_overhead;
+    slot.payload = slot.header + header_length;
+    packet->asks_only = false;
+    slot.stream = false;
+    // What need not arrive is done, and its bytes the program's again, before the turn ends.
+    if (slot.must_arrive && payload_length >= reference_least && packet->body.bytes == nullptr &&
+        !sending_.is_blocked()) {
+        packet->body.at = packet->length + wire::frame_chunk_overhead + header_length;
+        packet->body.length = payload_length;
+        slot.reference = &packet->body.bytes;
+    }
+    packet->length += wire::frame_chunk_overhead + length;
+    path.grow_packet(packet->length, wire::frame_chunk_overhead + length);
+    if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
+    ++path.counts.frames_sent;
+    if (slot.again) ++path.counts.frames_again;
+    if (slot.wanted > 1 && slot.reference != nullptr) make_run(path, *packet, length, slot);
+    return true;
+}
+
+/// As many packets more like this one, which has no other frame, as are wanted, may leave and make
+/// a burst.
+void Packing::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_length,
+                       FrameSlot& slot) {
+    const std::uint32_t length = packet.length;
+    if (length != packet_length_of(frame_length) || path.probe_credit != 0 || mutating()) return;
+    // What takes more than one call begins with two thirds of one: the peer works on them while we
+    // fill the rest. Not further on, even if it has got all so far: then it waits for us.
+    const std::uint64_t all = std::uint64_t{slot.wanted} * length;
+    // Of a short one only room asks what was heard; a long one would go on believing that more is
+    // under way than there is.
+    if (all > burst_bytes / 2) recovery_.settles_ack_of(path);
+    const bool begins = path.sent.packets_in_flight() == 0 && slot.number != path.first->run_end;
+    path.divided = begins && all > burst_bytes;
+    const auto burst = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(burst_bytes, path.divided ? all / 3 * 2 : burst_bytes));
+    const auto fit = std::min<std::size_t>(burst / length, Sending::burst_max);
+    const std::size_t left = fit > staging_.datagrams() ? fit - staging_.datagrams() : 0;
+    const std::uint64_t wanted = std::min({std::uint64_t{slot.wanted - 1}, std::uint64_t{left},
+                                           std::uint64_t{path.first->frames.room()},
+                                           std::uint64_t{staging_.run_max(length) - 1}});
+    std::uint64_t more = std::min(wanted, path.packets_allowed(length));
+    if (more < wanted && recovery_.settles_ack_of(path))
+        more = std::min(wanted, path.packets_allowed(length));
+    if (more < wanted && path.pacer.packets_allowed(path.staged_bytes, length) == more) {
+        path.pacer.refill(port_.now());  // what is left of the last burst says nothing
+        more = std::min(wanted, path.packets_allowed(length));
+    }
+    if (more == 0) return;
+    slot.count = static_cast<std::uint32_t>(1 + more);
+    staging_.make_run(packet, slot.count, slot.wanted);
+    slot.stride = packet.stride;
+    path.first->run_end = slot.number + slot.count;
+    path.begin_packet(length, slot.count - 1);
+    path.counts.frames_sent += slot.count - 1;
+    for (std::uint32_t n = 1; n < slot.count; ++n)
+        wire::emit_frame_chunk(true, path.first->frames.take(), frame_length,
+                               staging_.bytes(packet, n) + wire::data_header_length);
+}
+
+void Packing::transmit(Path& path) {
+    if (path.parts != nullptr) path.parts->transmit();
+    if (path.rails.empty()) return transmit_rail(path);
+    for (Path* rail : path.rails) transmit_rail(*rail);
+}
+
+void Packing::transmit_rail(Path& path) {
+    staging_.transmit(path.id);
+    if (std::exchange(path.length_probe_waits, false)) outbox_.probe_length(path);
+    sending_.send_bursts(path, std::exchange(path.divided, false));
+}
+
+}  // namespace via::device::datagram
