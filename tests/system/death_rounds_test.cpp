@@ -180,11 +180,15 @@ TEST(Death, LeavesNothingInTheRuntimeDirectory) {
 void be_opener(Parent&) { Nic nic; }
 const Role opener_role("opener", be_opener);
 
+/// Never opens a NIC, so that nothing but what the test makes is left when it is killed.
+void be_idle(Parent& parent) { parent.expect("end"); }
+const Role idle_role("idle opener", be_idle);
+
 /// A process that was killed while it opened a NIC, between the two steps that make its name.
 TEST(Death, InTheMidstOfOpeningLeavesNothing) {
     Host host;
     host.reclaim();
-    Child opener("opener");
+    Child opener("idle opener");
     const std::string name = "new-" + std::to_string(opener.pid()) + "-0123456789abcdef";
     opener.kill();
     std::ofstream(host.meeting_place() + "/" + name).flush();
