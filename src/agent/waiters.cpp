@@ -32,14 +32,10 @@ struct PollsForWait {
 /// Empty polls before a call is listed, and again before it goes to sleep: an answer that is on
 /// its way costs no wake-up, nor do the parts of a long one.
 constexpr int polls_before_sleep = 100;
-/// A leader that was woken so often in a row though no frame came or left hears strangers. They are
-/// not to decide how long it polls: it polls less, and rests before it listens again, so that many
-/// of their packets cost one wake-up.
-constexpr int needless_wakeups_max = 8;
-constexpr int polls_after_needless_wakeups = 10;
-constexpr Duration rest_after_needless_wakeups = microseconds(200);
-/// Sleeps that are longer apart are no flood's.
-constexpr Duration in_a_row = milliseconds(10);
+/// Strangers are not to decide how long a leader polls: one that hears them polls less, and rests
+/// before it listens again, so that many of their packets cost one wake-up.
+constexpr int polls_after_strangers = 10;
+constexpr Duration rest_after_strangers = microseconds(200);
 /// Polls before it looks at the clock again, however much there is to do for others.
 constexpr int polls_max = 10'000;
 /// Who listens, as many do all the time, is not looked after for each message.
@@ -187,18 +183,13 @@ bool Waiters::poll_for(const Condition& condition, int empty_max) {
     return condition.ready(condition.subject);
 }
 
-/// Before it sleeps as a leader.
-void Waiters::rest_after_strangers(Waiter& waiter, Time deadline) {
+void Waiters::watch_strangers(Waiter& waiter, Time deadline) {
     const Counters& counters = nic_.counters();
-    const std::uint64_t frames =
-        counters.get(Counter::frames_received) + counters.get(Counter::frames_sent);
     const Time now = clock_now();
-    const bool is_needless = frames == waiter.frames && now - waiter.led < in_a_row;
-    waiter.needless_wakeups = is_needless ? waiter.needless_wakeups + 1 : 0;
-    waiter.frames = frames;
-    waiter.led = now;
-    if (waiter.needless_wakeups > needless_wakeups_max)
-        sleep_on_own(waiter.word, earlier(deadline, now + rest_after_needless_wakeups));
+    waiter.strangers.look(
+        counters.get(Counter::frames_received) + counters.get(Counter::frames_sent), now);
+    if (waiter.strangers.hears_strangers())
+        sleep_on_own(waiter.word, earlier(deadline, now + rest_after_strangers));
 }
 
 bool Waiters::wait(const Condition& condition, Time deadline) {
@@ -211,18 +202,17 @@ bool Waiters::wait(const Condition& condition, Time deadline) {
     bool result = false;
     while (!ending_.leaving.load()) {
         waiter.word.exchange(0);  // sees what the one who set it saw
-        result = waiter.stands_by
-                     ? condition.ready(condition.subject)
-                     : poll_for(condition, waiter.needless_wakeups > needless_wakeups_max
-                                               ? polls_after_needless_wakeups
-                                               : polls_before_sleep);
+        result = waiter.stands_by ? condition.ready(condition.subject)
+                                  : poll_for(condition, waiter.strangers.hears_strangers()
+                                                            ? polls_after_strangers
+                                                            : polls_before_sleep);
         if (result || ending_.closing.load() || clock_now() >= deadline) break;
         if (!leads(waiter)) {
             sleep_on_own(waiter.word, deadline);
         } else if (waiter.stands_by) {
             stand_by(waiter, deadline);
         } else {
-            rest_after_strangers(waiter, deadline);
+            watch_strangers(waiter, deadline);
             lead(waiter, deadline);
         }
     }

@@ -11,6 +11,7 @@
 #include "agent/agent.hpp"
 #include "agent/ending.hpp"
 #include "agent/poll_watch.hpp"
+#include "agent/stranger_watch.hpp"
 #include "base/atomic.hpp"
 #include "base/list.hpp"
 #include "base/time.hpp"
@@ -76,12 +77,10 @@ private:
         Condition condition;
         Atomic<std::uint32_t> word{0};  ///< futex: 1 when it shall look again
         int looks = 0;  ///< as leader: 0 before the first sleep, 1 after it, 2 devices were served
-        bool stands_by = false;    ///< as leader: the program polls, which serves the NIC
-        PollWatch poll_watch;      ///< while it stands by
-        int still_periods = 0;     ///< then, in which the program did not
-        int needless_wakeups = 0;  ///< as leader: in a row in which no frame came or left
-        std::uint64_t frames = 0;  ///< that came or left before the last of its sleeps as leader
-        Time led{};                ///< when that began
+        bool stands_by = false;   ///< as leader: the program polls, which serves the NIC
+        PollWatch poll_watch;     ///< while it stands by
+        int still_periods = 0;    ///< then, in which the program did not
+        StrangerWatch strangers;  ///< as leader
     };
     struct WaitSet;
 
@@ -92,7 +91,8 @@ private:
     void discharge(Waiter& waiter);
     bool leads(const Waiter& waiter);
     bool poll_for(const Condition& condition, int empty_max);
-    void rest_after_strangers(Waiter& waiter, Time deadline);
+    /// Before it sleeps as a leader: rests first if it hears strangers.
+    void watch_strangers(Waiter& waiter, Time deadline);
     void lead(Waiter& waiter, Time deadline);
     void stand_by(Waiter& waiter, Time deadline);
     bool program_polled(std::uint64_t polls, Time since) const;

@@ -178,8 +178,8 @@ class Pair:
 
 
 def idle(library, count):
-    """What idle connections cost. How long the call takes that waits for them depends on the machine
-    and is no cost of theirs, but is bounded by the kernel's for as many."""
+    """What idle connections cost. How long the call takes that waits for them depends on the
+    machine and is no cost of theirs, but is bounded by the kernel's for as many."""
     stored, kernel = Pair(library), Pair(None)
     stored.asking.ask('open', 10)
     before = [(one.rings_kb(), one.own_kb()) for one in stored.both]

@@ -30,18 +30,12 @@ namespace wire = via::wire;
 namespace {
 
 constexpr const char* door = "behind the flood";
-/// Loopback addresses that no other test uses, by the test's process: what is heard there and
-/// forged concerns nobody else.
+/// What is heard there and forged concerns nobody else.
 struct Hosts {
     std::uint32_t near;  ///< the other one is the next
-    explicit Hosts(pid_t test)
-        : near((127U << 24) + (64U << 16) + (static_cast<std::uint32_t>(test) & 0x7FFFF) * 4 + 1) {}
-    static std::string text(std::uint32_t address) {
-        return std::to_string(address >> 24) + "." + std::to_string(address >> 16 & 255) + "." +
-               std::to_string(address >> 8 & 255) + "." + std::to_string(address & 255);
-    }
-    std::string near_text() const { return text(near); }
-    std::string far_text() const { return text(near + 1); }
+    explicit Hosts(pid_t test) : near(loopback_host(test, 0)) {}
+    std::string near_text() const { return text_of_host(near); }
+    std::string far_text() const { return text_of_host(near + 1); }
 };
 
 constexpr std::size_t rss_growth_max_kib = 16 * 1024;

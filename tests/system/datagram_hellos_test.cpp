@@ -42,12 +42,8 @@ constexpr double bound_us = 20;
 constexpr double answers_a_second = 10'000;
 constexpr double answers_at_once = 2000;
 
-/// A loopback address that no other test uses, by the test's process.
-std::string address_of(pid_t test) {
-    const in_addr address{
-        htonl((127U << 24) + (96U << 16) + (static_cast<std::uint32_t>(test) & 0x7FFF) * 2 + 1)};
-    return inet_ntoa(address);
-}
+/// Of the target, which the test's process starts.
+std::string address_of(pid_t test) { return text_of_host(loopback_host(test, 0)); }
 
 void be_target(Parent& parent) { take_checked(parent, "udp:" + address_of(getppid()), door); }
 const Role target_role("target of hellos", be_target);

@@ -35,18 +35,10 @@ constexpr std::size_t paths_max = 2048;
 /// Of copies and tables, with what each path has in any case.
 constexpr std::size_t rss_growth_max_kib = 160 * 1024;
 
-/// Loopback addresses that no other test uses, by the test's process.
-std::uint32_t host_of(pid_t test, std::uint32_t which) {
-    return (127U << 24) + (80U << 16) + (static_cast<std::uint32_t>(test) & 0x3FFF) * 4 + which;
-}
-std::string text_of(std::uint32_t host) {
-    const in_addr address{htonl(host)};
-    return inet_ntoa(address);
-}
-
 void be_target(Parent& parent) {
     // However long it takes until all have come, the first ones are still there.
-    take_checked(parent, "udp:" + text_of(host_of(getppid(), 1)) + ",silence=120000", door);
+    take_checked(parent, "udp:" + text_of_host(loopback_host(getppid(), 1)) + ",silence=120000",
+                 door);
 }
 const Role target_role("target of a swarm", be_target);
 
@@ -55,14 +47,14 @@ class Bee {
 public:
     Bee() : socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
         require_call(socket_ >= 0, "socket");
-        const sockaddr_in from = address(host_of(getpid(), 2), 0);
+        const sockaddr_in from = address(loopback_host(getpid(), 2), 0);
         require_call(bind(socket_, generic(from), sizeof from) == 0, "bind");
     }
     ~Bee() { close(socket_); }
     Bee(const Bee&) = delete;
 
     void turn_to(int port) const {
-        const sockaddr_in to = address(host_of(getpid(), 1), port);
+        const sockaddr_in to = address(loopback_host(getpid(), 1), port);
         require_call(connect(socket_, generic(to), sizeof to) == 0, "connect");
     }
     void send(std::span<const std::byte> packet) const {
@@ -199,8 +191,8 @@ TEST(DatagramSwarm, OfAllPathsOfAnAddressLeavesAProcessSmallAndAStreamGoingOn) {
     child.expect("ready");
     auto& page = child.shared<TrafficPage>();
     const wire::Answer target = find(Bee());
-    Nic nic(("udp:" + text_of(host_of(getpid(), 3))).c_str());
-    nic.turn_to(text_of(host_of(getpid(), 1)));
+    Nic nic(("udp:" + text_of_host(loopback_host(getpid(), 3))).c_str());
+    nic.turn_to(text_of_host(loopback_host(getpid(), 1)));
     End end(nic, target_wants());
     end.connect(door);
     Initiator initiator(end, Operation::send, page);

@@ -1,5 +1,6 @@
 #include "support/host.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -85,11 +86,19 @@ std::string door_of_this_host(const std::string& door) {
     return door + " of " + (directory == nullptr ? "all" : fs::path(directory).filename().string());
 }
 
-std::string own_loopback_address() {
-    const auto run = static_cast<unsigned>(getpid());
-    return "127." + std::to_string(64 + (run >> 16)) + "." + std::to_string(run >> 8 & 255) + "." +
-           std::to_string(run & 255);
+std::uint32_t loopback_host(pid_t test, std::uint32_t which) {
+    constexpr pid_t processes_max = 1 << 22;
+    require(test < processes_max && which < 4, "numbers of processes have 22 bits");
+    return (127U << 24) + static_cast<std::uint32_t>(test) * 4 + which;
 }
+
+std::string text_of_host(std::uint32_t host) {
+    const in_addr address{htonl(host)};
+    char text[INET_ADDRSTRLEN];
+    return inet_ntop(AF_INET, &address, text, sizeof text);
+}
+
+std::string own_loopback_address() { return text_of_host(loopback_host(getpid(), 0)); }
 
 std::vector<std::string> Host::entries() const {
     std::vector<std::string> names;

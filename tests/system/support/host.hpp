@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,11 @@ private:
 /// directories, so other tests' are met, too.
 std::string door_of_this_host(const std::string& door = "door");
 
-/// An address of the machine itself at which no other test's processes are meanwhile.
+/// Addresses of the machine itself that no other test has meanwhile: all of 127.0.0.0/8, four for
+/// each process there can be. `which`: 0 to 3. In the byte order of the host.
+std::uint32_t loopback_host(pid_t test, std::uint32_t which);
+std::string text_of_host(std::uint32_t host);
+/// The first one of this process.
 std::string own_loopback_address();
 
 /// What a process holds.
