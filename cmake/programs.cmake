@@ -43,16 +43,20 @@ function(via_program)
 endfunction()
 
 # via_gtest(NAME <program> SOURCES <file>... [LINK <target>...] [LABELS <label>...]
-#           [TIMEOUT <s>] [PREFIX <word>] [SERIAL])
-#   A GoogleTest program; every test of it is a test of ctest, "<prefix>.<suite>.<name>".
+#           [TIMEOUT <s>] [PREFIX <word>] [SERIAL] [APART])
+#   A GoogleTest program; every test of it is a test of ctest, "<prefix>.<suite>.<name>". Where
+#   VIA_TESTS_TOGETHER is in ctest's environment ('./dev test') one process runs them all, as test
+#   "<prefix>.all": most tests are shorter than the start of a process.
 #   The label tsan makes it part of the thread sanitizer's run. SERIAL: not beside other tests.
+#   APART: each test always has a process of its own.
 function(via_gtest)
-    cmake_parse_arguments(arg "SERIAL" "NAME;TIMEOUT;PREFIX" "SOURCES;LINK;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "SERIAL;APART" "NAME;TIMEOUT;PREFIX" "SOURCES;LINK;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 600)
     endif()
+    string(REGEX REPLACE "^test_" "" name ${arg_NAME})
     if(NOT arg_PREFIX)
-        string(REGEX REPLACE "^test_" "" arg_PREFIX ${arg_NAME})
+        set(arg_PREFIX ${name})
     endif()
     add_executable(${arg_NAME} ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK} GTest::gtest_main Threads::Threads)
@@ -61,21 +65,35 @@ function(via_gtest)
     via_precompiled(${arg_NAME} test)
     via_together(${arg_NAME} test)
     set(properties TIMEOUT ${arg_TIMEOUT})
+    set(together_properties "TIMEOUT 1200")
     if(arg_SERIAL)
         list(APPEND properties RUN_SERIAL ON)
+        string(APPEND together_properties " RUN_SERIAL ON")
     endif()
     gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          TEST_PREFIX ${arg_PREFIX}. PROPERTIES ${properties})
-    # gtest_discover_tests loses all labels but the first, and is silent where there is no test.
-    set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_labels.cmake)
-    file(CONFIGURE OUTPUT ${labels_file} @ONLY CONTENT [[
-if(@arg_NAME@_TESTS)
-    set_tests_properties(${@arg_NAME@_TESTS} PROPERTIES LABELS "@arg_LABELS@")
-elseif(EXISTS "@CMAKE_RUNTIME_OUTPUT_DIRECTORY@/@arg_NAME@")
-    add_test(@arg_NAME@_HAS_NO_TESTS false)
+    # Its file is read by one of ours, for it loses all labels but the first, and is silent where
+    # there is no test.
+    get_property(files DIRECTORY PROPERTY TEST_INCLUDE_FILES)
+    list(POP_BACK files one_by_one)
+    string(REPLACE "${arg_PREFIX}" "${arg_PREFIX}.all" together ${name})
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_tests.cmake)
+    file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+set(program "@CMAKE_RUNTIME_OUTPUT_DIRECTORY@/@arg_NAME@")
+set(apart @arg_APART@)
+if(DEFINED ENV{VIA_TESTS_TOGETHER} AND NOT apart AND EXISTS "${program}")
+    add_test(@together@ "${program}" --gtest_also_run_disabled_tests)
+    set_tests_properties(@together@ PROPERTIES LABELS "@arg_LABELS@" @together_properties@)
+else()
+    include("@one_by_one@")
+    if(@arg_NAME@_TESTS)
+        set_tests_properties(${@arg_NAME@_TESTS} PROPERTIES LABELS "@arg_LABELS@")
+    elseif(EXISTS "${program}")
+        add_test(@arg_NAME@_HAS_NO_TESTS false)
+    endif()
 endif()
 ]])
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
+    set_property(DIRECTORY PROPERTY TEST_INCLUDE_FILES ${files} ${file})
     if("tsan" IN_LIST arg_LABELS)
         add_dependencies(tsan_tests ${arg_NAME})
     endif()

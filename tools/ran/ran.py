@@ -4,7 +4,8 @@ or less than its filter names, that tests/skips.toml does not allow on this syst
 
   ran.py --skips tests/skips.toml --preset release build/release/tests.xml
 
-Prints how many ran and how many were skipped, and the ten slowest.
+Prints how many ran and how many were skipped, the ten slowest, and which failed of those that ran
+together in one program ("base.all", "conformance.all_sim"). Each of these counts by itself.
 """
 
 import argparse
@@ -22,6 +23,10 @@ SLOWEST = 10
 INNER = re.compile(r"^(?P<before>(?:.*\n){0,4}?)\[  SKIPPED \] (?P<name>\S+) \(", re.M)
 FILTER = re.compile(r"^Note: Google Test filter = ([^-\n]*)", re.M)
 BEGUN = re.compile(r"^\[ RUN      \] (\S+)", re.M)
+ENDED = re.compile(r"\[(?P<how>       OK |  FAILED  )\] (?P<name>[^\s,]+).* \((?P<ms>\d+) ms\)$",
+                   re.M)
+CLOSED = re.compile(r"^\[=+\] (\d+) tests? from \d+ test suites? ran\.", re.M)
+TOGETHER = re.compile(r"(?P<prefix>.+\.)all(_\w+)?")
 NOTHING = re.compile(r"^\[=+\] 0 tests from 0 test|^Ran 0 tests in |^No tests were found", re.M)
 
 
@@ -73,9 +78,35 @@ def never_met(said):
             if pattern and not fnmatch.filter(names, pattern)]
 
 
+def words_of(case):
+    """Its output, and what stands before the names of tests that it ran together, if it did."""
+    together = TOGETHER.fullmatch(name_of(case))
+    return case.findtext("system-out") or "", together and together["prefix"]
+
+
+def seconds_of(case):
+    """Each test of it that ran, or itself, with its seconds."""
+    said, prefix = words_of(case)
+    if not prefix:
+        return [(name_of(case), float(case.get("time")))]
+    return [(prefix + found["name"], int(found["ms"]) / 1000) for found in ENDED.finditer(said)]
+
+
+def failed_of(case):
+    """Which failed of the tests that it ran together; the last one if it did not end."""
+    said, prefix = words_of(case)
+    if not prefix or case.get("status") != "fail":
+        return []
+    failed = [found["name"] for found in ENDED.finditer(said) if "FAILED" in found["how"]]
+    begun = BEGUN.findall(said)
+    if begun and not CLOSED.search(said) and begun[-1] not in failed:
+        failed.append(begun[-1])
+    return [prefix + name for name in failed]
+
+
 def skips_of(case):
     """What did not run of one test of ctest: itself, or tests within it."""
-    name, said = name_of(case), case.findtext("system-out") or ""
+    name, (said, prefix) = name_of(case), words_of(case)
     skipped = case.find("skipped")
     if case.get("status") in ("notrun", "disabled") or skipped is not None:
         why = skipped.get("message", "") if skipped is not None else case.get("status")
@@ -84,8 +115,14 @@ def skips_of(case):
         return []
     if NOTHING.search(said):
         return [Skip(name, "nothing in it ran")]
-    return ([Skip(f"{name}:{pattern}", "no test has such a name") for pattern in never_met(said)] +
-            [Skip(f"{name}:{found['name']}", found["before"]) for found in INNER.finditer(said)])
+    inner = [Skip((prefix or f"{name}:") + found["name"], found["before"])
+             for found in INNER.finditer(said)]
+    if prefix:
+        closed = CLOSED.search(said)
+        whole = closed and int(closed[1]) == len(inner) + len(ENDED.findall(said))
+        return inner if whole else [Skip(name, "it ended before the last of its tests")]
+    return inner + [Skip(f"{name}:{pattern}", "no test has such a name")
+                    for pattern in never_met(said)]
 
 
 def last_line(text):
@@ -106,14 +143,19 @@ def main():
         sys.exit("no test ran")
     allowed = Allowed(options.skips, options.preset)
     skips = [skip for case in cases for skip in skips_of(case)]
-    whole = sum(":" not in skip.name for skip in skips)
+    within = sum(":" in skip.name for skip in skips)
     wrong = [skip for skip in skips if not allowed.allows(skip)]
 
-    seconds = {name_of(case): float(case.get("time")) for case in cases}
-    print(f"\n{sum(seconds.values()):.0f} s of tests, the slowest:")
-    for name in sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]:
-        print(f"{seconds[name]:8.1f} s  {name}")
-    print(f"{len(cases) - whole} tests ran, {whole} skipped, and {len(skips) - whole} within them")
+    tests = [test for case in cases for test in seconds_of(case)]
+    skipped = {skip.name for skip in skips}
+    ran = sum(name not in skipped for name, _ in tests)
+    print(f"\n{sum(float(case.get('time')) for case in cases):.0f} s of tests, the slowest:")
+    for name, seconds in sorted(tests, key=lambda test: test[1], reverse=True)[:SLOWEST]:
+        print(f"{seconds:8.1f} s  {name}")
+    print(f"{ran} tests ran, {len(skips) - within} skipped, and {within} within them")
+    for case in cases:
+        for name in failed_of(case):
+            print(f"failed: {name}")
     for skip in wrong:
         print(f"skipped, which {options.skips} does not allow here: {skip.name}: "
               f"{last_line(skip.reason)}")

@@ -14,6 +14,12 @@ SKIPPED = ('<testcase name="{name}" time="{time}" status="notrun">'
            '<skipped message="SKIP_RETURN_CODE=77"/>'
            "<system-out>{said}</system-out></testcase>")
 GTEST = "[ RUN      ] A.b\nfile.cpp:3: Skipped\nno network\n\n[  SKIPPED ] A.b (0 ms)\n"
+FAILED = ('<testcase name="{name}" time="{time}" status="fail"><failure message=""/>'
+          "<system-out>{said}</system-out></testcase>")
+TOGETHER = ("[ RUN      ] A.a\nwords without an end[       OK ] A.a (1500 ms)\n" + GTEST +
+            "[ RUN      ] B.c/0\n[       OK ] B.c/0 (7 ms)\n"
+            "[==========] 3 tests from 2 test suites ran. (1600 ms total)\n"
+            "[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.b\n")
 ALLOWED = """[[skip]]
 tests = "net\\\\..*"
 says = "no network"
@@ -69,7 +75,7 @@ class Ran(unittest.TestCase):
         self.assertEqual(self.run_on(case(PASSED, "all", "[ RUN      ] A.a\n" + GTEST)), 1)
         self.assertIn("1 tests ran, 0 skipped, and 1 within them", self.said)
         self.assertIn("all:A.b: no network", self.said)
-        self.assertEqual(self.run_on(case(PASSED, "net.all", GTEST)), 0)
+        self.assertEqual(self.run_on(case(PASSED, "net.some", GTEST)), 0)
 
     def test_a_disabled_test(self):
         self.assertEqual(self.run_on('<testcase name="a" time="0" status="disabled"/>'), 1)
@@ -86,6 +92,30 @@ class Ran(unittest.TestCase):
         self.assertIn("a:udp.*rdma*: no test has such a name", self.said)
         both = said.format("-shm.b:sim.*", "[ RUN      ] udp.an_rdma_write\n")
         self.assertEqual(self.run_on(case(PASSED, "a", both)), 0, self.said)
+
+    def test_tests_that_ran_together_count_each(self):
+        for name in ("net.all", "net.all_more"):
+            self.assertEqual(self.run_on(case(PASSED, name, TOGETHER), case(PASSED, "a")), 0)
+            self.assertIn("3 tests ran, 1 skipped, and 0 within them", self.said)
+            self.assertRegex(self.said, r" 1\.5 s  net\.A\.a\n")
+        self.assertEqual(self.run_on(case(PASSED, "mpi.all", TOGETHER)), 1)
+        self.assertIn("mpi.A.b: no network", self.said)
+
+    def test_tests_that_ran_together_and_not_to_the_end(self):
+        for missing in ("[==========] 3", "[       OK ] B.c/0"):
+            said = TOGETHER.replace(missing, "")
+            self.assertEqual(self.run_on(case(PASSED, "net.all", said)), 1, missing)
+            self.assertIn("net.all: it ended before", self.said)
+
+    def test_those_that_failed_together_are_named(self):
+        failed = TOGETHER.replace("[       OK ] B.c/0", "[  FAILED  ] B.c/0, where GetParam() = 3")
+        self.run_on(case(FAILED, "net.all", failed))
+        self.assertIn("failed: net.B.c/0\n", self.said)
+        self.assertNotIn("failed: net.A", self.said)
+        self.run_on(case(FAILED, "net.all", TOGETHER[:TOGETHER.index("[       OK ] B.c/0")]))
+        self.assertIn("failed: net.B.c/0\n", self.said)
+        self.run_on(case(FAILED, "a", failed))
+        self.assertNotIn("failed: ", self.said)
 
     def test_the_slowest_come_first(self):
         self.run_on(case(PASSED, "quick", time=1), case(PASSED, "slow", time=9.5))
