@@ -13,7 +13,7 @@ bool has_size(Operation operation) {
     return operation == Operation::register_memory || operation == Operation::deregister_memory;
 }
 
-std::string figure_if_any(double value) {
+std::string cost_if_any(double value) {
     return value > 0 ? fmt::format("{:.3f}", value) : std::string("-");
 }
 
@@ -105,7 +105,7 @@ std::string table(const OperationResult& result) {
             has_size(row.timed.operation) ? size_text(row.timed.size) : std::string("-"),
             fmt::format("{:.3f}", row.median_us), fmt::format("{:.3f}", row.min_us),
             fmt::format("{:.3f}", row.p99_us), fmt::format("{:.3f}", row.p999_us),
-            figure_if_any(row.cpu_us), figure_if_any(row.null_calls), row.calls);
+            cost_if_any(row.cpu_us), cost_if_any(row.null_calls), row.calls);
     }
     return text;
 }

@@ -44,9 +44,9 @@ void watch_over(int socket) {
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-class Client {
+class ServedClient {
 public:
-    Client(FileHandle socket, const ServeOptions& options) : options_(options) {
+    ServedClient(FileHandle socket, const ServeOptions& options) : options_(options) {
         watch_over(socket.get());
         line_ = ControlLine(std::move(socket));
     }
@@ -74,7 +74,7 @@ private:
     std::vector<std::unique_ptr<Served>> channels_;
 };
 
-Status Client::serve(const Hello& hello) {
+Status ServedClient::serve(const Hello& hello) {
     const auto own = Address::own_of(line_.get());
     const auto peer = Address::peer_of(line_.get());
     if (!own || !peer) return fail("left before it was served");
@@ -106,7 +106,7 @@ Status Client::serve(const Hello& hello) {
     }
 }
 
-Status Client::answer(const Message& message) {
+Status ServedClient::answer(const Message& message) {
     switch (message.kind) {
         case Kind::open:
             if (const auto parsed = parse_open(message.body)) return open(*parsed);
@@ -131,7 +131,7 @@ std::unique_ptr<Channel> make_served(const Open& open, const Places& places) {
     return goes_between_machines(open.name) ? make_comparison(open.name, places) : nullptr;
 }
 
-Status Client::open(const Open& open) {
+Status ServedClient::open(const Open& open) {
     if (open.channel != channels_.size() || channels_.size() == most_channels) {
         return fail("at most {} channels, one after another", most_channels);
     }
@@ -149,7 +149,7 @@ Status Client::open(const Open& open) {
     return start(*channels_.back());
 }
 
-Status Client::start(Served& served) {
+Status ServedClient::start(Served& served) {
     if (auto mapped = served.shared.create(sizeof(Shared)); !mapped) return mapped;
     auto* shared = new (served.shared.base()) Shared;
     if (auto made = served.channel->prepare(served.open.max_size); !made) return made;
@@ -176,7 +176,7 @@ Status Client::start(Served& served) {
     return pass_on_answer(served, sample_timeout_ms + static_cast<int>(served.open.like.vis) * 50);
 }
 
-Result<FileHandle> Client::listen_for_process(std::uint16_t& port) {
+Result<FileHandle> ServedClient::listen_for_process(std::uint16_t& port) {
     FileHandle listener(::socket(own_.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!listener) return fail_errno("socket");
     const Address any_port = own_.with_port(0);
@@ -191,7 +191,7 @@ Result<FileHandle> Client::listen_for_process(std::uint16_t& port) {
 }
 
 // Others who find that port are not taken for the client's process: they do not know the word.
-Result<FileHandle> Client::meet_process(const FileHandle& listener, std::uint64_t word) {
+Result<FileHandle> ServedClient::meet_process(const FileHandle& listener, std::uint64_t word) {
     const std::int64_t deadline_ns = now_ns() + meeting_ms * std::int64_t{1'000'000};
     const auto left = [&] {
         return std::max<int>(static_cast<int>((deadline_ns - now_ns()) / 1'000'000), 0);
@@ -218,7 +218,7 @@ Result<FileHandle> Client::meet_process(const FileHandle& listener, std::uint64_
     }
 }
 
-Status Client::order(const RemoteOrder& order) {
+Status ServedClient::order(const RemoteOrder& order) {
     if (order.channel >= channels_.size()) return fail("there is no channel {}", order.channel);
     Served& served = *channels_[order.channel];
     if (const auto why = objection_to(order.question, order.effort, served.open); !why.empty()) {
@@ -235,7 +235,7 @@ Status Client::order(const RemoteOrder& order) {
 }
 
 // What our process says, unless the client goes away meanwhile.
-Status Client::pass_on_answer(Served& served, int timeout_ms) {
+Status ServedClient::pass_on_answer(Served& served, int timeout_ms) {
     std::array<pollfd, 2> polled{pollfd{served.child.control(), POLLIN, 0},
                                  pollfd{line_.get(), POLLIN | POLLRDHUP, 0}};
     const int patience_ms = std::clamp(left_ms(), 0, timeout_ms);
@@ -255,7 +255,7 @@ Status Client::pass_on_answer(Served& served, int timeout_ms) {
     return line_.send(to_bytes(answer));
 }
 
-Status Client::close(const Close& close) {
+Status ServedClient::close(const Close& close) {
     if (close.channel >= channels_.size()) return fail("there is no channel {}", close.channel);
     ChildProcess& child = channels_[close.channel]->child;
     child.say_quit();
@@ -263,7 +263,7 @@ Status Client::close(const Close& close) {
     return {};
 }
 
-std::string Client::channels_text() const {
+std::string ServedClient::channels_text() const {
     std::string text;
     for (const auto& served : channels_) text += (text.empty() ? "" : ", ") + served->open.name;
     return text.empty() ? "nothing" : text;
@@ -275,7 +275,7 @@ void serve_client(FileHandle socket, const Hello& hello, const ServeOptions& opt
     const auto peer = Address::peer_of(socket.get());
     const std::string name = peer ? peer->text() : "somebody";
     const std::int64_t since_ns = now_ns();
-    Client client(std::move(socket), options);
+    ServedClient client(std::move(socket), options);
     const auto served = client.serve(hello);
     options.tell(fmt::format("{}: {}{}, after {} s", name, client.channels_text(),
                              served ? " done" : fmt::format(", ended: {}", served.error().what),
