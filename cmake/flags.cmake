@@ -100,10 +100,10 @@ endfunction()
 
 # via_together(<target> code|program|test): compiles a target's files several at a time. What most
 # of them have in common is GoogleTest or a parser, and the standard library: a third of the time
-# and more, for tests, programs and clang-tidy. Modules' code only for sanitizers and clang-tidy; a
-# release's compiler sees whether each of its files includes what it needs. Names without linkage
-# are then seen by other files of the target, too, so each test file has a namespace of its own,
-# named after it.
+# and more, for tests, programs and clang-tidy. Code of the libraries' modules only for sanitizers
+# and clang-tidy; a release's compiler sees whether each of its files includes what it needs. Names
+# without linkage are then seen by other files of the target, too, so each test file has a namespace
+# of its own, named after it.
 option(VIA_TOGETHER "Compile several files at a time where that is quicker" ON)
 function(via_together target kind)
     get_target_property(files ${target} SOURCES)

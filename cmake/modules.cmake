@@ -11,7 +11,7 @@ set(VIA_MODULE_ROOT ${CMAKE_BINARY_DIR}/modules)
 #            [NARROW <header>...] [LIBS <target>...] [LABELS <label>...])
 #   src/<module>/*.cpp becomes via_<module>, src/<module>/*_test.cpp becomes test_<module>.
 #   ZONE          belongs to the deterministic zone: no operating system inside.
-#   APART         is no part of libvia: programs that want it link it.
+#   APART         is no part of libvia: programs that want it link it, compiled as tools are.
 #   DEPENDS       modules it may include; device means its own headers, device/<medium> one medium.
 #   TEST_DEPENDS  modules that its tests may include besides; tests link them too.
 #   NARROW        of the modules of these headers, nothing but these headers may be included.
@@ -36,12 +36,18 @@ function(via_module)
     if(sources)
         add_library(via_${id} STATIC ${sources})
         set(scope PUBLIC)
-        if(NOT arg_APART)
+        set(kind code)
+        if(arg_APART)
+            set(kind program)
+            # g++ takes files that are compiled together for headers, whose types must have linkage.
+            target_compile_options(via_${id} PRIVATE $<$<CONFIG:Release>:-g1>
+                $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+        else()
             set_property(GLOBAL APPEND PROPERTY VIA_MODULE_LIBRARIES via_${id})
+            set_target_properties(via_${id} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
         endif()
-        set_target_properties(via_${id} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
         via_precompiled(via_${id} code)
-        via_together(via_${id} code)
+        via_together(via_${id} ${kind})
     else()
         add_library(via_${id} INTERFACE)
         set(scope INTERFACE)
