@@ -173,7 +173,7 @@ PacketError parse_retry(std::span<const std::byte> packet, Cookie& cookie) {
     if (packet.size() != retry_length) return PacketError::contents;
     cookie.moment = get<std::uint64_t>(packet.data() + 16);
     cookie.proof = get<std::uint64_t>(packet.data() + 24);
-    return cookie.moment != 0 || cookie.proof != 0 ? PacketError::none : PacketError::contents;
+    return cookie.is_given() ? PacketError::none : PacketError::contents;
 }
 
 std::uint32_t emit_welcome(std::uint64_t connection, const Welcome& welcome,

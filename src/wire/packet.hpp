@@ -106,6 +106,8 @@ struct Answer {
 struct Cookie {
     std::uint64_t moment = 0;
     std::uint64_t proof = 0;
+
+    bool is_given() const { return moment != 0 || proof != 0; }
 };
 struct Hello {
     std::uint64_t target = 0;  ///< instance that is meant

@@ -65,9 +65,9 @@ bool print_answer(std::span<const std::byte> packet, Line& line) {
 bool print_hello(std::span<const std::byte> packet, Line& line) {
     Hello hello;
     if (parse_hello(packet, hello) != PacketError::none) return false;
-    const bool cookie = hello.cookie.moment != 0 || hello.cookie.proof != 0;
     line.add(" target=%016llx attempt=%llu%s", static_cast<unsigned long long>(hello.target),
-             static_cast<unsigned long long>(hello.attempt), cookie ? " cookie" : "");
+             static_cast<unsigned long long>(hello.attempt),
+             hello.cookie.is_given() ? " cookie" : "");
     add_offer(hello.offer, line);
     if (hello.joins) line.add(" joins");
     return true;

@@ -21,7 +21,8 @@ bool is_proof(const HashKey& key, const wire::Cookie& cookie, const HostAddress&
               std::uint64_t connection, Time now) {
     if (mutated(Mutation::skip_cookie_check)) return true;
     const Time moment{static_cast<std::int64_t>(cookie.moment)};
-    if (moment.ns < 0 || moment > now || now - moment > cookie_life) return false;
+    if (!cookie.is_given() || moment.ns < 0 || moment > now || now - moment > cookie_life)
+        return false;
     return make_cookie(key, from, connection, moment).proof == cookie.proof;
 }
 

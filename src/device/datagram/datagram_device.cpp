@@ -84,7 +84,7 @@ PathStatistics DatagramDevice::statistics(PathId id) const {
 std::vector<RailStatistics> DatagramDevice::rails(PathId id) const {
     std::vector<RailStatistics> all;
     const Path* path = paths_.at(id);
-    if (path == nullptr) return all;
+    if (path == nullptr || !path->rails.several()) return all;
     for (const Path* rail : path->rails)
         if (rail->stage == Path::Stage::up)
             all.push_back({rail->peer, rail->answers(), rail->statistics()});
@@ -144,7 +144,6 @@ void DatagramDevice::set_waiting_for_room(PathId id) {
     Path* path = path_up(id);
     if (path == nullptr || path->waited_for()) return;
     packing_.wait(*path);
-    paths_.reschedule(*path, port_->now());
     for (const Path* rail : path->rails) paths_.reschedule(*rail, port_->now());
 }
 
@@ -220,11 +219,10 @@ void DatagramDevice::on_deadline(Path& path, Time now) {
     if (path.stage != Path::Stage::up) return;
     if (path.asks_for_rails) meeting_.ask_for_rails(path, now);
     const Patience& patience = paths_.patience();
-    const bool is_silent = !path.is_mute && now >= path.last_heard + patience.silence;
-    if (sending_.is_blocked() && !is_silent && now >= path.suspected_until && !path.is_mute)
+    const bool is_silent = path.is_silent(now, patience);
+    if (is_silent && sending_.is_blocked() && now < path.last_heard + patience.silence) {
         path.suspected_until = now + path.doubt_timeout();  // the question has not left yet
-    if ((is_silent || (now >= path.suspected_until && !path.is_mute)) &&
-        !meeting_.goes_on_without(path, now)) {
+    } else if (is_silent && !meeting_.goes_on_without(path, now)) {
         // A program that stood still looks first at what came meanwhile, but not for ever.
         if (path.over_since.is_never()) path.over_since = now;
         if (!port_->has_work() || now >= path.over_since + last_look_max)

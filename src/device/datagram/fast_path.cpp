@@ -11,6 +11,15 @@
 
 namespace via::device::datagram {
 
+namespace {
+
+constexpr std::size_t frame_at = wire::data_header_length + wire::frame_chunk_overhead;
+
+/// Its frame is handed up as a copy: none of a run.
+bool is_short(const Incoming& in) { return in.length <= frame_at + Frame::inline_max; }
+
+}  // namespace
+
 std::size_t Receiving::take_common(std::span<const Incoming> burst, std::size_t first, Time now) {
     const Incoming& in = burst[first];
     const std::span<const std::byte> packet{in.bytes, in.length};
@@ -38,19 +47,16 @@ std::size_t Receiving::take_common(std::span<const Incoming> burst, std::size_t 
                  now);
     if (ack.count != 0) recovery_.note_ack(*path, ack, now);
     recovery_.settle_later(*path);
-    return 1 + take_run(*path, burst, first);
+    return is_short(in) ? 1 : 1 + take_run(*path, burst, first);
 }
 
 /// The packets of `path` behind burst[first], as far as its message goes on in them: they are
 /// handed up as one. Returns how many there are.
 std::uint32_t Receiving::take_run(Path& path, std::span<const Incoming> burst, std::size_t first) {
-    constexpr std::size_t frame_at = wire::data_header_length + wire::frame_chunk_overhead;
     const auto bytes_of = [](const Incoming& in) { return std::span(in.bytes, in.length); };
     const Incoming& begin = burst[first];
     const std::byte* const frame = begin.bytes + frame_at;
-    if (begin.length <= frame_at + Frame::inline_max ||
-        !wire::is_inner(frame, begin.length - frame_at))
-        return 0;
+    if (!wire::is_inner(frame, begin.length - frame_at)) return 0;
     const std::uint32_t payload_at =
         frame_at + wire::header_length(std::to_integer<std::uint8_t>(frame[1]));
     std::size_t n = first;

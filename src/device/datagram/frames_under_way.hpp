@@ -19,12 +19,12 @@ public:
     /// How many may be under way at once; grows to frames_ahead_max.
     std::uint32_t max() const { return max_; }
     void allow(std::uint32_t max) { max_ = max; }
-    /// The next frame's number, from now on under way.
-    std::uint32_t take() {
-        VIA_ASSERT(has_room());
-        if (count() == room_) widen();
-        frames_[slot(end_)] = {};
-        return end_++;
+    /// The next frames, from now on under way: the number of the first.
+    std::uint32_t take(std::uint32_t more = 1) {
+        VIA_ASSERT(more <= room());
+        while (room_ - count() < more) widen();
+        for (std::uint32_t n = 0; n < more; ++n) frames_[slot(end_ + n)] = {};
+        return std::exchange(end_, end_ + more);
     }
 
     /// That did not arrive; meaningless if there is none.

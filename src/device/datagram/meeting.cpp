@@ -258,7 +258,7 @@ void Meeting::on_hello(const Incoming& in, std::uint64_t connection, Time now) {
     if (is_for_us && is_proof(options_.cookie_key, hello.cookie, in.from, connection, now))
         return hello.joins ? on_joining_hello(in, connection, hello, now)
                            : on_good_hello(in, connection, hello, now);
-    if (is_for_us && (hello.cookie.moment != 0 || hello.cookie.proof != 0)) ++totals_.bad_cookie;
+    if (is_for_us && hello.cookie.is_given()) ++totals_.bad_cookie;
     if (!strangers_hellos_.take(hash_of(in.from), now)) {
         ++totals_.hellos_dropped;
         return;  // it is said again
@@ -540,7 +540,6 @@ void Meeting::leave(Path& path, wire::CloseReason why) {
         outbox_.connect(rail.peer, {packet, length});
     };
     Path& first = *path.first;
-    if (first.rails.empty()) say_so(first);
     for (const Path* rail : first.rails) say_so(*rail);
     go_down(first);
 }
@@ -552,9 +551,7 @@ void Meeting::go_down(Path& path) {
     VIA_ASSERT(first.stage != Path::Stage::ending);
     const bool was_up = first.stage == Path::Stage::up;
     parts_.end(first);
-    for (Path* rail : first.rails)
-        if (rail != &first) end(*rail);
-    end(first);
+    for (Path* rail : first.rails) end(*rail);
     Shares& shares = paths_.shares();
     shares.narrow(*first.share, first.order.bytes_charged());
     first.order.clear([&](const FrameOrder::Held& frame) { shares.let_go(frame); });

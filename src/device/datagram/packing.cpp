@@ -32,25 +32,23 @@ bool Packing::has_frame_room(Path& first) {
     return true;
 }
 
-bool Packing::may_begin(Path& path, std::uint32_t packet_length, bool is_new) {
-    if (is_new && !has_frame_room(*path.first)) return false;
-    return staging_.has_room(std::max(packet_length, path.datagram_max())) &&
-           (path.probe_credit != 0 || within_pace(path, packet_length));
+bool Packing::may_begin(Path& rail, std::uint32_t packet_length) {
+    return staging_.has_room(std::max(packet_length, rail.datagram_max())) &&
+           (rail.probe_credit != 0 || within_pace(rail, packet_length));
 }
 
-/// Does a packet of that length fit no rail that is in use?
-bool Packing::is_too_long(const Path& path, std::uint32_t length) {
-    return path.rails.empty() ? length > path.datagram_max() : !fits_a_rail(path, length);
+Path* Packing::rail_with_room(Path& path, std::uint32_t packet_length, bool is_new) {
+    if (is_new && !has_frame_room(path)) return nullptr;
+    if (!path.rails.several()) return may_begin(path, packet_length) ? &path : nullptr;
+    return choose_rail(path, packet_length,
+                       [=, this](Path& rail) { return may_begin(rail, packet_length); });
 }
 
 bool Packing::has_wanted_room(Path& path) {
     const Path::Wanted& wanted = path.wanted;
-    return wanted.is_again && is_too_long(path, wanted.length)
-               ? parts_.may_begin(path, wanted.number, frame_length_of(wanted.length))
-           : path.rails.empty() ? may_begin(path, wanted.length, wanted.is_new)
-                                : choose_rail(path, wanted.length, [&](Path& rail) {
-                                      return may_begin(rail, wanted.length, wanted.is_new);
-                                  }) != nullptr;
+    if (wanted.is_again && !fits_a_rail(path, wanted.length))
+        return parts_.may_begin(path, wanted.number, frame_length_of(wanted.length));
+    return rail_with_room(path, wanted.length, wanted.is_new) != nullptr;
 }
 
 bool Packing::has_wanted_room() {
@@ -69,46 +67,35 @@ void Packing::end_waiting_with_room() {
 
 // Packets -----------------------------------------------------------------------------------------
 
-/// By which of its rails a chunk leaves; nullptr: not now.
-Path* Packing::rail_for(Path& path, std::uint32_t chunk_length, bool is_new) {
-    Path* open = nullptr;
-    for_rails_in_use(path, [&](Path& rail) {
-        const StagedPacket* packet = staging_.open(rail.id);
-        if (packet != nullptr && packet->length + chunk_length <= packet->room) open = &rail;
-    });
-    if (open != nullptr) return open;
-    const std::uint32_t length = wire::data_header_length + chunk_length;
-    const auto has_room = [&](Path& rail) { return may_begin(rail, length, is_new); };
-    Path* rail = choose_rail(path, length, has_room);
-    if (rail != nullptr) return rail;
+/// By which of its rails a packet leaves; nullptr: not now.
+Path* Packing::rail_for(Path& path, std::uint32_t packet_length, bool is_new) {
+    if (Path* rail = rail_with_room(path, packet_length, is_new)) return rail;
     bool heard = false;
-    for (Path* one : path.rails) heard = recovery_.settles_ack_of(*one) || heard;
-    if (heard) rail = choose_rail(path, length, has_room);
-    if (rail == nullptr) path.wanted = {length, is_new};
-    return rail;
+    for (const Path* rail : path.rails) heard = recovery_.settles_ack_of(*rail) || heard;
+    return heard ? rail_with_room(path, packet_length, is_new) : nullptr;
 }
 
 /// The packet into which a chunk goes, begun if need be; nullptr: not now.
 StagedPacket* Packing::packet_for(Path& path, std::uint32_t chunk_length, bool is_new) {
-    StagedPacket* open = staging_.open(path.id);
+    StagedPacket* open = staging_.open();
     if (open != nullptr && open->length + chunk_length <= open->room &&
-        (!is_new || has_frame_room(*path.first)))
+        is_in_use(path, paths_[open->path]) && (!is_new || has_frame_room(path)))
         return open;
     const std::uint32_t length = wire::data_header_length + chunk_length;
-    if (!may_begin(path, length, is_new) &&
-        (!recovery_.settles_ack_of(path) || !may_begin(path, length, is_new))) {
-        path.first->wanted = {length, is_new};
-        path.held_back = path.held_back || !path.window_allows(length);
+    Path* const rail = rail_for(path, length, is_new);
+    if (rail == nullptr) {
+        path.wanted = {length, is_new};
+        for (Path* one : path.rails) one->held_back = one->held_back || !one->window_allows(length);
         return nullptr;
     }
-    if (path.probe_credit != 0 && !within_pace(path, length)) --path.probe_credit;
-    if (open != nullptr && open->waited) pad(path, *open, length);
-    StagedPacket* packet = staging_.add(path.id, std::max(length, path.datagram_max()));
+    if (rail->probe_credit != 0 && !within_pace(*rail, length)) --rail->probe_credit;
+    if (open != nullptr && open->path == rail->id && open->waited) pad(*rail, *open, length);
+    StagedPacket* packet = staging_.add(rail->id, std::max(length, rail->datagram_max()));
     VIA_ASSERT(packet != nullptr);
-    packet->to = path.peer;
+    packet->to = rail->peer;
     packet->length = wire::data_header_length;
     packet->wants_ack = true;
-    path.begin_packet(packet->length);
+    rail->begin_packet(packet->length);
     return packet;
 }
 
@@ -128,21 +115,12 @@ bool Packing::reserve(Path& path, std::uint32_t header_length, std::uint32_t pay
                       FrameSlot& slot) {
     const bool is_new = slot.must_arrive && !slot.again;
     const std::uint32_t length = header_length + payload_length;
-    if (slot.again && is_too_long(path, packet_length_of(length)))
+    if (slot.again && !fits_a_rail(path, packet_length_of(length)))
         return parts_.reserve(path, header_length, length, slot);
-    Path* const rail =
-        path.rails.empty() ? &path : rail_for(path, wire::frame_chunk_overhead + length, is_new);
-    return rail != nullptr && reserve_on(*rail, header_length, payload_length, slot);
-}
-
-/// `path`: a rail, or all of a path.
-bool Packing::reserve_on(Path& path, std::uint32_t header_length, std::uint32_t payload_length,
-                         FrameSlot& slot) {
-    const bool is_new = slot.must_arrive && !slot.again;
-    const std::uint32_t length = header_length + payload_length;
     StagedPacket* packet = packet_for(path, wire::frame_chunk_overhead + length, is_new);
     if (packet == nullptr) return false;
-    if (is_new) slot.number = path.first->frames.take();
+    Path& rail = paths_[packet->path];
+    if (is_new) slot.number = path.frames.take();
     std::byte* const at = staging_.bytes(*packet) + packet->length;
     wire::emit_frame_chunk(slot.must_arrive, slot.must_arrive ? slot.number : 0, length, at);
     slot.header = at + wire::frame_chunk_overhead;
@@ -157,11 +135,11 @@ bool Packing::reserve_on(Path& path, std::uint32_t header_length, std::uint32_t 
         slot.reference = &packet->body.bytes;
     }
     packet->length += wire::frame_chunk_overhead + length;
-    path.grow_packet(packet->length, wire::frame_chunk_overhead + length);
+    rail.grow_packet(packet->length, wire::frame_chunk_overhead + length);
     if (slot.must_arrive) staging_.add_frame(*packet, slot.number);
-    ++path.counts.frames_sent;
-    if (slot.again) ++path.counts.frames_again;
-    if (slot.wanted > 1 && slot.reference != nullptr) make_run(path, *packet, length, slot);
+    ++rail.counts.frames_sent;
+    if (slot.again) ++rail.counts.frames_again;
+    if (slot.wanted > 1 && slot.reference != nullptr) make_run(rail, *packet, length, slot);
     return true;
 }
 
@@ -200,14 +178,14 @@ void Packing::make_run(Path& path, StagedPacket& packet, std::uint32_t frame_len
     path.first->run_end = slot.number + slot.count;
     path.begin_packet(length, slot.count - 1);
     path.counts.frames_sent += slot.count - 1;
+    const std::uint32_t second = path.first->frames.take(slot.count - 1);
     for (std::uint32_t n = 1; n < slot.count; ++n)
-        wire::emit_frame_chunk(true, path.first->frames.take(), frame_length,
+        wire::emit_frame_chunk(true, second + n - 1, frame_length,
                                staging_.bytes(packet, n) + wire::data_header_length);
 }
 
 void Packing::transmit(Path& path) {
     if (path.parts != nullptr) path.parts->transmit();
-    if (path.rails.empty()) return transmit_rail(path);
     for (Path* rail : path.rails) transmit_rail(*rail);
 }
 

@@ -50,12 +50,10 @@ private:
     void end_waiting_with_room();
     bool within_pace(Path& path, std::uint32_t packet_length);
     bool has_frame_room(Path& first);
-    static bool is_too_long(const Path& path, std::uint32_t length);
-    bool reserve_on(Path& path, std::uint32_t header_length, std::uint32_t payload_length,
-                    FrameSlot& slot);
     void transmit_rail(Path& path);
-    Path* rail_for(Path& path, std::uint32_t chunk_length, bool is_new);
-    bool may_begin(Path& path, std::uint32_t packet_length, bool is_new);
+    Path* rail_with_room(Path& path, std::uint32_t packet_length, bool is_new);
+    Path* rail_for(Path& path, std::uint32_t packet_length, bool is_new);
+    bool may_begin(Path& rail, std::uint32_t packet_length);
     bool has_wanted_room(Path& path);
     StagedPacket* packet_for(Path& path, std::uint32_t chunk_length, bool is_new);
     void pad(Path& path, StagedPacket& packet, std::uint32_t length);

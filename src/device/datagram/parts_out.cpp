@@ -40,12 +40,9 @@ bool PartsOut::reserve(Path& path, std::uint32_t header_length, std::uint32_t le
 
 /// By which a part's packet may leave; nullptr: not now.
 Path* PartsOut::rail_for(Path& path, std::uint32_t length) {
-    const auto may_leave = [&](const Path& rail) {
+    return choose_rail(path, length, [&](const Path& rail) {
         return rail.probe_credit != 0 || rail.window_allows(length);
-    };
-    if (!path.rails.empty()) return choose_rail(path, length, may_leave);
-    path.held_back = path.held_back || !path.window_allows(length);
-    return may_leave(path) ? &path : nullptr;
+    });
 }
 
 void PartsOut::stage(Path& path) {
@@ -92,7 +89,6 @@ bool PartsOut::end_if_arrived(Path& path) {
 
 void PartsOut::end(Path& path) {
     if (path.parts == nullptr) return;
-    staging_.forget_parts(path.id);
     for (const Path* rail : path.rails) staging_.forget_parts(rail->id);
     List<Path, PartsLink>::remove(path);
     path.parts.reset();

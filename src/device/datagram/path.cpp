@@ -90,7 +90,8 @@ bool Path::has_waited_too_long(Time now, const Patience& patience) {
 Time Path::deadline(Time now, const Patience& patience) const {
     if (stage == Stage::asking) return earlier(next_try, give_up);
     if (stage != Stage::up) return Time::never();
-    Time next = is_mute ? loss_time : earlier(loss_time, suspected_until);
+    Time next = loss_time;
+    if (!is_mute) next = earlier(next, earlier(suspected_until, last_heard + patience.silence));
     if (asks_for_rails) next = earlier(next, next_try);
     if (sent.packets_in_flight() != 0 && !mutated(Mutation::forget_probe_timeout))
         next = earlier(next, probe_base + probe_timeout());
@@ -98,7 +99,7 @@ Time Path::deadline(Time now, const Patience& patience) const {
     if (owes_ack()) next = earlier(next, acks.latest());
     if (first->waited_for() && window_allows(first->wanted.length) && pacer.next_burst() > now)
         next = earlier(next, pacer.next_burst());
-    return is_mute ? next : earlier(next, last_heard + patience.silence);
+    return next;
 }
 
 PathStatistics Path::statistics() const {

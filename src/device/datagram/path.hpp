@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/address.hpp"
 #include "base/list.hpp"
@@ -46,6 +46,25 @@ struct Patience {
     Duration question;  ///< after which its peer is asked
 };
 
+struct Path;
+
+/// The rails of a path (docs/design/rails.md): one for each network that it goes over, the first
+/// itself. Most have no other.
+class Rails {
+public:
+    explicit Rails(Path& first) : rails_{&first} {}
+    std::uint32_t count() const { return count_; }
+    bool several() const { return count_ != 1; }
+    bool full() const { return count_ == rails_.size(); }
+    void add(Path& rail) { rails_[count_++] = &rail; }
+    Path* const* begin() const { return rails_.data(); }
+    Path* const* end() const { return rails_.data() + count_; }
+
+private:
+    std::array<Path*, wire::rails_max> rails_;
+    std::uint32_t count_ = 1;
+};
+
 struct Path : AckLink, WaitLink, PartsLink {
     enum class Stage : std::uint8_t {
         asking,  ///< we said hello
@@ -71,10 +90,9 @@ struct Path : AckLink, WaitLink, PartsLink {
     std::uint64_t attempt = 0;
     wire::PathOffer offer;  ///< of the peer
 
-    // Rails (docs/design/rails.md): a path over several networks has one of these for each, with
-    // packets, acknowledgements and pace of its own. Frames are the first one's.
+    // A rail has packets, acknowledgements and pace of its own. Frames are the first one's.
     Path* first = this;
-    std::vector<Path*> rails;  ///< of the first one: all, itself before the others; or it is alone
+    Rails rails{*this};           ///< of the first one
     std::uint64_t rail_bits = 0;  ///< what its packets' numbers begin with where frames know them
     bool is_mute = false;         ///< it would be down, if it were alone
     bool asks_for_rails = false;  ///< where else the peer is
@@ -174,9 +192,13 @@ struct Path : AckLink, WaitLink, PartsLink {
     }
 
     bool is_rail_of_another() const { return first != this; }
-    bool has_other_rails() const { return !first->rails.empty(); }
+    bool has_other_rails() const { return first->rails.several(); }
     /// Was what left last acknowledged, or may it still be?
     bool answers() const { return stage == Stage::up && timeouts == 0 && !is_mute; }
+    /// Nothing is heard by it, for all our patience or since there are doubts.
+    bool is_silent(Time now, const Patience& patience) const {
+        return !is_mute && (now >= suspected_until || now >= last_heard + patience.silence);
+    }
     bool has_rail_that_answers() const;
     /// Of a rail: does another one answer?
     bool another_answers() const;

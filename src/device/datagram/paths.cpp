@@ -55,15 +55,14 @@ Path* Paths::make(std::uint64_t instance, const HostAddress& peer, bool asked_by
 }
 
 Path* Paths::make_rail(Path& first, const HostAddress& peer) {
-    if (first.rails.size() >= wire::rails_max) return nullptr;
+    if (first.rails.full()) return nullptr;
     Path* const rail = make(first.instance, peer, first.asked_by_us);
     if (rail == nullptr) return nullptr;
-    if (first.rails.empty()) first.rails.push_back(&first);
     constexpr unsigned number_bits = 56;
     rail->first = &first;
-    rail->rail_bits = std::uint64_t{first.rails.size()} << number_bits;
+    rail->rail_bits = std::uint64_t{first.rails.count()} << number_bits;
     rail->attempt = first.theirs;
-    first.rails.push_back(rail);
+    first.rails.add(*rail);
     return rail;
 }
 

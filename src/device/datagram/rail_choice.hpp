@@ -18,8 +18,14 @@ inline bool is_sooner(const Path& one, const Path& other) {
     return time_of(one) < time_of(other);
 }
 
-/// Calls `call(rail)` for each rail that packets may leave by: those that answer, or all that are
-/// up while none does.
+/// May packets leave by that rail of `first`? By those that answer, or all that are up while none
+/// does.
+inline bool is_in_use(const Path& first, const Path& rail) {
+    return rail.first == &first && rail.stage == Path::Stage::up &&
+           (rail.answers() || !first.has_rail_that_answers());
+}
+
+/// Calls `call(rail)` for each rail in use.
 template <class Call>
 void for_rails_in_use(const Path& first, Call call) {
     const bool any = first.has_rail_that_answers();

@@ -153,8 +153,7 @@ bool SecurePort::take_hello(Incoming& in, Room packet) {
         wire::put(packet.data(), wire::crc32c(Bytes(packet).subspan(4)));
         wire::Hello hello;
         const bool good = wire::parse_hello(packet, hello) == wire::PacketError::none &&
-                          ((hello.cookie.moment == 0 && hello.cookie.proof == 0) ||
-                           mutated(KeyMutation::take_bare_hello));
+                          (!hello.cookie.is_given() || mutated(KeyMutation::take_bare_hello));
         totals_.malformed += good ? 0 : 1;
         return good;
     }

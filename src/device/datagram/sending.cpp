@@ -13,6 +13,7 @@ namespace via::device::datagram {
 /// A call of the kernel costs as much as fifteen packets in it. A small message does not pay for
 /// dividing.
 void Sending::send_whole_bursts(const Path& path) {
+    if (path.sent.packets_in_flight() == 0) return flush(port_.now());
     const std::size_t staged = staging_.datagrams();
     const std::size_t length = path.datagram_max();
     if (staged < burst_.size() && (staged + 1) * length <= burst_bytes) return;

@@ -49,10 +49,7 @@ public:
     /// A part of the path's message is staged: whole bursts leave. `divided`: it is to leave now,
     /// if it begins it.
     void send_bursts(const Path& path, bool divided) {
-        if (path.sent.packets_in_flight() != 0)
-            send_whole_bursts(path);
-        else if (divided)
-            flush(port_.now());
+        if (divided || path.sent.packets_in_flight() != 0) send_whole_bursts(path);
     }
 
     void looked() { policy_.looked(); }

@@ -21,10 +21,8 @@ std::uint32_t end_of(const StagedPacket& packet, PathId next) {
 
 }  // namespace
 
-StagedPacket* Staging::open(PathId path) {
-    if (empty()) return nullptr;
-    StagedPacket& last = packets_.back();
-    return last.path == path && last.takes_more() ? &last : nullptr;
+StagedPacket* Staging::open() {
+    return !empty() && packets_.back().takes_more() ? &packets_.back() : nullptr;
 }
 
 bool Staging::has_room(std::uint32_t room) const {

@@ -75,8 +75,8 @@ public:
         return bytes_.get() + packet.offset + std::size_t{n} * packet.stride;
     }
     std::size_t datagrams() const { return datagrams_; }  ///< that were not sent
-    /// The last one, if it is of `path` and open for more; else nullptr.
-    StagedPacket* open(PathId path);
+    /// The last one, if it is open for more; else nullptr.
+    StagedPacket* open();
     bool has_room(std::uint32_t room) const;
     /// The last packet is open, transmitted as far as it goes, and shorter than that.
     bool is_filling(std::uint32_t length) const;
