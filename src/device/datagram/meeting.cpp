@@ -294,6 +294,8 @@ void Meeting::on_good_hello(const Incoming& in, std::uint64_t connection, const 
         }
     }
     if (path != nullptr && path->stage == Path::Stage::asking) {
+        // A path leads there, and the one who asks learns that by our own hello.
+        if (path->is_rail_of_another()) return say_hello(*path, now);
         // Both ask: the one with the lower instance does.
         if (options_.instance < instance) return;
     } else if (path != nullptr && mutated(Mutation::skip_attempt_check)) {
@@ -498,6 +500,12 @@ void Meeting::on_joining_hello(const Incoming& in, std::uint64_t connection,
         return;
     }
     Path* rail = paths_.find(hello.offer.instance, in.from, false);
+    if (rail != nullptr && rail->stage == Path::Stage::asking && !rail->is_rail_of_another()) {
+        // We ask there for a path, and have one.
+        searches_.end_all_of(rail->id, resolved(*first));
+        go_down(*rail);
+        rail = nullptr;
+    }
     if (rail != nullptr) {  // its welcome was lost; or a path of its own is there
         if (rail->first == first && rail->theirs == connection) welcome(*rail);
         return;

@@ -69,15 +69,19 @@ struct Rails : ::testing::Test {
         b = std::make_unique<End>(network, 2, 1002, 40000);
     }
     std::unique_ptr<Port> add_rails(std::unique_ptr<Port> port, const DatagramOptions& options) {
-        const std::uint8_t host = port->nic_address().bytes[3];
-        const std::uint32_t count = rails_of.contains(host) ? rails_of[host] : 2U;
+        const std::uint32_t host = port->nic_address().bytes[3] % rail_step;
+        const std::uint32_t first = rail_of(port->nic_address());
+        const auto known = rails_of.find(static_cast<std::uint8_t>(host));
+        const std::uint32_t count = known == rails_of.end() ? 2U : known->second;
         if (count == 1) return port;
         std::vector<std::unique_ptr<Port>> ports;
         ports.push_back(std::make_unique<RailPort>(std::move(port)));
-        for (std::uint32_t n = 1; n < count; ++n)
-            ports.push_back(std::make_unique<RailPort>(
-                std::make_unique<TestPort>(network, static_cast<std::uint8_t>(host + n * rail_step),
-                                           40000, options.instance)));
+        for (std::uint32_t n = 1; n < count; ++n) {
+            const std::uint32_t rail = (first + n) % count;
+            ports.push_back(std::make_unique<RailPort>(std::make_unique<TestPort>(
+                network, static_cast<std::uint8_t>(host + rail * rail_step), 40000,
+                options.instance)));
+        }
         return std::make_unique<RailsPort>(std::move(ports));
     }
     Fate carry(const Datagram& datagram) {
@@ -147,6 +151,32 @@ struct Rails : ::testing::Test {
     Network network;
     std::unique_ptr<End> a;
     std::unique_ptr<End> b;
+};
+
+/// a's first interface is in the second network, b's in the first one: each asks for the other by
+/// another network than it is asked by.
+struct CrossedRails : Rails {
+    void open_crossed(std::uint64_t of_a, std::uint64_t of_b) {
+        a.reset();
+        b.reset();
+        network.now = network.now + seconds(1);
+        network.settle();
+        for (Cable& cable : cables) cable = {};
+        a = std::make_unique<End>(network, 1 + rail_step, of_a, 40000);
+        b = std::make_unique<End>(network, 2, of_b, 40000);
+        a->device->listen(named("a"));
+        b->device->listen(named("b"));
+    }
+    void ask_b() { a->device->resolve({address(2, test::host_port), named("b")}, 7); }
+    void ask_a() { b->device->resolve({address(1 + rail_step, test::host_port), named("a")}, 8); }
+    void talk(const char* words) {
+        a->send(words);
+        b->send(words);
+        EXPECT_TRUE(run(seconds(2), [&] {
+            return !a->received.empty() && a->received.back() == words && !b->received.empty() &&
+                   b->received.back() == words;
+        })) << words;
+    }
 };
 
 /// All of what was sent came once and in order.
@@ -364,6 +394,53 @@ TEST_F(Rails, WhateverBecomesOfOneCableAtATimeNothingIsLostOrDoubled) {
         expect_in_order(*b, of_a);
         expect_in_order(*a, of_b);
         EXPECT_EQ(test::count(*a, PathEventKind::down), 0U);
+    }
+}
+
+TEST_F(CrossedRails, WhoAsksByTheOtherNetworkBeforeItIsMetFindsThePathThatIsThere) {
+    for (const std::uint64_t of_b : {1000, 1002}) {
+        SCOPED_TRACE(of_b);
+        open_crossed(1001, of_b);
+        cables[1].is_cut = true;
+        ask_b();
+        ASSERT_TRUE(run(seconds(2), [&] { return a->is_up && b->is_up; }));
+        talk("by one");
+        ask_a();
+        run(milliseconds(5));
+        cables[1].is_cut = false;
+        EXPECT_TRUE(run(seconds(3), [&] { return test::count(*b, PathEventKind::resolved) == 1; }));
+        run(seconds(2));
+        EXPECT_EQ(rails_up(*a), 2U);
+        EXPECT_EQ(rails_up(*b), 2U);
+        talk("by both");
+        EXPECT_EQ(a->received.size(), 2U);
+        EXPECT_EQ(b->received.size(), 2U);
+    }
+}
+
+TEST_F(CrossedRails, WhoAsksByTheOtherNetworkAfterItIsMetFindsThePathThatIsThere) {
+    open_crossed(1001, 1002);
+    ask_b();
+    ASSERT_TRUE(run(seconds(2), [&] { return a->is_up && b->is_up; }));
+    run(milliseconds(50));
+    ASSERT_EQ(rails_up(*b), 2U);
+    ask_a();
+    EXPECT_TRUE(run(seconds(1), [&] { return test::count(*b, PathEventKind::resolved) == 1; }));
+    EXPECT_EQ(rails_up(*b), 2U);
+    talk("by both");
+}
+
+TEST_F(CrossedRails, WhoAskEachOtherAtOnceAreConnected) {
+    for (const std::uint64_t of_b : {1000, 1002}) {
+        SCOPED_TRACE(of_b);
+        open_crossed(1001, of_b);
+        ask_b();
+        ask_a();
+        EXPECT_TRUE(run(seconds(2), [&] {
+            return test::count(*a, PathEventKind::resolved) == 1 &&
+                   test::count(*b, PathEventKind::resolved) == 1;
+        }));
+        talk("each by its own");
     }
 }
 
