@@ -50,6 +50,10 @@ constexpr Duration rail_try_longest = seconds(1);
 /// The same where somebody says no, or no key is known: our user is told each time.
 constexpr Duration rail_refused_wait = seconds(60);
 
+/// After a packet of a path of which nothing came no key of it changes for its age: who hears
+/// nothing for long would not expect those that follow.
+constexpr Duration doubt_memory = seconds(5);
+
 // Acknowledging
 constexpr Duration ack_delay_max = milliseconds(1);
 constexpr std::uint32_t ack_room_divisor = 8;

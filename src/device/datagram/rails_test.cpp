@@ -595,6 +595,33 @@ TEST_F(SealedRails, AreMetAndCarryWhatIsSent) {
     }
 }
 
+/// Far longer than the lives of all keys that the peer expects.
+TEST_F(SealedRails, ACableThatIsMendedAfterManyLivesOfAKeyIsUsedAgain) {
+    open();
+    meet();
+    for (Cable& cable : cables) cable.ns_per_byte = 10;
+    for (const std::uint8_t cut : {1, 0})
+        for (const bool both_ways : {true, false}) {
+            SCOPED_TRACE(std::to_string(cut) + (both_ways ? "" : ", one way"));
+            drop = [&](const Datagram& datagram) {
+                return rail_of(datagram.to) == cut &&
+                       (both_ways || datagram.to.bytes[3] % rail_step == 2);
+            };
+            for (int n = 0; n < 700; ++n) {
+                a->send("there");
+                b->send("back");
+                run(seconds(1));
+                network.log.clear();
+            }
+            drop = nullptr;
+            run(milliseconds(600));
+            const std::uint64_t before = cables[cut].bytes;
+            stream(milliseconds(50));
+            EXPECT_GT(cables[cut].bytes, before + 500'000);
+            ASSERT_TRUE(a->is_up && b->is_up);
+        }
+}
+
 TEST_F(SealedRails, AreSeldomAskedWhereNoKeyIsKnown) {
     trusts_rails = false;
     open();

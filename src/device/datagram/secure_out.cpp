@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "device/datagram/constants.hpp"
 #include "device/datagram/secure_port.hpp"
 #include "secure/mutation.hpp"
 #include "wire/bytes.hpp"
@@ -269,7 +270,8 @@ std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room 
         packet.subspan(wire::packet_prefix_length, body.at - wire::packet_prefix_length),
         Bytes(body.bytes, body.length), packet.subspan(body.at + body.length)};
     std::uint64_t number = 0;
-    session->sealing->note(burst_began_);
+    const bool is_heard = !session->doubted || burst_began_ - *session->doubted >= doubt_memory;
+    if (is_heard) session->sealing->note(burst_began_);
     if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
                                 to.subspan(sealed::text, out.length + overhead - sealed::text),
                                 number))

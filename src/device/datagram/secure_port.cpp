@@ -116,6 +116,13 @@ void SecurePort::forget(std::uint64_t ours) {
     over_.push_back(session);
 }
 
+void SecurePort::doubt(const HostAddress& to, Time arrived) {
+    for (auto next = by_theirs_.lower_bound({to, 0});
+         next != by_theirs_.end() && next->first.peer == to; ++next)
+        next->second->doubted = inner().now();
+    inner().doubt(to, arrived);
+}
+
 void SecurePort::sweep() {
     if (over_.empty()) return;
     const Time now = inner().now();

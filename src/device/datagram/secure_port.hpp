@@ -70,6 +70,7 @@ public:
     std::uint32_t datagram_max() const override { return inner().datagram_max() - overhead; }
     bool next_network_error(NetworkError& error) override;
     void forget(std::uint64_t ours) override;
+    void doubt(const HostAddress& to, Time arrived) override;
     const Totals& totals() const { return totals_; }
     std::size_t sessions() const { return sessions_.size(); }
 

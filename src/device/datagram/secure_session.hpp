@@ -78,6 +78,7 @@ struct SecureSession {
     bool asked_again = false;       ///< since then
     std::optional<secure::SealingKeys> sealing;
     std::optional<secure::OpeningKeys> opening;
+    std::optional<Time> doubted;  ///< when it was last in doubt whether the peer hears us
     bool is_over = false;
     Time over_at{};
 
