@@ -11,9 +11,14 @@
 
 namespace via::pages {
 
+constexpr unsigned processes_max = 16;
+
 struct Kernel {
     const char* name;
     const char* what;
+    std::size_t size;  ///< its side, or number, of things
+    /// First of all: how large, by how many. False: it cannot be that. Null: of one size alone.
+    bool (*prepare)(std::size_t size, unsigned count);
     std::size_t (*bytes)();
     /// Whose a page is; things that lie in a row go to processes in a row.
     unsigned (*home)(std::size_t page, unsigned count);

@@ -1,6 +1,7 @@
 // FFT (transposes), LU with contiguous blocks (broadcast of blocks), Ocean (neighbours on grids of
 // several sizes), Radix (a permutation).
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -15,38 +16,53 @@ double noise(std::size_t n) { return static_cast<double>(n * 2654435761U % 10000
 // FFT ---------------------------------------------------------------------------------------------
 
 using Complex = std::complex<double>;
-constexpr std::size_t side = 128;
-constexpr std::size_t fft_arrays[] = {side * side * sizeof(Complex), side* side * sizeof(Complex)};
+std::size_t side = 0;
+std::size_t fft_arrays[2];
 
+bool fft_prepare(std::size_t size, unsigned) {
+    if (!std::has_single_bit(size) || size < 64 || size > 4096) return false;
+    side = size;
+    std::ranges::fill(fft_arrays, side * side * sizeof(Complex));
+    return true;
+}
+Complex root(std::size_t n, std::size_t of) {
+    const double turn = -2 * std::numbers::pi * static_cast<double>(n) / static_cast<double>(of);
+    return std::polar(1.0, turn);
+}
+/// Patch by patch: the next process's first, so that not all ask the same one, and our own last.
 void transpose(World& world, const Complex* from, Complex* to) {
-    for (std::size_t row = world.first(side); row < world.end(side); ++row)
-        for (std::size_t n = 0; n < side; ++n) to[row * side + n] = from[n * side + row];
+    for (unsigned step = 1; step <= world.count; ++step) {
+        const World owner((world.me + step) % world.count, world.count);
+        for (std::size_t n = owner.first(side); n < owner.end(side); ++n)
+            for (std::size_t row = world.first(side); row < world.end(side); ++row)
+                to[row * side + n] = from[n * side + row];
+    }
     world.barrier();
 }
-void transform(Complex* row, std::size_t length, std::size_t step, Complex* out) {
+void transform(const Complex* row, std::size_t length, const std::vector<Complex>& roots,
+               Complex* out) {
     if (length == 1) {
         out[0] = row[0];
         return;
     }
-    transform(row, length / 2, 2 * step, out);
-    transform(row + step, length / 2, 2 * step, out + length / 2);
+    const std::size_t step = side / length;
+    transform(row, length / 2, roots, out);
+    transform(row + step, length / 2, roots, out + length / 2);
     for (std::size_t n = 0; n < length / 2; ++n) {
-        const double turn =
-            -2 * std::numbers::pi * static_cast<double>(n) / static_cast<double>(length);
-        const Complex odd = std::polar(1.0, turn) * out[n + length / 2];
+        const Complex odd = roots[n * step] * out[n + length / 2];
         out[n + length / 2] = out[n] - odd;
         out[n] += odd;
     }
 }
 void transform_rows(World& world, Complex* rows, bool twiddle) {
-    std::vector<Complex> out(side);
+    std::vector<Complex> out(side), roots(side);
+    for (std::size_t n = 0; n < side; ++n) roots[n] = root(n, side);
     for (std::size_t row = world.first(side); row < world.end(side); ++row) {
-        transform(rows + row * side, side, 1, out.data());
-        for (std::size_t n = 0; n < side; ++n) {
-            const double turn = -2 * std::numbers::pi * static_cast<double>(row * n) /
-                                static_cast<double>(side * side);
-            rows[row * side + n] = twiddle ? out[n] * std::polar(1.0, turn) : out[n];
-        }
+        transform(rows + row * side, side, roots, out.data());
+        const Complex turn = twiddle ? root(row, side * side) : 1;
+        Complex turned = 1;
+        for (std::size_t n = 0; n < side; ++n, turned *= turn)
+            rows[row * side + n] = out[n] * turned;
     }
     world.barrier();
 }
@@ -67,12 +83,8 @@ std::string fft_wrong(const char* memory) {
     const auto* const found = array<Complex>(const_cast<char*>(memory), fft_arrays, 1);
     for (const std::size_t frequency : {std::size_t{0}, std::size_t{1}, side + 3}) {
         Complex sum;
-        for (std::size_t n = 0; n < side * side; ++n) {
-            const double turn = -2 * std::numbers::pi *
-                                static_cast<double>(frequency * n % (side * side)) /
-                                static_cast<double>(side * side);
-            sum += noise(n) * std::polar(1.0, turn);
-        }
+        for (std::size_t n = 0; n < side * side; ++n)
+            sum += noise(n) * root(frequency * n % (side * side), side * side);
         if (std::abs(sum - found[frequency]) > 1e-6) return "a frequency is not the sum it is";
     }
     return "";
@@ -81,26 +93,44 @@ std::string fft_wrong(const char* memory) {
 // LU ----------------------------------------------------------------------------------------------
 
 constexpr std::size_t block = 32;
-constexpr std::size_t blocks = 8;
 constexpr std::size_t block_words = block * block;
-constexpr std::size_t lu_arrays[] = {blocks * blocks * block_words * sizeof(double)};
+std::size_t blocks = 0;  ///< in each direction
+std::size_t lu_arrays[1];
+/// As SPLASH-2 allocates them, those of a process lie behind each other.
+std::vector<std::size_t> lu_places;  ///< of blocks, in words
+std::vector<unsigned> lu_owners;     ///< of blocks as they lie
 
 /// Scattered over both directions.
 unsigned owner(std::size_t row, std::size_t column, unsigned count) {
     const unsigned rows = count % 2 == 0 ? 2 : 1;
     return static_cast<unsigned>(row % rows * (count / rows) + column % (count / rows));
 }
-unsigned lu_home(std::size_t page, unsigned count) {
-    const std::size_t which = page * page_bytes / (block_words * sizeof(double));
-    return owner(which / blocks, which % blocks, count);
+bool lu_prepare(std::size_t size, unsigned count) {
+    if (size % block != 0 || size < 2 * block || size > 8192) return false;
+    blocks = size / block;
+    lu_arrays[0] = blocks * blocks * block_words * sizeof(double);
+    lu_places.resize(blocks * blocks);
+    for (unsigned process = 0; process < count; ++process) {
+        for (std::size_t which = 0; which < blocks * blocks; ++which) {
+            if (owner(which / blocks, which % blocks, count) != process) continue;
+            lu_places[which] = lu_owners.size() * block_words;
+            lu_owners.push_back(process);
+        }
+    }
+    return true;
+}
+unsigned lu_home(std::size_t page, unsigned) {
+    return lu_owners[page * page_bytes / (block_words * sizeof(double))];
+}
+double* block_at(char* memory, std::size_t row, std::size_t column) {
+    return reinterpret_cast<double*>(memory) + lu_places[row * blocks + column];
 }
 double& cell(char* memory, std::size_t row, std::size_t column) {
-    const std::size_t which = row / block * blocks + column / block;
-    return reinterpret_cast<double*>(
-        memory)[which * block_words + row % block * block + column % block];
+    return block_at(memory, row / block, column / block)[row % block * block + column % block];
 }
 double lu_value(std::size_t row, std::size_t column) {
-    return noise(row * 977 + column) + (row == column ? 300 : 0);
+    const auto most = static_cast<double>(blocks * block);  // of a row's sum
+    return noise(row * 977 + column) + (row == column ? most + 44 : 0);
 }
 void lu_begin(char* memory) {
     for (std::size_t row = 0; row < block * blocks; ++row)
@@ -109,14 +139,16 @@ void lu_begin(char* memory) {
 }
 /// Of the block at (row, column), what the columns or rows `step` of both sides take away.
 void reduce(char* memory, std::size_t row, std::size_t column, std::size_t step) {
-    const std::size_t pivots = step * block;
-    for (std::size_t k = pivots; k < pivots + block; ++k) {
-        for (std::size_t i = row * block; i < (row + 1) * block; ++i) {
-            if (i <= k) continue;
-            if (column == step) cell(memory, i, k) /= cell(memory, k, k);
-            const double part = cell(memory, i, k);
-            for (std::size_t j = column * block; j < (column + 1) * block; ++j)
-                if (j > k) cell(memory, i, j) -= part * cell(memory, k, j);
+    double* const target = block_at(memory, row, column);
+    const double* const left = block_at(memory, row, step);
+    const double* const above = block_at(memory, step, column);
+    const double* const pivots = block_at(memory, step, step);
+    for (std::size_t k = 0; k < block; ++k) {
+        for (std::size_t i = row == step ? k + 1 : 0; i < block; ++i) {
+            if (column == step) target[i * block + k] /= pivots[k * block + k];
+            const double part = left[i * block + k];
+            for (std::size_t j = column == step ? k + 1 : 0; j < block; ++j)
+                target[i * block + j] -= part * above[k * block + j];
         }
     }
 }
@@ -135,7 +167,6 @@ void lu_run(World& world, char* memory) {
         for (std::size_t row = step + 1; row < blocks; ++row)
             for (std::size_t column = step + 1; column < blocks; ++column)
                 if (mine(row, column)) reduce(memory, row, column, step);
-        world.barrier();
     }
 }
 std::string lu_wrong(const char* memory) {
@@ -145,7 +176,7 @@ std::string lu_wrong(const char* memory) {
         double sum = 0;
         for (std::size_t k = 0; k <= std::min(row, column); ++k)
             sum += (k == row ? 1 : cell(all, row, k)) * cell(all, k, column);
-        if (std::abs(sum - lu_value(row, column)) > 1e-9) return "L times U is not the matrix";
+        if (std::abs(sum - lu_value(row, column)) > 1e-8) return "L times U is not the matrix";
     }
     return "";
 }
@@ -190,11 +221,17 @@ void ocean_begin(char* memory) {
 
 // Radix -------------------------------------------------------------------------------------------
 
-constexpr std::size_t keys = 1 << 16;
 constexpr std::size_t digits = 256;
-constexpr std::size_t processes_max = 16;
-constexpr std::size_t radix_arrays[] = {keys * 4, keys * 4, processes_max* digits * 4};
+std::size_t keys = 0;
+std::size_t radix_arrays[3];
 
+bool radix_prepare(std::size_t size, unsigned) {
+    if (size < 1 << 14 || size > 1 << 24) return false;
+    keys = size;
+    radix_arrays[0] = radix_arrays[1] = keys * sizeof(std::uint32_t);
+    radix_arrays[2] = processes_max * digits * sizeof(std::uint32_t);
+    return true;
+}
 void radix_run(World& world, char* memory) {
     auto* from = array<std::uint32_t>(memory, radix_arrays, 0);
     auto* to = array<std::uint32_t>(memory, radix_arrays, 1);
@@ -234,15 +271,17 @@ std::string radix_wrong(const char* memory) {
 std::string nothing_more(const char*) { return ""; }
 
 constexpr Kernel all_matrix[] = {
-    {"fft", "transposes", [] { return bytes_of(fft_arrays); },
+    {"fft", "transposes", 128, fft_prepare, [] { return bytes_of(fft_arrays); },
      [](std::size_t page, unsigned count) { return home_within(fft_arrays, page, count); },
      fft_begin, fft_run, fft_wrong},
-    {"lu", "broadcast of contiguous blocks", [] { return bytes_of(lu_arrays); }, lu_home, lu_begin,
-     lu_run, lu_wrong},
-    {"ocean", "neighbours on grids of four sizes", [] { return bytes_of(ocean_arrays); },
+    {"lu", "broadcast of contiguous blocks", 512, lu_prepare, [] { return bytes_of(lu_arrays); },
+     lu_home, lu_begin, lu_run, lu_wrong},
+    {"ocean", "neighbours on grids of four sizes", 258, nullptr,
+     [] { return bytes_of(ocean_arrays); },
      [](std::size_t page, unsigned count) { return home_within(ocean_arrays, page, count); },
      ocean_begin, ocean_run, nothing_more},
-    {"radix", "a permutation to scattered pages", [] { return bytes_of(radix_arrays); },
+    {"radix", "a permutation to scattered pages", 1 << 17, radix_prepare,
+     [] { return bytes_of(radix_arrays); },
      [](std::size_t page, unsigned count) { return home_within(radix_arrays, page, count); },
      radix_begin, radix_run, radix_wrong},
 };

@@ -233,21 +233,24 @@ std::string dark(const float* pixels) {
 }
 
 constexpr Kernel all_scenes[] = {
-    {"water-nsquared", "each molecule with all others", [] { return bytes_of(nsquared_arrays); },
+    {"water-nsquared", "each molecule with all others", molecules, nullptr,
+     [] { return bytes_of(nsquared_arrays); },
      [](std::size_t page, unsigned count) { return home_within(nsquared_arrays, page, count); },
      [](char* memory) { place_all(memory, molecules); }, nsquared_run, nsquared_wrong},
-    {"water-spatial", "molecules with those of cells near them",
+    {"water-spatial", "molecules with those of cells near them", spatial_molecules, nullptr,
      [] { return bytes_of(spatial_arrays); },
      [](std::size_t page, unsigned count) { return home_within(spatial_arrays, page, count); },
      [](char* memory) { place_all(memory, spatial_molecules); }, spatial_run,
      [](const char*) { return std::string(); }},
-    {"volrend", "tiles of a picture of a volume", [] { return bytes_of(volrend_arrays); },
+    {"volrend", "tiles of a picture of a volume", picture, nullptr,
+     [] { return bytes_of(volrend_arrays); },
      [](std::size_t page, unsigned count) { return home_within(volrend_arrays, page, count); },
      volrend_begin, volrend_run,
      [](const char* memory) {
          return dark(array<float>(const_cast<char*>(memory), volrend_arrays, 1));
      }},
-    {"raytrace", "tiles of a picture of balls", [] { return bytes_of(raytrace_arrays); },
+    {"raytrace", "tiles of a picture of balls", picture, nullptr,
+     [] { return bytes_of(raytrace_arrays); },
      [](std::size_t page, unsigned count) { return home_within(raytrace_arrays, page, count); },
      raytrace_begin, raytrace_run,
      [](const char* memory) {
